@@ -1,0 +1,78 @@
+"""The errors that Shardmill raises, as one tree.
+
+    ShardmillError                      exit code
+    ├── RunError                        1   the run failed
+    │   ├── SourceError                     an input file is corrupt as a whole
+    │   └── CommitError                     another writer was first, or the outcome is unknown
+    ├── UsageError      (ValueError)    2   the call, the config or the target is wrong
+    │   ├── ConfigError                     a config file, with every problem in it
+    │   ├── SchemaError (TypeError)         a column's type has no feature, or two schemas differ
+    │   ├── InputError                      a path matches nothing, or its kind cannot be told
+    │   └── TargetError                     the output folder holds something else
+    ├── DamageError                     3   a dataset or a TFRecord file is damaged
+    └── TooManyRejects                  4   more rejects than `max_rejects` allows
+
+A message says what is wrong, where, the value, the bound or the choices, and the mend.
+"""
+
+from __future__ import annotations
+
+
+class ShardmillError(Exception):
+    """Any error that Shardmill raises on purpose; its text is meant for the person who made the mistake."""
+
+    exit_code = 1
+
+
+class RunError(ShardmillError, RuntimeError):
+    """The run failed, and committed nothing."""
+
+
+class SourceError(RunError):
+    """An input file is corrupt as a whole: `source` is its printable name, `problem` what is wrong and the mend."""
+
+    def __init__(self, source: str, problem: str) -> None:
+        super().__init__(f"{source}: {problem}")
+        self.source = source
+        self.problem = problem
+
+    def __reduce__(self) -> tuple[type[SourceError], tuple[str, str]]:
+        return type(self), (self.source, self.problem)
+
+
+class CommitError(RunError):
+    """A commit lost its race, or its outcome is unknown."""
+
+
+class UsageError(ShardmillError, ValueError):
+    """The call is wrong: nothing was read or written."""
+
+    exit_code = 2
+
+
+class ConfigError(UsageError):
+    """A config is wrong; the text lists every problem with its line and column."""
+
+
+class SchemaError(UsageError, TypeError):
+    """A column cannot become a feature, or two schemas differ."""
+
+
+class InputError(UsageError):
+    """An input path matches nothing, or the kind of a file cannot be told."""
+
+
+class TargetError(UsageError):
+    """The output folder holds another dataset, or something that is no dataset."""
+
+
+class DamageError(ShardmillError):
+    """A dataset or a TFRecord file is damaged."""
+
+    exit_code = 3
+
+
+class TooManyRejects(ShardmillError):
+    """More rows were rejected than `max_rejects` allows; nothing was committed."""
+
+    exit_code = 4

@@ -1,0 +1,72 @@
+"""Encoded records on their way to the stage step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from .rejects import Reject
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Frames:
+    """Framed TFRecord records of one split, in order.
+
+    `buffers`, one after the other, are the bytes as they stand in the file; `ends[i]` is where record i ends in them
+    (int64). `digest` is the sum modulo 2**128 of the records' mixes (`record_digests`), as `records_digest` adds up.
+    """
+
+    buffers: tuple[pa.Buffer, ...]
+    ends: npt.NDArray[np.int64]
+    digest: int
+
+    @property
+    def records(self) -> int:
+        """The number of records."""
+        return len(self.ends)
+
+    @property
+    def bytes(self) -> int:
+        """The number of bytes of all records, framing included."""
+        return int(self.ends[-1]) if len(self.ends) else 0
+
+
+@dataclass(frozen=True, slots=True)
+class EntryCounts:
+    """What became of the rows of one source entry: read = written + rejected + dropped."""
+
+    entry: int
+    read: int = 0
+    written: int = 0
+    rejected: int = 0
+    dropped: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Narrowing:
+    """What float64 values lost as float32: how many values, the largest relative error, how many became zero."""
+
+    name: str
+    from_: str
+    to: str
+    values: int
+    max_relative_error: float
+    underflows: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Block:
+    """The encoded records of one batch by split, and its rejects in row order.
+
+    `task` is None for blocks that come from no task (a user's own pipeline): their task is then the bundle.
+    """
+
+    task: int | None
+    ordinal: int
+    splits: dict[str, Frames]
+    counts: tuple[EntryCounts, ...] = ()
+    rejects: tuple[Reject, ...] = ()
+    narrowed: tuple[Narrowing, ...] = ()

@@ -1,0 +1,74 @@
+"""Rows on their way to the encoder: a batch, and how to say where each of its rows came from.
+
+The flow, and what crosses each arrow:
+
+    source ──read──▶ Rows, Rows, ..., TaskEnd ──encode──▶ Block, Block, ..., TaskEnd ──stage──▶ TaskResult
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from .rejects import CellProblem, Place, Reject
+
+
+class Origin(Protocol):
+    """Says where the rows of one batch came from; picklable."""
+
+    def place(self, row: int) -> Place:
+        """Return the place of row `row`, counted from 0 in the batch."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RowOrigin:
+    """The origin of rows that follow each other in one file: `first_row` is the file's number (from 1) of row 0."""
+
+    source: str
+    first_row: int
+    row_group: int | None = None
+
+    def place(self, row: int) -> Place:
+        """Return the file, the row and its row group."""
+        return Place(self.source, row=self.first_row + row, row_group=self.row_group)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rows:
+    """One batch of a task.
+
+    `ordinal` counts the batches of the task from 0. `entry` is the index of the source entry (a file; images: a
+    folder) in the listing: one for the batch, or an int array with one for each row.
+    Column names of `batch` are feature names; their types are those that the schema was frozen from.
+    `problems` are bad cells of rows in `batch` (the cell itself is null there); `rejects` are rows that are not in
+    `batch` at all. Rows read = `batch.num_rows + len(rejects)`.
+    `split_codes`, where the source splits by directory, holds for each row an index into the survey's `splits`.
+    """
+
+    task: int
+    ordinal: int
+    entry: int | npt.NDArray[np.int64]
+    batch: pa.RecordBatch
+    origin: Origin
+    problems: tuple[CellProblem, ...] = ()
+    rejects: tuple[Reject, ...] = ()
+    split_codes: npt.NDArray[np.int64] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class TaskEnd:
+    """The end mark of a task: how many batches it had, what was read of each entry, and what broke it.
+
+    `failures` are the texts of `SourceError`s: they make the shard plan refuse the run, and are never raised inside
+    an engine, which would only retry them.
+    """
+
+    task: int
+    batches: int
+    rows_read: dict[int, int] = field(default_factory=dict)
+    failures: tuple[str, ...] = ()

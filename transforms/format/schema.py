@@ -1,0 +1,101 @@
+"""The schema of a dataset: the features that its Examples hold, their types and shapes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+Kind = Literal["int64", "float", "bytes"]
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """One key of the Example map.
+
+    `kind` is the list that holds the values; `type` is what they mean: a scalar type of the source (`bool`, `int8` to
+    `uint64`, `float16` to `float64`, `string`, `binary`, `date`, `time`, `timestamp`, `duration`), or `label`, `image`,
+    `array_shape`, `array_data`.
+    `shape` is `()` for a scalar, `(-1,)` for a list of any length, `(n, m, ...)` for a fixed shape.
+    A nullable feature may be absent from a record.
+    """
+
+    name: str
+    kind: Kind
+    type: str
+    shape: tuple[int, ...] = ()
+    nullable: bool = False
+    unit: str | None = None
+    timezone: str | None = None
+    labels: str | None = None
+    dtype: str | None = None
+    rank: int | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the manifest's form of this feature, in its key order, without the keys that do not apply."""
+        document: dict[str, Any] = {
+            "name": self.name,
+            "kind": self.kind,
+            "type": self.type,
+            "shape": list(self.shape),
+            "nullable": self.nullable,
+        }
+        for key in ("unit", "timezone", "labels", "dtype", "rank"):
+            value = getattr(self, key)
+            if value is not None:
+                document[key] = value
+        return document
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> Feature:
+        """Read what `to_json` wrote; unknown keys raise TypeError."""
+        return cls(**{**document, "shape": tuple(document["shape"])})
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """The features of a dataset, sorted by name; names are unique."""
+
+    features: tuple[Feature, ...]
+
+    def __iter__(self) -> Iterator[Feature]:
+        return iter(self.features)
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        """Return the manifest's `schema` list."""
+        return [feature.to_json() for feature in self.features]
+
+    @classmethod
+    def from_json(cls, document: list[dict[str, Any]]) -> Schema:
+        """Read the manifest's `schema` list."""
+        return cls(tuple(Feature.from_json(entry) for entry in document))
+
+    def fingerprint(self) -> str:
+        """Return `sha256:` and the digest of the canonical JSON form."""
+        text = json.dumps(self.to_json(), ensure_ascii=True, separators=(",", ":"))
+        return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRule:
+    """What a config declares of one column (`schema.columns.<name>`); None leaves the choice to the source."""
+
+    type: str | None = None
+    as_: str | None = None
+    unit: str | None = None
+    timezone: str | None = None
+    nullable: bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """Why a column has the type that it has: printed by `--dry-run` and by the summary."""
+
+    column: str
+    type: str
+    reason: str

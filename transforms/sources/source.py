@@ -1,0 +1,126 @@
+"""One contract for every source: list, survey, read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Protocol, TypeVar
+
+from ..format.rows import Rows
+from ..format.schema import Choice, Schema
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class ParallelMap(Protocol):
+    """Applies a function to each item, on as many workers as there are, and returns the results in order."""
+
+    def __call__(self, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+        """Return `[function(item) for item in items]`."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEntry:
+    """One line of the listing: an input file, or for images a folder of `files` files.
+
+    `path` is absolute, in the file system's own bytes; `name` is how it is shown: relative to the config (or working)
+    folder where it lies below it, with `/`, printable. `fingerprint` depends on content and size only, never on time.
+    """
+
+    path: bytes
+    name: str
+    bytes: int
+    mtime_ns: int
+    fingerprint: str
+    files: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Everything that a source will read, in its order: entries sorted by the bytes of their paths."""
+
+    format: str
+    entries: tuple[SourceEntry, ...]
+    files: int
+    bytes: int
+    skipped: dict[str, int] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """The smallest run of rows that a task can be made of; sources derive their own, with what reading it needs.
+
+    `path`, `name` and `stamp` (size in bytes, mtime in ns) are those of its file when it was listed (images: of the
+    root folder). `rows` is None where only reading tells. `first_row` is the number of rows before it in its entry.
+    `bytes` is its size in the source.
+    """
+
+    entry: int
+    path: bytes
+    name: str
+    stamp: tuple[int, int]
+    rows: int | None
+    first_row: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One contiguous piece of the source: pieces that follow each other, over one file or several."""
+
+    ordinal: int
+    pieces: tuple[Piece, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """What every task must agree on: the schema, and for sources that split or label by directory their names."""
+
+    schema: Schema
+    splits: tuple[str, ...] = ()
+    labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """What planning found out before any row is converted: `pieces` in source order, `warnings` for the user."""
+
+    frozen: Frozen
+    choices: tuple[Choice, ...]
+    pieces: tuple[Piece, ...]
+    warnings: tuple[str, ...] = ()
+
+
+class Source(Protocol):
+    """What a conversion reads, and how: a frozen, picklable dataclass of options.
+
+    `list_files` and `survey` run once, where the run is launched; `read` runs in the workers and needs nothing but the
+    source itself, a task, and what the survey froze.
+    """
+
+    def list_files(self) -> Listing:
+        """Return the files to read.
+
+        Raises:
+            InputError: a path matches nothing.
+        """
+        ...
+
+    def survey(self, listing: Listing, run: ParallelMap) -> Survey:
+        """Return the schema and the pieces of the listed files.
+
+        Raises:
+            SchemaError: a column's type has no feature.
+            SourceError: a file is corrupt as a whole.
+        """
+        ...
+
+    def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
+        """Yield the rows of a task, in source order; ordinals count from 0. Bad rows are rejects or problems.
+
+        Raises:
+            SourceError: a file is corrupt as a whole, or is not what it was when it was listed.
+        """
+        ...
