@@ -59,6 +59,18 @@ class Rows:
     rejects: tuple[Reject, ...] = ()
     split_codes: npt.NDArray[np.int64] | None = None
 
+    def count_into(self, rows_read: dict[int, int]) -> None:
+        """Add the rows of this batch, rejects included, to the counts of their entries."""
+        if isinstance(self.entry, int):
+            entries, counts = [self.entry], [self.batch.num_rows]
+        else:
+            found, numbers = np.unique(self.entry, return_counts=True)
+            entries, counts = found.tolist(), numbers.tolist()
+        for entry, count in zip(entries, counts, strict=True):
+            rows_read[entry] = rows_read.get(entry, 0) + count
+        for reject in self.rejects:
+            rows_read[reject.entry] = rows_read.get(reject.entry, 0) + 1
+
 
 @dataclass(frozen=True, slots=True)
 class TaskEnd:

@@ -54,7 +54,8 @@ class Piece:
 
     `path`, `name` and `stamp` (size in bytes, mtime in ns) are those of its file when it was listed (images: of the
     root folder). `rows` is None where only reading tells. `first_row` is the number of rows before it in its entry.
-    `bytes` is its size in the source.
+    `bytes` is its size in the source; `output_bytes` the size of its records, where the source can tell without
+    encoding any (images).
     """
 
     entry: int
@@ -64,6 +65,7 @@ class Piece:
     rows: int | None
     first_row: int
     bytes: int
+    output_bytes: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,39 @@
+"""Encode batches of rows as blocks of framed Examples."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import apache_beam as beam
+import pyarrow as pa
+
+from .format.blocks import Block
+from .format.encode_rows import RowEncoder
+from .format.rows import Rows, TaskEnd
+
+
+@dataclass(eq=False)
+class EncodeExamples(beam.PTransform):  # type: ignore[misc]
+    """Encode `Rows` (or bare Arrow record batches) as `Block`s of framed `tf.train.Example` records.
+
+    Records are canonical: keys sorted, byte-equal to protobuf's deterministic serialization. Rows that cannot become
+    an Example travel on as rejects of their block. End marks pass through.
+    """
+
+    encoder: RowEncoder
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    def expand(self, rows: beam.PCollection) -> beam.PCollection:
+        """Return the PCollection of `Block | TaskEnd`."""
+        return rows | "Encode rows" >> beam.ParDo(_EncodeRowsFn(self.encoder))
+
+
+@dataclass
+class _EncodeRowsFn(beam.DoFn):  # type: ignore[misc]
+    encoder: RowEncoder
+
+    def process(self, element: Rows | TaskEnd | pa.RecordBatch) -> Iterator[Block | TaskEnd]:
+        yield element if isinstance(element, TaskEnd) else self.encoder.encode(element)

@@ -1,0 +1,165 @@
+"""Cut a source into tasks, from what its survey found and the shard size alone.
+
+The number of workers plays no part: the same source and config give the same tasks, and so the same bytes, anywhere.
+
+    pieces  |--|--|---|--|--|--|---|--|--|--|--|     what a source can be cut into (row groups, 1 MiB of CSV, ...)
+    tasks   |-----------|-----------|--------------|  each ends just over a whole number of shards, so that
+    shards  |====|====|·|====|====|·|====|====|·     what is left over (·) and written twice stays small
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Final
+
+from ..format.blocks import Block
+from ..format.rows import Rows
+from .source import Frozen, Listing, Piece, Source, Survey, Task
+
+SAMPLED_FILES: Final = 8
+"""How many files are sampled for the estimate: enough to see files that differ, and a few MiB of reading at most."""
+
+MIN_TASK_BYTES: Final = 8 << 20
+"""A task of a small conversion has at least 8 MiB of output: below that, starting it costs more than it saves."""
+
+SMALL_TASKS: Final = 16
+"""A conversion of less than 8 shards is cut into 16 tasks at most, so that a few workers have even loads."""
+
+BLIND_EXPANSION: Final = 4
+"""Output per byte of input, where nothing could be sampled: text grows 1.5 to 3 times, compressed text more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """What a conversion is expected to write: rows and bytes of records, framing and compression included."""
+
+    rows: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that is known before a row is converted; `outputs[i]` is the expected bytes of task i."""
+
+    listing: Listing
+    survey: Survey
+    tasks: tuple[Task, ...]
+    outputs: tuple[int, ...]
+    estimate: Estimate
+
+    def expected_rows(self) -> dict[int, int | None]:
+        """Return for each entry of the listing the rows that reading it must find, or None where only reading tells."""
+        rows: dict[int, int | None] = {}
+        for piece in self.survey.pieces:
+            before = rows.get(piece.entry, 0)
+            rows[piece.entry] = None if before is None or piece.rows is None else before + piece.rows
+        return rows
+
+
+def plan_tasks(outputs: Sequence[int], shard_size: int) -> list[range]:
+    """Group pieces, whose expected bytes of output are given, into tasks: ranges of piece indices, in order.
+
+    From 8 shards of output on, a task aims at 1.03 m shards with m = clamp(round(output / 128 shards), 1, 8); below
+    that at a sixteenth of the output and at least 8 MiB. The number of tasks is rounded down.
+
+    >>> plan_tasks([10 << 20] * 4, 128 << 20)
+    [range(0, 1), range(1, 2), range(2, 3), range(3, 4)]
+    >>> plan_tasks([1 << 20] * 4, 128 << 20)
+    [range(0, 4)]
+    """
+    total = sum(outputs)
+    if not outputs:
+        return []
+    if total >= 8 * shard_size:
+        shards_a_task = min(max(round(total / (128 * shard_size)), 1), 8)
+        goal = shard_size * shards_a_task * 103 // 100
+    else:
+        goal = max(total // SMALL_TASKS, MIN_TASK_BYTES)
+    count = max(total // goal, 1)
+    before = 0
+    sections = []
+    for output in outputs:
+        sections.append(before * count // max(total, 1))
+        before += output
+    tasks = []
+    start = 0
+    for _, group in groupby(sections):
+        stop = start + sum(1 for _ in group)
+        tasks.append(range(start, stop))
+        start = stop
+    return tasks
+
+
+def make_plan(
+    source: Source,
+    listing: Listing,
+    survey: Survey,
+    shard_size: int,
+    encode: Callable[[Rows], Block],
+    ratio: Callable[[Block], float] = lambda _: 1.0,
+) -> Plan:
+    """Estimate the output of every piece and cut the source into tasks.
+
+    `encode` is the conversion's own encoder; `ratio` says what compression leaves of a block.
+    """
+    bytes_a_row, expansion = _sample(source, survey, encode, ratio)
+    outputs = [_output_of(piece, bytes_a_row, expansion) for piece in survey.pieces]
+    ranges = plan_tasks(outputs, shard_size)
+    tasks = tuple(Task(i, survey.pieces[r.start : r.stop]) for i, r in enumerate(ranges))
+    rows = sum(p.rows if p.rows is not None else _blind_rows(p, bytes_a_row, expansion) for p in survey.pieces)
+    return Plan(
+        listing,
+        survey,
+        tasks,
+        tuple(sum(outputs[r.start : r.stop]) for r in ranges),
+        Estimate(rows, sum(outputs)),
+    )
+
+
+def _output_of(piece: Piece, bytes_a_row: float, expansion: float) -> int:
+    if piece.output_bytes is not None:
+        return piece.output_bytes
+    return int(piece.rows * bytes_a_row) if piece.rows is not None else int(piece.bytes * expansion)
+
+
+def _blind_rows(piece: Piece, bytes_a_row: float, expansion: float) -> int:
+    return int(piece.bytes * expansion / max(bytes_a_row, 1))
+
+
+def _sample(
+    source: Source, survey: Survey, encode: Callable[[Rows], Block], ratio: Callable[[Block], float]
+) -> tuple[float, float]:
+    """Encode the first batch of up to 8 files; return bytes of output per row, and per byte of input."""
+    first_pieces = _first_pieces(survey)
+    if all(piece.output_bytes is not None for piece in first_pieces):
+        return 1.0, 1.0
+    rows = output = 0
+    input_bytes = 0.0
+    for piece in first_pieces:
+        batch = _first_batch(source, piece, survey.frozen)
+        if batch is None:
+            continue
+        block = encode(batch)
+        records = sum(frames.records for frames in block.splits.values())
+        rows += records
+        output += int(sum(frames.bytes for frames in block.splits.values()) * ratio(block))
+        if piece.rows:
+            input_bytes += piece.bytes * records / piece.rows
+    return (output / rows if rows else 1.0), (output / input_bytes if input_bytes else float(BLIND_EXPANSION))
+
+
+def _first_pieces(survey: Survey) -> list[Piece]:
+    firsts: dict[int, Piece] = {}
+    for piece in survey.pieces:
+        if piece.entry not in firsts and piece.rows != 0:
+            firsts[piece.entry] = piece
+            if len(firsts) == SAMPLED_FILES:
+                break
+    return list(firsts.values())
+
+
+def _first_batch(source: Source, piece: Piece, frozen: Frozen) -> Rows | None:
+    reader = source.read(Task(0, (piece,)), frozen)
+    return next((rows for rows in reader if rows.batch.num_rows), None)
