@@ -1,0 +1,178 @@
+from __future__ import annotations
+
+import hashlib
+import os
+import socket
+from pathlib import Path
+
+import pytest
+from shardmill.transforms.errors import InputError
+from shardmill.transforms.sources.listing import SUFFIXES, list_entries, tell_format
+
+CSV = SUFFIXES["csv"]
+
+
+def names(paths: list[str], base: Path, suffixes: tuple[str, ...] = CSV) -> list[str]:
+    return [entry.name for entry in list_entries(paths, str(base), suffixes, file_format="csv").entries]
+
+
+def put(path: Path, text: str = "a\n1\n") -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(text)
+    return path
+
+
+def test_a_file_is_listed_with_its_size_time_and_the_digest_of_its_size_and_edges(tmp_path: Path) -> None:
+    body = bytes(range(256)) * 1000
+    (tmp_path / "a.csv").write_bytes(body)
+    listing = list_entries(["a.csv"], str(tmp_path), CSV, file_format="csv")
+    (entry,) = listing.entries
+    expected = hashlib.sha256(b"256000\n" + body[:65536] + body[-65536:]).hexdigest()
+    assert (entry.path, entry.name, entry.bytes) == (os.fsencode(tmp_path / "a.csv"), "a.csv", 256000)
+    assert entry.mtime_ns == (tmp_path / "a.csv").stat().st_mtime_ns
+    assert entry.fingerprint == "sha256:" + expected
+    assert (listing.format, listing.files, listing.bytes, listing.skipped) == ("csv", 1, 256000, {})
+
+
+def test_a_file_between_64_and_128_kib_is_digested_whole(tmp_path: Path) -> None:
+    body = b"x" * 70000 + b"y" * 1000
+    (tmp_path / "a.csv").write_bytes(body)
+    (entry,) = list_entries(["a.csv"], str(tmp_path), CSV).entries
+    assert entry.fingerprint == "sha256:" + hashlib.sha256(b"71000\n" + body).hexdigest()
+
+
+def test_a_fingerprint_does_not_depend_on_time(tmp_path: Path) -> None:
+    put(tmp_path / "a.csv")
+    first = list_entries(["a.csv"], str(tmp_path), CSV).entries[0].fingerprint
+    os.utime(tmp_path / "a.csv", (1, 1))
+    assert list_entries(["a.csv"], str(tmp_path), CSV).entries[0].fingerprint == first
+
+
+def test_entries_are_sorted_by_the_bytes_of_their_paths_and_listed_once(tmp_path: Path) -> None:
+    for name in ("b.csv", "B.csv", "é.csv", "a/z.csv", "a.csv"):
+        put(tmp_path / name)
+    wanted = ["B.csv", "a.csv", "a/z.csv", "b.csv", "é.csv"]
+    assert names(["é.csv", "*.csv", ".", "./b.csv", str(tmp_path / "a")], tmp_path) == wanted
+
+
+def test_a_folder_is_recursed_and_counts_what_it_passes_over(tmp_path: Path) -> None:
+    for name in ("in/x.csv", "in/deep/y.CSV", "in/.z.csv", "in/_temporary/part.csv", "in/notes.txt", "in/t.tsv.gz"):
+        put(tmp_path / name)
+    (tmp_path / "in" / "loop").symlink_to(tmp_path / "in")
+    listing = list_entries(["in"], str(tmp_path), CSV)
+    assert [e.name for e in listing.entries] == ["in/deep/y.CSV", "in/t.tsv.gz", "in/x.csv"]
+    assert listing.skipped == {"hidden": 2, "other": 1, "links": 1}
+
+
+def test_a_file_that_is_named_is_taken_whatever_its_suffix(tmp_path: Path) -> None:
+    put(tmp_path / "_data.txt")
+    assert names(["_data.txt"], tmp_path) == ["_data.txt"]
+
+
+def test_a_literal_name_with_brackets_is_not_a_glob(tmp_path: Path) -> None:
+    put(tmp_path / "a[1].csv")
+    put(tmp_path / "a1.csv")
+    assert names(["a[1].csv"], tmp_path) == ["a[1].csv"]
+    assert names(["a[1-2].csv"], tmp_path) == ["a1.csv"]
+
+
+def test_a_glob_works_below_a_folder_whose_own_name_holds_brackets(tmp_path: Path) -> None:
+    base = tmp_path / "run[7]"
+    put(base / "x" / "a.csv")
+    assert names(["**/*.csv"], base) == ["x/a.csv"]
+
+
+def test_a_file_outside_the_base_folder_is_shown_by_its_whole_path(tmp_path: Path) -> None:
+    put(tmp_path / "a.csv")
+    (tmp_path / "sub").mkdir()
+    assert names(["../a.csv"], tmp_path / "sub") == [str(tmp_path / "a.csv")]
+
+
+def test_a_name_that_is_not_utf8_is_listed_and_shown_escaped(tmp_path: Path) -> None:
+    raw = os.fsencode(tmp_path) + b"/caf\xe9\n.csv"
+    with open(raw, "wb") as file:
+        file.write(b"a\n")
+    (entry,) = list_entries(["."], str(tmp_path), CSV).entries
+    assert entry.path == raw
+    assert entry.name == "caf\\xe9\\n.csv"
+
+
+@pytest.mark.parametrize("path", ["gone.csv", "gone/*.csv"])
+def test_a_path_that_matches_nothing_is_named(tmp_path: Path, path: str) -> None:
+    put(tmp_path / "a.csv")
+    with pytest.raises(InputError) as caught:
+        names(["a.csv", path], tmp_path)
+    assert str(caught.value).startswith(f"{path}: no such file or folder")
+    assert str(tmp_path) in str(caught.value)
+
+
+def test_a_folder_without_a_file_of_the_format_is_an_error(tmp_path: Path) -> None:
+    put(tmp_path / "in" / "a.txt")
+    with pytest.raises(InputError, match=r"^in: the folder holds no file with one of the suffixes .csv, .tsv"):
+        names(["in"], tmp_path)
+
+
+def test_no_path_at_all_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"input\.paths is empty"):
+        names([], tmp_path)
+
+
+@pytest.mark.parametrize("path", ["x.csv", ".", "*.csv"])
+def test_a_named_pipe_is_refused_without_being_opened(tmp_path: Path, path: str) -> None:
+    os.mkfifo(tmp_path / "x.csv")
+    with pytest.raises(InputError, match=r"x\.csv: is a named pipe; only regular files are read"):
+        names([path], tmp_path)
+
+
+def test_a_socket_is_refused(tmp_path: Path) -> None:
+    with socket.socket(socket.AF_UNIX) as server:
+        here = Path.cwd()
+        os.chdir(tmp_path)  # the path of a socket has a limit of about 100 bytes
+        try:
+            server.bind("x.csv")
+        finally:
+            os.chdir(here)
+        with pytest.raises(InputError, match="is a socket"):
+            names(["x.csv"], tmp_path)
+
+
+@pytest.mark.parametrize("path", ["x.csv", "."])
+def test_a_link_to_nothing_is_an_error(tmp_path: Path, path: str) -> None:
+    (tmp_path / "x.csv").symlink_to(tmp_path / "gone")
+    with pytest.raises(InputError, match=r"x\.csv: cannot be read: No such file"):
+        names([path], tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("a.csv", "csv"),
+        ("a.TSV", "csv"),
+        ("a.csv.gz", "csv"),
+        ("a.parquet", "parquet"),
+        ("a.pq", "parquet"),
+        ("a.npz", "numpy"),
+        ("a.tfrecord", "tfrecord"),
+        ("cats/a.JPG", "images"),
+    ],
+)
+def test_the_format_is_told_by_suffix_of_a_file_or_of_a_folders_files(tmp_path: Path, name: str, kind: str) -> None:
+    put(tmp_path / "in" / name)
+    put(tmp_path / "in" / "readme.md")
+    assert tell_format([f"in/{name}"], str(tmp_path)) == kind
+    assert tell_format(["in"], str(tmp_path)) == kind
+
+
+def test_a_format_that_cannot_be_told_names_the_setting(tmp_path: Path) -> None:
+    put(tmp_path / "a.dat")
+    put(tmp_path / "b" / "x.dat")
+    put(tmp_path / "c" / "x.csv")
+    put(tmp_path / "c" / "y.parquet")
+    with pytest.raises(InputError, match=r"a\.dat: the kind of file cannot be told; .*--set input\.format="):
+        tell_format(["a.dat"], str(tmp_path))
+    with pytest.raises(InputError, match=r"b: holds no file of a known kind; .*--set input\.format="):
+        tell_format(["b"], str(tmp_path))
+    with pytest.raises(InputError, match=r"several kinds of files .*--set input\.format="):
+        tell_format(["c"], str(tmp_path))
+    with pytest.raises(InputError, match="no such file or folder"):
+        tell_format(["gone.csv"], str(tmp_path))

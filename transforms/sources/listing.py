@@ -1,0 +1,233 @@
+"""Turn paths, globs and folders into the sorted list of files that a source reads.
+
+A path that exists is taken literally, so `a[1].csv` works as it stands; only what does not exist is read as a glob.
+A folder gives the files below it that bear one of the format's suffixes: names that begin with `.` or `_` are skipped
+and counted as `hidden`, other suffixes as `other`, links to folders (they may run in a circle) as `links`. A file that
+is named, or matched by a glob, is taken whatever its suffix.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from ..errors import InputError
+from .source import Listing, SourceEntry
+
+SUFFIXES: Final[dict[str, tuple[str, ...]]] = {
+    "csv": (".csv", ".tsv", ".csv.gz", ".tsv.gz"),
+    "parquet": (".parquet", ".pq"),
+    "images": (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".gif", ".webp", ".bmp"),
+    "numpy": (".npy", ".npz"),
+    "tfrecord": (".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz"),
+}
+"""The suffixes by which the format of a file is told, in lower case; case is ignored."""
+
+_EDGE_BYTES: Final = 64 * 1024
+_KINDS: Final = (
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISBLK, "a block device"),
+    (stat.S_ISCHR, "a character device"),
+)
+
+
+@dataclass(slots=True)
+class _Found:
+    """What an expansion has found so far: absolute paths, and how many names were passed over, by reason."""
+
+    paths: set[bytes] = field(default_factory=set)
+    skipped: dict[str, int] = field(default_factory=dict)
+
+    def skip(self, reason: str) -> None:
+        self.skipped[reason] = self.skipped.get(reason, 0) + 1
+
+
+def shown(text: str | bytes) -> str:
+    r"""Return a path as one printable line, whole: whatever is not printable is escaped.
+
+    >>> shown(b"data/caf\xe9\n.csv")
+    'data/caf\\xe9\\n.csv'
+    """
+    decoded = os.fsencode(text).decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in decoded)
+
+
+def entry_name(path: bytes, base: bytes) -> str:
+    """Return how an absolute path is shown: relative to the absolute folder `base` where it lies below it."""
+    prefix = base.rstrip(b"/") + b"/"
+    return shown(path[len(prefix) :] if path.startswith(prefix) else path)
+
+
+def file_fingerprint(path: bytes, size: int) -> str:
+    """Return `sha256:` and the digest over a file's size and its first and last 64 KiB; time plays no part.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    digest = hashlib.sha256(b"%d\n" % size)
+    with open(path, "rb") as file:
+        digest.update(file.read(_EDGE_BYTES))
+        if size > _EDGE_BYTES:
+            file.seek(max(size - _EDGE_BYTES, _EDGE_BYTES))
+            digest.update(file.read(_EDGE_BYTES))
+    return "sha256:" + digest.hexdigest()
+
+
+def expand_paths(paths: Sequence[str], base: str, suffixes: tuple[str, ...]) -> tuple[list[bytes], dict[str, int]]:
+    """Return the absolute paths of all files that `paths` name, sorted by their bytes, each once, and what was skipped.
+
+    Relative paths are relative to the folder `base`.
+
+    Raises:
+        InputError: a path matches nothing, is no regular file or folder, or a folder cannot be read.
+    """
+    if not paths:
+        raise InputError("input.paths is empty: name at least one file, folder or glob")
+    root = os.path.abspath(os.fsencode(base))
+    found = _Found()
+    for path in paths:
+        before = len(found.paths)
+        matched = _expand_one(path, root, suffixes, found)
+        if not matched:
+            raise InputError(
+                f"{shown(path)}: no such file or folder, and as a glob it matches nothing below {shown(root)}"
+            )
+        if len(found.paths) == before and not _all_known(matched, found):
+            wanted = ", ".join(suffixes)
+            raise InputError(f"{shown(path)}: the folder holds no file with one of the suffixes {wanted}")
+    return sorted(found.paths), found.skipped
+
+
+def list_entries(paths: Sequence[str], base: str, suffixes: tuple[str, ...], *, file_format: str = "") -> Listing:
+    """Return the listing of all files that `paths` name: regular files, each with its size, mtime and fingerprint.
+
+    Raises:
+        InputError: a path matches nothing, or a file is not regular or cannot be read.
+    """
+    files, skipped = expand_paths(paths, base, suffixes)
+    root = os.path.abspath(os.fsencode(base))
+    entries = tuple(list_file(path, root) for path in files)
+    return Listing(file_format, entries, len(entries), sum(e.bytes for e in entries), skipped)
+
+
+def list_file(path: bytes, base: bytes) -> SourceEntry:
+    """Return the entry of one regular file; `base` is an absolute folder.
+
+    Raises:
+        InputError: it is not a regular file (a named pipe would block for ever), or it cannot be read.
+    """
+    name = entry_name(path, base)
+    try:
+        status = os.stat(path)
+        _refuse_special(name, status.st_mode)
+        print_ = file_fingerprint(path, status.st_size)
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read: {error.strerror}") from error
+    return SourceEntry(path, name, status.st_size, status.st_mtime_ns, print_)
+
+
+def tell_format(paths: Sequence[str], base: str = "") -> str:
+    """Return the format of the files that `paths` name, by their suffixes; of a folder, by those of its files.
+
+    Raises:
+        InputError: a path matches nothing, no suffix is known, or there are several formats.
+    """
+    known = tuple(suffix for suffixes in SUFFIXES.values() for suffix in suffixes)
+    try:
+        files, _ = expand_paths(paths, base, known)
+    except InputError as error:
+        if "one of the suffixes" not in str(error):
+            raise
+        files = []
+    by_format: dict[str | None, bytes] = {}
+    for path in files:
+        by_format.setdefault(_format_of(path), path)
+    choices = "--set input.format=" + "|".join(SUFFIXES)
+    if not files:
+        raise InputError(f"{shown(paths[0])}: holds no file of a known kind; say which it is: {choices}")
+    if None in by_format:
+        raise InputError(f"{shown(by_format[None])}: the kind of file cannot be told; say which it is: {choices}")
+    if len(by_format) > 1:
+        told = ", ".join(f"{shown(path)} is {kind}" for kind, path in by_format.items())
+        raise InputError(f"the paths hold several kinds of files ({told}); say which to read: {choices}")
+    return str(next(iter(by_format)))
+
+
+def _format_of(path: bytes) -> str | None:
+    name = os.fsdecode(path).lower()
+    return next((kind for kind, suffixes in SUFFIXES.items() if name.endswith(suffixes)), None)
+
+
+def _expand_one(path: str, root: bytes, suffixes: tuple[str, ...], found: _Found) -> list[bytes]:
+    """Add what one path names to `found`, and return its matches: itself, or those of the glob."""
+    raw = os.fsencode(path)
+    literal = os.path.abspath(os.path.join(root, raw))
+    if os.path.lexists(literal):
+        matches = [literal]
+    elif glob.has_magic(raw):
+        # `root_dir` and not a joined path: the folder's own name may hold brackets
+        hits = glob.glob(raw, root_dir=root, recursive=True)
+        matches = sorted({os.path.abspath(os.path.join(root, hit)) for hit in hits})
+    else:
+        matches = []
+    for match in matches:
+        name = entry_name(match, root)
+        try:
+            mode = os.stat(match).st_mode
+        except OSError as error:
+            raise InputError(f"{name}: cannot be read: {error.strerror}") from error
+        if stat.S_ISDIR(mode):
+            _add_folder(match, name, suffixes, found)
+        else:
+            _refuse_special(name, mode)
+            found.paths.add(match)
+    return matches
+
+
+def _all_known(matches: list[bytes], found: _Found) -> bool:
+    """Tell whether every match is, or has below it, a file that was found before: a path may be named twice."""
+    return all(m in found.paths or any(p.startswith(m.rstrip(b"/") + b"/") for p in found.paths) for m in matches)
+
+
+def _add_folder(folder: bytes, name: str, suffixes: tuple[str, ...], found: _Found) -> None:
+    for path, entry in _walk(folder, name, found):
+        if not os.fsdecode(entry.name).lower().endswith(suffixes):
+            found.skip("other")
+        elif entry.is_file():
+            found.paths.add(path)
+        else:
+            try:
+                _refuse_special(shown(path), os.stat(path).st_mode)
+            except OSError as error:
+                raise InputError(f"{shown(path)}: cannot be read: {error.strerror}") from error
+
+
+def _walk(folder: bytes, name: str, found: _Found) -> Iterator[tuple[bytes, os.DirEntry[bytes]]]:
+    """Yield all that is not a folder below a folder, without following links to folders."""
+    try:
+        with os.scandir(folder) as scan:
+            entries = list(scan)
+    except OSError as error:
+        raise InputError(f"{name}: the folder cannot be read: {error.strerror}") from error
+    for entry in entries:
+        path = os.path.join(folder, entry.name)
+        if entry.name.startswith((b".", b"_")):
+            found.skip("hidden")
+        elif entry.is_dir(follow_symlinks=False):
+            yield from _walk(path, shown(path), found)
+        elif entry.is_dir():
+            found.skip("links")
+        else:
+            yield path, entry
+
+
+def _refuse_special(name: str, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        kind = next((text for test, text in _KINDS if test(mode)), "not a regular file")
+        raise InputError(f"{name}: is {kind}; only regular files are read")
