@@ -1,0 +1,72 @@
+"""Run one command and measure it: wall clock, CPU of all its processes, peak memory of the process tree."""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+SAMPLE_SECONDS = 0.05
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One run: seconds of wall clock and of CPU, and the peak of the tree's proportional set size in bytes."""
+
+    wall: float
+    cpu: float
+    peak: int
+
+
+def tree_pss(pid: int) -> int:
+    """Return the proportional set size in bytes of a process and its descendants: shared pages count once."""
+    total = 0
+    try:
+        processes = [psutil.Process(pid), *psutil.Process(pid).children(recursive=True)]
+    except psutil.NoSuchProcess:
+        return 0
+    for process in processes:
+        try:
+            rollup = Path(f"/proc/{process.pid}/smaps_rollup").read_text()
+        except OSError:  # it ended between the listing and the reading
+            continue
+        total += sum(int(line.split()[1]) << 10 for line in rollup.splitlines() if line.startswith("Pss:"))
+    return total
+
+
+def measure(command: Sequence[str], log: Path, env: dict[str, str] | None = None) -> Measured:
+    """Run a command to its end, its output in `log`.
+
+    Raises:
+        RuntimeError: the command failed; the message has the end of its output.
+    """
+    os.sync()  # what an earlier run left to be written is not this run's to pay for
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    peak = 0
+    stop = threading.Event()
+    with log.open("wb") as out:
+        start = time.perf_counter()
+        process = subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, env=env)
+
+        def sample() -> None:
+            nonlocal peak
+            while not stop.wait(SAMPLE_SECONDS):
+                peak = max(peak, tree_pss(process.pid))
+
+        sampler = threading.Thread(target=sample)
+        sampler.start()
+        code = process.wait()
+        wall = time.perf_counter() - start
+        stop.set()
+        sampler.join()
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    if code != 0:
+        raise RuntimeError(f"{' '.join(command)} ended with {code}:\n{log.read_text(errors='replace')[-2000:]}")
+    return Measured(wall, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, peak)

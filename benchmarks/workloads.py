@@ -1,0 +1,129 @@
+"""Make the data that the benchmarks convert: each workload in its full size, and in a small one to subtract."""
+
+from __future__ import annotations
+
+import io
+import random
+import shutil
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet
+from PIL import Image
+
+LETTERS = np.frombuffer(b"abcdefghijklmnopqrstuvwxyz0123456789", np.uint8)
+
+
+@dataclass(frozen=True)
+class Workload:
+    """One kind of input: `rows` in the full size, `small_rows` in the size that is subtracted."""
+
+    name: str
+    source: str
+    rows: int
+    small_rows: int
+    make: Callable[[Path, int], None]
+
+
+def random_strings(rng: np.random.Generator, rows: int) -> pa.Array:
+    """Return strings of 8 to 20 letters and digits."""
+    lengths = rng.integers(8, 21, rows)
+    ends = np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)
+    letters = LETTERS[rng.integers(0, len(LETTERS), int(ends[-1]))]
+    return pa.StringArray.from_buffers(rows, pa.py_buffer(ends), pa.py_buffer(letters.tobytes()))
+
+
+def table(seed: int, rows: int) -> pa.Table:
+    """Return 12 columns: 4 int64, 4 float32, 2 float64, 2 strings."""
+    rng = np.random.default_rng(seed)
+    columns: dict[str, object] = {}
+    for i, high in enumerate((100, 10_000, 10_000_000, 2**40)):
+        columns[f"int_{i}"] = rng.integers(-high // 10, high, rows)
+    for i in range(4):
+        columns[f"float_{i}"] = rng.normal(0, 10**i, rows).astype(np.float32)
+    for i in range(2):
+        columns[f"double_{i}"] = rng.normal(0, 1000, rows)
+    for i in range(2):
+        columns[f"text_{i}"] = random_strings(rng, rows)
+    return pa.table(columns)
+
+
+def make_parquet(folder: Path, rows: int) -> None:
+    """Write files of 1 M rows (or two halves of less), row groups of 128 Ki rows, page checksums, Snappy."""
+    for i, count in enumerate(_files(rows)):
+        pa.parquet.write_table(
+            table(i, count), folder / f"part-{i:02d}.parquet", row_group_size=1 << 17, write_page_checksum=True
+        )
+
+
+def make_csv(folder: Path, rows: int) -> None:
+    """Write the same rows as CSV, strings quoted."""
+    for i, count in enumerate(_files(rows)):
+        pa.csv.write_csv(table(i, count), folder / f"part-{i:02d}.csv")
+
+
+def make_floats(folder: Path, rows: int) -> None:
+    """Write rows of one list of 256 float32 values, in two Parquet files."""
+    rng = np.random.default_rng(7)
+    for i, count in enumerate((rows // 2, rows - rows // 2)):
+        values = pa.array(rng.normal(0, 1, count * 256).astype(np.float32))
+        lists = pa.FixedSizeListArray.from_arrays(values, 256).cast(pa.list_(pa.float32()))
+        pa.parquet.write_table(
+            pa.table({"id": np.arange(count), "embedding": lists}),
+            folder / f"part-{i:02d}.parquet",
+            row_group_size=8192,
+            use_dictionary=False,
+            write_page_checksum=True,
+        )
+
+
+def make_images(folder: Path, rows: int) -> None:
+    """Write JPEGs of about 100 KB in ten class folders: 64 pictures, each file with a comment of its own."""
+    pictures = [_jpeg(seed) for seed in range(64)]
+    for label in range(10):
+        (folder / f"class_{label}").mkdir()
+    for i in range(rows):
+        picture = pictures[random.Random(i).randrange(64)]
+        comment = b"picture %09d" % i
+        marked = picture[:2] + b"\xff\xfe" + (len(comment) + 2).to_bytes(2, "big") + comment + picture[2:]
+        (folder / f"class_{i % 10}" / f"{i:06d}.jpg").write_bytes(marked)
+
+
+def _jpeg(seed: int) -> bytes:
+    rng = np.random.default_rng(seed)
+    small = rng.integers(0, 255, (40, 52, 3), dtype=np.uint8)
+    picture = np.asarray(Image.fromarray(small).resize((640, 480), Image.Resampling.BICUBIC), np.int16)
+    noisy = np.clip(picture + rng.normal(0, 12, picture.shape), 0, 255).astype(np.uint8)
+    out = io.BytesIO()
+    Image.fromarray(noisy).save(out, "JPEG", quality=88)
+    return out.getvalue()
+
+
+def _files(rows: int) -> list[int]:
+    return [1_000_000] * (rows // 1_000_000) if rows > 1_000_000 else [rows // 2, rows - rows // 2]
+
+
+WORKLOADS = {
+    w.name: w
+    for w in (
+        Workload("parquet", "parquet", 8_000_000, 1_000_000, make_parquet),
+        Workload("csv", "csv", 8_000_000, 1_000_000, make_csv),
+        Workload("floats", "parquet", 100_000, 12_500, make_floats),
+        Workload("images", "images", 20_000, 2_500, make_images),
+    )
+}
+
+
+def prepare(workload: Workload, rows: int, root: Path) -> Path:
+    """Return the folder that holds the workload in the given size; make it if it is not there whole."""
+    folder = root / f"{workload.name}-{rows}"
+    if not (root / f"{folder.name}.done").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        workload.make(folder, rows)
+        (root / f"{folder.name}.done").touch()
+    return folder

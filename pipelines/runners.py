@@ -1,0 +1,75 @@
+"""The engines: how each is chosen, and the options it runs with."""
+
+from __future__ import annotations
+
+import logging
+import os
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+from ..transforms.errors import UsageError
+
+if TYPE_CHECKING:
+    import apache_beam as beam
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    from ..transforms.sources.source import ParallelMap
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+LOCAL_NAMES = ("local", "DirectRunner")
+
+
+def count_workers(workers: int | str) -> int:
+    """Return the number of threads: as given, or for `auto` the processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if workers == "auto" else int(workers)
+
+
+def threads(workers: int) -> ParallelMap:
+    """Return a parallel map over threads: Arrow, numpy and zlib release the GIL in what planning calls."""
+
+    def run(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+        with ThreadPoolExecutor(workers) as pool:
+            return list(pool.map(function, items))
+
+    return run
+
+
+def make_pipeline(name: str, workers: int, beam_args: Sequence[str] = ()) -> beam.Pipeline:
+    """Return an empty pipeline on the named engine.
+
+    `local` is Beam's FnApiRunner with threads, chosen by class: Beam's own bare `DirectRunner` would first try to
+    download a program at run time, and results would depend on the network.
+
+    Raises:
+        UsageError: there is no such engine, or Beam refuses an option after `--`.
+    """
+    if name not in LOCAL_NAMES:
+        raise UsageError(f"runner.name: there is no runner {name!r}; choose local")
+    quiet_beam()
+    import apache_beam as beam
+    from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+
+    return beam.Pipeline(runner=FnApiRunner(), options=_local_options(workers, beam_args))
+
+
+def _local_options(workers: int, beam_args: Sequence[str]) -> PipelineOptions:
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    mode = "multi_threading" if workers > 1 else "in_memory"
+    args = [f"--direct_num_workers={workers}", f"--direct_running_mode={mode}", "--no_save_main_session", *beam_args]
+    options = PipelineOptions(args)
+    known = {key for key, value in options.get_all_options(drop_default=False).items() if value is not None}
+    for arg in beam_args:
+        flag = arg.removeprefix("--").split("=")[0].removeprefix("no_")
+        if arg.startswith("--") and flag not in known:
+            raise UsageError(f"{arg}: Beam has no such option; what stands after `--` goes to Beam")
+    return options
+
+
+def quiet_beam() -> None:
+    """Keep Beam's and its libraries' remarks off the screen: what matters of them, we say ourselves."""
+    logging.getLogger().addHandler(logging.NullHandler())
+    logging.getLogger("apache_beam").setLevel(logging.ERROR)

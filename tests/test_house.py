@@ -1,0 +1,117 @@
+"""The floors of the house: which module may import which, and where Beam and I/O have no business."""
+
+from __future__ import annotations
+
+import ast
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+MODULES = sorted(
+    path.relative_to(ROOT).with_suffix("")
+    for folder in ("pipelines", "transforms")
+    for path in (ROOT / folder).rglob("*.py")
+)
+FLOORS = {"pipelines": 3, "transforms": 2, "transforms/sources": 1, "transforms/dataset": 1, "transforms/format": 0}
+BEAM_MAY_BE_IMPORTED_BY = {
+    "transforms/read",
+    "transforms/encode",
+    "transforms/write",
+    "pipelines/runners",
+    "pipelines/convert",
+}
+
+
+def floor_of(module: Path) -> str:
+    return "errors" if module.as_posix() == "transforms/errors" else module.parent.as_posix()
+
+
+def imports_of(module: Path, *, top_level_only: bool = False) -> Iterator[str]:
+    """Yield what a module imports: paths from the root for our own (`transforms/format/schema`), names for others."""
+    tree = ast.parse((ROOT / module).with_suffix(".py").read_text())
+    nodes = tree.body if top_level_only else list(ast.walk(tree))
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            yield node.module or ""
+        elif isinstance(node, ast.ImportFrom):
+            base = Path(os.path.normpath(module / Path(*[".."] * node.level) / (node.module or "").replace(".", "/")))
+            for alias in node.names:
+                inner = base / alias.name
+                yield (inner if (ROOT / inner).with_suffix(".py").exists() else base).as_posix()
+
+
+def type_only(module: Path) -> set[str]:
+    """Return what a module imports for its annotations alone."""
+    tree = ast.parse((ROOT / module).with_suffix(".py").read_text())
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
+            found |= {alias.name for inner in node.body if isinstance(inner, ast.Import) for alias in inner.names}
+            found |= {inner.module or "" for inner in node.body if isinstance(inner, ast.ImportFrom)}
+    return found
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_imports_run_down_the_floors_only(module: Path) -> None:
+    here = floor_of(module)
+    if here == "errors":
+        assert not [name for name in imports_of(module) if name.startswith("transforms")]
+        return
+    for name in imports_of(module):
+        if not name.startswith(("pipelines", "transforms")) or name == "transforms/errors":
+            continue
+        there = floor_of(Path(name)) if (ROOT / name).with_suffix(".py").exists() else name
+        assert there == here or FLOORS[there] < FLOORS[here], f"{module} imports {name}"
+
+
+def test_no_circle_of_imports() -> None:
+    graph = {m.as_posix(): {n for n in imports_of(m) if (ROOT / n).with_suffix(".py").exists()} for m in MODULES}
+    done: set[str] = set()
+
+    def visit(module: str, trail: tuple[str, ...]) -> None:
+        assert module not in trail, " -> ".join((*trail, module))
+        if module not in done:
+            for name in graph.get(module, ()):
+                visit(name, (*trail, module))
+            done.add(module)
+
+    for module in graph:
+        visit(module, ())
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_beam_is_imported_by_the_faces_and_the_runners_only(module: Path) -> None:
+    found = {name for name in imports_of(module) if name.split(".")[0] == "apache_beam"} - type_only(module)
+    assert not found or module.as_posix() in BEAM_MAY_BE_IMPORTED_BY
+
+
+@pytest.mark.parametrize("module", [m for m in MODULES if m.parent.as_posix() == "transforms/format"], ids=str)
+def test_the_format_floor_does_no_io(module: Path) -> None:
+    tree = ast.parse((ROOT / module).with_suffix(".py").read_text())
+    calls = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
+    assert "open" not in calls
+    assert not {"os", "io", "pathlib", "shutil", "socket", "tempfile", "subprocess"} & set(imports_of(module))
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_pandas_and_pyarrow_dataset_are_never_imported_at_the_top(module: Path) -> None:
+    assert not {"pandas", "pyarrow.dataset"} & set(imports_of(module, top_level_only=True))
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_no_tensorflow_in_the_product(module: Path) -> None:
+    assert not {name for name in imports_of(module) if name.split(".")[0] in ("tensorflow", "tensorflow_datasets")}
+
+
+@pytest.mark.parametrize("module", MODULES, ids=str)
+def test_no_file_over_400_lines_and_no_function_over_50(module: Path) -> None:
+    text = (ROOT / module).with_suffix(".py").read_text()
+    assert len(text.splitlines()) <= 400
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            assert (node.end_lineno or 0) - node.lineno < 50, f"{module}: {node.name}"
