@@ -24,9 +24,7 @@ def build() -> type:
     entry.options.map_entry = True
     entry.field.add(name="key", number=1, label=OPTIONAL, type=9)
     entry.field.add(name="value", number=2, label=OPTIONAL, type=11, type_name=".tensorflow.Feature")
-    features.field.add(
-        name="feature", number=1, label=REPEATED, type=11, type_name=".tensorflow.Features.FeatureEntry"
-    )
+    features.field.add(name="feature", number=1, label=REPEATED, type=11, type_name=".tensorflow.Features.FeatureEntry")
     example = file.message_type.add(name="Example")
     example.field.add(name="features", number=1, label=OPTIONAL, type=11, type_name=".tensorflow.Features")
     pool = descriptor_pool.DescriptorPool()

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from crc32c import crc32c
 from example_message import Example
-from two_processes import ROWS_A_SHARD, batches, image_header, python_rows, run
+from two_processes import run, write_rows
 
 
 def masked(data: bytes) -> int:
@@ -37,32 +37,19 @@ def serialize(row: dict[str, object]) -> bytes:
     return example.SerializeToString()
 
 
-def rows(path: Path):
-    if path.suffix == ".jpg":
-        data = path.read_bytes()
-        kind, height, width = image_header(data)
-        label = int(path.parent.name.removeprefix("class_"))
-        yield {
-            "image/encoded": data, "image/format": kind, "image/height": height, "image/width": width,
-            "image/filename": path.name, "image/class/label": label, "image/class/text": path.parent.name,
-        }  # fmt: skip
-    else:
-        for batch in batches(path):
-            yield from python_rows(batch)
+class Writer:
+    def __init__(self, path: str) -> None:
+        self.file = open(path, "wb", buffering=1 << 20)
+
+    def write(self, row: dict[str, object]) -> None:
+        self.file.write(frame(serialize(row)))
+
+    def close(self) -> None:
+        self.file.close()
 
 
 def convert(files: list[Path], prefix: Path) -> None:
-    shard = written = 0
-    out = open(f"{prefix}-{shard:05d}.tfrecord", "wb", buffering=1 << 20)
-    for path in files:
-        for row in rows(path):
-            out.write(frame(serialize(row)))
-            written += 1
-            if written % (1_300 if path.suffix == ".jpg" else ROWS_A_SHARD) == 0:
-                out.close()
-                shard += 1
-                out = open(f"{prefix}-{shard:05d}.tfrecord", "wb", buffering=1 << 20)
-    out.close()
+    write_rows(files, prefix, Writer)
 
 
 if __name__ == "__main__":

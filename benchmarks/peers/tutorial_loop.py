@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import tensorflow as tf
-from two_processes import ROWS_A_SHARD, batches, image_header, python_rows, run
+from two_processes import run, write_rows
 
 
 def feature(value: object) -> tf.train.Feature:
@@ -19,33 +19,20 @@ def feature(value: object) -> tf.train.Feature:
     return tf.train.Feature(float_list=tf.train.FloatList(value=value))
 
 
-def examples(path: Path):
-    if path.suffix == ".jpg":
-        data = path.read_bytes()
-        kind, height, width = image_header(data)
-        label = int(path.parent.name.removeprefix("class_"))
-        yield {
-            "image/encoded": data, "image/format": kind, "image/height": height, "image/width": width,
-            "image/filename": path.name, "image/class/label": label, "image/class/text": path.parent.name,
-        }  # fmt: skip
-    else:
-        for batch in batches(path):
-            yield from python_rows(batch)
+class Writer:
+    def __init__(self, path: str) -> None:
+        self.file = tf.io.TFRecordWriter(path)
+
+    def write(self, row: dict[str, object]) -> None:
+        example = tf.train.Example(features=tf.train.Features(feature={k: feature(v) for k, v in row.items()}))
+        self.file.write(example.SerializeToString())
+
+    def close(self) -> None:
+        self.file.close()
 
 
 def convert(files: list[Path], prefix: Path) -> None:
-    shard = written = 0
-    writer = tf.io.TFRecordWriter(f"{prefix}-{shard:05d}.tfrecord")
-    for path in files:
-        for row in examples(path):
-            example = tf.train.Example(features=tf.train.Features(feature={k: feature(v) for k, v in row.items()}))
-            writer.write(example.SerializeToString())
-            written += 1
-            if written % (1_300 if path.suffix == ".jpg" else ROWS_A_SHARD) == 0:
-                writer.close()
-                shard += 1
-                writer = tf.io.TFRecordWriter(f"{prefix}-{shard:05d}.tfrecord")
-    writer.close()
+    write_rows(files, prefix, Writer)
 
 
 if __name__ == "__main__":
