@@ -1,0 +1,346 @@
+"""Reading a manifest, strictly: whatever is not exactly what `Manifest.to_bytes` could have written is damage."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from ..errors import DamageError
+from .blocks import Narrowing
+from .manifest import (
+    FORMAT,
+    FORMAT_VERSION,
+    Manifest,
+    RejectSummary,
+    RowCounts,
+    RunInfo,
+    ShardEntry,
+    SourceSummary,
+    SplitEntry,
+)
+from .naming import is_safe_path, is_split_name
+from .rejects import printable
+from .schema import Feature, Schema
+
+MANIFEST_LIMIT: Final = 256 << 20
+"""Bytes: a million shards take about 110 MB; a larger document is refused before it is parsed."""
+
+_CRC: Final = re.compile(r"[0-9a-f]{8}")
+_DIGEST: Final = re.compile(r"sum128:[0-9a-f]{32}")
+_FINGERPRINT: Final = re.compile(r"sha256:[0-9a-f]{64}")
+_INTEGER_LIMIT: Final = 1 << 63
+
+T = TypeVar("T")
+
+
+class _Wrong(Exception):
+    """What is wrong with a document, before it is known which file it is in."""
+
+
+class _Members:
+    """The members of one JSON object, taken one by one; what was not taken is unknown, and refused."""
+
+    def __init__(self, value: Any, where: str) -> None:
+        if not isinstance(value, dict):
+            raise _Wrong(f"{where or 'the document'} is no object")
+        self._members = dict(value)
+        self._where = where
+
+    def any(self, key: str) -> Any:
+        if key not in self._members:
+            raise _Wrong(f"{self._name(key)} is missing")
+        return self._members.pop(key)
+
+    def text(self, key: str, pattern: re.Pattern[str] | None = None) -> str:
+        value = self.any(key)
+        if not isinstance(value, str) or (pattern is not None and pattern.fullmatch(value) is None):
+            raise self._bad(key, value, "a string" if pattern is None else f"of the form {pattern.pattern}")
+        return value
+
+    def choice(self, key: str, *choices: str) -> str:
+        value = self.text(key)
+        if value not in choices:
+            raise self._bad(key, value, "one of " + ", ".join(choices))
+        return value
+
+    def path(self, key: str) -> str:
+        value = self.text(key)
+        if not is_safe_path(value):
+            raise self._bad(key, value, "a relative path of letters, digits and ._=/- that stays in the folder")
+        return value
+
+    def integer(self, key: str, least: int = 0) -> int:
+        value = self.any(key)
+        if type(value) is not int or not least <= value < _INTEGER_LIMIT:
+            raise self._bad(key, value, f"an integer from {least} to 2**63 - 1")
+        return value
+
+    def number(self, key: str) -> float:
+        value = self.any(key)
+        if type(value) not in (int, float):
+            raise self._bad(key, value, "a number")
+        return float(value)
+
+    def optional(self, key: str, take: Callable[[str], T]) -> T | None:
+        if key in self._members and self._members[key] is None:
+            del self._members[key]
+            return None
+        return take(key)
+
+    def items(self, key: str, take: Callable[[Any, str], T]) -> tuple[T, ...]:
+        value = self.any(key)
+        if not isinstance(value, list):
+            raise self._bad(key, value, "a list")
+        return tuple(take(item, f"{self._name(key)}[{i}]") for i, item in enumerate(value))
+
+    def mapping(self, key: str, take: Callable[[Any, str], T]) -> dict[str, T]:
+        value = self.any(key)
+        if not isinstance(value, dict):
+            raise self._bad(key, value, "an object")
+        return {name: take(item, f"{self._name(key)}.{printable(name)}") for name, item in value.items()}
+
+    def members(self, key: str) -> _Members:
+        return _Members(self.any(key), self._name(key))
+
+    def end(self) -> None:
+        if self._members:
+            raise _Wrong(f"{self._name(printable(next(iter(self._members))))} is not known")
+
+    def _name(self, key: str) -> str:
+        return f"{self._where}.{key}" if self._where else key
+
+    def _bad(self, key: str, value: Any, expected: str) -> _Wrong:
+        return _Wrong(f'{self._name(key)} is "{printable(value)}", not {expected}')
+
+
+def parse_manifest(data: bytes, name: str) -> Manifest:
+    """Return the manifest that stands in `data`; `name` is how messages call the file.
+
+    Raises:
+        DamageError: the document is cut, malformed, of a newer format, or disagrees with itself.
+    """
+    try:
+        if len(data) > MANIFEST_LIMIT:
+            raise _Wrong(f"the manifest has {len(data)} bytes, more than {MANIFEST_LIMIT}")
+        document = json.loads(data.decode("utf-8"), object_pairs_hook=_object, parse_constant=_constant)
+        return _manifest(document)
+    except UnicodeDecodeError as error:
+        raise DamageError(f"{name}: byte {error.start} is not UTF-8") from error
+    except json.JSONDecodeError as error:
+        raise DamageError(f"{name}: line {error.lineno} column {error.colno}: {error.msg}") from error
+    except _Wrong as error:
+        raise DamageError(f"{name}: {error}") from error
+    except RecursionError as error:
+        raise DamageError(f"{name}: the document is nested too deeply") from error
+    except ValueError as error:  # an integer of more digits than Python reads
+        raise DamageError(f"{name}: {printable(error)}") from error
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        keys = [key for key, _ in pairs]
+        raise _Wrong(f"{printable(next(key for key in keys if keys.count(key) > 1))} stands twice in one object")
+    return members
+
+
+def _constant(text: str) -> Any:
+    raise _Wrong(f"{text} is no JSON number")
+
+
+def _manifest(document: Any) -> Manifest:
+    top = _Members(document, "")
+    if top.text("format") != FORMAT:
+        raise _Wrong(f"format is not {FORMAT}: this is no manifest of Shardmill")
+    version = top.integer("format_version", 1)
+    if version > FORMAT_VERSION:
+        raise _Wrong(f"format_version is {version}, this Shardmill reads up to {FORMAT_VERSION}: upgrade shardmill")
+    manifest = Manifest(
+        generation=top.integer("generation", 1),
+        parent=top.optional("parent", lambda key: top.integer(key, 1)),
+        operation=top.choice("operation", "create", "append", "merge"),
+        name=top.text("name"),
+        version=top.text("version"),
+        order=top.choice("order", "task", "source"),
+        compression=top.choice("compression", "none", "gzip"),
+        shard_size=top.integer("shard_size", 1),
+        shard_name=top.text("shard_name"),
+        config_fingerprint=top.text("config_fingerprint", _FINGERPRINT),
+        schema_fingerprint=top.optional("schema_fingerprint", lambda key: top.text(key, _FINGERPRINT)),
+        source=_source(top.members("source")),
+        counts=_counts(top.members("counts")),
+        rejects=_rejects(top.members("rejects")),
+        schema=top.optional("schema", lambda key: _schema(top, key)),
+        labels=top.mapping("labels", _texts),
+        narrowed=top.items("narrowed", _narrowing),
+        splits=top.mapping("splits", _split),
+        sidecars=top.items("sidecars", _path),
+        run=_run(top.members("run")),
+    )
+    if top.any("end") is not True:
+        raise _Wrong("end is not true")
+    top.end()
+    _check_sums(manifest)
+    return manifest
+
+
+def _source(members: _Members) -> SourceSummary:
+    source = SourceSummary(
+        format=members.text("format"),
+        files=members.integer("files"),
+        bytes=members.integer("bytes"),
+        list=members.optional("list", members.path),
+        skipped=members.mapping("skipped", _count),
+    )
+    members.end()
+    return source
+
+
+def _counts(members: _Members) -> RowCounts:
+    counts = RowCounts(*(members.integer(key) for key in ("read", "written", "rejected", "dropped")))
+    members.end()
+    return counts
+
+
+def _rejects(members: _Members) -> RejectSummary:
+    rejects = RejectSummary(
+        path=members.optional("path", members.path),
+        records=members.integer("records"),
+        by_code=members.mapping("by_code", _count),
+    )
+    members.end()
+    return rejects
+
+
+def _run(members: _Members) -> RunInfo:
+    run = RunInfo(
+        created=members.text("created"),
+        run_id=members.text("run_id"),
+        commit_id=members.text("commit_id"),
+        staging=members.path("staging"),
+        source_fingerprint=members.text("source_fingerprint", _FINGERPRINT),
+        runner=members.text("runner"),
+        tool=members.mapping("tool", _text),
+    )
+    members.end()
+    return run
+
+
+def _schema(top: _Members, key: str) -> Schema:
+    features = top.items(key, _feature)
+    names = [feature.name for feature in features]
+    if names != sorted(set(names)):
+        raise _Wrong(f"{key} is not sorted by name, or has a name twice")
+    return Schema(features)
+
+
+def _feature(value: Any, where: str) -> Feature:
+    members = _Members(value, where)
+    members.text("name")
+    members.choice("kind", "int64", "float", "bytes")
+    members.text("type")
+    members.items("shape", _dimension)
+    if type(members.any("nullable")) is not bool:
+        raise _Wrong(f"{where}.nullable is not true or false")
+    for key in ("unit", "timezone", "labels", "dtype"):
+        if key in value:
+            members.text(key)
+    if "rank" in value:
+        members.integer("rank")
+    members.end()
+    return Feature.from_json(value)
+
+
+def _narrowing(value: Any, where: str) -> Narrowing:
+    members = _Members(value, where)
+    narrowing = Narrowing(
+        name=members.text("name"),
+        from_=members.text("from"),
+        to=members.text("to"),
+        values=members.integer("values"),
+        max_relative_error=members.number("max_relative_error"),
+        underflows=members.integer("underflows"),
+    )
+    members.end()
+    return narrowing
+
+
+def _split(value: Any, where: str) -> SplitEntry:
+    members = _Members(value, where)
+    split = SplitEntry(
+        records=members.integer("records", 1),
+        bytes=members.integer("bytes", 1),
+        unit_bytes=members.integer("unit_bytes", 1),
+        records_digest=members.text("records_digest", _DIGEST),
+        shards=members.items("shards", _shard),
+    )
+    members.end()
+    return split
+
+
+def _shard(value: Any, where: str) -> ShardEntry:
+    members = _Members(value, where)
+    shard = ShardEntry(
+        path=members.path("path"),
+        generation=members.integer("generation", 1),
+        records=members.integer("records", 1),
+        bytes=members.integer("bytes", 1),
+        crc32c=members.text("crc32c", _CRC),
+    )
+    members.end()
+    return shard
+
+
+def _count(value: Any, where: str) -> int:
+    if type(value) is not int or not 0 <= value < _INTEGER_LIMIT:
+        raise _Wrong(f"{where} is no count")
+    return value
+
+
+def _dimension(value: Any, where: str) -> int:
+    if type(value) is not int or not -1 <= value < _INTEGER_LIMIT:
+        raise _Wrong(f"{where} is no dimension")
+    return value
+
+
+def _text(value: Any, where: str) -> str:
+    if not isinstance(value, str):
+        raise _Wrong(f"{where} is no string")
+    return value
+
+
+def _texts(value: Any, where: str) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise _Wrong(f"{where} is no list")
+    return tuple(_text(item, f"{where}[{i}]") for i, item in enumerate(value))
+
+
+def _path(value: Any, where: str) -> str:
+    if not isinstance(value, str) or not is_safe_path(value):
+        raise _Wrong(f'{where} is "{printable(value)}", not a path that stays in the folder')
+    return value
+
+
+def _check_sums(manifest: Manifest) -> None:
+    """Refuse a manifest whose parts were not written together."""
+    counts = manifest.counts
+    if counts.read != counts.written + counts.rejected + counts.dropped:
+        raise _Wrong("counts: read is not written + rejected + dropped")
+    if manifest.rejects.records != counts.rejected or (manifest.rejects.path is None) != (counts.rejected == 0):
+        raise _Wrong("rejects disagrees with counts.rejected")
+    paths: set[str] = set()
+    for name, split in manifest.splits.items():
+        if not is_split_name(name):
+            raise _Wrong(f'"{printable(name)}" cannot name a split')
+        if split.records != sum(s.records for s in split.shards) or split.bytes != sum(s.bytes for s in split.shards):
+            raise _Wrong(f"splits.{name}: its records or bytes are not the sum over its shards")
+        for shard in split.shards:
+            if shard.path in paths or shard.generation > manifest.generation:
+                raise _Wrong(f"splits.{name}: {shard.path} stands twice, or is of a later generation")
+            paths.add(shard.path)
+    if (manifest.schema is None) != (manifest.schema_fingerprint is None):
+        raise _Wrong("schema and schema_fingerprint disagree")
+    if manifest.schema is not None and manifest.schema.fingerprint() != manifest.schema_fingerprint:
+        raise _Wrong("schema_fingerprint is not that of schema")

@@ -1,0 +1,118 @@
+"""The names of datasets, splits and files: which are allowed, and how they are made.
+
+    out/
+      train-00000.tfrecord                     shard_file_name("{split}-{index:05d}", "train", 0, count, "none")
+      manifests/00000001.json                  generation_file("manifests", 1, "json")
+      .staging/<run>/shards/train-00000.tfrecord   staged_file(".staging/<run>", "train-00000.tfrecord")
+
+Every path in a manifest is relative to the dataset's folder, and is checked before a file is opened, made or removed
+by its name: a manifest may come from anywhere.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+DEFAULT_SHARD_NAME: Final = "{split}-{index:05d}"
+"""Index only: an append then never renames what is published."""
+
+STAGING_FOLDER: Final = ".staging"
+"""Hidden, so that no glob over shards and no reader of folders looks into it."""
+
+SPLIT_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
+"""The names of splits, which become parts of file names."""
+
+_SAFE_PATH: Final = re.compile(r"[A-Za-z0-9._=/-]+")
+_FIELD: Final = re.compile(r"\{(split|index|count)(?::0([1-9])d)?\}")
+_TEMPLATE_TEXT: Final = re.compile(r"[A-Za-z0-9._=-]*")
+_SUFFIXES: Final = {"none": ".tfrecord", "gzip": ".tfrecord.gz"}
+
+
+def is_split_name(name: str) -> bool:
+    """Tell whether a split may have this name.
+
+    >>> is_split_name("train"), is_split_name("../train")
+    (True, False)
+    """
+    return SPLIT_NAME.fullmatch(name) is not None
+
+
+def is_safe_path(path: str) -> bool:
+    """Tell whether a path from a manifest stays below the folder of its dataset, by its text alone.
+
+    >>> [is_safe_path(p) for p in ("train-00000.tfrecord", "a/b", "/a", "a//b", "a/../b", "s3://b/a", "a/", "")]
+    [True, True, False, False, False, False, False, False]
+    """
+    if _SAFE_PATH.fullmatch(path) is None:
+        return False
+    return all(piece not in ("", ".", "..") for piece in path.split("/"))
+
+
+def check_shard_name(template: str) -> str:
+    """Return the template of shard names, if it makes a different safe name for every shard.
+
+    Raises:
+        ValueError: the template has another field than split, index and count, no split or index, or other characters
+            than letters, digits and `._=-`.
+    """
+    literal = _FIELD.sub("", template)
+    fields = {match[1] for match in _FIELD.finditer(template)}
+    mend = f'use letters, digits, "._=-", and the fields of "{DEFAULT_SHARD_NAME}" or "{{count:05d}}"'
+    if _TEMPLATE_TEXT.fullmatch(literal) is None or template.startswith((".", "_")):
+        raise ValueError(f'shard_name "{template}" cannot name files; {mend}')
+    if not {"split", "index"} <= fields:
+        raise ValueError(
+            f'shard_name "{template}" gives shards the same name: {{split}} and {{index}} are needed; {mend}'
+        )
+    if any(match[1] == "split" and match[2] for match in _FIELD.finditer(template)):
+        raise ValueError(f'shard_name "{template}" formats a split as a number; {mend}')
+    return template
+
+
+def names_its_count(template: str) -> bool:
+    """Tell whether shard names hold the number of shards: such a dataset takes no append."""
+    return any(match[1] == "count" for match in _FIELD.finditer(template))
+
+
+def shard_file_name(template: str, split: str, index: int, count: int, compression: str) -> str:
+    """Return the file name of shard `index` (from 0) of the `count` shards of a split.
+
+    >>> shard_file_name("{split}-{index:05d}-of-{count:05d}", "train", 7, 12, "gzip")
+    'train-00007-of-00012.tfrecord.gz'
+    """
+    values = {"index": index, "count": count}
+
+    def fill(match: re.Match[str]) -> str:
+        if match[1] == "split":
+            return split
+        return f"{values[match[1]]:0{int(match[2] or 1)}d}"
+
+    return _FIELD.sub(fill, template) + _SUFFIXES[compression]
+
+
+def generation_file(folder: str, generation: int, suffix: str) -> str:
+    """Return the path of a generation's file in one of the dataset's folders.
+
+    >>> generation_file("manifests", 1, "json")
+    'manifests/00000001.json'
+    """
+    return f"{folder}/{generation:08d}.{suffix}"
+
+
+def staged_file(staging: str, path: str) -> str:
+    """Return where a committed file lies until it has been moved to its final path: readers look there second."""
+    return f"{staging}/shards/{path}"
+
+
+def dataset_name(path: str) -> str:
+    """Return the name of the dataset in a folder: the folder's own name, as far as `[a-z][a-z0-9_]*` allows.
+
+    >>> dataset_name("/data/My Pets-2/"), dataset_name("out/2024"), dataset_name("/")
+    ('my_pets_2', 'dataset_2024', 'dataset')
+    """
+    last = path.rstrip("/").rpartition("/")[2]
+    name = re.sub(r"[^a-z0-9_]+", "_", last.lower()).strip("_")
+    if not name:
+        return "dataset"
+    return name if "a" <= name[0] <= "z" else f"dataset_{name}"
