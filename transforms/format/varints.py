@@ -1,0 +1,92 @@
+"""Varints, vectorised: protobuf's base-128 numbers without a loop over their bytes.
+
+A varint is the number's 7-bit groups, the lowest first, one a byte, with the high bit set on all but the last byte.
+Three steps of shift and mask spread eight groups over the eight bytes of a word (here 4 groups in 32 bits):
+
+    0000 ddddddd ccccccc bbbbbbb aaaaaaa   halve:      move the upper half of the groups up to the middle of the word
+    00 ddddddd ccccccc 00 bbbbbbb aaaaaaa  and again:  within each half
+    0 ddddddd 0 ccccccc 0 bbbbbbb 0 aaaaaaa
+
+and the high bits come from a table by the number of groups. A negative int64 is its two's complement: ten bytes.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from .views import I64, Views, inline_views
+
+U64 = npt.NDArray[np.uint64]
+
+MAX_VARINT_BYTES: Final = 10
+
+_STEPS: Final = tuple(
+    (np.uint64(low), np.uint64(high), np.uint64(by))
+    for low, high, by in (
+        (0x000000000FFFFFFF, 0x00FFFFFFF0000000, 4),
+        (0x00003FFF00003FFF, 0x0FFFC0000FFFC000, 2),
+        (0x007F007F007F007F, 0x3F803F803F803F80, 1),
+    )
+)
+_HIGH_BITS: Final = np.array(  # by size: the high bit of every byte but the last one, of the first eight bytes
+    [0] + [int.from_bytes(b"\x80" * min(size - 1, 8), "little") for size in range(1, MAX_VARINT_BYTES + 1)], np.uint64
+)
+_TABLE_SIZE: Final = 1 << 14  # 256 KiB of views: all one and two byte varints, and still in the second cache
+
+
+def varint(value: int) -> bytes:
+    r"""Return one unsigned number as a varint.
+
+    >>> varint(300)
+    b'\xac\x02'
+    """
+    groups = bytearray()
+    while value > 0x7F:
+        groups.append(value & 0x7F | 0x80)
+        value >>= 7
+    groups.append(value)
+    return bytes(groups)
+
+
+def varint_sizes(values: I64) -> npt.NDArray[np.int32]:
+    """Return the number of bytes of each value's varint: 1 to 9, and 10 for a negative one."""
+    return _sizes(values.view(np.uint64))
+
+
+def _sizes(words: U64) -> npt.NDArray[np.int32]:
+    sizes = np.ones(len(words), np.int32)
+    top = int(words.max(initial=0))
+    for size in range(1, (max(top.bit_length(), 1) + 6) // 7):
+        sizes += words >= np.uint64(1 << 7 * size)
+    return sizes
+
+
+def _spread(values: I64) -> Views:
+    words = values.view(np.uint64)
+    sizes = _sizes(words)
+    spread = words & np.uint64((1 << 56) - 1)
+    for low, high, by in _STEPS:
+        spread = (spread & low) | ((spread & high) << by)
+    spread |= _HIGH_BITS[sizes]
+    rest = (words >> np.uint64(56)).astype(np.uint32)  # the ninth group, and the tenth: the sign bit alone
+    tail = np.where(sizes > MAX_VARINT_BYTES - 1, rest & 0x7F | 0x80 | (rest >> 7) << 8, rest)
+    content = np.empty((len(words), 3), np.uint32)
+    content[:, :2] = spread.view(np.uint32).reshape(-1, 2)
+    content[:, 2] = tail
+    return inline_views(content, sizes)
+
+
+_SMALL: Final = _spread(np.arange(_TABLE_SIZE, dtype=np.int64))
+
+
+def varint_views(values: I64) -> Views:
+    """Return the varint of each int64 as a view that holds it."""
+    if not len(values):
+        return np.zeros(0, np.complex128)
+    words = values.view(np.uint64)
+    if int(words.max()) < _TABLE_SIZE:
+        return _SMALL[values]
+    return _spread(values)
