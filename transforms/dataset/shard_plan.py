@@ -1,0 +1,197 @@
+"""Which bytes of which parts make which shard: integers in, integers out.
+
+A unit is what cannot be divided: a framed record, or a gzip member. S is the shard size, u the largest unit of at most
+S bytes, or S/256 where that is more. A part that was closed because it was full becomes a shard as it is. What tasks
+had left over, their tails, are pooled in task order and cut again at cut points, which lie at most u apart:
+
+    task 0 │ full │ full │ tail ┐
+    task 1 │ full │ tail ┐      │              pool, while it is over 2S - u:   ├── at most S ──┤ rest
+    task 2 │ full │ full │ tail ┘ = pool ──▶   what is left, over S:            ├── half ──┤── half ──┤
+                                               what is left, up to S:           ├── one shard ──┤
+
+Cut at the last cut point up to S, a shard is larger than S - u. Of a rest between S and 2S - u, cut at the cut point
+nearest its middle, both halves are at most (2S - u)/2 + u/2 = S, and at least (S - u)/2. A pool smaller than that
+takes in the last full part, if there is one. So in a split without a unit over S: no shard is larger than S; all but
+the last two pooled ones are larger than S - u; if the split holds at least S - u, none is smaller than (S - u)/2.
+
+A unit over S stands in a part, and a shard, of its own.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal, NamedTuple
+
+CUTS_PER_SHARD: Final = 256
+"""Cut points lie S / 256 apart: finer would not make shards more even than 0.4 %, and costs memory for each."""
+
+PartKind = Literal["full", "tail", "oversize"]
+
+
+class CutPoint(NamedTuple):
+    """A place where a part may be cut: the bytes and records before it, and the CRC32C of those bytes."""
+
+    offset: int
+    records: int
+    crc: int
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A file that one attempt at a task staged: part `number` (from 0) of (task, split).
+
+    `path` is relative to the staging folder. `unit_bytes` is its largest unit. `cuts` end with the end of the part;
+    where they are only that, the part cannot be divided.
+    """
+
+    task: int
+    number: int
+    path: str
+    kind: PartKind
+    unit_bytes: int
+    cuts: tuple[CutPoint, ...]
+
+    @property
+    def bytes(self) -> int:
+        """The size of the part."""
+        return self.cuts[-1].offset
+
+    @property
+    def records(self) -> int:
+        """The number of records of the part."""
+        return self.cuts[-1].records
+
+    @property
+    def crc(self) -> int:
+        """The CRC32C of the part."""
+        return self.cuts[-1].crc
+
+
+_START: Final = CutPoint(0, 0, 0)
+
+
+class PartRange(NamedTuple):
+    """The bytes of `part` from one of its cut points to another."""
+
+    part: Part
+    start: CutPoint
+    end: CutPoint
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether this is all of the part."""
+        return self.start.offset == 0 and self.end.offset == self.part.bytes
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedShard:
+    """The ranges that make one shard, in order."""
+
+    ranges: tuple[PartRange, ...]
+
+    @property
+    def bytes(self) -> int:
+        """The size of the shard."""
+        return sum(piece.end.offset - piece.start.offset for piece in self.ranges)
+
+    @property
+    def records(self) -> int:
+        """The number of records of the shard."""
+        return sum(piece.end.records - piece.start.records for piece in self.ranges)
+
+    @property
+    def is_rename(self) -> bool:
+        """Whether the shard is one whole part, so that no byte needs to be copied."""
+        return len(self.ranges) == 1 and self.ranges[0].is_whole
+
+
+def unit_bound(parts: Iterable[Part], shard_size: int) -> int:
+    """Return u: the largest unit of at most `shard_size`, or shard_size / 256 where that is more."""
+    units = [part.unit_bytes for part in parts if part.kind != "oversize"]
+    return max([shard_size // CUTS_PER_SHARD, *units])
+
+
+def plan_shards(parts: Sequence[Part], shard_size: int, order: Literal["task", "source"]) -> list[PlannedShard]:
+    """Return the shards of one split, in the order of their indices.
+
+    `parts` may come in any order. With `order="task"`, full parts come first, in task order, then the pooled ones;
+    with `order="source"` records keep the order of the source, and more bytes are copied.
+    """
+    ordered = sorted((part for part in parts if part.records), key=lambda part: (part.task, part.number))
+    bound = unit_bound(ordered, shard_size)
+    if order == "source":
+        return _plan_in_source_order(ordered, shard_size, bound)
+    kept = [part for part in ordered if part.kind != "tail"]
+    pool = [part for part in ordered if part.kind == "tail"]
+    pooled_bytes = sum(part.bytes for part in pool)
+    if 0 < 2 * pooled_bytes < shard_size - bound:
+        last = next((part for part in reversed(kept) if part.kind == "full"), None)
+        if last is not None:
+            kept.remove(last)
+            pool = sorted([*pool, last], key=lambda part: (part.task, part.number))
+    return [_whole(part) for part in kept] + _cut_pool(pool, shard_size, bound)
+
+
+def _plan_in_source_order(ordered: Sequence[Part], shard_size: int, bound: int) -> list[PlannedShard]:
+    """Pool everything; only a part that is one unit over S stands between two pools."""
+    shards: list[PlannedShard] = []
+    pool: list[Part] = []
+    for part in ordered:
+        if part.kind == "oversize":
+            shards += [*_cut_pool(pool, shard_size, bound), _whole(part)]
+            pool = []
+        else:
+            pool.append(part)
+    return shards + _cut_pool(pool, shard_size, bound)
+
+
+def _whole(part: Part) -> PlannedShard:
+    return PlannedShard((PartRange(part, _START, part.cuts[-1]),))
+
+
+def _cut_pool(pool: Sequence[Part], shard_size: int, bound: int) -> list[PlannedShard]:
+    """Cut the concatenation of the parts into shards, as the module's drawing shows."""
+    # All cut points of the pool on one axis: marks[i] is where cut point places[i] = (part, index in its cuts) lies.
+    marks: list[int] = []
+    places: list[tuple[int, int]] = []
+    base = 0
+    for index, part in enumerate(pool):
+        marks += [base + cut.offset for cut in part.cuts]
+        places += [(index, i) for i in range(len(part.cuts))]
+        base += part.bytes
+    shards: list[PlannedShard] = []
+    start, first = 0, 0  # where the rest begins, and the first mark behind it
+    while first < len(marks):
+        rest = base - start
+        if rest > 2 * shard_size - bound:
+            stop = bisect_right(marks, start + shard_size, lo=first) - 1
+        elif rest > shard_size:
+            stop = _nearest(marks, first, start, base)
+        else:
+            stop = len(marks) - 1
+        shards.append(_between(pool, places, first, stop))
+        start, first = marks[stop], stop + 1
+    return shards
+
+
+def _nearest(marks: Sequence[int], first: int, start: int, end: int) -> int:
+    """Return the mark nearest the middle between start and end; of two as near, the earlier one."""
+    above = bisect_left(marks, -(-(start + end) // 2), lo=first)
+    if above > first and (start + end) - 2 * marks[above - 1] <= 2 * marks[above] - (start + end):
+        return above - 1
+    return above
+
+
+def _between(pool: Sequence[Part], places: Sequence[tuple[int, int]], first: int, stop: int) -> PlannedShard:
+    """Return the shard that ends at mark `stop` and begins where the one before `first` ended."""
+    part, index = places[first]
+    last_part, last_index = places[stop]
+    ranges: list[PartRange] = []
+    for i in range(part, last_part + 1):
+        cuts = pool[i].cuts
+        begin = cuts[index - 1] if i == part and index else _START
+        end = cuts[last_index] if i == last_part else cuts[-1]
+        ranges.append(PartRange(pool[i], begin, end))
+    return PlannedShard(tuple(ranges))
