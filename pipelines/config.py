@@ -1,0 +1,236 @@
+"""Load the config of a conversion: a file, `--set` values and flags, laid over each other, checked as one.
+
+    configs/csv.yaml        the file, each value with its line and column
+      ◀── --set a.b=c       lies over it; the value is read as YAML
+            ◀── flags       lie over both (-o, --shard-size, ...)
+
+Paths are relative to where they were written: in a file to its folder, on the command line to the working folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from pydantic import ValidationError
+
+from ..transforms.errors import ConfigError, InputError
+from ..transforms.format.naming import dataset_name
+from ..transforms.format.rejects import printable
+from .config_errors import config_error, problems_of, unknown_format
+from .config_model import INPUTS, Config, UntoldInput
+from .config_yaml import Document, Path, Place, Problem, copy_values, dotted, read_document, read_scalar
+
+CONFIG_SUFFIXES: Final = (".yaml", ".yml")
+"""By these a config is told from a file to convert."""
+
+_MAX_CONFIG_BYTES: Final = 64 * 2**20
+_SET_PART: Final = re.compile(r'"([^"]*)"|([^".=]+)')
+
+
+def load_config(
+    source: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    *,
+    set_values: Sequence[str] = (),
+    flags: Mapping[str, object] | None = None,
+    paths: Sequence[str] = (),
+    data_given: bool = False,
+) -> Config:
+    """Return the checked config.
+
+    Args:
+        source: the path of a YAML file, or its content as a mapping, or None for defaults only.
+        set_values: `--set` arguments, `a.b=c` each; a later one beats an earlier one.
+        flags: values that beat all others: dotted key to (flag as typed, value), or to the value alone.
+        paths: what to read, instead of `input.paths`; relative to the working folder.
+        data_given: the data come from Python, so that `input` may be absent.
+
+    Raises:
+        ConfigError: with every problem of the config, each with its place.
+    """
+    title, base, document = _open(source)
+    if not document.readable:
+        raise config_error(document.problems, title)
+    cwd = os.getcwd()
+    _resolve_output(document, base)
+    for text in set_values:
+        _apply_set(document, text, cwd)
+    if paths:
+        _put(document, ("input", "paths"), list(paths), Place("command line"))
+        _absolute_paths(document, cwd)
+        base = cwd
+    for key, flag in (flags or {}).items():
+        shown, value = flag if isinstance(flag, tuple) else (key, flag)
+        _put(document, tuple(key.split(".")), value, Place(str(shown)))
+        if key == "output.path":
+            _resolve_output(document, cwd)
+    _fill_defaults(document, base, data_given=data_given)
+    return _check(document, title, base)
+
+
+def _open(source: str | os.PathLike[str] | Mapping[str, Any] | None) -> tuple[str, str, Document]:
+    """Return the config's printable name, the folder its paths are relative to, and its values."""
+    if source is None or isinstance(source, Mapping):
+        values = copy_values(source or {})
+        return "config", os.getcwd(), Document(values, {(): Place("config")})
+    path = os.fspath(source)
+    name = printable(path)
+    try:
+        with open(path, "rb") as file:
+            raw = file.read(_MAX_CONFIG_BYTES + 1)
+        text = raw.decode("utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"{name}: the config cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{name}: the config is not UTF-8 at byte {error.start}") from error
+    if len(raw) > _MAX_CONFIG_BYTES:
+        raise ConfigError(f"{name}: is larger than 64 MiB, which no config is")
+    return name, os.path.dirname(os.path.abspath(path)), read_document(text, name)
+
+
+def _apply_set(document: Document, text: str, cwd: str) -> None:
+    """Lay one `--set a.b=c` over the document; what is wrong with it becomes a problem."""
+    place = Place(f"--set {printable(text)}")
+    path, value_text = _split_set(text)
+    if not path:
+        document.problems.append(Problem(place, 'is not "key=value", like output.shard_size=256MiB'))
+        return
+    try:
+        value = read_scalar(value_text)
+    except ValueError as error:
+        document.problems.append(Problem(place, f"the value {error}"))
+        return
+    _put(document, path, value, place)
+    if path in (("output",), ("output", "path")):
+        _resolve_output(document, cwd)
+    if path in (("input",), ("input", "paths")):
+        _absolute_paths(document, cwd)
+
+
+def _split_set(text: str) -> tuple[tuple[str, ...], str]:
+    """Return the path and the value of `a."b.c".d=value`; an empty path if it is malformed."""
+    parts: list[str] = []
+    position = 0
+    while True:
+        match = _SET_PART.match(text, position)
+        if match is None:
+            return (), ""
+        parts.append(match[1] if match[1] is not None else match[2].strip())
+        position = match.end()
+        if text[position : position + 1] == "=":
+            return tuple(parts), text[position + 1 :]
+        if text[position : position + 1] != ".":
+            return (), ""
+        position += 1
+
+
+def _put(document: Document, path: Path, value: object, place: Place) -> None:
+    """Set a value, making the mappings on the way; a scalar on the way is a problem."""
+    section: dict[str, Any] = document.values
+    for depth, part in enumerate(path[:-1]):
+        below = section.get(str(part))
+        if below is None:
+            below = section[str(part)] = {}
+            document.places[path[: depth + 1]] = place
+        if not isinstance(below, dict):
+            where = dotted(path[: depth + 1])
+            document.problems.append(Problem(place, f"{where}: is not a mapping, so {dotted(path)} cannot be set"))
+            return
+        section = below
+    section[str(path[-1])] = value
+    for known in [known for known in document.places if known[: len(path)] == path]:
+        del document.places[known]
+        document.texts.pop(known, None)
+    document.places[path] = place
+
+
+def _section(document: Document, name: str) -> dict[str, Any]:
+    section = document.values.get(name)
+    return section if isinstance(section, dict) else {}
+
+
+def _is_url(path: str) -> bool:
+    return "://" in path
+
+
+def _resolve_output(document: Document, folder: str) -> None:
+    output = _section(document, "output")
+    path = output.get("path")
+    if isinstance(path, str) and path and not _is_url(path):
+        output["path"] = os.path.abspath(os.path.join(folder, path))
+
+
+def _absolute_paths(document: Document, cwd: str) -> None:
+    section = _section(document, "input")
+    paths = section.get("paths")
+    if isinstance(paths, list):
+        section["paths"] = [os.path.join(cwd, p) if isinstance(p, str) and p and not _is_url(p) else p for p in paths]
+
+
+def _fill_defaults(document: Document, base: str, *, data_given: bool) -> None:
+    """Fill in what other values decide: the format by the paths' suffixes, the name by the output folder."""
+    if document.values.get("input") is None and not data_given:
+        mend = "is missing; say what to read: input: {paths: [data/*.csv]}"
+        document.problems.append(Problem(document.place(("input",)), f"input: {mend}"))
+    section = document.values.get("input")
+    if isinstance(section, dict):
+        _fill_input(document, section, base)
+        if document.values.get("shuffle") is not None and section.get("format") in set(INPUTS) - {"images"}:
+            text = f"shuffle: only images are shuffled yet, and this input is {section['format']}; leave the key out"
+            document.problems.append(Problem(document.place(("shuffle",)), text))
+    if document.values.get("name") is None:
+        path = _section(document, "output").get("path")
+        document.values["name"] = dataset_name(path if isinstance(path, str) else "")
+
+
+def _fill_input(document: Document, section: dict[str, Any], base: str) -> None:
+    try:
+        paths = [_below(path, base) for path in UntoldInput.model_validate(section).paths]
+    except ValidationError as error:
+        document.problems += problems_of(error, document, ("input",))
+        paths = []
+    else:
+        section["paths"] = paths
+    if section.get("format") is None:
+        section.pop("format", None)
+        if paths:
+            section["format"] = _told_format(document, paths, base)
+    elif section["format"] not in INPUTS:
+        text = f"input.format: {unknown_format(section['format'])}"
+        document.problems.append(Problem(document.place(("input", "format")), text))
+
+
+def _told_format(document: Document, paths: list[str], base: str) -> str | None:
+    from ..transforms.sources.listing import tell_format
+
+    try:
+        return tell_format(paths, base)
+    except InputError as error:
+        place = document.place(("input", "paths"))
+        document.problems.append(Problem(place, f"input.paths: {error}"))
+        return None
+
+
+def _below(path: str, base: str) -> str:
+    """Return a path relative to the folder `base` where it lies below it, else absolute."""
+    absolute = os.path.abspath(os.path.join(base, path))
+    relative = os.path.relpath(absolute, base)
+    return absolute if relative == ".." or relative.startswith("../") else relative
+
+
+def _check(document: Document, title: str, base: str) -> Config:
+    values, problems = document.values, list(document.problems)
+    section = values.get("input")
+    if isinstance(section, dict) and section.get("format") not in INPUTS:
+        values = {key: value for key, value in values.items() if key != "input"}  # what is wrong with it is known
+    try:
+        config = Config.model_validate(values)
+    except ValidationError as error:
+        problems += problems_of(error, document)
+        raise config_error(problems, title) from None
+    if problems:
+        raise config_error(problems, title)
+    config._base = base
+    return config

@@ -1,0 +1,313 @@
+"""The config of a conversion: every key, its type and its default.
+
+The models refuse unknown keys and never convert one type into another, so that `header: "no"` is an error and not
+True. What they find is put into words by `config_errors`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    StringConstraints,
+    model_validator,
+)
+
+from ..transforms.format.naming import DEFAULT_SHARD_NAME, check_shard_name
+from ..transforms.format.sizes import parse_size
+
+MIN_SHARD_SIZE: Final = 64 * 1024
+"""Below this the cut points of a part, S/256 apart, would be closer than a record is long."""
+
+_PERCENT: Final = re.compile(r"(?:100(?:\.0+)?|[0-9]{1,2}(?:\.[0-9]+)?) ?%")
+
+
+def _check_shard_size(size: int) -> int:
+    if size < MIN_SHARD_SIZE:
+        raise ValueError(f"{size} bytes is too small; the least is 64KiB")
+    return size
+
+
+def _check_positive(size: int) -> int:
+    if size < 1:
+        raise ValueError("must be at least 1 byte")
+    return size
+
+
+def _check_max_rejects(value: object) -> int | str:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    if isinstance(value, str) and value.isdecimal():
+        return int(value)
+    if isinstance(value, str) and _PERCENT.fullmatch(value):
+        return value.replace(" ", "")
+    raise ValueError(f'{_quoted(value)} is not a number of rows (0 or more) or a percentage of them ("1%")')
+
+
+def _check_workers(value: object) -> int | str:
+    if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+        return value
+    raise ValueError(f"{_quoted(value)} is not a number of workers (1 or more) or auto")
+
+
+def _check_runner(value: object) -> str:
+    if value in ("local", "DirectRunner"):
+        return "local"
+    raise ValueError(f"{_quoted(value)} is not a runner; choices: local (DirectRunner is the same)")
+
+
+def _check_one_byte(value: str) -> str:
+    if len(value) != 1 or not value.isascii() or value in "\r\n\0":
+        raise ValueError(f"{_quoted(value)} is not one ASCII character")
+    return value
+
+
+def _check_path(value: str) -> str:
+    if not value or "\0" in value:
+        raise ValueError(f"{_quoted(value)} is not a path")
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", value)
+    if scheme:
+        raise ValueError(f"{_quoted(value)}: {scheme[1]}:// is not supported yet; give a local path")
+    return value
+
+
+def _check_encoding(value: str) -> str:
+    try:
+        "".encode(value)
+    except (LookupError, ValueError) as error:
+        raise ValueError(
+            f"{_quoted(value)} is not an encoding that Python knows, like utf-8, latin-1, utf-16"
+        ) from error
+    return value
+
+
+def _quoted(value: object) -> str:
+    return f'"{value}"' if isinstance(value, str) else repr(value)
+
+
+Size: TypeAlias = Annotated[int, BeforeValidator(parse_size), AfterValidator(_check_positive)]
+ShardSize: TypeAlias = Annotated[int, BeforeValidator(parse_size), AfterValidator(_check_shard_size)]
+PathText: TypeAlias = Annotated[str, AfterValidator(_check_path)]
+OneByte: TypeAlias = Annotated[str, AfterValidator(_check_one_byte)]
+SplitName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+Count: TypeAlias = Annotated[int, Field(ge=1)]
+Columns: TypeAlias = Annotated[list[str], Field(min_length=1)] | None
+
+
+class _Section(BaseModel):
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=False)
+
+
+class _Input(_Section):
+    """What every format of input has."""
+
+    paths: Annotated[list[PathText], Field(min_length=1)]
+    columns: Columns = None
+
+    @model_validator(mode="after")
+    def _columns_differ(self) -> _Input:
+        if self.columns is not None and len(set(self.columns)) < len(self.columns):
+            twice = next(name for name in self.columns if self.columns.count(name) > 1)
+            raise ValueError(f'columns: "{twice}" stands twice')
+        return self
+
+
+class UntoldInput(_Input):
+    """An input whose format is not known: only what all formats have is checked."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class CsvInput(_Input):
+    """CSV files; `names` are the column names where there is no header, or instead of it."""
+
+    format: Literal["csv"] = "csv"
+    delimiter: OneByte = ","
+    quote: OneByte = '"'
+    header: bool = True
+    names: Columns = None
+    encoding: Annotated[str, AfterValidator(_check_encoding)] = "utf-8"
+    null_values: list[str] = [""]
+
+    @model_validator(mode="after")
+    def _signs_differ(self) -> CsvInput:
+        if self.delimiter == self.quote:
+            raise ValueError(f"delimiter and quote are both {_quoted(self.quote)}; they must differ")
+        return self
+
+
+class ParquetInput(_Input):
+    """Parquet files; `checksums` verifies the pages that carry one."""
+
+    format: Literal["parquet"] = "parquet"
+    checksums: bool = True
+
+
+class ImagesInput(_Input):
+    """Folders of images."""
+
+    format: Literal["images"] = "images"
+    layout: Literal["auto", "label", "split_label", "flat"] = "auto"
+    check: Literal["header", "structure", "decode"] = "structure"
+    label_offset: Annotated[int, Field(ge=0, le=2**31)] = 0
+    sha256: bool = False
+    formats: Annotated[list[str], Field(min_length=1)] = ["jpeg", "png", "gif", "webp", "bmp"]
+
+
+class NumpyInput(_Input):
+    """`.npy` and `.npz` files; with `rows`, the first axis of an array is the batch."""
+
+    format: Literal["numpy"] = "numpy"
+    rows: bool = False
+    feature: str = "array"
+
+
+class TfrecordInput(_Input):
+    """TFRecord files; `opaque` records need not be Examples."""
+
+    format: Literal["tfrecord"] = "tfrecord"
+    records: Literal["example", "opaque"] = "example"
+
+
+AnyInput: TypeAlias = Annotated[
+    CsvInput | ParquetInput | ImagesInput | NumpyInput | TfrecordInput, Field(discriminator="format")
+]
+
+INPUTS: Final[dict[str, type[_Input]]] = {
+    "csv": CsvInput,
+    "parquet": ParquetInput,
+    "images": ImagesInput,
+    "numpy": NumpyInput,
+    "tfrecord": TfrecordInput,
+}
+"""The model of `input` for each value of `input.format`."""
+
+
+class ColumnConfig(_Section):
+    """What is declared of one column; what is left out is told from the source."""
+
+    type: (
+        Literal[
+            "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
+            "float64", "string", "bytes", "binary", "date", "time", "timestamp", "duration",
+        ]
+        | None
+    ) = None  # fmt: skip
+    as_: Annotated[Literal["bytes", "float", "scaled"] | None, Field(alias="as")] = None
+    unit: Literal["s", "ms", "us", "ns"] | None = None
+    timezone: str | None = None
+    nullable: bool | None = None
+
+
+class SchemaConfig(_Section):
+    """How columns get their types."""
+
+    infer: Literal["auto", "full", "none"] = "auto"
+    columns: dict[str, ColumnConfig] = {}
+
+
+class SplitConfig(_Section):
+    """Splits by fractions of the hash of a key column, or of the record."""
+
+    fractions: dict[SplitName, Annotated[float, Field(gt=0, le=1)]]
+    key: str | None = None
+
+    @model_validator(mode="after")
+    def _fractions_are_whole(self) -> SplitConfig:
+        total = sum(self.fractions.values())
+        if not self.fractions:
+            raise ValueError("fractions: name at least one split, like {train: 0.9, val: 0.1}")
+        if abs(total - 1) > 1e-9:
+            raise ValueError(f"fractions: they add up to {total:g}, and must add up to 1")
+        return self
+
+
+class ShuffleConfig(_Section):
+    """A seeded random order."""
+
+    seed: Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class OutputConfig(_Section):
+    """What is written, and where."""
+
+    path: PathText
+    shard_size: ShardSize = 128 * 2**20
+    compression: Literal["none", "gzip"] = "none"
+    order: Literal["task", "source"] = "task"
+    split: SplitName = "train"
+    shard_name: Annotated[str, AfterValidator(check_shard_name)] = DEFAULT_SHARD_NAME
+    sidecars: list[Literal["tfds", "tfx", "index"]] = ["tfds", "tfx"]
+    if_exists: Literal["refuse", "replace"] = "refuse"
+
+
+class LimitsConfig(_Section):
+    """What one value may be at most; more is a reject, or for `columns` an error."""
+
+    field_bytes: Size = 64 * 2**20
+    record_bytes: Size = 2**30
+    columns: Count = 100_000
+    pixels: Count = 50_000_000
+    image_bytes: Size = 256 * 2**20
+
+
+class RunnerConfig(_Section):
+    """The engine; `workers` is a number, or `auto` for one on each processor."""
+
+    name: Annotated[Literal["local"], BeforeValidator(_check_runner)] = "local"
+    workers: Annotated[int | Literal["auto"], BeforeValidator(_check_workers)] = "auto"
+
+
+class Config(_Section):
+    """The config of one conversion, checked.
+
+    Made by `load_config`. `output.path` is absolute; `input.paths` are relative to the folder `base` where they lie
+    below it. `input` is None only where the data come from Python.
+    """
+
+    version: Literal[1] = 1
+    name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,127}$")]
+    input: AnyInput | None = None
+    schema_: Annotated[SchemaConfig, Field(alias="schema")] = SchemaConfig()
+    split: SplitConfig | None = None
+    shuffle: ShuffleConfig | None = None
+    output: OutputConfig
+    max_rejects: Annotated[int | str, BeforeValidator(_check_max_rejects)] = 0
+    limits: LimitsConfig = LimitsConfig()
+    runner: RunnerConfig = RunnerConfig()
+
+    _base: str = PrivateAttr(default="")
+
+    @property
+    def base(self) -> str:
+        """The folder that input paths are relative to: the config file's, or the working folder; absolute."""
+        return self._base or os.getcwd()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return every key with its value, defaults included, as plain JSON types under the names of the file."""
+        document: dict[str, Any] = self.model_dump(mode="json", by_alias=True)
+        return document
+
+    def fingerprint(self) -> str:
+        """Return `sha256:` and the digest of what the bytes of the dataset can depend on.
+
+        In it: everything of `to_json` (defaults included, so that an explicit default changes nothing; paths as they
+        stand relative to `base`, so that a folder may be moved) but `runner`, `max_rejects`, `limits` and
+        `output.path`, as JSON with sorted keys.
+        """
+        document = self.to_json()
+        for key in ("runner", "max_rejects", "limits"):
+            del document[key]
+        del document["output"]["path"]
+        text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+        return "sha256:" + hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,209 @@
+"""Read YAML without losing where each value stood.
+
+A config is plain mappings, lists and scalars. It is read from the composed nodes and not by `yaml.safe_load`, which
+forgets lines, takes the last of two equal keys, and turns the keys `on` and `no` into booleans:
+
+    input:                       values  {"input": {"paths": ["a.csv"]}}
+      paths: [a.csv]             places  ("input",)            -> Place("c.yaml", 1, 1)
+                                         ("input", "paths")    -> Place("c.yaml", 2, 3)   its key
+                                         ("input", "paths", 0) -> Place("c.yaml", 2, 11)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+import yaml
+
+Path: TypeAlias = tuple[str | int, ...]
+
+_MAX_NODES: Final = 200_000
+"""Aliases can make a short file mean billions of values; a config of 100,000 columns has fewer nodes than this."""
+
+_MAX_DEPTH: Final = 50
+
+_PLAIN_TAGS: Final = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a value of a config came from: a file (line and column count from 1), or something on the command line."""
+
+    source: str
+    line: int | None = None
+    column: int | None = None
+
+    def __str__(self) -> str:
+        return self.source if self.line is None else f"{self.source}:{self.line}:{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One thing that is wrong with a config."""
+
+    place: Place
+    text: str
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.text}"
+
+
+@dataclass(slots=True)
+class Document:
+    """The values of a config, the place of each, and what was wrong with the YAML itself.
+
+    `texts` holds what stands in the file for values that YAML reads as no text: `no` for False. A document that is
+    not `readable` has no values, only problems.
+    """
+
+    values: dict[str, Any] = field(default_factory=dict)
+    places: dict[Path, Place] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    texts: dict[Path, str] = field(default_factory=dict)
+    readable: bool = True
+
+    def place(self, path: Path) -> Place:
+        """Return the place of a value, or that of the nearest thing around it."""
+        for length in range(len(path), -1, -1):
+            known = self.places.get(path[:length])
+            if known is not None:
+                return known
+        return Place("config")
+
+
+class _Limit(Exception):
+    """The document is larger or deeper than any config is."""
+
+
+def read_document(text: str, source: str) -> Document:
+    """Return what a YAML file holds, and in `problems` what is wrong with it; `source` is its printable name."""
+    document = Document(places={(): Place(source, 1, 1)})
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        if node is None:
+            return document
+        if not isinstance(node, yaml.MappingNode):
+            document.problems.append(Problem(Place(source, 1, 1), 'a config is a mapping of keys, like "input: {...}"'))
+            document.readable = False
+            return document
+        value = _Reader(document, source).read(node, ())
+    except yaml.YAMLError as error:
+        document.problems.append(_yaml_problem(error, source))
+    except (_Limit, RecursionError):
+        document.problems.append(Problem(Place(source, 1, 1), "is far too large or too deep for a config"))
+    else:
+        document.values = value
+        return document
+    document.readable = False
+    return document
+
+
+def read_scalar(text: str) -> Any:
+    """Return the value of a piece of YAML, as in `--set a.b=<text>`.
+
+    Raises:
+        ValueError: it is no YAML, or holds a key twice.
+    """
+    document = Document()
+    try:
+        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        value = None if node is None else _Reader(document, "").read(node, ())
+    except yaml.YAMLError as error:
+        raise ValueError(str(_yaml_problem(error, "").text)) from error
+    except (_Limit, RecursionError) as error:
+        raise ValueError("is far too large or too deep for a config") from error
+    if document.problems:
+        raise ValueError(document.problems[0].text)
+    return value
+
+
+def copy_values(value: Any) -> Any:
+    """Return a config that came as Python objects as plain dicts and lists, its keys as text."""
+    if isinstance(value, Mapping):
+        return {str(key): copy_values(item) for key, item in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [copy_values(item) for item in value]
+    return value
+
+
+class _Reader:
+    """Turns nodes into values, and fills a document's places and problems on the way."""
+
+    def __init__(self, document: Document, source: str) -> None:
+        self._document = document
+        self._source = source
+        self._constructor = yaml.constructor.SafeConstructor()
+        self._nodes = 0
+
+    def read(self, node: yaml.Node, path: Path) -> Any:
+        self._nodes += 1
+        if self._nodes > _MAX_NODES or len(path) > _MAX_DEPTH:
+            raise _Limit
+        self._document.places.setdefault(path, self._place(node))
+        if isinstance(node, yaml.CollectionNode) and node.tag not in _PLAIN_TAGS:
+            self._document.problems.append(Problem(self._place(node), _tag_problem(node)))
+        if isinstance(node, yaml.MappingNode):
+            return self._read_mapping(node, path)
+        if isinstance(node, yaml.SequenceNode):
+            return [self.read(item, (*path, index)) for index, item in enumerate(node.value)]
+        return self._read_scalar(node, path)
+
+    def _read_mapping(self, node: yaml.MappingNode, path: Path) -> dict[str, Any]:
+        values: dict[str, Any] = {}
+        for key_node, value_node in node.value:
+            place = self._place(key_node)
+            if not isinstance(key_node, yaml.ScalarNode):
+                self._document.problems.append(Problem(place, "a key must be plain text"))
+                continue
+            key = str(key_node.value)
+            if key in values:
+                first = self._document.places[(*path, key)]
+                text = f"{dotted((*path, key))}: the key stands twice; the first is on line {first.line}"
+                self._document.problems.append(Problem(place, text))
+                continue
+            self._document.places[(*path, key)] = place
+            values[key] = self.read(value_node, (*path, key))
+        return values
+
+    def _read_scalar(self, node: yaml.Node, path: Path) -> Any:
+        try:
+            value = self._constructor.construct_object(node)
+        except (yaml.YAMLError, ValueError):
+            self._document.problems.append(Problem(self._place(node), f'"{node.value}": {_tag_problem(node)}'))
+            return None
+        if not isinstance(value, str):
+            self._document.texts[path] = str(node.value)
+        return value
+
+    def _place(self, node: yaml.Node) -> Place:
+        mark = node.start_mark
+        return Place(self._source, mark.line + 1, mark.column + 1)
+
+
+def _tag_problem(node: yaml.Node) -> str:
+    return f"the tag {node.tag} is not for a config; write plain YAML, and text in quotes"
+
+
+def dotted(path: Path) -> str:
+    """Return a path as it is written after `--set`: `input.paths`; a name with a dot in it is quoted.
+
+    >>> dotted(("schema", "columns", "a.b", "type")), dotted(("input", "paths", 0))
+    ('schema.columns."a.b".type', 'input.paths[0]')
+    """
+    text = ""
+    for part in path:
+        if isinstance(part, int):
+            text += f"[{part}]"
+        else:
+            name = f'"{part}"' if "." in part or not part else part
+            text += f".{name}" if text else name
+    return text
+
+
+def _yaml_problem(error: yaml.YAMLError, source: str) -> Problem:
+    mark = getattr(error, "problem_mark", None)
+    what = getattr(error, "problem", None) or str(error).splitlines()[0]
+    place = Place(source, 1, 1) if mark is None else Place(source, mark.line + 1, mark.column + 1)
+    return Problem(place, f"is not YAML: {what}")

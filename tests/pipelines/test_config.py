@@ -1,0 +1,482 @@
+"""The config: what it takes, what beats what, and what it says when it is wrong."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from shardmill.pipelines.config import load_config
+from shardmill.pipelines.config_model import Config
+from shardmill.transforms.errors import ConfigError
+
+EVERY_KEY = """\
+version: 1
+name: people
+input:
+  format: csv
+  paths: [data/*.csv]
+  delimiter: ","
+  quote: '"'
+  header: true
+  names: null
+  columns: null
+  encoding: utf-8
+  null_values: [""]
+schema:
+  infer: auto
+  columns: {}
+split: null
+shuffle: null
+output: {path: out/people, shard_size: 128MiB, compression: none, order: task, split: train,
+         shard_name: "{split}-{index:05d}", sidecars: [tfds, tfx], if_exists: refuse}
+max_rejects: 0
+limits: {field_bytes: 64MiB, record_bytes: 1GiB, columns: 100000, pixels: 50000000, image_bytes: 256MiB}
+runner: {name: local, workers: auto}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "data").mkdir()
+    (tmp_path / "data" / "a.csv").write_text("x\n1\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def problems(text: str, **overrides: Any) -> list[str]:
+    """Load a config that is wrong, and return the lines of its error."""
+    Path("c.yaml").write_text(text)
+    with pytest.raises(ConfigError) as caught:
+        load_config("c.yaml", **overrides)
+    lines = str(caught.value).splitlines()
+    return [lines[0], *(line.removeprefix("  ") for line in lines[1:])]
+
+
+def minimal(extra: str) -> str:
+    return f"input: {{format: csv, paths: [data/a.csv]}}\noutput: {{path: out}}\n{extra}\n"
+
+
+class TestValues:
+    def test_every_key_with_its_default_is_the_same_config_as_none_of_them(self, folder: Path) -> None:
+        Path("full.yaml").write_text(EVERY_KEY)
+        Path("short.yaml").write_text("input: {paths: [data/*.csv]}\noutput: {path: out/people}")
+        full, short = load_config("full.yaml"), load_config("short.yaml")
+        assert full == short
+        assert full.to_json() == {
+            "version": 1,
+            "name": "people",
+            "input": {
+                "paths": ["data/*.csv"],
+                "columns": None,
+                "format": "csv",
+                "delimiter": ",",
+                "quote": '"',
+                "header": True,
+                "names": None,
+                "encoding": "utf-8",
+                "null_values": [""],
+            },
+            "schema": {"infer": "auto", "columns": {}},
+            "split": None,
+            "shuffle": None,
+            "output": {
+                "path": str(folder / "out/people"),
+                "shard_size": 134217728,
+                "compression": "none",
+                "order": "task",
+                "split": "train",
+                "shard_name": "{split}-{index:05d}",
+                "sidecars": ["tfds", "tfx"],
+                "if_exists": "refuse",
+            },
+            "max_rejects": 0,
+            "limits": {
+                "field_bytes": 67108864,
+                "record_bytes": 1073741824,
+                "columns": 100000,
+                "pixels": 50000000,
+                "image_bytes": 268435456,
+            },
+            "runner": {"name": "local", "workers": "auto"},
+        }
+
+    @pytest.mark.parametrize(
+        ("section", "expected"),
+        [
+            (
+                "{format: parquet, paths: [t], columns: [id, fare], checksums: false}",
+                {"format": "parquet", "paths": ["t"], "columns": ["id", "fare"], "checksums": False},
+            ),
+            (
+                "{format: images, paths: [t]}",
+                {
+                    "format": "images",
+                    "paths": ["t"],
+                    "columns": None,
+                    "layout": "auto",
+                    "check": "structure",
+                    "label_offset": 0,
+                    "sha256": False,
+                    "formats": ["jpeg", "png", "gif", "webp", "bmp"],
+                },
+            ),
+            (
+                "{format: numpy, paths: [t]}",
+                {"format": "numpy", "paths": ["t"], "columns": None, "rows": False, "feature": "array"},
+            ),
+            (
+                "{format: tfrecord, paths: [t]}",
+                {"format": "tfrecord", "paths": ["t"], "columns": None, "records": "example"},
+            ),
+        ],
+    )
+    def test_each_format_has_its_own_keys_and_defaults(
+        self, folder: Path, section: str, expected: dict[str, object]
+    ) -> None:
+        Path("c.yaml").write_text(f"input: {section}\noutput: {{path: out}}")
+        assert load_config("c.yaml").to_json()["input"] == expected
+
+    def test_columns_of_a_schema_may_have_any_name(self, folder: Path) -> None:
+        Path("c.yaml").write_text(
+            minimal("schema: {columns: {no: {type: int64}, 5: {type: string}, a.b: {as: bytes}, when: {unit: us}}}")
+        )
+        columns = load_config("c.yaml").schema_.columns
+        assert list(columns) == ["no", "5", "a.b", "when"]
+        assert (columns["no"].type, columns["a.b"].as_, columns["when"].unit) == ("int64", "bytes", "us")
+
+    @pytest.mark.parametrize(("value", "kept"), [(3, 3), ("7", 7), ("1%", "1%"), ("0.5 %", "0.5%"), ("100%", "100%")])
+    def test_max_rejects_is_a_number_or_a_percentage(self, folder: Path, value: object, kept: object) -> None:
+        assert load_config({"output": {"path": "o"}, "max_rejects": value}, data_given=True).max_rejects == kept
+
+    def test_the_other_name_of_the_local_runner_is_the_same_runner(self, folder: Path) -> None:
+        config = load_config({"output": {"path": "o"}, "runner": {"name": "DirectRunner"}}, data_given=True)
+        assert config.runner.name == "local"
+
+    def test_a_byte_order_mark_before_the_config_does_not_matter(self, folder: Path) -> None:
+        Path("c.yaml").write_bytes(b"\xef\xbb\xbf" + minimal("").encode())
+        assert load_config("c.yaml").name == "out"
+
+    def test_a_config_crosses_a_pickle_with_its_folder(self, folder: Path) -> None:
+        config = load_config(None, paths=["data/a.csv"], flags={"output.path": "o"})
+        again = pickle.loads(pickle.dumps(config))
+        assert (again, again.base, again.fingerprint()) == (config, str(folder), config.fingerprint())
+
+
+class TestPaths:
+    def test_paths_of_a_file_are_relative_to_its_folder_and_those_of_the_command_line_to_the_working_folder(
+        self, folder: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        (folder / "conf").mkdir()
+        (folder / "conf/c.yaml").write_text("input: {paths: [../data/a.csv]}\noutput: {path: ../out}")
+        config = load_config("conf/c.yaml")
+        assert config.base == str(folder / "conf")
+        assert config.input is not None
+        assert config.input.paths == [str(folder / "data/a.csv")]  # not below the config's folder
+        assert config.output.path == str(folder / "out")
+        assert load_config("conf/c.yaml", set_values=["output.path=there"]).output.path == str(folder / "there")
+        assert load_config("conf/c.yaml", flags={"output.path": ("-o", "there")}).output.path == str(folder / "there")
+        on_line = load_config("conf/c.yaml", paths=["data/a.csv"])
+        assert on_line.input is not None
+        assert (on_line.base, on_line.input.paths) == (str(folder), ["data/a.csv"])
+        by_set = load_config("conf/c.yaml", set_values=["input.paths=[data/a.csv]"])
+        assert by_set.input is not None
+        assert by_set.input.paths == [str(folder / "data/a.csv")]
+
+    def test_the_format_is_told_by_the_suffixes_of_the_files(self, folder: Path) -> None:
+        (folder / "data/b.parquet").write_bytes(b"PAR1")
+        for path, kind in (("data/*.csv", "csv"), ("data/b.parquet", "parquet")):
+            config = load_config(None, paths=[path], flags={"output.path": "o"})
+            assert config.input is not None
+            assert config.input.format == kind
+
+    def test_the_name_is_made_from_the_output_folder(self, folder: Path) -> None:
+        assert load_config({"output": {"path": "out/My Pets-2"}}, data_given=True).name == "my_pets_2"
+
+
+class TestPrecedence:
+    def test_a_flag_beats_set_and_set_beats_the_file(self, folder: Path) -> None:
+        Path("c.yaml").write_text(minimal("max_rejects: 1"))
+        assert load_config("c.yaml").max_rejects == 1
+        assert load_config("c.yaml", set_values=["max_rejects=2"]).max_rejects == 2
+        assert load_config("c.yaml", set_values=["max_rejects=2", "max_rejects=3"]).max_rejects == 3
+        assert load_config("c.yaml", set_values=["max_rejects=2"], flags={"max_rejects": 4}).max_rejects == 4
+
+    def test_set_values_are_yaml_and_names_with_dots_are_quoted(self, folder: Path) -> None:
+        Path("c.yaml").write_text(minimal(""))
+        config = load_config(
+            "c.yaml",
+            set_values=[
+                'schema.columns."a.b".type=string',
+                "schema.columns.price={type: float32}",
+                "split.fractions={train: 0.5, val: 0.5}",
+                "output.sidecars=[]",
+                "input.null_values=['', 'a=b']",
+                "output.shard_size=1GB",
+            ],
+        )
+        assert {name: rule.type for name, rule in config.schema_.columns.items()} == {
+            "a.b": "string",
+            "price": "float32",
+        }
+        assert config.split is not None
+        assert config.split.fractions == {"train": 0.5, "val": 0.5}
+        assert (config.output.sidecars, config.output.shard_size) == ([], 10**9)
+        assert config.to_json()["input"]["null_values"] == ["", "a=b"]
+
+
+class TestFingerprint:
+    def test_only_what_the_bytes_can_depend_on_is_in_it(self, folder: Path) -> None:
+        Path("c.yaml").write_text(minimal("name: n"))
+        first = load_config("c.yaml").fingerprint()
+        for same in (
+            "runner.workers=7",
+            "max_rejects=5%",
+            "limits.pixels=9",
+            "output.path=x",
+            "output.shard_size=128MiB",
+        ):
+            assert load_config("c.yaml", set_values=[same]).fingerprint() == first
+        others = ("output.shard_size=1GB", "input.header=false", "schema.infer=none", "output.order=source", "name=m")
+        prints = {load_config("c.yaml", set_values=[other]).fingerprint() for other in others}
+        assert len(prints | {first}) == 1 + len(others)
+
+    def test_it_does_not_depend_on_where_the_folder_lies(self, tmp_path: Path) -> None:
+        prints = set()
+        for place in ("a", "b"):
+            (tmp_path / place).mkdir()
+            (tmp_path / place / "x.csv").write_text("x\n1\n")
+            (tmp_path / place / "c.yaml").write_text("input: {paths: [x.csv]}\noutput: {path: out}")
+            prints.add(load_config(tmp_path / place / "c.yaml").fingerprint())
+        assert len(prints) == 1
+
+    def test_it_is_what_it_was_in_the_release_that_wrote_a_dataset(self, folder: Path) -> None:
+        config = load_config({"name": "n", "output": {"path": "o"}}, data_given=True)
+        assert config.fingerprint() == "sha256:885b1701f086252f55edfc46bf357b5922521e915762183706845f52e2aefb38"
+
+
+class TestProblems:
+    @pytest.mark.parametrize(
+        ("extra", "problem"),
+        [
+            ("shard_size: 1GB", "c.yaml:3:1: shard_size: unknown key; did you mean output.shard_size?"),
+            ("limit: {pixels: 5}", 'c.yaml:3:1: limit: unknown key; did you mean "limits"?'),
+            ("limits: {pixel: 5}", 'c.yaml:3:10: limits.pixel: unknown key; did you mean "pixels"?'),
+            ("runner: {zzz: 5}", "c.yaml:3:10: runner.zzz: unknown key; keys here: name, workers"),
+            ("version: 2", "c.yaml:3:1: version: 2 is not a choice; choices: 1"),
+            (
+                "name: 2024-Pets",
+                'c.yaml:3:1: name: "2024-Pets" is not a name: small letters, digits and _, beginning with a letter',
+            ),
+            (
+                "schema: {columns: {price: {type: strin}}}",
+                'c.yaml:3:28: schema.columns.price.type: "strin" is not a choice; did you mean "string"? choices: '
+                "bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, float32, float64, string, "
+                "bytes, binary, date, time, timestamp, duration",
+            ),
+            (
+                "schema: {columns: {price: string}}",
+                'c.yaml:3:20: schema.columns.price: "string" is not a mapping, like {a: b}',
+            ),
+            (
+                "max_rejects: 101%",
+                'c.yaml:3:1: max_rejects: "101%" is not a number of rows (0 or more) or a percentage of them ("1%")',
+            ),
+            (
+                "max_rejects: -1",
+                'c.yaml:3:1: max_rejects: -1 is not a number of rows (0 or more) or a percentage of them ("1%")',
+            ),
+            ("limits: {field_bytes: 0}", "c.yaml:3:10: limits.field_bytes: must be at least 1 byte"),
+            ("limits: {columns: 0}", "c.yaml:3:10: limits.columns: 0 is out of bounds; it must be at least 1"),
+            ("limits: {columns: 1.5}", "c.yaml:3:10: limits.columns: 1.5 is not a whole number"),
+            (
+                "limits: {field_bytes: 64M}",
+                'c.yaml:3:10: limits.field_bytes: "64M": "M" is not a unit of size; write 64MiB or 64MB',
+            ),
+            (
+                "runner: {name: spark}",
+                'c.yaml:3:10: runner.name: "spark" is not a runner; choices: local (DirectRunner is the same)',
+            ),
+            (
+                "runner: {workers: 0}",
+                "c.yaml:3:10: runner.workers: 0 is not a number of workers (1 or more) or auto",
+            ),
+            (
+                "split: {fractions: {a: 0.9, b: 0.2}}",
+                "c.yaml:3:1: split: fractions: they add up to 1.1, and must add up to 1",
+            ),
+            (
+                "split: {fractions: {A: 1.0}}",
+                'c.yaml:3:21: split.fractions.A: "A" is not a name: small letters, digits and _, beginning with a letter',
+            ),
+            (
+                "split: {fractions: {a: 2}}",
+                "c.yaml:3:21: split.fractions.a: 2 is out of bounds; it must be at most 1.0",
+            ),
+            (
+                "split: {key: id}",
+                "c.yaml:3:1: split.fractions: is missing; give each split its share, like {train: 0.9, val: 0.1}",
+            ),
+            (
+                "shuffle: {seed: 7}",
+                "c.yaml:3:1: shuffle: only images are shuffled yet, and this input is csv; leave the key out",
+            ),
+            ("name: yes", "c.yaml:3:1: name: yes is read as true or false, and text is wanted; put it in quotes"),
+            (
+                "name: 2024-01-01",
+                "c.yaml:3:1: name: 2024-01-01 is read as a date, and text is wanted; put it in quotes",
+            ),
+            ("name: a\nname: b", "c.yaml:4:1: name: the key stands twice; the first is on line 3"),
+            (
+                "name: !!python/name:os.system x",
+                'c.yaml:3:7: "x": the tag tag:yaml.org,2002:python/name:os.system is not for a config; write plain YAML, '
+                "and text in quotes",
+            ),
+            ("name: [", "c.yaml:4:1: is not YAML: expected the node content, but found '<stream end>'"),
+            ("? [a, b]\n: c", "c.yaml:3:3: a key must be plain text"),
+        ],
+    )
+    def test_a_wrong_value_is_one_line_with_its_place_and_a_mend(self, folder: Path, extra: str, problem: str) -> None:
+        assert problems(minimal(extra)) == [problem]
+
+    @pytest.mark.parametrize(
+        ("section", "problem"),
+        [
+            ("{delimeter: ;}", 'c.yaml:1:23: input.delimeter: unknown key; did you mean "delimiter"?'),
+            (
+                "{label_offset: 1}",
+                "c.yaml:1:23: input.label_offset: unknown key for csv; it is a key of images input",
+            ),
+            ("{header: 'no'}", 'c.yaml:1:23: input.header: "no" is not true or false'),
+            (
+                "{null_values: ['', no]}",
+                "c.yaml:1:41: input.null_values[1]: no is read as true or false, and text is wanted; put it in quotes",
+            ),
+            ("{delimiter: '||'}", 'c.yaml:1:23: input.delimiter: "||" is not one ASCII character'),
+            ("{delimiter: '\"'}", 'c.yaml:1:1: input: delimiter and quote are both """; they must differ'),
+            (
+                "{encoding: utf8000}",
+                'c.yaml:1:23: input.encoding: "utf8000" is not an encoding that Python knows, like utf-8, latin-1, utf-16',
+            ),
+            ("{columns: []}", "c.yaml:1:23: input.columns: is an empty list; name at least one, or leave the key out"),
+            ("{columns: [a, b, a]}", 'c.yaml:1:1: input: columns: "a" stands twice'),
+            ("{columns: a}", 'c.yaml:1:23: input.columns: "a" is not a list: write [a]'),
+        ],
+    )
+    def test_a_wrong_input_key_is_told_with_its_format(self, folder: Path, section: str, problem: str) -> None:
+        text = f"input: {{paths: [data],{section[1:-1]}}}\noutput: {{path: out}}"
+        assert problems(text) == [problem]
+
+    @pytest.mark.parametrize(
+        ("section", "problem"),
+        [
+            ("shard_size: 64KB", "c.yaml:2:21: output.shard_size: 64000 bytes is too small; the least is 64KiB"),
+            (
+                "compression: zip",
+                'c.yaml:2:21: output.compression: "zip" is not a choice; did you mean "gzip"? choices: none, gzip',
+            ),
+            (
+                "sidecars: [tfds, tfe]",
+                'c.yaml:2:38: output.sidecars[1]: "tfe" is not a choice; did you mean "tfx"? choices: tfds, tfx, index',
+            ),
+            (
+                "shard_name: x",
+                'c.yaml:2:21: output.shard_name: shard_name "x" gives shards the same name: {split} and {index} are '
+                'needed; use letters, digits, "._=-", and the fields of "{split}-{index:05d}" or "{count:05d}"',
+            ),
+        ],
+    )
+    def test_a_wrong_output_key_is_told(self, folder: Path, section: str, problem: str) -> None:
+        text = f"input: {{paths: [data]}}\noutput: {{path: out, {section}}}"
+        assert problems(text) == [problem]
+
+    def test_a_path_on_another_store_is_told_to_come(self, folder: Path) -> None:
+        text = "input: {format: csv, paths: [data, 's3://b/x']}\noutput: {path: 'gs://b/out'}"
+        assert problems(text) == [
+            "c.yaml: 2 problems",
+            'c.yaml:1:36: input.paths[1]: "s3://b/x": s3:// is not supported yet; give a local path',
+            'c.yaml:2:10: output.path: "gs://b/out": gs:// is not supported yet; give a local path',
+        ]
+
+    def test_all_problems_are_told_at_once_in_the_order_of_the_file(self, folder: Path) -> None:
+        text = "version: 3\ninput:\n  format: cvs\n  paths: data\noutput:\n  shard_size: 1M\n  shard_size: 1K\n"
+        assert problems(
+            text, set_values=["runner.workers=no", "a", "name.b=5"], flags={"max_rejects": ("--max-rejects", "x")}
+        ) == [
+            "c.yaml: 10 problems",
+            "c.yaml:1:1: version: 3 is not a choice; choices: 1",
+            'c.yaml:3:3: input.format: "cvs" is not a choice; did you mean "csv"? choices: csv, parquet, images, numpy, '
+            "tfrecord",
+            'c.yaml:4:3: input.paths: "data" is not a list: write [data]',
+            "c.yaml:5:1: output.path: is missing; say where to write: -o out/",
+            'c.yaml:6:3: output.shard_size: "1M": "M" is not a unit of size; write 1MiB or 1MB',
+            "c.yaml:7:3: output.shard_size: the key stands twice; the first is on line 6",
+            '--set a: is not "key=value", like output.shard_size=256MiB',
+            "--set name.b=5: name: a mapping is not text",
+            '--max-rejects: max_rejects: "x" is not a number of rows (0 or more) or a percentage of them ("1%")',
+            "--set runner.workers=no: runner.workers: False is not a number of workers (1 or more) or auto",
+        ]
+
+    def test_an_empty_config_says_what_is_needed(self, folder: Path) -> None:
+        assert problems("") == [
+            "c.yaml: 2 problems",
+            "c.yaml:1:1: input: is missing; say what to read: input: {paths: [data/*.csv]}",
+            "c.yaml:1:1: output: is missing; say where to write: output: {path: out/} (or -o out/)",
+        ]
+
+    def test_a_config_that_is_a_list_or_text_is_refused(self, folder: Path) -> None:
+        assert problems("- a") == ['c.yaml:1:1: a config is a mapping of keys, like "input: {...}"']
+
+    def test_a_path_that_matches_nothing_is_told_where_it_is_written(self, folder: Path) -> None:
+        text = "input:\n  paths: [nothing/*.csv]\noutput: {path: out}"
+        assert problems(text) == [
+            "c.yaml:2:3: input.paths: nothing/*.csv: no such file or folder, and as a glob it matches nothing below "
+            f"{folder}"
+        ]
+
+    def test_aliases_that_mean_billions_of_values_are_refused(self, folder: Path) -> None:
+        bomb = "a0: &a0 [x, x, x, x, x, x, x, x, x]\n"
+        bomb += "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12))
+        assert problems(bomb) == ["c.yaml:1:1: is far too large or too deep for a config"]
+
+    def test_an_alias_to_itself_is_refused(self, folder: Path) -> None:
+        assert problems("input: &a [*a]") == ["c.yaml:1:1: is far too large or too deep for a config"]
+
+    def test_a_config_that_cannot_be_read_is_an_error_of_one_line(self, folder: Path) -> None:
+        with pytest.raises(ConfigError, match=r"^gone.yaml: the config cannot be read: No such file or directory$"):
+            load_config("gone.yaml")
+        Path("c.yaml").write_bytes(b"name: \xff")
+        with pytest.raises(ConfigError, match=r"^c.yaml: the config is not UTF-8 at byte 6$"):
+            load_config("c.yaml")
+
+    def test_control_characters_in_a_value_do_not_reach_the_terminal(self, folder: Path) -> None:
+        (line,) = problems(minimal('name: "a\\e[2J"'))
+        assert "\x1b" not in line
+        assert r"\x1b[2J" in line
+
+
+json_values = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=6,
+)
+keys = st.sampled_from([*Config.model_fields, "schema", "x"])
+
+
+@given(st.dictionaries(keys, json_values, max_size=5), st.sampled_from(["csv", "parquet", "images", "x", None]))
+def test_whatever_stands_in_a_config_the_answer_is_a_config_or_a_config_error(
+    values: dict[str, object], kind: str | None
+) -> None:
+    values.setdefault("output", {"path": "o"})
+    if isinstance(values.get("input", {}), dict):
+        values["input"] = {**values.get("input", {}), "format": kind, "paths": ["x.csv"]}  # type: ignore[dict-item]
+    text = yaml.safe_dump(values, allow_unicode=True)
+    for source in (values, yaml.safe_load(text)):
+        try:
+            assert load_config(source).output.path
+        except ConfigError as error:
+            assert str(error)
