@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from shardmill.transforms.format.checksum import (
     add_digests,
     crc32c,

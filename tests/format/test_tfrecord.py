@@ -5,7 +5,6 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-
 from shardmill.transforms.format import tfrecord
 from shardmill.transforms.format.checksum import crc32c, mask, record_digests
 from shardmill.transforms.format.tfrecord import FRAME_BYTES, frame_records, join_frames

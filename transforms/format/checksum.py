@@ -26,7 +26,7 @@ U32 = npt.NDArray[np.uint32]
 U64 = npt.NDArray[np.uint64]
 
 
-def crc32c(data: Any, crc: int = 0) -> int:  # noqa: ANN401  (any object with the buffer protocol)
+def crc32c(data: Any, crc: int = 0) -> int:
     """Return the CRC32C of a buffer that follows bytes whose CRC32C is `crc`.
 
     >>> f"{crc32c(b'123456789'):08x}"
@@ -35,7 +35,7 @@ def crc32c(data: Any, crc: int = 0) -> int:  # noqa: ANN401  (any object with th
     return int(_crc32c(data, crc))
 
 
-def crc32c_each(data: Any, lengths: npt.NDArray[np.int64]) -> U32:  # noqa: ANN401
+def crc32c_each(data: Any, lengths: npt.NDArray[np.int64]) -> U32:
     """Return the CRC32C of each of the pieces that follow each other in a buffer; their lengths add up to its size.
 
     One call a piece is what it costs (0.16 us, and as much again to cut each piece out of a `memoryview`): reading

@@ -38,7 +38,7 @@ BUFFER_LIMIT: Final = (1 << 31) - 1
 
 
 def inline_views(content: npt.NDArray[np.uint32], lengths: npt.NDArray[np.int32] | int) -> Views:
-    """Return views whose bytes are the rows of `content`: `uint32[n, up to 3]`, little-endian, zero beyond `lengths`."""
+    """Return views whose bytes are the rows of `content`: `uint32[n, up to 3]`, zero beyond `lengths` bytes."""
     views = np.zeros((len(content), 4), np.int32)
     views[:, 0] = lengths
     views[:, 1 : 1 + content.shape[1]] = content.view(np.int32)
