@@ -1,0 +1,181 @@
+"""Gzip as a series of members: made with ISA-L, read with proof that each one is whole.
+
+    file   ┌──────────┬──────────┬──────────┐      RFC 1952: a gzip file is one member or several; readers see
+           │ member 0 │ member 1 │ member 2 │      the members' contents as one stream. So files concatenate,
+           └──────────┴──────────┴──────────┘      and an index can point to the start of a member.
+    member ┌───────────┬─────────────────┬───────────┬───────────┐
+           │ 10 header │ deflate stream  │ 4 CRC-32  │ 4 size    │
+           └───────────┴─────────────────┴───────────┴───────────┘
+
+Most readers take a file that ends before the last trailer, or that goes on with something else, for a whole one.
+Here every member must end, its CRC and size must be right, and nothing but another member may follow.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+from isal import igzip_lib, isal_zlib
+
+_HEADER: Final = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff"
+"""Method deflate, no flags, no time, no name, unknown system: nothing that would differ between two runs."""
+
+_LEVEL: Final = 2
+"""On framed table records ISA-L level 2 is 13 times as fast as zlib's level 6 at 1.11 times its size; level 3 halves
+the speed for 1.09 times the size, level 1 is no faster."""
+
+_RAW: Final = -15
+"""zlib's `wbits` for a bare deflate stream with the full window."""
+
+_OUTPUT_BYTES: Final = 1 << 20
+"""The largest piece that `inflate` yields: what a bomb can make us hold."""
+
+Buffer = Any
+"""Anything with the buffer protocol: bytes, a memoryview, an Arrow buffer."""
+
+Form = Literal["gzip", "zlib"]
+
+
+class InflateError(ValueError):
+    """Compressed bytes are damaged, cut, or a bomb; `offset` is where, in compressed bytes."""
+
+    def __init__(self, offset: int, reason: str) -> None:
+        super().__init__(f"byte {offset} of the compressed file: {reason}")
+        self.offset = offset
+        self.reason = reason
+
+    def __reduce__(self) -> tuple[type[InflateError], tuple[int, str]]:
+        return type(self), (self.offset, self.reason)
+
+
+@dataclass(frozen=True, slots=True)
+class InflateLimits:
+    """What a compressed file may become.
+
+    More than `ratio` bytes of output per byte of input are refused once there are `ratio_from_bytes` of output:
+    deflate reaches 1032 at most, real records of zeros can come near it, and such a file is small. `output_bytes`
+    is an absolute bound, None for none. Memory is bounded without any of them.
+    """
+
+    ratio: float = 1000
+    ratio_from_bytes: int = 256 << 20
+    output_bytes: int | None = None
+
+
+def compress_member(data: Buffer | Sequence[Buffer]) -> bytes:
+    r"""Return one gzip member that holds `data`, in one buffer or several: the same bytes however they are cut.
+
+    They are the same for one `isal` release and CPU family, not for all.
+
+    >>> compress_member(b"")[:10]
+    b'\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\xff'
+    """
+    whole: Any = b"".join(data) if isinstance(data, (list, tuple)) else data  # how it is cut would change the stream
+    deflated = isal_zlib.compress(whole, _LEVEL, _RAW)
+    size = memoryview(whole).nbytes
+    return b"".join((_HEADER, deflated, struct.pack("<II", isal_zlib.crc32(whole), size & 0xFFFFFFFF)))
+
+
+def sniff_form(head: bytes) -> Form | None:
+    """Return how a file that begins with `head` (two bytes at least) is compressed, or None if it is not.
+
+    Magic bytes only: the caller asks first whether they make sense as what the file would be when not compressed.
+    """
+    if head[:2] == b"\x1f\x8b":
+        return "gzip"
+    if len(head) >= 2 and head[0] == 0x78 and int.from_bytes(head[:2], "big") % 31 == 0:
+        return "zlib"
+    return None
+
+
+def inflate(chunks: Iterable[bytes], *, form: Form = "gzip", limits: InflateLimits | None = None) -> Iterator[bytes]:
+    """Yield the contents of a compressed stream in pieces of at most 1 MiB; none of its `chunks` is empty.
+
+    The last piece comes before the end is proven: take the stream for whole only when the iterator has ended.
+
+    Raises:
+        InflateError: a member is damaged or cut, something follows the last one, or a limit is passed.
+    """
+    limits = limits or InflateLimits()
+    flag = igzip_lib.DECOMP_GZIP if form == "gzip" else igzip_lib.DECOMP_ZLIB
+    source = _Source(iter(chunks))
+    made = 0
+    while True:
+        start = source.offset
+        member = igzip_lib.IgzipDecompressor(flag)
+        for piece in _inflate_member(member, source, start, form):
+            made += len(piece)
+            _check_limits(made, source.taken, limits)
+            yield piece
+        source.put_back(member.unused_data)
+        if not source.more(2):
+            return
+        if form == "zlib" or source.head != b"\x1f\x8b":
+            raise InflateError(source.offset, f"bytes that are no {form} data follow the end of the stream")
+
+
+class _Source:
+    """The compressed bytes: a chunk at a time, with those back that a member did not use."""
+
+    def __init__(self, chunks: Iterator[bytes]) -> None:
+        self._chunks = chunks
+        self._left = b""
+        self.taken = 0
+
+    @property
+    def offset(self) -> int:
+        """Where the next byte stands in the compressed stream."""
+        return self.taken - len(self._left)
+
+    @property
+    def head(self) -> bytes:
+        return self._left[:2]
+
+    def take(self) -> bytes:
+        """Return the next bytes, or none at the end."""
+        if self._left:
+            left, self._left = self._left, b""
+            return left
+        chunk = next(self._chunks, b"")
+        self.taken += len(chunk)
+        return chunk
+
+    def put_back(self, unused: bytes) -> None:
+        self._left = unused
+
+    def more(self, wanted: int) -> bool:
+        """Say whether any byte is left, with `wanted` of them at hand if there are as many."""
+        while len(self._left) < wanted:
+            chunk = next(self._chunks, b"")
+            if not chunk:
+                break
+            self.taken += len(chunk)
+            self._left += chunk
+        return bool(self._left)
+
+
+def _inflate_member(member: igzip_lib.IgzipDecompressor, source: _Source, start: int, form: Form) -> Iterator[bytes]:
+    while not member.eof:
+        data = source.take() if member.needs_input else b""
+        if member.needs_input and not data:
+            raise InflateError(source.offset, f"the {form} stream is cut: its end and its checksum are missing")
+        try:
+            piece = member.decompress(data, _OUTPUT_BYTES)
+        except igzip_lib.IsalError as error:  # type: ignore[misc]  # its stub says an instance
+            raise InflateError(start, f"the {form} member that begins here is damaged ({error})") from None
+        if piece:
+            yield piece
+
+
+def _check_limits(made: int, taken: int, limits: InflateLimits) -> None:
+    if limits.output_bytes is not None and made > limits.output_bytes:
+        raise InflateError(taken, f"more than the {limits.output_bytes} bytes of output that are allowed")
+    if made > limits.ratio_from_bytes and made > limits.ratio * taken:
+        raise InflateError(
+            taken,
+            f"{taken} bytes became {made}, more than {limits.ratio:g} times as many: a decompression bomb? "
+            f"If it is meant, decompress the file first",
+        )
