@@ -67,7 +67,7 @@ def walk(text: bytes, dialect: Dialect = COMMA) -> tuple[list[tuple[int, bool, i
     return records, None
 
 
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 @given(
     TEXTS,
     BLOCKS,
@@ -95,7 +95,7 @@ def test_the_parallel_scan_agrees_with_a_walk_byte_by_byte_at_any_block_size(
         assert list(zip(found.ends.tolist(), found.blank.tolist(), found.lines.tolist(), strict=True)) == whole
 
 
-@settings(max_examples=500)
+@settings(max_examples=500, deadline=None)
 @given(TEXTS, BLOCKS)
 def test_the_scan_counts_the_records_that_pythons_csv_module_reads(text: bytes, block: int) -> None:
     scan = split(text, block)
@@ -105,7 +105,7 @@ def test_the_scan_counts_the_records_that_pythons_csv_module_reads(text: bytes, 
         assert scan.end.records == sum(bool(row) for row in rows)
 
 
-@settings(max_examples=300)
+@settings(max_examples=300, deadline=None)
 @given(TEXTS, BLOCKS)
 def test_the_scan_counts_the_records_that_arrow_reads(text: bytes, block: int) -> None:
     scan = split(text, block)

@@ -107,8 +107,8 @@ class FileScan:
 class RecordEnds:
     """The ends of records and blank lines in a text whose start state is known.
 
-    `ends[i]` is the offset of the last byte of a line end, `blank[i]` tells whether the line is blank, `lines[i]` counts
-    the line ends up to it, within quotes too. `inside` is the state at the end, `open_at` as in `HalfScan`.
+    `ends[i]` is the offset of the last byte of a line end, `blank[i]` whether the line is blank, `lines[i]` counts the
+    line ends up to it, within quotes too. `inside` is the state at the end, `open_at` as in `HalfScan`.
     """
 
     ends: Positions
