@@ -62,6 +62,7 @@ class Block:
     """The encoded records of one batch by split, and its rejects in row order.
 
     `task` is None for blocks that come from no task (a user's own pipeline): their task is then the bundle.
+    `image_formats` are the values of `image/format` that occur in it.
     """
 
     task: int | None
@@ -70,3 +71,4 @@ class Block:
     counts: tuple[EntryCounts, ...] = ()
     rejects: tuple[Reject, ...] = ()
     narrowed: tuple[Narrowing, ...] = ()
+    image_formats: tuple[str, ...] = ()

@@ -1,0 +1,238 @@
+"""Where a dataset lies: the few operations that stage, commit and publish are built on.
+
+Paths are relative to the dataset's folder, with `/`. What makes a commit safe is `put_if_absent`: of any number of
+writers one wins, and a file is there whole or not at all, also after `kill -9` or a power cut.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import uuid
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, Protocol
+
+from .part_file import LocalPartFile, PartFile
+from .shard_plan import PartRange
+
+_COPY_BYTES: Final = 8 << 20
+"""One step of a copy that the kernel cannot do by itself."""
+
+
+class Storage(Protocol):
+    """A folder that a dataset is written into; picklable, and safe to use from several threads."""
+
+    def create_part(self, path: str) -> PartFile:
+        """Return a new file to write, its folders made."""
+        ...
+
+    def assemble(self, path: str, ranges: Sequence[PartRange], base: str) -> None:
+        """Make a durable file of ranges of files; their paths are relative to `base`."""
+        ...
+
+    def place(self, source: str, target: str) -> None:
+        """Let `target` be the file `source` too, whatever it was before."""
+        ...
+
+    def publish(self, source: str, target: str) -> bool:
+        """Let `target` be the file `source` too, if there is no file of that name; say whether it is now."""
+        ...
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Make a durable file, whole or not at all; say whether it is ours (False: another one was there)."""
+        ...
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Make or replace a file, durably; readers see the old one or the new one."""
+        ...
+
+    def read(self, path: str) -> bytes:
+        """Return a whole (small) file."""
+        ...
+
+    def size(self, path: str) -> int | None:
+        """Return the size of a regular file in bytes, or None if there is none of that name."""
+        ...
+
+    def list(self, folder: str) -> list[str]:
+        """Return the names in a folder, sorted; none if there is no such folder."""
+        ...
+
+    def sync(self, folder: str) -> None:
+        """Wait until the names in a folder are durable."""
+        ...
+
+    def remove_tree(self, folder: str) -> None:
+        """Remove a folder and what is in it, if it is there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class LocalStorage:
+    """A folder of the local file system; `root` is absolute. It is made when the first file in it is."""
+
+    root: str
+
+    def path(self, path: str) -> str:
+        """Return the absolute path of a file of the dataset."""
+        return os.path.join(self.root, path) if path else self.root
+
+    def create_part(self, path: str) -> LocalPartFile:
+        """Return a new file to write, its folders made; it must not be there."""
+        full = self._with_folders(path)
+        return LocalPartFile(os.open(full, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), full)
+
+    def assemble(self, path: str, ranges: Sequence[PartRange], base: str) -> None:
+        """Make a durable file of ranges of files, copied by the kernel; their paths are relative to `base`."""
+        with self._replacing(path) as target:
+            for part, start, end in ranges:
+                source = os.open(self.path(f"{base}/{part.path}"), os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    _copy_range(source, target, start.offset, end.offset - start.offset, part.path)
+                finally:
+                    os.close(source)
+
+    def place(self, source: str, target: str) -> None:
+        """Let `target` be the file `source` too (a second link), whatever it was before."""
+        temporary = self._temporary(target)
+        os.link(self.path(source), temporary)
+        os.replace(temporary, self.path(target))
+        if os.path.exists(temporary):  # rename does nothing where both names were links to one file already
+            os.unlink(temporary)
+
+    def publish(self, source: str, target: str) -> bool:
+        """Link `source` as `target`, never over another file; say whether `target` is that file now."""
+        try:
+            os.link(self.path(source), self._with_folders(target))
+        except FileExistsError:
+            return os.path.samefile(self.path(source), self.path(target))
+        return True
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Make a durable file by linking a synced temporary one; bare `O_EXCL` would leave a torn one on kill -9."""
+        temporary = self._temporary(path)
+        _write_synced(temporary, data)
+        try:
+            os.link(temporary, self.path(path))
+        except FileExistsError:
+            return False
+        finally:
+            os.unlink(temporary)
+        self.sync(os.path.dirname(path))
+        return True
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Make or replace a file by renaming a synced temporary one over it."""
+        with self._replacing(path) as target:
+            _write_all(target, data)
+
+    def read(self, path: str) -> bytes:
+        """Return a whole (small) file."""
+        with open(self.path(path), "rb") as file:
+            return file.read()
+
+    def size(self, path: str) -> int | None:
+        """Return the size of a regular file in bytes, or None if there is none of that name."""
+        full = self.path(path)
+        return os.path.getsize(full) if os.path.isfile(full) and not os.path.islink(full) else None
+
+    def list(self, folder: str) -> list[str]:
+        """Return the names in a folder, sorted; none if there is no such folder."""
+        try:
+            return sorted(os.listdir(self.path(folder)))
+        except FileNotFoundError:
+            return []
+
+    def sync(self, folder: str) -> None:
+        """Wait until the names in a folder are durable."""
+        _sync_folder(self.path(folder))
+
+    def remove_tree(self, folder: str) -> None:
+        """Remove a folder and what is in it, if it is there."""
+        with contextlib.suppress(FileNotFoundError):
+            shutil.rmtree(self.path(folder))
+
+    def _with_folders(self, path: str) -> str:
+        full = self.path(path)
+        _make_folders(os.path.dirname(full))
+        return full
+
+    def _temporary(self, path: str) -> str:
+        """Return a hidden name beside a file, which no other attempt uses."""
+        full = self._with_folders(path)
+        return os.path.join(os.path.dirname(full), f".{os.path.basename(full)}.{uuid.uuid4().hex}")
+
+    @contextlib.contextmanager
+    def _replacing(self, path: str) -> Iterator[int]:
+        """Give a file to write that becomes `path`, durably, if nothing is raised, and is gone otherwise."""
+        temporary = self._temporary(path)
+        file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+        try:
+            try:
+                yield file
+                os.fsync(file)
+            finally:
+                os.close(file)
+            os.rename(temporary, self.path(path))
+        except BaseException:
+            os.unlink(temporary)
+            raise
+        self.sync(os.path.dirname(path))
+
+
+@lru_cache(maxsize=1)
+def local_storage(root: str) -> LocalStorage:
+    """Return the storage of a local folder, given as users write it."""
+    return LocalStorage(os.path.abspath(root))
+
+
+def _make_folders(folder: str) -> None:
+    """Make a folder and those above it, durably."""
+    if os.path.isdir(folder):
+        return
+    above = os.path.dirname(folder)
+    _make_folders(above)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder)
+    _sync_folder(above)
+
+
+def _sync_folder(folder: str) -> None:
+    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _write_synced(path: str, data: bytes) -> None:
+    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    try:
+        _write_all(file, data)
+        os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _write_all(file: int, data: Any) -> None:
+    view = memoryview(data).cast("B")
+    while view:
+        view = view[os.write(file, view) :]
+
+
+def _copy_range(source: int, target: int, offset: int, length: int, name: str) -> None:
+    """Append a range of one file to another: shared by the file system where it can, else copied in the kernel."""
+    while length:
+        try:
+            done = os.copy_file_range(source, target, min(length, 1 << 30), offset)
+        except OSError:  # another file system below, or one that cannot: read and write
+            data = os.pread(source, min(length, _COPY_BYTES), offset)
+            _write_all(target, data)
+            done = len(data)
+        if not done:
+            raise OSError(f"{name} ends {length} bytes early: it was cut while the run went on")
+        offset += done
+        length -= done
