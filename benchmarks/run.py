@@ -45,7 +45,7 @@ PEERS = {
         Peer("tutorial", "tutorial_loop.py", ("tensorflow==2.21.0", "pyarrow", "pillow"), tuple(WORKLOADS)),
         Peer("protobuf", "protobuf_loop.py", ("protobuf<7", "crc32c", "pyarrow", "numpy", "pillow"), tuple(WORKLOADS)),
         Peer("tfrecord", "tfrecord_package.py", ("tfrecord", "pyarrow", "pillow"), tuple(WORKLOADS)),
-        Peer("beam", "beam_map.py", ("apache-beam==2.77.0", "pyarrow", "crc32c"), ("parquet", "floats")),
+        Peer("beam", "beam_map.py", ("apache-beam[tfrecord]==2.77.0", "pyarrow", "crc32c"), ("parquet", "floats")),
     )
 }
 
@@ -83,7 +83,7 @@ def run_once(tool: str, source: Path, work: Path) -> Measured:
     """Convert a folder once; the output is removed again."""
     out = work / "out"
     shutil.rmtree(out, ignore_errors=True)
-    env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": ""}
+    env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(HERE / "peers")}
     measured = measure(command_of(tool, source, out, work), work / f"{tool}.log", env)
     shutil.rmtree(out)
     return measured

@@ -99,7 +99,7 @@ def _jpeg(seed: int) -> bytes:
     picture = np.asarray(Image.fromarray(small).resize((640, 480), Image.Resampling.BICUBIC), np.int16)
     noisy = np.clip(picture + rng.normal(0, 12, picture.shape), 0, 255).astype(np.uint8)
     out = io.BytesIO()
-    Image.fromarray(noisy).save(out, "JPEG", quality=88)
+    Image.fromarray(noisy).save(out, "JPEG", quality=82)
     return out.getvalue()
 
 
