@@ -57,7 +57,7 @@ class TaskResult:
         return sum(part.records for split in self.splits.values() for part in split.parts)
 
     @property
-    def bytes(self) -> int:
+    def part_bytes(self) -> int:
         """The size of all parts."""
         return sum(part.bytes for split in self.splits.values() for part in split.parts)
 
@@ -72,7 +72,7 @@ class TaskResult:
             "task": self.task,
             "attempt": self.attempt,
             "records": self.records,
-            "bytes": self.bytes,
+            "bytes": self.part_bytes,
             "splits": {
                 name: {"digest": f"{split.digest:032x}", "parts": [_part_to_json(part) for part in split.parts]}
                 for name, split in self.splits.items()
