@@ -1,0 +1,230 @@
+"""The command line: parse it, build the config, call one function, print through one screen.
+
+Nothing heavy is imported before a command needs it, so that `--help` answers at once; `inspect`, `verify` and a wrong
+config never import Beam or pandas.
+
+    0 done, or nothing to do · 1 the run failed · 2 wrong usage or config · 3 damage found · 4 too many rejects
+    130, 143 interrupted
+"""
+
+# ruff: noqa: FBT002  (typer makes a flag of a parameter with a default)
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated, Any, NoReturn, TypeAlias
+
+import typer
+from typer.core import TyperGroup
+
+from . import interrupts
+
+
+class _QuickHelpGroup(TyperGroup):
+    """Commands whose `--help` does not wait for pydantic, by which typer would turn "not asked for" into False."""
+
+    def get_help_option(self, ctx: Any) -> Any:
+        """Return the `--help` option."""
+        option = super().get_help_option(ctx)
+        if option is not None:
+            option.default = False
+        return option
+
+
+app = typer.Typer(
+    name="shardmill",
+    cls=_QuickHelpGroup,
+    help="CSV, Parquet, images and NumPy arrays to tf.train.Example TFRecord shards of a chosen size, with a manifest.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
+)
+
+_Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+_Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+_Debug: TypeAlias = Annotated[bool, typer.Option("--debug", help="Show the traceback of an unexpected error.")]
+
+
+def _print_version(*, asked: bool) -> None:
+    if asked:
+        from importlib.metadata import version
+
+        typer.echo(f"shardmill {version('shardmill')}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version.", is_eager=True, callback=lambda v: _print_version(asked=v)),
+    ] = False,
+) -> None:
+    pass
+
+
+@app.command()
+def convert(
+    context: typer.Context,
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            help="A config (.yaml), or the files, folders or globs to read; both: these instead of the config's."
+        ),
+    ],
+    output: Annotated[
+        str | None, typer.Option("-o", "--output", metavar="FOLDER", help="The folder of the dataset.")
+    ] = None,
+    shard_size: Annotated[
+        str | None, typer.Option(metavar="SIZE", help="Bytes of a shard, like 128MiB or 1GB.")
+    ] = None,
+    max_rejects: Annotated[
+        str | None, typer.Option(metavar="N", help='Rows that may be rejected: a number, or "1%".')
+    ] = None,
+    workers: Annotated[str | None, typer.Option(metavar="N", help="How many workers, or auto.")] = None,
+    runner: Annotated[str | None, typer.Option(metavar="NAME", help="The engine: local.")] = None,
+    compression: Annotated[str | None, typer.Option(metavar="KIND", help="none or gzip.")] = None,
+    order: Annotated[
+        str | None, typer.Option(metavar="ORDER", help="task (fast) or source (records follow the source).")
+    ] = None,
+    split: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The name of the split, where the source has none.")
+    ] = None,
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="The name of the dataset.")] = None,
+    set_values: Annotated[
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="Any key of the config, like output.order=source."),
+    ] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show schema, tasks and sizes; write nothing.")] = False,
+    as_json: _Json = False,
+    quiet: _Quiet = False,
+    debug: _Debug = False,
+) -> None:
+    """Convert CSV, Parquet, images or NumPy arrays to TFRecord shards.
+
+    Options after `--` go to Beam.
+    """
+    given = {
+        "output.path": ("-o", output),
+        "output.shard_size": ("--shard-size", shard_size),
+        "max_rejects": ("--max-rejects", max_rejects),
+        "runner.workers": ("--workers", _number(workers)),
+        "runner.name": ("--runner", runner),
+        "output.compression": ("--compression", compression),
+        "output.order": ("--order", order),
+        "output.split": ("--split", split),
+        "name": ("--name", name),
+    }
+    flags = {key: flag for key, flag in given.items() if flag[1] is not None}
+
+    def body(session: interrupts.Session) -> None:
+        from .config import CONFIG_SUFFIXES, load_config
+
+        is_config = sources[0].lower().endswith(CONFIG_SUFFIXES)
+        config = load_config(
+            sources[0] if is_config else None,
+            set_values=set_values or (),
+            flags=flags,
+            paths=sources[1:] if is_config else sources,
+        )
+        from .convert import dry_run as plan_only
+        from .convert import run_convert
+
+        if dry_run:
+            session.screen.plan(plan_only(config, beam_options=context.obj or ()))
+        else:
+            session.screen.summary(run_convert(config, beam_options=context.obj or (), watch=session.watch))
+
+    _answer(body, as_json=as_json, quiet=quiet, debug=debug)
+
+
+@app.command(name="inspect")
+def inspect_command(
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A dataset's folder, or any TFRecord file.")],
+    count: Annotated[int, typer.Option("-n", "--count", metavar="N", min=0, help="How many records.")] = 3,
+    split: Annotated[str | None, typer.Option(metavar="NAME", help="Only this split of a dataset.")] = None,
+    as_json: _Json = False,
+    debug: _Debug = False,
+) -> None:
+    """Show records as tables, or as one JSON object a line."""
+
+    def body(session: interrupts.Session) -> None:
+        from .show import inspect
+
+        inspect(path, count, session.screen, split)
+
+    _answer(body, as_json=as_json, quiet=False, debug=debug)
+
+
+@app.command()
+def verify(
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A dataset's folder.")],
+    as_json: _Json = False,
+    quiet: _Quiet = False,
+    debug: _Debug = False,
+) -> None:
+    """Check every record, checksum and count of a dataset; exit 3 and the place of all damage."""
+
+    def body(session: interrupts.Session) -> None:
+        from .verify import verify_command
+
+        verify_command(path, session.screen)
+
+    _answer(body, as_json=as_json, quiet=quiet, debug=debug)
+
+
+@app.command()
+def init(
+    sources: Annotated[
+        list[str], typer.Argument(metavar="SOURCES...", help="The files, folders or globs that the config will read.")
+    ],
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="FILE", help="The config to write; - is stdout.")
+    ] = "shardmill.yaml",
+    debug: _Debug = False,
+) -> None:
+    """Write a commented config for some sources."""
+
+    def body(session: interrupts.Session) -> None:
+        from .starter import write_starter
+
+        write_starter(sources, output, session.screen)
+
+    _answer(body, as_json=False, quiet=False, debug=debug)
+
+
+def _number(text: str | None) -> object:
+    """Return a number as an int, so that the config sees what a file would give it; other text as it is."""
+    return int(text) if text is not None and text.isdecimal() else text
+
+
+def _answer(body: interrupts.Body, *, as_json: bool, quiet: bool, debug: bool) -> NoReturn:
+    raise typer.Exit(interrupts.run(body, as_json=as_json, quiet=quiet, debug=debug))
+
+
+def split_beam_options(args: Sequence[str]) -> tuple[list[str], list[str]]:
+    """Return our arguments and those for Beam, which stand after `--` in `convert`.
+
+    >>> split_beam_options(["convert", "a.csv", "--", "--temp_location=/tmp"])
+    (['convert', 'a.csv'], ['--temp_location=/tmp'])
+    """
+    ours = list(args)
+    if ours[:1] != ["convert"] or "--" not in ours:
+        return ours, []
+    at = ours.index("--")
+    return ours[:at], ours[at + 1 :]
+
+
+def main(args: Sequence[str] | None = None) -> NoReturn:
+    """Run the command line, and exit with its code."""
+    ours, beam_options = split_beam_options(sys.argv[1:] if args is None else args)
+    extra: dict[str, Any] = {"obj": beam_options}
+    try:
+        app(ours, prog_name="shardmill", **extra)
+    except BrokenPipeError:  # `shardmill inspect ... | head`: the reader has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(0)
+    sys.exit(0)

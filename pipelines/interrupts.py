@@ -1,0 +1,141 @@
+"""Run the body of a command, and turn however it ends into an exit code and a line for people.
+
+An interrupt reaches a command in several ways: as KeyboardInterrupt, or, when it hit a worker, as whatever the engine
+made of it. So the signal handlers note that there was one, and any error after it is the interrupt's.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from types import FrameType
+from typing import TYPE_CHECKING, Any, Final, Self
+
+from ..transforms.errors import ShardmillError
+
+if TYPE_CHECKING:
+    from .screen import Screen
+
+_GRACE_SECONDS: Final = 5.0
+"""After an interrupt, threads of the engine that do not end by themselves are left behind after this time."""
+
+_NAMES: Final = {signal.SIGINT: "Interrupted", signal.SIGTERM: "Terminated"}
+
+Body = Callable[["Session"], None]
+
+
+class Session:
+    """What the body of a command works with: the screen, and the watch over a run's staging folder."""
+
+    def __init__(self, *, as_json: bool, quiet: bool) -> None:
+        from .screen import Screen
+
+        self.screen: Screen = Screen(as_json=as_json, quiet=quiet)
+        self.staging: str | None = None
+
+    def watch(self, staging: str) -> AbstractContextManager[object]:
+        """Show the progress of a run on stderr while the context is open, and remember where its work lies."""
+        self.staging = staging
+        if self.screen.quiet:
+            return nullcontext()
+        from .progress import ProgressWatcher
+
+        return ProgressWatcher(staging, self.screen.err)
+
+
+class _Interrupt:
+    """Handles SIGINT and SIGTERM while it is open: the first raises KeyboardInterrupt, the second ends at once."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> Self:
+        if threading.current_thread() is threading.main_thread():
+            for number in _NAMES:
+                self._before[number] = signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def _handle(self, number: int, _: FrameType | None) -> None:
+        if self.signal is not None:
+            os._exit(128 + number)
+        self.signal = number
+        raise KeyboardInterrupt
+
+
+def run(body: Body, *, as_json: bool, quiet: bool, debug: bool) -> int:
+    """Run the body of a command and return the exit code; whatever it raised has been told."""
+    with _Interrupt() as interrupt:
+        session = Session(as_json=as_json, quiet=quiet)
+        try:
+            body(session)
+        except BrokenPipeError:
+            raise
+        except KeyboardInterrupt:
+            return _interrupted(session, interrupt.signal or signal.SIGINT)
+        except ShardmillError as error:
+            if interrupt.signal is not None:
+                return _interrupted(session, interrupt.signal)
+            session.screen.error(error)
+            return error.exit_code
+        except Exception as error:  # noqa: BLE001  (the last line of defence: it is told, with its traceback on request)
+            if interrupt.signal is not None or _wraps_interrupt(error):
+                return _interrupted(session, interrupt.signal or signal.SIGINT)
+            return _unexpected(session, error, debug=debug)
+        return 0
+
+
+def _wraps_interrupt(error: BaseException) -> bool:
+    """Tell whether an engine's error is an interrupt that it caught in a worker."""
+    seen: BaseException | None = error
+    while seen is not None:
+        if isinstance(seen, KeyboardInterrupt) or (isinstance(seen, RuntimeError) and "KeyboardInterrupt" in str(seen)):
+            return True
+        seen = seen.__cause__ or seen.__context__
+    return False
+
+
+def _interrupted(session: Session, number: int) -> int:
+    _leave_soon(128 + number)
+    line = f"{_NAMES[signal.Signals(number)]}: nothing was committed"
+    if session.staging is not None and os.path.isdir(session.staging):
+        from .screen import shown_path
+
+        line += f"; the staged work lies in {shown_path(session.staging)}"
+    session.screen.err.print(line, soft_wrap=True)
+    return 128 + number
+
+
+def _leave_soon(code: int) -> None:
+    """End the process after the grace time, whatever threads still run."""
+
+    def leave() -> None:
+        threading.Event().wait(_GRACE_SECONDS)
+        os._exit(code)
+
+    threading.Thread(target=leave, name="leave", daemon=True).start()
+
+
+def _unexpected(session: Session, error: Exception, *, debug: bool) -> int:
+    from ..transforms.format.rejects import printable
+
+    if debug:
+        traceback.print_exception(error, file=sys.stderr)
+    first = str(error).strip().splitlines()
+    text = f"{type(error).__name__}: {printable(first[0] if first else '')}"
+    mend = "" if debug else "; --debug shows where"
+    session.screen.err.print(
+        f"error: unexpected {text}\nThis is a fault of Shardmill: please report it{mend}.", soft_wrap=True
+    )
+    if session.screen.as_json:
+        session.screen.data({"error": {"type": type(error).__name__, "exit_code": 1, "message": text}})
+    return 1

@@ -1,0 +1,231 @@
+"""The live line: how a run gets on, read from its staging folder.
+
+The engine shows nothing until it ends, so progress is read from what the workers leave behind:
+
+    .staging/<run>/
+      plan.json                  {"totals": {"tasks": 64, "records": 8000000, "bytes": 1870000000, "shards": 14}, ...}
+      tasks/000003.json          a finished task: its records and bytes, exactly
+      parts/000007-…/*.part      a task at work: its files' sizes
+
+    Converting  5,120,000 of about 8,000,000 records · 212.4 MB/s · 9 of about 14 shards · 3 s left
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Event, Thread
+from types import TracebackType
+from typing import Any, Final, Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+_LIVE_SECONDS: Final = 0.5
+_PLAIN_SECONDS: Final = 10.0
+"""Where stderr is no terminal, a line is kept for ever: one in ten seconds is enough."""
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """What the plan expects in all; None where it does not know."""
+
+    tasks: int | None = None
+    records: int | None = None
+    bytes: int | None = None
+    shards: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Stand:
+    """How far a run is. Records of unfinished tasks are told from their bytes; `shards` are full ones."""
+
+    phase: str
+    tasks: int = 0
+    records: int = 0
+    bytes: int = 0
+    shards: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    records: int
+    bytes: int
+    shards: int
+
+
+class StagingReader:
+    """Reads how far a run is; a finished task is read once, and nothing is opened that a worker still writes."""
+
+    def __init__(self, staging: str, totals: Totals | None = None) -> None:
+        self._staging = staging
+        self._totals = totals
+        self._done: dict[str, _Done] = {}
+
+    def totals(self) -> Totals:
+        """Return the plan's totals: those given, else those of `plan.json`, as soon as it is there."""
+        if self._totals is None:
+            document = _read_json(os.path.join(self._staging, "plan.json"))
+            if document is None:
+                return Totals()
+            totals = document.get("totals", {})
+            self._totals = Totals(*(totals.get(key) for key in ("tasks", "records", "bytes", "shards")))
+        return self._totals
+
+    def read(self) -> Stand:
+        """Return how far the run is now."""
+        totals = self.totals()
+        if self._totals is None:
+            return Stand("Planning")
+        for name in _names(os.path.join(self._staging, "tasks")):
+            if name.endswith(".json") and name not in self._done:
+                done = _read_task(os.path.join(self._staging, "tasks", name))
+                if done is not None:
+                    self._done[name] = done
+        records = sum(done.records for done in self._done.values())
+        finished = sum(done.bytes for done in self._done.values())
+        shards = sum(done.shards for done in self._done.values())
+        at_work = self._bytes_at_work()
+        if at_work:
+            known_records, known_bytes = (records, finished) if finished else (totals.records or 0, totals.bytes or 0)
+            records += at_work * known_records // known_bytes if known_bytes else 0
+        all_done = totals.tasks is not None and len(self._done) >= totals.tasks
+        phase = "Finishing" if all_done else "Converting"
+        return Stand(phase, len(self._done), records, finished + at_work, shards)
+
+    def _bytes_at_work(self) -> int:
+        """Return the size of the parts of tasks that have not finished; of several attempts, of the largest."""
+        parts = os.path.join(self._staging, "parts")
+        largest: dict[str, int] = {}
+        for folder in _names(parts):
+            task = folder.partition("-")[0]
+            if f"{task}.json" not in self._done:
+                size = _folder_bytes(os.path.join(parts, folder))
+                largest[task] = max(largest.get(task, 0), size)
+        return sum(largest.values())
+
+
+def progress_line(stand: Stand, totals: Totals, seconds: float) -> str:
+    """Return the line for people; `seconds` is how long records have been written."""
+    if stand.phase == "Planning":
+        return "Planning"
+    parts = [f"{stand.records:,}{_of(totals.records)} records"]
+    if seconds > 0:
+        parts.append(f"{stand.bytes / 1e6 / seconds:.1f} MB/s")
+    parts.append(f"{stand.shards:,}{_of(totals.shards)} full shards")
+    if stand.phase == "Finishing":
+        parts.append("assembling and publishing")
+    elif totals.bytes and 0 < stand.bytes < totals.bytes and seconds > 0:
+        parts.append(f"{_duration(seconds * (totals.bytes - stand.bytes) / stand.bytes)} left")
+    return f"{stand.phase}  {' · '.join(parts)}"
+
+
+class ProgressWatcher:
+    """Shows a run's progress on a console while the context is open: live on a terminal, else a line every 10 s."""
+
+    def __init__(
+        self,
+        staging: str,
+        console: Console,
+        *,
+        totals: Totals | None = None,
+        interval: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.staging = staging
+        self._console = console
+        self._reader = StagingReader(staging, totals)
+        self._interval = interval or (_LIVE_SECONDS if console.is_terminal else _PLAIN_SECONDS)
+        self._clock = clock
+        self._first_bytes: tuple[float, int] | None = None
+        self._stop = Event()
+        self._thread = Thread(target=self._run, name="progress", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def line(self) -> str:
+        """Return the line as it stands now."""
+        stand = self._reader.read()
+        now = self._clock()
+        if self._first_bytes is None and stand.bytes:
+            self._first_bytes = (now, stand.bytes)
+        if self._first_bytes is None:
+            return progress_line(stand, self._reader.totals(), 0)
+        started, before = self._first_bytes
+        # what was there at the first look was written in an unknown time: it counts for neither rate nor rest
+        seconds = (now - started) * stand.bytes / max(stand.bytes - before, 1)
+        return progress_line(stand, self._reader.totals(), seconds if now > started else 0)
+
+    def _run(self) -> None:
+        if self._console.is_terminal:
+            self._run_live()
+        else:
+            while not self._stop.wait(self._interval):
+                self._console.print(Text(self.line()), soft_wrap=True)
+
+    def _run_live(self) -> None:
+        with Live(console=self._console, auto_refresh=False, transient=True) as live:
+            while True:
+                live.update(Text(self.line(), overflow="ellipsis", no_wrap=True), refresh=True)
+                if self._stop.wait(self._interval):
+                    return
+
+
+def _of(total: int | None) -> str:
+    return "" if total is None else f" of about {total:,}"
+
+
+def _duration(seconds: float) -> str:
+    whole = int(seconds) + 1
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder)
+    except FileNotFoundError:  # not made yet, or removed after the publish
+        return []
+
+
+def _folder_bytes(folder: str) -> int:
+    size = 0
+    for name in _names(folder):
+        if name.endswith(".part"):
+            try:
+                size += os.stat(os.path.join(folder, name)).st_size
+            except FileNotFoundError:  # published meanwhile
+                continue
+    return size
+
+
+def _read_json(path: str) -> dict[str, Any] | None:
+    try:
+        with open(path, "rb") as file:
+            document: dict[str, Any] = json.loads(file.read())
+    except FileNotFoundError:
+        return None
+    return document
+
+
+def _read_task(path: str) -> _Done | None:
+    document = _read_json(path)
+    if document is None:
+        return None
+    kinds = [part["kind"] for split in document["splits"].values() for part in split["parts"]]
+    return _Done(document["records"], document["bytes"], sum(1 for kind in kinds if kind != "tail"))

@@ -1,0 +1,182 @@
+"""What a command has to tell: plain data that `screen` shows to people, and that `--json` gives to programs.
+
+convert            -> Summary      (what was written, what was rejected, and why columns are what they are)
+convert --dry-run  -> PlanReport   (the same, estimated, before a row is converted)
+too many rejects   -> TooManyRejects with `rejects_text` as its text
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final, Protocol
+
+from ..transforms.format.manifest import Manifest
+from ..transforms.format.rejects import printable
+from ..transforms.format.schema import Choice, Schema
+
+FIRST_REJECTS: Final = 20
+"""So many rejects stand on the screen; all of them are in the reject file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """What a conversion did.
+
+    `path` is the dataset's folder as the user wrote it, or absolute. `first_rejects` are lines of the reject file, as
+    they stand there: the first 20 are enough. `nothing_to_do` says that the manifest's generation held the same source
+    and config before. `seconds` is wall clock.
+    """
+
+    path: str
+    manifest: Manifest
+    seconds: float
+    choices: tuple[Choice, ...] = ()
+    warnings: tuple[str, ...] = ()
+    first_rejects: tuple[str, ...] = ()
+    nothing_to_do: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of all shards."""
+        return sum(split.bytes for split in self.manifest.splits.values())
+
+    @property
+    def shards(self) -> int:
+        """The number of shards."""
+        return sum(len(split.shards) for split in self.manifest.splits.values())
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document that `convert --json` prints."""
+        manifest = self.manifest
+        return {
+            "command": "convert",
+            "path": self.path,
+            "nothing_to_do": self.nothing_to_do,
+            "generation": manifest.generation,
+            "name": manifest.name,
+            "counts": asdict(manifest.counts),
+            "splits": {
+                name: {
+                    "records": split.records,
+                    "bytes": split.bytes,
+                    "shards": [{"path": s.path, "records": s.records, "bytes": s.bytes} for s in split.shards],
+                }
+                for name, split in manifest.splits.items()
+            },
+            "rejects": {**asdict(manifest.rejects), "first": [json.loads(line) for line in self.first_rejects]},
+            "schema": _schema_json(manifest.schema),
+            "choices": [asdict(choice) for choice in self.choices],
+            "narrowed": [asdict(entry) for entry in manifest.narrowed],
+            "skipped": dict(manifest.source.skipped),
+            "warnings": list(self.warnings),
+            "seconds": round(self.seconds, 3),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class SplitEstimate:
+    """What a split is expected to hold: `bytes` are those of its shards."""
+
+    name: str
+    records: int
+    bytes: int
+    shards: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReport:
+    """What a conversion would do; nothing was written. `rows_exact` says that `rows` was counted and not estimated."""
+
+    path: str
+    name: str
+    source_format: str
+    files: int
+    bytes: int
+    schema: Schema
+    tasks: int
+    rows: int
+    splits: tuple[SplitEstimate, ...]
+    shard_size: int
+    compression: str = "none"
+    rows_exact: bool = False
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    choices: tuple[Choice, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document that `convert --dry-run --json` prints."""
+        return {
+            "command": "convert",
+            "dry_run": True,
+            "path": self.path,
+            "name": self.name,
+            "source": {
+                "format": self.source_format,
+                "files": self.files,
+                "bytes": self.bytes,
+                "skipped": dict(self.skipped),
+            },
+            "rows": self.rows,
+            "rows_exact": self.rows_exact,
+            "tasks": self.tasks,
+            "shard_size": self.shard_size,
+            "compression": self.compression,
+            "splits": {s.name: {"records": s.records, "bytes": s.bytes, "shards": s.shards} for s in self.splits},
+            "schema": _schema_json(self.schema),
+            "choices": [asdict(choice) for choice in self.choices],
+            "warnings": list(self.warnings),
+        }
+
+
+class Watch(Protocol):
+    """Shows how a run gets on, from its staging folder, while the context is open."""
+
+    def __call__(self, staging: str) -> AbstractContextManager[object]:
+        """Return the context in which the run writes below the folder `staging`."""
+        ...
+
+
+def rejects_text(total: int, by_code: Mapping[str, int], first: Sequence[str]) -> str:
+    """Return the counts of each code and the first 20 rejects, one a line; `first` are lines of the reject file."""
+    counts = ", ".join(
+        f"{code} {count:,}" for code, count in sorted(by_code.items(), key=lambda item: (-item[1], item[0]))
+    )
+    lines = [f"  {counts}"] if counts else []
+    lines += [f"  {reject_text(line)}" for line in first[:FIRST_REJECTS]]
+    hidden = total - min(len(first), FIRST_REJECTS)
+    if hidden > 0:
+        lines.append(f"  and {hidden:,} more")
+    return "\n".join(lines)
+
+
+def reject_text(line: str) -> str:
+    """Return a line of the reject file for people: its place, and what is wrong with each bad cell.
+
+    >>> error = {"column": "price", "code": "BAD_TYPE", "message": '"x" is not a float'}
+    >>> reject_text(json.dumps({"source": "a.csv", "row": 3, "line": 4, "errors": [error]}))
+    'a.csv row 3: column "price": BAD_TYPE: "x" is not a float'
+    """
+    document = json.loads(line)
+    place = str(document["source"])
+    if document.get("row_group") is not None:
+        place += f" row group {document['row_group']}"
+    for key in ("row", "record"):
+        if document.get(key) is not None:
+            place += f" {key} {document[key]}"
+    cells = []
+    for error in document["errors"]:
+        column = f'column "{printable(error["column"])}": ' if error.get("column") is not None else ""
+        cells.append(f"{column}{error['code']}: {_whole(error['message'])}")
+    return f"{_whole(place)}: {'; '.join(cells)}"
+
+
+def _whole(text: str) -> str:
+    """Return a text of ours with what is not printable escaped, and not cut: it holds values that are cut already."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
+
+
+def _schema_json(schema: Schema | None) -> list[dict[str, Any]] | None:
+    return None if schema is None else schema.to_json()

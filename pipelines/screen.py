@@ -1,0 +1,238 @@
+"""The one object through which a command speaks: data on stdout, everything else on stderr.
+
+                 people                        --json
+    stdout       tables and text               one JSON document (inspect: one a line)
+    stderr       progress, notes, errors       the same
+
+Text that comes from data (names, values, paths) is escaped before it is printed, and is never read as rich's markup.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from typing import IO, Any, Final
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from ..transforms.errors import ShardmillError
+from ..transforms.format.manifest import Manifest
+from ..transforms.format.rejects import printable
+from ..transforms.format.schema import Choice, Feature, Schema
+from ..transforms.format.sizes import format_size
+from .report import PlanReport, Summary, rejects_text
+
+_FILE_WIDTH: Final = 200
+"""Columns where stdout is no terminal: tables are not folded to a screen that is not there."""
+
+_MAX_CHOICES: Final = 200
+"""So many columns of a schema are shown; a table of 20,000 would push everything else off the screen."""
+
+_KINDS: Final = {"int64": "int64 list", "float": "float list", "bytes": "bytes list"}
+
+
+class Screen:
+    """Prints what commands have to tell, as text or, with `as_json`, as JSON; `quiet` leaves out all but errors."""
+
+    def __init__(
+        self,
+        *,
+        as_json: bool = False,
+        quiet: bool = False,
+        stdout: IO[str] | None = None,
+        stderr: IO[str] | None = None,
+    ) -> None:
+        self.as_json = as_json
+        self.quiet = quiet
+        self.out = _console(stdout or sys.stdout)
+        self.err = _console(stderr or sys.stderr)
+
+    def data(self, document: Mapping[str, Any]) -> None:
+        """Print one JSON document as a line of stdout."""
+        self.out.file.write(json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
+        self.out.file.flush()
+
+    def text(self, line: str, style: str = "") -> None:
+        """Print a line of text on stdout, as it stands."""
+        self.out.print(Text(line, style), soft_wrap=True)
+
+    def note(self, line: str, style: str = "") -> None:
+        """Print a line on stderr, unless the screen is quiet."""
+        if not self.quiet:
+            self.err.print(Text(line, style), soft_wrap=True)
+
+    def error(self, error: ShardmillError) -> None:
+        """Print an error: its text on stderr and, with `--json`, a document on stdout."""
+        self.err.print(Text.assemble(("error: ", "bold red"), _escaped(str(error))), soft_wrap=True)
+        if self.as_json:
+            kind = type(error).__name__
+            self.data({"error": {"type": kind, "exit_code": error.exit_code, "message": str(error)}})
+
+    def summary(self, summary: Summary) -> None:
+        """Print what a conversion wrote, what it rejected and why, and how to read it."""
+        if self.as_json:
+            self.data(summary.to_json())
+        elif not self.quiet:
+            self._print_summary(summary)
+
+    def plan(self, plan: PlanReport) -> None:
+        """Print what a conversion would write."""
+        if self.as_json:
+            self.data(plan.to_json())
+        elif not self.quiet:
+            self._print_plan(plan)
+
+    def _print_summary(self, summary: Summary) -> None:
+        manifest, where = summary.manifest, shown_path(summary.path)
+        size = f"{_count(manifest.counts.written, 'record')} in {_count(summary.shards, 'shard')}, "
+        size += format_size(summary.bytes)
+        if summary.nothing_to_do:
+            self.text(f"Nothing to do: generation {manifest.generation} of {where} holds it ({size}).", "bold")
+        else:
+            self.text(f"Wrote {where}: {size} (generation {manifest.generation}).", "bold green")
+        self._splits(manifest)
+        self.text(_read_line(manifest))
+        self._warnings(summary.warnings)
+        self._schema(manifest.schema, summary.choices)
+        for entry in manifest.narrowed:
+            zeros = f", {entry.underflows:,} became zero" if entry.underflows else ""
+            self.text(
+                f"Narrowed {_escaped(entry.name)}: {entry.from_} to {entry.to}, {_count(entry.values, 'value')}, "
+                f"largest relative error {entry.max_relative_error:.1e}{zeros}"
+            )
+        if manifest.rejects.records:
+            path = "" if manifest.rejects.path is None else f" ({where}/{manifest.rejects.path})"
+            self.text(f"\nRejected {_count(manifest.rejects.records, 'row')}{path}:", "bold yellow")
+            self.text(rejects_text(manifest.rejects.records, manifest.rejects.by_code, summary.first_rejects))
+        self.text("\nRead it:", "bold")
+        for line in reading_lines(where, manifest):
+            self.text(f"  {line}")
+        if not summary.nothing_to_do:
+            rate = summary.bytes / 1e6 / max(summary.seconds, 1e-3)
+            self.text(f"\n{summary.seconds:.1f} s, {rate:.1f} MB/s")
+
+    def _print_plan(self, plan: PlanReport) -> None:
+        self.text(f"Would write {shown_path(plan.path)} (dry run: nothing was written)", "bold")
+        about = "" if plan.rows_exact else "about "
+        self.text(
+            f"Source: {plan.source_format}, {_count(plan.files, 'file')}, {format_size(plan.bytes)}, "
+            f"{about}{_count(plan.rows, 'row')}{_skipped(plan.skipped)}"
+        )
+        self.text(f"Tasks:  {plan.tasks:,}; shards of {format_size(plan.shard_size)}, compression {plan.compression}\n")
+        table = _table("split", "records", "bytes", "shards")
+        for split in plan.splits:
+            table.add_row(
+                split.name, f"about {split.records:,}", f"about {format_size(split.bytes)}", f"{split.shards:,}"
+            )
+        self.out.print(table)
+        self._warnings(plan.warnings)
+        self._schema(plan.schema, plan.choices)
+
+    def _splits(self, manifest: Manifest) -> None:
+        table = _table("split", "records", "shards", "bytes", "shard sizes")
+        for name, split in manifest.splits.items():
+            sizes = [shard.bytes for shard in split.shards]
+            span = "" if not sizes else f"{format_size(min(sizes))} to {format_size(max(sizes))}"
+            table.add_row(name, f"{split.records:,}", f"{len(sizes):,}", format_size(split.bytes), span)
+        if manifest.splits:
+            self.out.print()
+            self.out.print(table)
+            self.out.print()
+
+    def _warnings(self, warnings: Iterable[str]) -> None:
+        for warning in warnings:
+            self.text(f"Warning: {_escaped(warning)}", "yellow")
+
+    def _schema(self, schema: Schema | None, choices: tuple[Choice, ...]) -> None:
+        if schema is None:
+            return
+        reasons = {choice.column: choice for choice in choices}
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        for title in ("feature", "kind", "type", "nulls", "reason"):
+            table.add_column(title, overflow="fold")
+        features = list(schema)
+        for feature in features[:_MAX_CHOICES]:
+            choice = reasons.get(feature.name)
+            nulls = "yes" if feature.nullable else "no"
+            reason = "" if choice is None else _escaped(choice.reason)
+            table.add_row(printable(feature.name), _KINDS[feature.kind], _type_text(feature), nulls, reason)
+        self.out.print()
+        self.out.print(table)
+        if len(features) > _MAX_CHOICES:
+            self.text(f"and {len(features) - _MAX_CHOICES:,} more features; --json has them all")
+
+
+def reading_lines(where: str, manifest: Manifest) -> list[str]:
+    """Return three lines of Python that read the first split of a dataset."""
+    split = next(iter(manifest.splits), "train")
+    if manifest.compression == "none" and "dataset_info.json" in manifest.sidecars:
+        return [
+            "import tensorflow_datasets as tfds",
+            f"dataset = tfds.builder_from_directory({where!r}).as_dataset(split={split!r})",
+            "for example in dataset.take(1): print(example)",
+        ]
+    return [
+        "from shardmill.pipelines import open_dataset",
+        f"dataset = open_dataset({where!r})",
+        f"for record in dataset.records({split!r}): ...  # bytes of one tf.train.Example",
+    ]
+
+
+def shown_path(path: str) -> str:
+    """Return a folder relative to the working folder where it lies below it, in one printable line."""
+    relative = os.path.relpath(path)
+    return _escaped(path if relative.startswith("..") else relative)
+
+
+def _console(file: IO[str]) -> Console:
+    console = Console(file=file, markup=False, highlight=False, emoji=False)
+    if not console.is_terminal:
+        console.width = _FILE_WIDTH
+    return console
+
+
+def _table(*titles: str) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for index, title in enumerate(titles):
+        table.add_column(title, justify="left" if index == 0 else "right")
+    return table
+
+
+def _type_text(feature: Feature) -> str:
+    text = feature.type
+    if feature.unit or feature.timezone:
+        text += f" ({', '.join(part for part in (feature.unit, feature.timezone) if part)})"
+    if feature.dtype:
+        text += f" {feature.dtype}"
+    if feature.shape == (-1,):
+        return f"list of {text}"
+    return f"{text}[{', '.join(map(str, feature.shape))}]" if feature.shape else text
+
+
+def _read_line(manifest: Manifest) -> str:
+    counts, source = manifest.counts, manifest.source
+    parts = [f"{counts.written:,} written", f"{counts.rejected:,} rejected"]
+    if counts.dropped:
+        parts.append(f"{counts.dropped:,} dropped")
+    files = f" of {_count(source.files, 'file')} ({format_size(source.bytes)})" if source.files else ""
+    return f"Read {_count(counts.read, 'row')}{files}: {', '.join(parts)}{_skipped(source.skipped)}"
+
+
+def _skipped(skipped: Mapping[str, int]) -> str:
+    text = ", ".join(f"{count:,} {reason}" for reason, count in skipped.items() if count)
+    return f"; skipped {text}" if text else ""
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
+def _escaped(text: str) -> str:
+    """Return text with everything that is not printable escaped, but for its line ends."""
+    return "".join(
+        c if c.isprintable() or c == "\n" else c.encode("unicode_escape", "backslashreplace").decode() for c in text
+    )

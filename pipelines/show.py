@@ -1,0 +1,153 @@
+"""Show the records of a dataset or of any TFRecord file, as tables or as one JSON object a line.
+
+An Example is shown as it is stored: every feature is the list of its values. In JSON, bytes that are not UTF-8 are
+`{"base64": "..."}`, and floats without a number are "NaN", "Infinity" and "-Infinity", which JSON has no sign for.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ..transforms.dataset.open import open_dataset
+from ..transforms.dataset.record_file import read_record_batches
+from ..transforms.errors import InputError
+from ..transforms.format.example_proto import ExampleMessage, feature_values, iter_features, parse_example
+from ..transforms.format.rejects import printable
+
+if TYPE_CHECKING:
+    from .screen import Screen
+
+_SHOWN_BYTES: Final = 16
+"""Of bytes that are no text, so many are shown in a table: enough for a file's signature."""
+
+_SHOWN_VALUES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRecord:
+    """One record: its number in its file (from 1), the file, where it begins in it, and its payload."""
+
+    record: int
+    file: str
+    offset: int
+    payload: bytes
+
+
+def inspect(path: str, count: int, screen: Screen, split: str | None = None) -> None:
+    """Print the first `count` records of a dataset's folder (of all splits, or of one) or of a TFRecord file.
+
+    Raises:
+        InputError: there is nothing at the path, or no dataset in the folder.
+        UsageError: there is no such split.
+        DamageError: a file is damaged; the records before the damage have been printed.
+    """
+    shown = 0
+    for record in islice(_records(path, split), count):
+        shown += 1
+        example = parse_example(record.payload)
+        if screen.as_json:
+            screen.data(record_document(record, example))
+        else:
+            _print_record(record, example, screen)
+    if not shown and count:
+        screen.note(f"{printable(path)}: holds no records")
+
+
+def record_document(record: ShownRecord, example: ExampleMessage | None) -> dict[str, Any]:
+    """Return the JSON object of a record; `features` is null where the payload is no Example."""
+    document: dict[str, Any] = {"record": record.record, "file": record.file, "offset": record.offset}
+    if example is None:
+        document |= {"features": None, "problem": "not a tf.train.Example", "bytes": len(record.payload)}
+        return document
+    features: dict[str, Any] = {}
+    for name, feature in iter_features(example):
+        kind, values = feature_values(feature)
+        features[name] = _json_values(kind, values)
+    document["features"] = features
+    return document
+
+
+def _records(path: str, split: str | None) -> Iterator[ShownRecord]:
+    """Yield the records at a path; a dataset's files are shown as their paths below its folder."""
+    if not os.path.exists(path):
+        raise InputError(f"{printable(path)}: no such file or folder")
+    if not os.path.isdir(path):
+        yield from _file_records(path, printable(path))
+        return
+    dataset = open_dataset(path)
+    for name in [split] if split is not None else dataset.splits:
+        for shard in dataset.shard_paths(name):
+            yield from _file_records(shard, os.path.relpath(shard, path))
+
+
+def _file_records(path: str, name: str) -> Iterator[ShownRecord]:
+    for run in read_record_batches(path):
+        numbers = range(run.first_record, run.first_record + len(run))
+        for number, offset, payload in zip(numbers, run.offsets, run.payloads, strict=True):
+            yield ShownRecord(number, name, int(offset), bytes(payload))
+
+
+def _json_values(kind: str, values: Sequence[int] | Sequence[float] | Sequence[bytes]) -> list[Any] | None:
+    if kind == "none":
+        return None
+    return [_json_value(value) for value in values]
+
+
+def _json_value(value: float | bytes) -> int | float | str | dict[str, str]:
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return {"base64": base64.b64encode(value).decode()}
+    if isinstance(value, int):
+        return value
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return _short_float(value)
+
+
+def _short_float(value: float) -> float:
+    """Return the shortest decimal that is this float32: 0.1 and not 0.10000000149011612."""
+    return float(str(np.float32(value)))
+
+
+def _print_record(record: ShownRecord, example: ExampleMessage | None, screen: Screen) -> None:
+    from rich.table import Table
+
+    title = f"record {record.record} of {record.file}, byte {record.offset:,}, {len(record.payload):,} bytes"
+    screen.text(title, "bold")
+    if example is None:
+        screen.text(f"  not a tf.train.Example: {_shown_value(record.payload)}\n")
+        return
+    table = Table(box=None, pad_edge=True, header_style="dim")
+    for column in ("feature", "kind", "values"):
+        table.add_column(column, overflow="fold")
+    for name, feature in iter_features(example):
+        kind, values = feature_values(feature)
+        shown = ", ".join(_shown_value(value) for value in values[:_SHOWN_VALUES])
+        more = f", and {len(values) - _SHOWN_VALUES:,} more" if len(values) > _SHOWN_VALUES else ""
+        table.add_row(printable(name), kind, f"{shown}{more}" if len(values) else "(empty)")
+    screen.out.print(table)
+    screen.out.print()
+
+
+def _shown_value(value: float | bytes) -> str:
+    if isinstance(value, bytes):
+        try:
+            return f'"{printable(value.decode())}"'
+        except UnicodeDecodeError:
+            more = " …" if len(value) > _SHOWN_BYTES else ""
+            return f"{len(value):,} bytes {value[:_SHOWN_BYTES].hex(' ')}{more}"
+    if isinstance(value, int):
+        return str(value)
+    return repr(_short_float(value)) if math.isfinite(value) else str(value)
