@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -62,11 +63,13 @@ def read_task(source: Source, task: Task, frozen: Frozen) -> Iterator[Rows | Tas
     batches = 0
     rows_read: dict[int, int] = {}
     failures: tuple[str, ...] = ()
+    notes: Counter[str] = Counter()
     try:
         for rows in source.read(task, frozen):
             rows.count_into(rows_read)
+            notes.update(rows.notes)
             batches += 1
             yield rows
     except SourceError as error:
         failures = (str(error),)
-    yield TaskEnd(task.ordinal, batches, rows_read, failures)
+    yield TaskEnd(task.ordinal, batches, rows_read, failures, dict(notes))

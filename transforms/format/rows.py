@@ -48,6 +48,7 @@ class Rows:
     `problems` are bad cells of rows in `batch` (the cell itself is null there); `rejects` are rows that are not in
     `batch` at all. Rows read = `batch.num_rows + len(rejects)`.
     `split_codes`, where the source splits by directory, holds for each row an index into the survey's `splits`.
+    `notes` count what the user should know of rows that are in order: "animated images, of which ..." and how many.
     """
 
     task: int
@@ -58,6 +59,7 @@ class Rows:
     problems: tuple[CellProblem, ...] = ()
     rejects: tuple[Reject, ...] = ()
     split_codes: npt.NDArray[np.int64] | None = None
+    notes: dict[str, int] = field(default_factory=dict)
 
     def count_into(self, rows_read: dict[int, int]) -> None:
         """Add the rows of this batch, rejects included, to the counts of their entries."""
@@ -77,10 +79,11 @@ class TaskEnd:
     """The end mark of a task: how many batches it had, what was read of each entry, and what broke it.
 
     `failures` are the texts of `SourceError`s: they make the shard plan refuse the run, and are never raised inside
-    an engine, which would only retry them.
+    an engine, which would only retry them. `notes` are those of the batches, added up.
     """
 
     task: int
     batches: int
     rows_read: dict[int, int] = field(default_factory=dict)
     failures: tuple[str, ...] = ()
+    notes: dict[str, int] = field(default_factory=dict)

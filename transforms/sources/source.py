@@ -67,6 +67,10 @@ class Piece:
     bytes: int
     output_bytes: int | None = None
 
+    def rows_by_entry(self) -> dict[int, int | None]:
+        """Return the rows of the piece by entry: a piece of images may hold files of several folders."""
+        return {self.entry: self.rows}
+
 
 @dataclass(frozen=True, slots=True)
 class Task:

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import Final
 
-from ..format.blocks import Block
+from ..format.blocks import Block, Frames
+from ..format.gzip_members import compress_member
 from ..format.rows import Rows
 from .source import Frozen, Listing, Piece, Source, Survey, Task
 
@@ -53,8 +54,9 @@ class Plan:
         """Return for each entry of the listing the rows that reading it must find, or None where only reading tells."""
         rows: dict[int, int | None] = {}
         for piece in self.survey.pieces:
-            before = rows.get(piece.entry, 0)
-            rows[piece.entry] = None if before is None or piece.rows is None else before + piece.rows
+            for entry, more in piece.rows_by_entry().items():
+                before = rows.get(entry, 0)
+                rows[entry] = None if before is None or more is None else before + more
         return rows
 
 
@@ -98,13 +100,10 @@ def make_plan(
     survey: Survey,
     shard_size: int,
     encode: Callable[[Rows], Block],
-    ratio: Callable[[Block], float] = lambda _: 1.0,
+    compression: str = "none",
 ) -> Plan:
-    """Estimate the output of every piece and cut the source into tasks.
-
-    `encode` is the conversion's own encoder; `ratio` says what compression leaves of a block.
-    """
-    bytes_a_row, expansion = _sample(source, survey, encode, ratio)
+    """Estimate the output of every piece and cut the source into tasks; `encode` is the conversion's own encoder."""
+    bytes_a_row, expansion = _sample(source, survey, encode, _packed_bytes if compression == "gzip" else _plain_bytes)
     outputs = [_output_of(piece, bytes_a_row, expansion) for piece in survey.pieces]
     ranges = plan_tasks(outputs, shard_size)
     tasks = tuple(Task(i, survey.pieces[r.start : r.stop]) for i, r in enumerate(ranges))
@@ -128,8 +127,16 @@ def _blind_rows(piece: Piece, bytes_a_row: float, expansion: float) -> int:
     return int(piece.bytes * expansion / max(bytes_a_row, 1))
 
 
+def _plain_bytes(frames: Frames) -> int:
+    return frames.bytes
+
+
+def _packed_bytes(frames: Frames) -> int:
+    return len(compress_member(frames.buffers))
+
+
 def _sample(
-    source: Source, survey: Survey, encode: Callable[[Rows], Block], ratio: Callable[[Block], float]
+    source: Source, survey: Survey, encode: Callable[[Rows], Block], size_of: Callable[[Frames], int]
 ) -> tuple[float, float]:
     """Encode the first batch of up to 8 files; return bytes of output per row, and per byte of input."""
     first_pieces = _first_pieces(survey)
@@ -144,7 +151,7 @@ def _sample(
         block = encode(batch)
         records = sum(frames.records for frames in block.splits.values())
         rows += records
-        output += int(sum(frames.bytes for frames in block.splits.values()) * ratio(block))
+        output += sum(size_of(frames) for frames in block.splits.values())
         if piece.rows:
             input_bytes += piece.bytes * records / piece.rows
     return (output / rows if rows else 1.0), (output / input_bytes if input_bytes else float(BLIND_EXPANSION))

@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+import pytest
+from shardmill.transforms.errors import UsageError
+from shardmill.transforms.sources.image_layout import FolderRole, choose_layout, class_warnings, role_of
+
+
+@pytest.mark.parametrize(
+    ("folders", "layout"),
+    [
+        ([b"cat", b"dog"], "label"),
+        ([b"train", b"test"], "label"),
+        ([b"train/cat", b"val/dog"], "split_label"),
+        ([b"Training/cat", b"TEST/cat", b"dev/cat", b"eval/x"], "split_label"),
+        ([b""], "flat"),
+        ([], "flat"),
+        ([b"caf\xe9"], "label"),
+    ],
+)
+def test_auto_tells_the_layout_by_the_folders_that_hold_files(folders: list[bytes], layout: str) -> None:
+    assert choose_layout(folders, "auto") == layout
+
+
+@pytest.mark.parametrize(
+    ("folders", "message"),
+    [
+        ([b"", b"cat"], 'there are files in the root and in "cat"'),
+        ([b"cat", b"cat/black"], 'there are files in "cat" and in "cat/black"'),
+        ([b"2023/cat", b"train/cat"], '"2023" is no name of a split (in "2023/cat")'),
+        ([b"train/cat/black"], 'files lie 3 levels down (in "train/cat/black")'),
+    ],
+)
+def test_any_other_layout_is_asked_for(folders: list[bytes], message: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        choose_layout(folders, "auto")
+    assert message in str(caught.value)
+    assert str(caught.value).endswith("say what they mean: --set input.layout=label|split_label|flat")
+
+
+def test_a_layout_that_is_named_is_taken() -> None:
+    assert choose_layout([b"", b"a/b/c"], "label") == "label"
+    with pytest.raises(UsageError, match='"labels" is no layout; choose one of auto, label, split_label, flat'):
+        choose_layout([b""], "labels")
+
+
+def test_a_class_is_the_path_below_the_root_or_the_split() -> None:
+    assert role_of(b"cat", "label") == FolderRole(None, "cat")
+    assert role_of(b"wild/cat", "label") == FolderRole(None, "wild/cat")
+    assert role_of(b"Train/wild/cat", "split_label") == FolderRole("train", "wild/cat")
+    assert role_of(b"cat", "flat") == FolderRole()
+    assert role_of(b"", "label") == FolderRole()
+    assert role_of(b"train", "split_label") == FolderRole("train", None)
+    assert role_of("café noir".encode(), "label") == FolderRole(None, "café noir")
+
+
+def test_a_folder_that_is_not_utf8_gives_no_class() -> None:
+    assert role_of(b"caf\xe9", "label") == FolderRole()
+
+
+@pytest.mark.parametrize("top", [b"2023", b"my split", "été".encode(), b"a-b"])
+def test_a_split_that_cannot_be_named_is_an_error(top: bytes) -> None:
+    with pytest.raises(UsageError, match="a split begins with a letter"):
+        role_of(top + b"/cat", "split_label")
+
+
+def test_a_line_break_in_a_class_is_an_error_that_shows_it_escaped() -> None:
+    with pytest.raises(UsageError, match=r'the class folder "a\\nb" has a line break in its name; rename it'):
+        role_of(b"a\nb", "label")
+
+
+def test_classes_that_differ_in_case_or_unicode_form_only_are_warned_of() -> None:
+    assert class_warnings(["Cat", "cat", "dog"], "label") == (
+        'the classes "Cat" and "cat" differ only in case or Unicode form; they stay two classes',
+    )
+    (warning,) = class_warnings(["cafe\u0301", "caf\u00e9"], "label")
+    assert '"cafe\\u0301" and "caf\\xe9"' in warning
+    assert class_warnings(["cat", "dog"], "label") == ()
+
+
+def test_classes_that_are_named_like_splits_are_warned_of() -> None:
+    (warning,) = class_warnings(["test", "train"], "label")
+    assert warning.startswith("the classes are named like splits: test, train")
+    assert class_warnings(["test", "train"], "split_label") == ()

@@ -1,0 +1,305 @@
+"""Images as a source: a listing of folders, pieces of paths, and batches of files' own bytes.
+
+root/cat/1.jpg ─┐ list_files: folders are entries, files have sizes; nothing is opened
+root/cat/2.png ─┤ survey: layout -> labels and splits; paths in order, or shuffled; cut into pieces
+root/dog/1.jpg ─┘ read: one read and one check a file; a file that fails is a reject, the run goes on
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+
+from ..errors import UsageError
+from ..format.rejects import Reject
+from ..format.rows import Rows
+from ..format.schema import Choice
+from .image_bytes import read_image_bytes
+from .image_check import DEFAULT_FORMATS, ImageCheck
+from .image_facts import Check, ImageFacts, ImageProblem
+from .image_layout import FolderRole, Layout, choose_layout, class_warnings, role_of
+from .image_listing import ImageFile, ImageListing, list_images
+from .image_rows import LABEL, ImageOrigin, ImageRow, image_batch, image_place, image_schema
+from .source import Frozen, Listing, ParallelMap, Piece, Survey, Task
+
+BATCH_ROWS: Final = 256
+BATCH_BYTES: Final = 8 << 20
+"""A batch ends at 256 files or behind 8 MiB: enough to make the cost of a batch small, and a few fit in any memory."""
+
+PIECE_BYTES: Final = 1 << 20
+"""Pieces end behind 1 MiB, so that tasks can be cut close to whole shards."""
+
+MAX_LABEL_OFFSET: Final = 1000
+"""An offset names that many labels that no class has; known models use 0 and 1."""
+
+RECORD_OVERHEAD_BYTES: Final = 330
+"""About what a record has beside the image: the keys, the small features and the framing."""
+
+_LARGEST_IMAGE: Final = 2**31 - 1
+"""A view's length is an int32, and so is the length of a bytes value in many readers."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFolder:
+    """What reading needs to know of a folder: its path and root, how its files are named, what it means."""
+
+    entry: int
+    path: bytes
+    root: bytes
+    name: str
+    prefix: str | None
+    label: int | None
+    class_name: str | None
+    split: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImagePiece(Piece):
+    """A run of files in reading order, of one folder or several; `folders` has those that occur."""
+
+    folders: dict[int, ReadFolder]
+    images: tuple[ImageFile, ...]
+
+    def rows_by_entry(self) -> dict[int, int | None]:
+        """Return how many files the piece has of each folder."""
+        entries, counts = np.unique([image.folder for image in self.images], return_counts=True)
+        return dict(zip(entries.tolist(), counts.tolist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSource:
+    """Images below root folders (or named one by one), one record each.
+
+    `base` is the folder that relative `paths` start at, and that names are shown below. `layout` says what folders
+    mean, `check` how far files are checked. `label_offset` is the label of the first class. `sha256` adds the digest of
+    every file. `seed` gives a random order that depends on it and on the paths below the roots only, so that it is the
+    same on every machine; None is the order of the paths' bytes.
+
+    A file name that is not UTF-8 is a reject: as a feature it would be another name.
+
+    Raises:
+        UsageError: an option has no such value.
+    """
+
+    paths: tuple[str, ...]
+    base: str = ""
+    layout: str = "auto"
+    check: Check = "structure"
+    label_offset: int = 0
+    sha256: bool = False
+    formats: tuple[str, ...] = DEFAULT_FORMATS
+    seed: int | None = None
+    pixels_limit: int = 50_000_000
+    bytes_limit: int = 256 << 20
+
+    def __post_init__(self) -> None:
+        self._checker()
+        choose_layout((), self.layout)
+        if not 0 <= self.label_offset <= MAX_LABEL_OFFSET:
+            raise UsageError(f"input.label_offset: {self.label_offset} is not from 0 to {MAX_LABEL_OFFSET}")
+
+    def list_files(self) -> Listing:
+        """Return the folders that hold files, and their files.
+
+        Raises:
+            InputError: a path matches nothing, a folder is empty or cannot be read, or two paths overlap.
+        """
+        return list_images(self.paths, self.base)
+
+    def survey(self, listing: Listing, run: ParallelMap) -> Survey:  # noqa: ARG002 - no file needs to be opened
+        """Return the schema, the classes and splits, and the pieces in reading order.
+
+        Raises:
+            UsageError: the layout cannot be told, or a folder cannot be a split or a class.
+        """
+        if not isinstance(listing, ImageListing):
+            raise TypeError("a listing of images comes from ImageSource.list_files")
+        layout = choose_layout((folder.below_root for folder in listing.folders), self.layout)
+        roles = [role_of(folder.below_root, layout) for folder in listing.folders]
+        classes = sorted({role.class_name for role in roles if role.class_name is not None})
+        splits = sorted({role.split for role in roles if role.split is not None})
+        labelled = layout != "flat"
+        # a label's value is the index of its name: names that no folder can have stand below the offset
+        names = tuple(f"_unused_{i}" for i in range(self.label_offset)) + tuple(classes)
+        folders = self._read_folders(listing, roles, classes, splits)
+        return Survey(
+            Frozen(
+                image_schema(labelled=labelled, hashed=self.sha256),
+                splits=tuple(splits),
+                labels={LABEL: names} if labelled else {},
+            ),
+            self._choices(layout, classes, splits),
+            tuple(_cut(_in_order(listing, self.seed), folders)),
+            class_warnings(classes, layout),
+        )
+
+    def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
+        """Yield the images of a task, in batches; what is no good image is a reject.
+
+        Raises:
+            SourceError: a file is not what it was when it was listed.
+        """
+        checker = self._checker()
+        gathered = _Gathered()
+        ordinal = 0
+        for piece in task.pieces:
+            assert isinstance(piece, ImagePiece)
+            for image in piece.images:
+                folder = piece.folders[image.folder]
+                try:
+                    gathered.add(folder, image, self._read_one(folder, image, checker, frozen))
+                except ImageProblem as problem:
+                    gathered.reject(folder, image, problem, frozen.splits)
+                if gathered.is_full():
+                    yield gathered.to_rows(task, ordinal, frozen)
+                    ordinal += 1
+                    gathered = _Gathered()
+        if gathered.files or gathered.rejects:
+            yield gathered.to_rows(task, ordinal, frozen)
+
+    def _read_one(self, folder: ReadFolder, image: ImageFile, checker: ImageCheck, frozen: Frozen) -> ImageRow:
+        try:
+            filename = image.name.decode() if folder.prefix is not None else ""
+        except UnicodeDecodeError:
+            filename = ""
+        if not filename:
+            raise _bad_name(folder, image)
+        limit = min(self.bytes_limit, _LARGEST_IMAGE)
+        if image.size > limit:
+            message = f"{image.size} bytes are more than limits.image_bytes = {limit}; raise it if they are meant"
+            raise ImageProblem("FIELD_TOO_LARGE", message, value=image.size, expected=f"at most {limit} bytes")
+        data = read_image_bytes(folder.path + image.name, folder.root, image.size, image.mtime_ns)
+        facts = checker.check(data)
+        if folder.label is None and LABEL in frozen.labels:
+            message = "no class folder holds the image; move it into one, or set input.layout to flat"
+            raise ImageProblem("DECLARED_NOT_NULL", message, expected="an image in a class folder")
+        digest = hashlib.sha256(data).hexdigest() if self.sha256 else None
+        return ImageRow(data, facts, f"{folder.prefix}{filename}", folder.label, folder.class_name, digest)
+
+    def _checker(self) -> ImageCheck:
+        return ImageCheck(self.check, self.formats, self.pixels_limit)
+
+    def _read_folders(
+        self, listing: ImageListing, roles: Sequence[FolderRole], classes: Sequence[str], splits: Sequence[str]
+    ) -> list[ReadFolder]:
+        labels = {name: self.label_offset + i for i, name in enumerate(classes)}
+        codes = {name: i for i, name in enumerate(splits)}
+        folders = []
+        for entry, (found, role) in enumerate(zip(listing.folders, roles, strict=True)):
+            try:
+                below = found.below_root.decode()
+                prefix = f"{below}/" if below else ""
+            except UnicodeDecodeError:
+                prefix = None
+            label = None if role.class_name is None else labels[role.class_name]
+            split = None if role.split is None else codes[role.split]
+            path = found.path.rstrip(b"/") + b"/"
+            name = listing.entries[entry].name
+            folders.append(ReadFolder(entry, path, found.root, name, prefix, label, role.class_name, split))
+        return folders
+
+    def _choices(self, layout: Layout, classes: Sequence[str], splits: Sequence[str]) -> tuple[Choice, ...]:
+        told = "told by the folders" if self.layout == "auto" else "input.layout"
+        choices = [Choice("image/encoded", "image", "the file's own bytes")]
+        if layout == "flat":
+            return (*choices, Choice("layout", "flat", f"{told}: files without classes"))
+        choices.append(Choice(LABEL, "label", f"layout {layout}, {told}: {len(classes)} classes"))
+        if splits:
+            choices.append(Choice("split", "folder", f"layout {layout}, {told}: {', '.join(splits)}"))
+        return tuple(choices)
+
+
+class _Gathered:
+    """The batch that is being gathered."""
+
+    def __init__(self) -> None:
+        self.rows: list[ImageRow] = []
+        self.folders: list[ReadFolder] = []
+        self.files: list[tuple[str, bytes]] = []
+        self.rejects: list[Reject] = []
+        self.bytes = 0
+
+    def add(self, folder: ReadFolder, image: ImageFile, row: ImageRow) -> None:
+        self.rows.append(row)
+        self.folders.append(folder)
+        self.files.append((folder.name, image.name))
+        self.bytes += image.size
+
+    def reject(self, folder: ReadFolder, image: ImageFile, problem: ImageProblem, splits: tuple[str, ...]) -> None:
+        column = "image/filename" if problem.code == "BAD_UTF8" else None
+        place = image_place(folder.name, image.name)
+        split = None if folder.split is None else splits[folder.split]
+        self.rejects.append(Reject(folder.entry, place, (problem.to_cell_error(column),), split))
+
+    def is_full(self) -> bool:
+        return len(self.files) + len(self.rejects) >= BATCH_ROWS or self.bytes >= BATCH_BYTES
+
+    def to_rows(self, task: Task, ordinal: int, frozen: Frozen) -> Rows:
+        codes = None
+        if frozen.splits:
+            codes = np.array([folder.split for folder in self.folders], np.int64)
+        return Rows(
+            task.ordinal,
+            ordinal,
+            np.array([folder.entry for folder in self.folders], np.int64),
+            image_batch(self.rows, frozen.schema),
+            ImageOrigin(tuple(self.files)),
+            rejects=tuple(self.rejects),
+            split_codes=codes,
+            notes=_notes(row.facts for row in self.rows),
+        )
+
+
+def _notes(facts: Iterator[ImageFacts]) -> dict[str, int]:
+    animated = sum(one.animated for one in facts)
+    return {"animated images, of which most readers decode the first frame only": animated} if animated else {}
+
+
+def _bad_name(folder: ReadFolder, image: ImageFile) -> ImageProblem:
+    message = "the path is not UTF-8, so it cannot be a feature; rename the file or its folder"
+    return ImageProblem("BAD_UTF8", message, value=folder.path + image.name, expected="a path in UTF-8")
+
+
+def _in_order(listing: ImageListing, seed: int | None) -> Sequence[ImageFile]:
+    """Return the files in reading order: the listing's, or by a digest of the seed and the path below the root."""
+    if seed is None:
+        return listing.images
+    start = hashlib.sha256(b"%d\n" % seed)
+    prefixes = [folder.below_root + b"/" if folder.below_root else b"" for folder in listing.folders]
+
+    def key(image: ImageFile) -> bytes:
+        digest = start.copy()
+        digest.update(prefixes[image.folder] + image.name)
+        return digest.digest()
+
+    return sorted(listing.images, key=key)
+
+
+def _cut(images: Sequence[ImageFile], folders: Sequence[ReadFolder]) -> Iterator[ImagePiece]:
+    """Cut a run of files into pieces of about 1 MiB."""
+    start = size = 0
+    for stop, image in enumerate(images, 1):
+        size += max(image.size, 0)
+        if size >= PIECE_BYTES or stop - start == BATCH_ROWS or stop == len(images):
+            yield _piece(images[start:stop], folders, size)
+            start, size = stop, 0
+
+
+def _piece(images: Sequence[ImageFile], folders: Sequence[ReadFolder], size: int) -> ImagePiece:
+    first = folders[images[0].folder]
+    return ImagePiece(
+        entry=first.entry,
+        path=first.root,
+        name=first.name,
+        stamp=(0, 0),  # of no use for a folder: every file has its own
+        rows=len(images),
+        first_row=0,
+        bytes=size,
+        output_bytes=size + RECORD_OVERHEAD_BYTES * len(images),
+        folders={index: folders[index] for index in {image.folder for image in images}},
+        images=tuple(images),
+    )
