@@ -1,0 +1,250 @@
+from __future__ import annotations
+
+import base64
+import random
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
+import pytest
+from shardmill.transforms.errors import SchemaError, ShardmillError, SourceError
+from shardmill.transforms.sources.parquet_source import ParquetSource
+from shardmill.transforms.sources.source import Survey, Task
+
+ROWS = 300
+TABLE = pa.table({"id": range(ROWS), "name": [f"name {i % 50}" for i in range(ROWS)], "tags": [[1, 2]] * ROWS})
+
+
+def in_turn(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+    return [function(item) for item in items]
+
+
+@pytest.fixture
+def good(tmp_path: Path) -> Path:
+    path = tmp_path / "a.parquet"
+    pq.write_table(TABLE, path, row_group_size=100, write_page_checksum=True)
+    return path
+
+
+def convert(path: Path) -> tuple[Survey, list[pa.RecordBatch]]:
+    source = ParquetSource((path.name,), str(path.parent))
+    survey = source.survey(source.list_files(), in_turn)
+    return survey, [rows.batch for rows in source.read(Task(0, survey.pieces), survey.frozen)]
+
+
+def footer_start(data: bytes) -> int:
+    return len(data) - 8 - int.from_bytes(data[-8:-4], "little")
+
+
+def huge_footer(data: bytes) -> bytes:
+    return data[:-8] + (2**32 - 1).to_bytes(4, "little") + b"PAR1"
+
+
+DAMAGED_FILES: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "cut in the data": (lambda data: data[: len(data) // 3], 'does not end with "PAR1": it is cut'),
+    "cut by one byte": (lambda data: data[:-1], 'does not end with "PAR1": it is cut'),
+    "zero bytes": (lambda _: b"", "is empty (0 bytes), so it is not a Parquet file"),
+    "four bytes": (lambda data: data[:4], 'does not end with "PAR1": it is cut'),
+    "wrong head magic": (lambda data: b"PAR2" + data[4:], 'it begins with "PAR2" and not with "PAR1"'),
+    "wrong tail magic": (lambda data: data[:-4] + b"PAR2", 'does not end with "PAR1"'),
+    "a CSV file, renamed": (lambda _: b"id,name\n1,ada\n2,grace\n", 'it begins with "id,n" and not with "PAR1"'),
+    "trailing bytes": (lambda data: data + b"\0\0\0", "or bytes were added to it"),
+    "a footer longer than the file": (huge_footer, "a footer of 4294967295 bytes in a file of"),
+    "a footer of nothing": (lambda data: data[:-8] + bytes(4) + b"PAR1", "footer is damaged"),
+    "a footer of zeros": (
+        lambda data: data[: footer_start(data)] + bytes(len(data) - 8 - footer_start(data)) + data[-8:],
+        "footer is damaged",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGED_FILES)
+def test_a_damaged_file_fails_the_run_by_its_name(good: Path, case: str) -> None:
+    damage, message = DAMAGED_FILES[case]
+    good.write_bytes(damage(good.read_bytes()))
+    with pytest.raises(SourceError) as caught:
+        convert(good)
+    assert str(caught.value).startswith("a.parquet: ")
+    assert message in str(caught.value)
+    assert caught.value.exit_code == 1
+
+
+def test_a_flipped_payload_byte_fails_the_run_by_its_row_group(good: Path) -> None:
+    data = bytearray(good.read_bytes())
+    column = pq.ParquetFile(good).metadata.row_group(1).column(0)
+    data[column.data_page_offset + column.total_compressed_size // 2] ^= 0x10
+    good.write_bytes(data)
+    with pytest.raises(SourceError, match=r"^a\.parquet: row group 1 \(rows from 101\) is damaged: .*CRC"):
+        convert(good)
+
+
+def test_a_flipped_byte_anywhere_in_the_data_is_an_error_or_changes_nothing(good: Path) -> None:
+    data = good.read_bytes()
+    chance = random.Random(1)
+    errors = 0
+    for _ in range(60):
+        damaged = bytearray(data)
+        damaged[chance.randrange(4, footer_start(data))] ^= 1 << chance.randrange(8)
+        good.write_bytes(damaged)
+        try:
+            _, batches = convert(good)
+        except SourceError as error:
+            errors += error.source == "a.parquet"
+        else:
+            assert pa.Table.from_batches(batches).equals(TABLE)
+    assert errors > 40
+
+
+def test_a_damaged_footer_is_an_error_of_ours_or_reads_and_never_ends_the_process(good: Path) -> None:
+    # pyarrow's accessors of column metadata abort the process on some of these (seeds 267 and 624 among them).
+    data = good.read_bytes()
+    start = footer_start(data)
+    errors = 0
+    for seed in range(300):
+        chance = random.Random(seed)
+        damaged = bytearray(data)
+        for _ in range(chance.choice((1, 1, 2, 4))):
+            damaged[chance.randrange(start, len(data) - 8)] = chance.randrange(256)
+        good.write_bytes(damaged)
+        try:
+            convert(good)
+        except ShardmillError as error:
+            errors += "a.parquet" in str(error)
+    assert errors > 150
+
+
+@pytest.mark.parametrize("case", ["missing chunk", "page past the end"])
+def test_a_footer_that_does_not_fit_its_file_is_an_error(good: Path, case: str) -> None:
+    data = good.read_bytes()
+    start = footer_start(data)
+    if case == "missing chunk":
+        # The first chunk's bytes are gone, so every offset points too far.
+        good.write_bytes(data[:4] + data[start - 50 :])
+        message = "does not lie|bytes, and the file has|is damaged"
+    else:
+        good.write_bytes(data[:4] + data[4:200] + data[start:])
+        message = "and the file has"
+    with pytest.raises(SourceError, match=message):
+        convert(good)
+
+
+class _PlainKms(pe.KmsClient):  # type: ignore[misc]
+    def __init__(self, _: object) -> None:
+        super().__init__()
+
+    def wrap_key(self, key: bytes, _: str) -> bytes:
+        return base64.b64encode(key)
+
+    def unwrap_key(self, key: bytes, _: str) -> bytes:
+        return base64.b64decode(key)
+
+
+@pytest.mark.parametrize("plaintext_footer", [False, True])
+def test_an_encrypted_file_is_told_from_a_damaged_one(tmp_path: Path, plaintext_footer: bool) -> None:
+    config = pe.EncryptionConfiguration(footer_key="f", column_keys={"c": ["id"]}, plaintext_footer=plaintext_footer)
+    properties = pe.CryptoFactory(_PlainKms).file_encryption_properties(pe.KmsConnectionConfig(), config)
+    path = tmp_path / "a.parquet"
+    with pq.ParquetWriter(path, TABLE.schema, encryption_properties=properties) as writer:
+        writer.write_table(TABLE)
+    with pytest.raises(SourceError, match=r"^a.parquet: encrypted Parquet is not supported; decrypt it first$"):
+        convert(path)
+
+
+def test_text_that_is_not_utf8_passes_as_it_is_for_the_encoder_to_name_its_row(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    raw = [b"ok", b"caf\xe9", b"fine"]
+    bad = pa.array(raw, pa.binary()).view(pa.string())
+    lists = pa.ListArray.from_arrays([0, 1, 2, 3], bad)
+    pq.write_table(pa.table({"s": bad, "l": lists}), path)
+    survey, (batch,) = convert(path)
+    assert [feature.type for feature in survey.frozen.schema] == ["string"] * 2
+    assert batch.column("s").view(pa.binary()).to_pylist() == raw
+    assert batch.column("l").values.view(pa.binary()).to_pylist() == raw
+
+
+def test_text_that_is_not_utf8_in_an_arrow_dictionary_fails_the_run_by_its_row_group(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    bad = pa.array([b"ok", b"caf\xe9"], pa.binary()).view(pa.string())
+    pq.write_table(pa.table({"d": pa.DictionaryArray.from_arrays([0, 1], bad)}), path)
+    with pytest.raises(SourceError, match=r"^a.parquet: row group 0 .*: text that is not UTF-8 in a dictionary"):
+        convert(path)
+
+
+EMPTY_FILES: dict[str, pa.Table] = {
+    "no columns": pa.table({}),
+    "no rows": TABLE.slice(0, 0),
+}
+
+
+@pytest.mark.parametrize("case", EMPTY_FILES)
+def test_a_file_without_rows_or_columns_is_read_as_nothing(tmp_path: Path, case: str) -> None:
+    pq.write_table(EMPTY_FILES[case], tmp_path / "a.parquet")
+    survey, batches = convert(tmp_path / "a.parquet")
+    assert batches == []
+    assert len(survey.frozen.schema) == EMPTY_FILES[case].num_columns
+    assert sum(piece.rows or 0 for piece in survey.pieces) == 0
+
+
+@pytest.mark.parametrize("groups", [0, 1, 3])
+def test_empty_row_groups_are_read_as_nothing(tmp_path: Path, groups: int) -> None:
+    with pq.ParquetWriter(tmp_path / "a.parquet", TABLE.schema) as writer:
+        for group in range(groups):
+            writer.write_table(TABLE.slice(0, group), row_group_size=10)
+    survey, batches = convert(tmp_path / "a.parquet")
+    assert sum(batch.num_rows for batch in batches) == sum(range(groups))
+    assert [feature.name for feature in survey.frozen.schema] == ["id", "name", "tags"]
+
+
+def test_two_columns_of_one_name_fail_the_run(tmp_path: Path) -> None:
+    table = pa.Table.from_arrays([pa.array([1]), pa.array([2])], names=["a", "a"])
+    pq.write_table(table, tmp_path / "a.parquet")
+    with pytest.raises(SourceError, match=r'^a.parquet: two columns are named "a"; rename one of them$'):
+        convert(tmp_path / "a.parquet")
+
+
+DIFFERENCES: dict[str, tuple[pa.Table, str]] = {
+    "a column more": (
+        pa.table({"id": pa.array([1], pa.int32()), "extra": ["x"]}),
+        'b.parquet has a column "extra" (string), and a.parquet has none',
+    ),
+    "a column less": (pa.table({"other": [1]}), 'b.parquet has no column "id", and a.parquet has (int32)'),
+    "a wider type": (pa.table({"id": [2**40]}), 'column "id" is int32 in a.parquet, and int64 in b.parquet'),
+    "another type": (pa.table({"id": ["1"]}), 'column "id" is int32 in a.parquet, and string in b.parquet'),
+}
+
+
+@pytest.mark.parametrize("case", DIFFERENCES)
+def test_files_that_differ_are_named_with_the_field_and_both_types(tmp_path: Path, case: str) -> None:
+    other, message = DIFFERENCES[case]
+    pq.write_table(pa.table({"id": pa.array([1], pa.int32())}), tmp_path / "a.parquet")
+    pq.write_table(other, tmp_path / "b.parquet")
+    source = ParquetSource(("*.parquet",), str(tmp_path))
+    with pytest.raises(SchemaError) as caught:
+        source.survey(source.list_files(), in_turn)
+    assert str(caught.value).startswith(message)
+    assert caught.value.exit_code == 2
+
+
+UNSUPPORTED = {
+    "struct": pa.array([{"b": 1}]),
+    "map": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64())),
+    "list of lists": pa.array([[[1]]]),
+    "list of structs": pa.array([[{"b": 1}]]),
+    "decimal": pa.array([None], pa.decimal128(9, 2)),
+}
+
+
+@pytest.mark.parametrize("case", UNSUPPORTED)
+def test_a_type_without_a_feature_is_an_error_at_the_start(tmp_path: Path, case: str) -> None:
+    column = UNSUPPORTED[case]
+    pq.write_table(pa.table({"id": [1], "odd": column}), tmp_path / "a.parquet")
+    source = ParquetSource(("a.parquet",), str(tmp_path))
+    with pytest.raises(SchemaError) as caught:
+        source.survey(source.list_files(), in_turn)
+    assert str(caught.value).startswith('a.parquet: column "odd": ')
+    assert str(pq.read_schema(tmp_path / "a.parquet").field("odd").type) in str(caught.value)
+    kept = ParquetSource(("a.parquet",), str(tmp_path), columns=("id",))
+    assert len(kept.survey(kept.list_files(), in_turn).frozen.schema) == 1

@@ -1,0 +1,87 @@
+"""Look at Arrow types and arrays that come from outside: what they mean, and whether they are sound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pyarrow as pa
+
+from ..format.arrow_types import is_binary, is_list, is_string
+
+_TEXT = ((pa.types.is_string, pa.binary()), (pa.types.is_large_string, pa.large_binary()))
+
+
+def storage_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type that an extension type (uuid, json, ...) is stored as; a tensor stays one, for its shape."""
+    if isinstance(kind, pa.BaseExtensionType) and not isinstance(kind, pa.FixedShapeTensorType):
+        return storage_type(kind.storage_type)
+    return kind
+
+
+def storage_column(column: pa.Array) -> pa.Array:
+    """Return an extension array as `storage_type` has it; any other array as it is."""
+    while storage_type(column.type) != column.type:
+        column = column.storage
+    return column
+
+
+def meaning(kind: pa.DataType) -> pa.DataType:
+    """Return one type for all types that hold the same values in another layout.
+
+    Two files of one table may well differ in them, by the version of what wrote them: `large_string`, a string view
+    and a dictionary of strings become `string`, and every list of variable length becomes `list`.
+
+    >>> meaning(pa.dictionary(pa.int8(), pa.large_string()))
+    DataType(string)
+    """
+    if pa.types.is_dictionary(kind):
+        return meaning(kind.value_type)
+    if is_string(kind):
+        return pa.string()
+    if is_binary(kind):
+        return pa.binary()
+    if is_list(kind):
+        return pa.list_(meaning(kind.value_type))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(meaning(kind.value_type), kind.list_size)
+    return kind
+
+
+def check_batch(batch: pa.RecordBatch) -> None:
+    """Check every offset, length and index of a batch, so that nothing is read outside of its buffers.
+
+    Text is looked at as bytes: whether it is UTF-8 is the encoder's question, which has a row to name in its answer.
+
+    Raises:
+        pa.ArrowInvalid: the batch is not sound.
+    """
+    for column in batch.columns:
+        if isinstance(column, pa.ExtensionArray):
+            column = column.storage
+        bare = _without_text(column.type)
+        (column if bare == column.type else column.view(bare)).validate(full=True)
+
+
+def _without_text(kind: pa.DataType) -> pa.DataType:
+    """Return the type with the same buffers whose text is plain bytes."""
+    for test, bare in _TEXT:
+        if test(kind):
+            return bare
+    if pa.types.is_string_view(kind):
+        return pa.binary_view()
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _without_text(kind.value_type), kind.ordered)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(kind.value_field.with_type(_without_text(kind.value_type)), kind.list_size)
+    for test, make in _MAKE_LIST:
+        if test(kind):
+            return make(kind.value_field.with_type(_without_text(kind.value_type)))
+    return kind
+
+
+_MAKE_LIST: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Field], pa.DataType]], ...] = (
+    (pa.types.is_list, pa.list_),
+    (pa.types.is_large_list, pa.large_list),
+    (pa.types.is_list_view, pa.list_view),
+    (pa.types.is_large_list_view, pa.large_list_view),
+)

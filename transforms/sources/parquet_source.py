@@ -1,0 +1,233 @@
+"""Read Parquet files: row groups, chosen columns, several files of one schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ..errors import SchemaError, SourceError
+from ..format.arrow_types import feature_of
+from ..format.rejects import printable
+from ..format.rows import RowOrigin, Rows
+from ..format.schema import Choice, ColumnRule, Feature, Schema
+from .arrow_checks import check_batch, meaning, storage_column
+from .listing import SUFFIXES, list_entries
+from .nearest import nearest_name
+from .parquet_footer import READ_ERRORS, Footer, choose_columns, open_parquet, read_footer
+from .source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
+from .stamp import check_stamp
+
+BATCH_ROWS: Final = 32_000
+"""Rows in a batch: larger ones were no faster to read and encode, smaller ones pay more per batch."""
+
+BATCH_BYTES: Final = 32 << 20
+"""Fewer rows where they are large: a batch should hold about this much, since a worker has a few of them at a time."""
+
+MANY_COLUMNS: Final = 1000
+"""From here on a user is warned: 10,000 columns are read, but every one of them costs time for each batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetPiece(Piece):
+    """One row group of a file; `row_bytes` is what one row of the chosen columns takes uncompressed."""
+
+    row_group: int
+    row_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetSource:
+    """Read Parquet files.
+
+    `paths` are files, folders and globs, relative to the folder `base`; `columns` are the ones to keep (None: all);
+    `checksums` are those of the pages; `rules` are declared types, by column.
+    """
+
+    paths: tuple[str, ...]
+    base: str = ""
+    columns: tuple[str, ...] | None = None
+    checksums: bool = True
+    rules: dict[str, ColumnRule] = field(default_factory=dict)
+
+    def list_files(self) -> Listing:
+        """Return the files to read.
+
+        Raises:
+            InputError: a path matches nothing.
+        """
+        return list_entries(self.paths, self.base, SUFFIXES["parquet"], file_format="parquet")
+
+    def survey(self, listing: Listing, run: ParallelMap) -> Survey:
+        """Read all footers; return the schema that all files share, and one piece for each row group.
+
+        Raises:
+            SchemaError: a column's type has no feature, two files differ, or a named column is not there.
+            SourceError: a file is not sound, or two of its columns have one name.
+        """
+        footers = run(partial(read_footer, columns=self.columns), listing.entries)
+        shared, reasons = _shared_schema(footers)
+        for column in self.rules:
+            if column not in footers[0].columns:
+                hint = nearest_name(column, footers[0].columns)
+                raise SchemaError(f'schema.columns names "{printable(column)}", which is no column; {hint}')
+        features, choices = [], []
+        for column, reason in zip(shared, reasons, strict=True):
+            feature, choice = self._feature(column, reason, footers[0].name)
+            features.append(feature)
+            choices.append(choice)
+        schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
+        pieces = tuple(
+            piece
+            for index, (entry, footer) in enumerate(zip(listing.entries, footers, strict=True))
+            for piece in _pieces(index, entry, footer)
+        )
+        return Survey(Frozen(schema), tuple(choices), pieces, _warnings(footers, len(shared), self.checksums))
+
+    def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:  # noqa: ARG002
+        """Yield the rows of a task in batches of at most 32,000, and of about 32 MiB at most.
+
+        Raises:
+            SourceError: a page is damaged, or a file is not what was listed.
+        """
+        ordinal = 0
+        for _, group in groupby(task.pieces, key=lambda piece: piece.entry):
+            pieces = [piece for piece in group if isinstance(piece, ParquetPiece)]
+            for batch, piece, done in self._read_file(pieces):
+                origin = RowOrigin(piece.name, piece.first_row + done + 1, piece.row_group)
+                yield Rows(task.ordinal, ordinal, piece.entry, batch, origin)
+                ordinal += 1
+
+    def _feature(self, column: pa.Field, reason: str, file: str) -> tuple[Feature, Choice]:
+        try:
+            feature, why = feature_of(column, self.rules.get(column.name))
+        except SchemaError as error:
+            raise SchemaError(f"{file}: {error}") from error
+        return feature, Choice(column.name, feature.type, f"{why}; {reason}")
+
+    def _read_file(self, pieces: Sequence[ParquetPiece]) -> Iterator[tuple[pa.RecordBatch, ParquetPiece, int]]:
+        """Yield the batches of row groups of one file, each with its piece and the rows of the piece before it."""
+        first = pieces[0]
+        check_stamp(first.path, first.name, first.stamp)
+        seen_row_bytes = 0
+        with open_parquet(first.path, first.name, checksums=self.checksums) as file:
+            _, leaves = choose_columns(file.schema_arrow, self.columns, first.name)
+            for piece in pieces:
+                # A footer tells the size of a dictionary, not of the text it stands for: what was seen counts too.
+                batch_rows = BATCH_BYTES // max(piece.row_bytes, seen_row_bytes, 1)
+                for batch, done in _read_row_group(file, piece, leaves, min(max(batch_rows, 1), BATCH_ROWS)):
+                    seen_row_bytes = max(seen_row_bytes, batch.nbytes // batch.num_rows)
+                    yield batch, piece, done
+        check_stamp(first.path, first.name, first.stamp)
+
+
+def _read_row_group(
+    file: pq.ParquetFile, piece: ParquetPiece, leaves: list[int], batch_rows: int
+) -> Iterator[tuple[pa.RecordBatch, int]]:
+    """Yield the batches of one row group, each with the number of rows before it."""
+    done = 0
+    try:
+        batches = file.reader.iter_batches(
+            batch_rows, row_groups=[piece.row_group], column_indices=leaves, use_threads=False
+        )
+        for batch in batches:
+            if not batch.num_rows:
+                continue
+            if isinstance(piece.rows, int) and done + batch.num_rows > piece.rows:
+                break
+            check_batch(batch)
+            columns = [storage_column(column) for column in batch.columns]
+            if any(new is not old for new, old in zip(columns, batch.columns, strict=True)):
+                batch = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+            yield batch, done
+            done += batch.num_rows
+    except READ_ERRORS as error:
+        if isinstance(error, SourceError):
+            raise
+        where = f"row group {piece.row_group} (rows from {piece.first_row + done + 1})"
+        if "UTF8" in str(error):
+            # Arrow refuses the dictionary as a whole, so no row can be named.
+            mend = "write the column as plain text or as bytes"
+            raise SourceError(piece.name, f"{where}: text that is not UTF-8 in a dictionary; {mend}") from error
+        raise SourceError(piece.name, f"{where} is damaged: {printable(error)}") from error
+    if done != piece.rows:
+        raise SourceError(
+            piece.name, f"row group {piece.row_group} is damaged: its footer says {piece.rows} rows, its pages do not"
+        )
+
+
+def _pieces(index: int, entry: SourceEntry, footer: Footer) -> Iterator[ParquetPiece]:
+    first_row = 0
+    for number, group in enumerate(footer.groups):
+        yield ParquetPiece(
+            entry=index,
+            path=entry.path,
+            name=entry.name,
+            stamp=(entry.bytes, entry.mtime_ns),
+            rows=group.rows,
+            first_row=first_row,
+            bytes=group.bytes,
+            row_group=number,
+            row_bytes=group.row_bytes,
+        )
+        first_row += group.rows
+
+
+def _shared_schema(footers: Sequence[Footer]) -> tuple[pa.Schema, list[str]]:
+    """Return the columns that all files have, as the first one has them; nullable where any file's is.
+
+    Raises:
+        SchemaError: two files differ; the message names both, the field and its types.
+    """
+    first = footers[0]
+    fields = {column.name: column for column in first.schema}
+    reasons = dict(zip(first.schema.names, first.null_reasons, strict=True))
+    for other in footers[1:]:
+        _compare(first, other)
+        for column, reason in zip(other.schema, other.null_reasons, strict=True):
+            if column.nullable and not fields[column.name].nullable:
+                fields[column.name] = fields[column.name].with_nullable(True)
+                reasons[column.name] = f"{reason} ({other.name})"
+    return pa.schema(list(fields.values())), list(reasons.values())
+
+
+def _compare(first: Footer, other: Footer) -> None:
+    if other.schema.equals(first.schema):
+        return
+    theirs = {column.name: column for column in other.schema}
+    mend = "convert them apart, or keep the columns that they share with input.columns"
+    for column in first.schema:
+        twin = theirs.pop(column.name, None)
+        field_name = printable(column.name)
+        if twin is None:
+            raise SchemaError(
+                f'{other.name} has no column "{field_name}", and {first.name} has ({column.type}); {mend}'
+            )
+        if meaning(twin.type) != meaning(column.type):
+            raise SchemaError(
+                f'column "{field_name}" is {column.type} in {first.name}, and {twin.type} in {other.name}; '
+                "write one of them anew with the other's type, or convert them apart"
+            )
+    for extra in theirs.values():
+        raise SchemaError(
+            f'{other.name} has a column "{printable(extra.name)}" ({extra.type}), and {first.name} has none; {mend}'
+        )
+
+
+def _warnings(footers: Sequence[Footer], columns: int, checksums: bool) -> tuple[str, ...]:  # noqa: FBT001
+    warnings = []
+    bare = [footer.name for footer in footers if footer.checksums is False]
+    if bare and checksums:
+        others = f" and {len(bare) - 1} more" if len(bare) > 1 else ""
+        warnings.append(
+            f"{bare[0]}{others}: no checksums present in the pages: damage that decodes cannot be noticed; "
+            "writers add them on request (pyarrow: write_page_checksum=True)"
+        )
+    if columns > MANY_COLUMNS:
+        warnings.append(f"{footers[0].name}: {columns} columns are read for every row; input.columns keeps only some")
+    return tuple(warnings)
