@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from .views import I64, Views, inline_views
+from .views import I64, Views
 
 U64 = npt.NDArray[np.uint64]
 
@@ -57,26 +57,35 @@ def varint_sizes(values: I64) -> npt.NDArray[np.int32]:
 
 
 def _sizes(words: U64) -> npt.NDArray[np.int32]:
-    sizes = np.ones(len(words), np.int32)
+    sizes = np.ones(len(words), np.uint8)
     top = int(words.max(initial=0))
     for size in range(1, (max(top.bit_length(), 1) + 6) // 7):
-        sizes += words >= np.uint64(1 << 7 * size)
-    return sizes
+        sizes += (words >= np.uint64(1 << 7 * size)).view(np.uint8)
+    return sizes.astype(np.int32)
 
 
 def _spread(values: I64) -> Views:
     words = values.view(np.uint64)
     sizes = _sizes(words)
     spread = words & np.uint64((1 << 56) - 1)
+    high_part = np.empty_like(spread)
     for low, high, by in _STEPS:
-        spread = (spread & low) | ((spread & high) << by)
-    spread |= _HIGH_BITS[sizes]
-    rest = (words >> np.uint64(56)).astype(np.uint32)  # the ninth group, and the tenth: the sign bit alone
-    tail = np.where(sizes > MAX_VARINT_BYTES - 1, rest & 0x7F | 0x80 | (rest >> 7) << 8, rest)
-    content = np.empty((len(words), 3), np.uint32)
-    content[:, :2] = spread.view(np.uint32).reshape(-1, 2)
-    content[:, 2] = tail
-    return inline_views(content, sizes)
+        np.bitwise_and(spread, high, out=high_part)
+        np.left_shift(high_part, by, out=high_part)
+        np.bitwise_and(spread, low, out=spread)
+        np.bitwise_or(spread, high_part, out=spread)
+    spread |= _HIGH_BITS.take(sizes)
+    # The view as two words: the size, and then the bytes, which begin in its upper half.
+    views = np.empty((len(words), 2), np.uint64)
+    np.left_shift(spread, np.uint64(32), out=high_part)
+    np.bitwise_or(high_part, sizes.view(np.uint32), out=views[:, 0])
+    spread >>= np.uint64(32)
+    if int(words.max()) >> 56:
+        rest = words >> np.uint64(56)  # the ninth group, and the tenth: the sign bit alone
+        tail = np.where(sizes > MAX_VARINT_BYTES - 1, rest & 0x7F | 0x80 | (rest >> 7) << 8, rest)
+        spread |= tail << np.uint64(32)
+    views[:, 1] = spread
+    return views.view(np.complex128).reshape(-1)
 
 
 _SMALL: Final = _spread(np.arange(_TABLE_SIZE, dtype=np.int64))
@@ -88,5 +97,5 @@ def varint_views(values: I64) -> Views:
         return np.zeros(0, np.complex128)
     words = values.view(np.uint64)
     if int(words.max()) < _TABLE_SIZE:
-        return _SMALL[values]
+        return _SMALL.take(values)
     return _spread(values)

@@ -84,6 +84,15 @@ def reference_views(offsets: I64, lengths: I64, data: pa.Buffer, index: int) -> 
     return as_views(words)
 
 
+def at_index(views: Views, index: int) -> Views:
+    """Return views into buffers 0, 1, ... as ones into buffers `index`, `index + 1`, ...; inline views stay."""
+    if index == 0:
+        return views
+    words = words_of(views.copy())
+    words[:, 2] += (words[:, 0] > INLINE_BYTES) * np.int32(index)
+    return as_views(words)
+
+
 def gather(pieces: Sequence[Views], rows: int, buffers: Sequence[pa.Buffer]) -> tuple[pa.Buffer, I64]:
     """Put the pieces of every row together, row after row.
 

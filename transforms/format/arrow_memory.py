@@ -1,0 +1,43 @@
+"""The memory of an Arrow array as numpy sees it, without a copy and without pandas (`to_numpy` may import it)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from .views import I64
+
+
+def raw_values(array: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Return the fixed-width values of an array; what lies under its nulls is arbitrary."""
+    kind = np.dtype(dtype)
+    buffer = array.buffers()[1] if len(array) else None
+    if buffer is None:
+        return np.zeros(len(array), kind)
+    return np.frombuffer(buffer, kind, len(array), array.offset * kind.itemsize)
+
+
+def valid_mask(array: pa.Array) -> npt.NDArray[np.bool_] | None:
+    """Return which values are not null, or None if all are not."""
+    if array.null_count == 0:
+        return None
+    valid = array.is_valid()
+    return bits(valid.buffers()[1], valid.offset, len(valid))
+
+
+def bits(buffer: pa.Buffer, offset: int, count: int) -> npt.NDArray[np.bool_]:
+    """Return bits of a bitmap as booleans."""
+    octets = np.frombuffer(buffer, np.uint8)[offset // 8 : (offset + count + 7) // 8]
+    return np.unpackbits(octets, bitorder="little")[offset % 8 :][:count].view(np.bool_)
+
+
+def offsets_of(array: pa.Array, dtype: npt.DTypeLike) -> I64:
+    """Return the `len(array) + 1` offsets of an array of binary, string or list type, as int64."""
+    kind = np.dtype(dtype)
+    buffer = array.buffers()[1]
+    if buffer is None or not buffer.size:
+        return np.zeros(len(array) + 1, np.int64)
+    return np.frombuffer(buffer, kind, len(array) + 1, array.offset * kind.itemsize).astype(np.int64)
