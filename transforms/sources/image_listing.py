@@ -88,9 +88,9 @@ def list_images(paths: Sequence[str], base: str) -> ImageListing:
 
 
 def is_inside(path: bytes, root: bytes) -> bool:
-    """Tell whether a path, its links resolved, lies below a root folder, its links resolved."""
-    real_root = os.path.realpath(root)
-    return os.path.realpath(path).startswith(real_root.rstrip(b"/") + b"/")
+    """Tell whether a path is a root folder or lies below it, the links of both resolved."""
+    real, real_root = os.path.realpath(path), os.path.realpath(root)
+    return real == real_root or real.startswith(real_root.rstrip(b"/") + b"/")
 
 
 def _expand(paths: Sequence[str], root: bytes) -> tuple[list[bytes], list[bytes]]:
