@@ -10,7 +10,6 @@ config never import Beam or pandas.
 # ruff: noqa: FBT002  (typer makes a flag of a parameter with a default)
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from typing import Annotated, Any, NoReturn, TypeAlias
@@ -168,10 +167,10 @@ def verify(
 ) -> None:
     """Check every record, checksum and count of a dataset; exit 3 and the place of all damage."""
 
-    def body(session: interrupts.Session) -> None:
+    def body(session: interrupts.Session) -> int:
         from .verify import verify_command
 
-        verify_command(path, session.screen)
+        return verify_command(path, session.screen)
 
     _answer(body, as_json=as_json, quiet=quiet, debug=debug)
 
@@ -222,9 +221,5 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
     """Run the command line, and exit with its code."""
     ours, beam_options = split_beam_options(sys.argv[1:] if args is None else args)
     extra: dict[str, Any] = {"obj": beam_options}
-    try:
-        app(ours, prog_name="shardmill", **extra)
-    except BrokenPipeError:  # `shardmill inspect ... | head`: the reader has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(0)
+    app(ours, prog_name="shardmill", **extra)
     sys.exit(0)

@@ -46,7 +46,9 @@ def unknown_format(value: object) -> str:
 
 def config_error(problems: Iterable[Problem], title: str) -> ConfigError:
     """Return one error with all problems, in the order of the file."""
-    ordered = sorted(dict.fromkeys(problems), key=lambda p: (p.place.line is None, p.place.line or 0, p.place.column or 0))
+    ordered = sorted(
+        dict.fromkeys(problems), key=lambda p: (p.place.line is None, p.place.line or 0, p.place.column or 0)
+    )
     if len(ordered) == 1:
         return ConfigError(str(ordered[0]))
     return ConfigError("\n".join([f"{title}: {len(ordered)} problems", *(f"  {problem}" for problem in ordered)]))

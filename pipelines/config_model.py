@@ -200,10 +200,11 @@ class ColumnConfig(_Section):
         Literal[
             "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
             "float64", "string", "bytes", "binary", "date", "time", "timestamp", "duration",
+            "int", "float", "double", "text",
         ]
         | None
     ) = None  # fmt: skip
-    as_: Annotated[Literal["bytes", "float", "scaled"] | None, Field(alias="as")] = None
+    as_: Annotated[Literal["bytes", "float", "int64", "scaled"] | None, Field(alias="as")] = None
     unit: Literal["s", "ms", "us", "ns"] | None = None
     timezone: str | None = None
     nullable: bool | None = None

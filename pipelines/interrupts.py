@@ -7,6 +7,7 @@ made of it. So the signal handlers note that there was one, and any error after 
 from __future__ import annotations
 
 import os
+import select
 import signal
 import sys
 import threading
@@ -26,7 +27,11 @@ _GRACE_SECONDS: Final = 5.0
 
 _NAMES: Final = {signal.SIGINT: "Interrupted", signal.SIGTERM: "Terminated"}
 
-Body = Callable[["Session"], None]
+_READER_GONE: Final = 128 + signal.SIGPIPE
+"""`shardmill inspect ... | head`: the reader has seen enough. This is how the system's own tools end."""
+
+Body = Callable[["Session"], int | None]
+"""What a command does; it may return an exit code, None is 0."""
 
 
 class Session:
@@ -77,9 +82,11 @@ def run(body: Body, *, as_json: bool, quiet: bool, debug: bool) -> int:
     with _Interrupt() as interrupt:
         session = Session(as_json=as_json, quiet=quiet)
         try:
-            body(session)
-        except BrokenPipeError:
-            raise
+            code = body(session) or 0
+            sys.stdout.flush()
+            return code
+        except BrokenPipeError as error:
+            return _READER_GONE if _stdout_is_closed() else _unexpected(session, error, debug=debug)
         except KeyboardInterrupt:
             return _interrupted(session, interrupt.signal or signal.SIGINT)
         except ShardmillError as error:
@@ -91,7 +98,16 @@ def run(body: Body, *, as_json: bool, quiet: bool, debug: bool) -> int:
             if interrupt.signal is not None or _wraps_interrupt(error):
                 return _interrupted(session, interrupt.signal or signal.SIGINT)
             return _unexpected(session, error, debug=debug)
-        return 0
+
+
+def _stdout_is_closed() -> bool:
+    """Tell whether it was stdout's reader that went away; then what is left for it goes nowhere."""
+    poll = select.poll()
+    poll.register(sys.stdout.fileno(), 0)
+    closed = any(event & select.POLLERR for _, event in poll.poll(0))
+    if closed:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    return closed
 
 
 def _wraps_interrupt(error: BaseException) -> bool:

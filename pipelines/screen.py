@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from ..transforms.dataset.findings import Report
 from ..transforms.errors import ShardmillError
 from ..transforms.format.manifest import Manifest
 from ..transforms.format.rejects import printable
@@ -86,6 +87,25 @@ class Screen:
         elif not self.quiet:
             self._print_plan(plan)
 
+    def verified(self, report: Report) -> None:
+        """Print the place of every damage, and what was verified."""
+        if self.as_json:
+            self.data(report.to_json())
+            return
+        for finding in report.findings:
+            self.text(_escaped(str(finding)), "red")
+        if self.quiet:
+            return
+        for note in report.notes:
+            self.text(f"Note: {_escaped(note)}", "yellow")
+        what = "" if report.generation is None else f"generation {report.generation} of "
+        size = f"{_count(report.shards, 'shard')}, {_count(report.records, 'record')}, {format_size(report.bytes)}"
+        where = f"{what}{shown_path(report.path)}: {size}"
+        if report.ok:
+            self.text(f"OK: {where}", "bold green")
+        else:
+            self.text(f"Damaged, {_count(len(report.findings), 'finding')}: {where}", "bold red")
+
     def _print_summary(self, summary: Summary) -> None:
         manifest, where = summary.manifest, shown_path(summary.path)
         size = f"{_count(manifest.counts.written, 'record')} in {_count(summary.shards, 'shard')}, "
@@ -113,7 +133,7 @@ class Screen:
             self.text(f"  {line}")
         if not summary.nothing_to_do:
             rate = summary.bytes / 1e6 / max(summary.seconds, 1e-3)
-            self.text(f"\n{summary.seconds:.1f} s, {rate:.1f} MB/s")
+            self.text(f"\n{summary.seconds:.1f} s, {rate:.{1 if rate >= 1 else 2}f} MB/s")
 
     def _print_plan(self, plan: PlanReport) -> None:
         self.text(f"Would write {shown_path(plan.path)} (dry run: nothing was written)", "bold")
@@ -164,6 +184,10 @@ class Screen:
         self.out.print(table)
         if len(features) > _MAX_CHOICES:
             self.text(f"and {len(features) - _MAX_CHOICES:,} more features; --json has them all")
+        names = {feature.name for feature in features}
+        for choice in choices[:_MAX_CHOICES]:
+            if choice.column not in names:  # a column that became several features
+                self.text(f"{printable(choice.column)}: {_escaped(choice.type)}: {_escaped(choice.reason)}")
 
 
 def reading_lines(where: str, manifest: Manifest) -> list[str]:
@@ -188,8 +212,14 @@ def shown_path(path: str) -> str:
     return _escaped(path if relative.startswith("..") else relative)
 
 
+class _PlainConsole(Console):
+    def on_broken_pipe(self) -> None:
+        """Let the error through: rich would exit with 1, which is a failed run."""
+        raise  # noqa: PLE0704  (rich calls this while it handles the error)
+
+
 def _console(file: IO[str]) -> Console:
-    console = Console(file=file, markup=False, highlight=False, emoji=False)
+    console = _PlainConsole(file=file, markup=False, highlight=False, emoji=False)
     if not console.is_terminal:
         console.width = _FILE_WIDTH
     return console

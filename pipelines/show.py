@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from ..transforms.dataset.open import open_dataset
+from ..transforms.dataset.generations import locate_shard, read_manifest
 from ..transforms.dataset.record_file import read_record_batches
-from ..transforms.errors import InputError
+from ..transforms.errors import InputError, UsageError
 from ..transforms.format.example_proto import ExampleMessage, feature_values, iter_features, parse_example
 from ..transforms.format.rejects import printable
 
@@ -80,12 +80,18 @@ def _records(path: str, split: str | None) -> Iterator[ShownRecord]:
     if not os.path.exists(path):
         raise InputError(f"{printable(path)}: no such file or folder")
     if not os.path.isdir(path):
+        if split is not None:
+            raise UsageError(f"{printable(path)}: is one file, which has no splits; leave --split out")
         yield from _file_records(path, printable(path))
         return
-    dataset = open_dataset(path)
-    for name in [split] if split is not None else dataset.splits:
-        for shard in dataset.shard_paths(name):
-            yield from _file_records(shard, os.path.relpath(shard, path))
+    manifest = read_manifest(path)
+    if split is not None and split not in manifest.splits:
+        known = ", ".join(manifest.splits) or "none"
+        raise UsageError(f'{printable(path)}: no split "{printable(split)}"; it has: {known}')
+    for name in [split] if split is not None else list(manifest.splits):
+        for shard in manifest.splits[name].shards:
+            file = locate_shard(path, manifest, shard.path)
+            yield from _file_records(os.path.join(path, file), file)
 
 
 def _file_records(path: str, name: str) -> Iterator[ShownRecord]:

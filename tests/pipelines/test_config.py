@@ -277,7 +277,7 @@ class TestProblems:
                 "schema: {columns: {price: {type: strin}}}",
                 'c.yaml:3:28: schema.columns.price.type: "strin" is not a choice; did you mean "string"? choices: '
                 "bool, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, float32, float64, string, "
-                "bytes, binary, date, time, timestamp, duration",
+                "bytes, binary, date, time, timestamp, duration, int, float, double, text",
             ),
             (
                 "schema: {columns: {price: string}}",

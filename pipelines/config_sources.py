@@ -1,0 +1,115 @@
+"""Build the source that a config describes."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from ..transforms.errors import UsageError
+from ..transforms.format.schema import ColumnRule
+from ..transforms.sources.source import Source
+from .config_model import Config, CsvInput, ImagesInput, NumpyInput, ParquetInput, TfrecordInput
+
+
+def column_rules(config: Config) -> dict[str, ColumnRule]:
+    """Return what `schema.columns` declares, by column."""
+    return {
+        name: ColumnRule(rule.type, rule.as_, rule.unit, rule.timezone, rule.nullable)
+        for name, rule in config.schema_.columns.items()
+    }
+
+
+def source_of(config: Config) -> Source:
+    """Return the source that reads `config.input`.
+
+    Raises:
+        UsageError: there is no input, it is TFRecord files (which are not read yet), or a key does not go with it.
+    """
+    section = config.input
+    if section is None:
+        raise UsageError("input: is missing; say what to read: input: {paths: [data/*.csv]}")
+    if isinstance(section, CsvInput):
+        return _csv_source(section, config)
+    if isinstance(section, ParquetInput):
+        return _parquet_source(section, config)
+    if isinstance(section, ImagesInput):
+        return _image_source(section, config)
+    if isinstance(section, NumpyInput):
+        return _numpy_source(section, config)
+    if isinstance(section, TfrecordInput):
+        raise UsageError("input.format: tfrecord is not supported yet; choices: csv, parquet, images, numpy")
+    assert_never(section)
+
+
+def _csv_source(section: CsvInput, config: Config) -> Source:
+    from ..transforms.sources.csv_source import CsvSource
+
+    return CsvSource(
+        tuple(section.paths),
+        config.base,
+        delimiter=section.delimiter,
+        quote=section.quote,
+        header=section.header,
+        names=None if section.names is None else tuple(section.names),
+        columns=_columns(section),
+        encoding=section.encoding,
+        null_values=tuple(section.null_values),
+        infer=config.schema_.infer,
+        rules=column_rules(config),
+        field_bytes=config.limits.field_bytes,
+        record_bytes=config.limits.record_bytes,
+        max_columns=config.limits.columns,
+    )
+
+
+def _parquet_source(section: ParquetInput, config: Config) -> Source:
+    from ..transforms.sources.parquet_source import ParquetSource
+
+    return ParquetSource(
+        tuple(section.paths),
+        config.base,
+        columns=_columns(section),
+        checksums=section.checksums,
+        rules=column_rules(config),
+    )
+
+
+def _image_source(section: ImagesInput, config: Config) -> Source:
+    from ..transforms.sources.image_source import ImageSource
+
+    _refuse("input.columns", section.columns, "images")
+    _refuse("schema.columns", config.schema_.columns, "images")
+    return ImageSource(
+        tuple(section.paths),
+        config.base,
+        layout=section.layout,
+        check=section.check,
+        label_offset=section.label_offset,
+        sha256=section.sha256,
+        formats=tuple(section.formats),
+        seed=None if config.shuffle is None else config.shuffle.seed,
+        pixels_limit=config.limits.pixels,
+        bytes_limit=config.limits.image_bytes,
+    )
+
+
+def _numpy_source(section: NumpyInput, config: Config) -> Source:
+    from ..transforms.sources.numpy_source import NumpySource
+
+    return NumpySource(
+        tuple(section.paths),
+        config.base,
+        rows=section.rows,
+        feature=section.feature,
+        columns=_columns(section),
+        rules=column_rules(config),
+        record_bytes=config.limits.record_bytes,
+    )
+
+
+def _columns(section: CsvInput | ParquetInput | NumpyInput) -> tuple[str, ...] | None:
+    return None if section.columns is None else tuple(section.columns)
+
+
+def _refuse(key: str, value: object, kind: str) -> None:
+    if value:
+        raise UsageError(f"{key}: does not go with {kind} yet; leave the key out")

@@ -1,0 +1,279 @@
+"""The command line: what it costs to ask, what it imports, how it ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from shardmill.pipelines import interrupts
+from shardmill.pipelines.cli import split_beam_options
+from shardmill.transforms.dataset.record_file import write_records
+from shardmill.transforms.errors import ConfigError, ShardmillError, TooManyRejects
+from shardmill.transforms.format.example_proto import example_from_values
+
+HELP_CPU_SECONDS = 0.35
+HEAVY = ("apache_beam", "pandas")
+
+
+def shardmill(*args: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-m", "shardmill.pipelines", *args], capture_output=True, text=True, cwd=cwd, check=False
+    )
+
+
+def imported(args: list[str], names: tuple[str, ...], cwd: Path) -> list[str]:
+    """Return which of some modules the command line with these arguments has imported in the end."""
+    code = (
+        "import sys\nfrom shardmill.pipelines.cli import main\n"
+        f"try: main({args!r})\nexcept SystemExit: pass\n"
+        f"print([n for n in {names!r} if n in sys.modules], file=sys.stderr)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=cwd, check=True)
+    names_found: list[str] = json.loads(done.stderr.splitlines()[-1].replace("'", '"'))
+    return names_found
+
+
+@pytest.fixture
+def records(tmp_path: Path) -> Path:
+    path = tmp_path / "a.tfrecord"
+    write_records(path, [example_from_values({"a": [1]}).SerializeToString()])
+    return path
+
+
+class TestCost:
+    @pytest.mark.parametrize("args", [["--help"], ["convert", "--help"], ["--version"]])
+    def test_help_and_version_answer_within_their_cpu_time(self, args: list[str]) -> None:
+        spent = []
+        for _ in range(3):  # the least of three: another process may have taken the caches
+            before = resource.getrusage(resource.RUSAGE_CHILDREN)
+            assert shardmill(*args).returncode == 0
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
+        assert min(spent) < HELP_CPU_SECONDS
+
+    @pytest.mark.parametrize("args", [["--help"], ["convert", "--help"], ["--version"]])
+    def test_help_and_version_import_nothing_heavy(self, args: list[str], tmp_path: Path) -> None:
+        names = (*HEAVY, "pydantic", "pyarrow", "numpy", "rich", "yaml")
+        assert imported(args, names, tmp_path) == []
+
+    def test_inspect_verify_init_and_config_errors_import_neither_beam_nor_pandas(self, records: Path) -> None:
+        (records.parent / "c.yaml").write_text("nam: x")
+        (records.parent / "a.csv").write_text("x\n1\n")
+        for args in (
+            ["inspect", "a.tfrecord"],
+            ["verify", "a.tfrecord"],
+            ["init", "a.csv", "-o", "-"],
+            ["convert", "c.yaml"],
+            ["convert", "gone.csv", "-o", "out"],
+        ):
+            assert imported(args, HEAVY, records.parent) == [], args
+
+
+class TestAnswers:
+    def test_the_version_is_that_of_the_package(self) -> None:
+        done = shardmill("--version")
+        assert (done.returncode, done.stderr) == (0, "")
+        assert done.stdout.startswith("shardmill 0.")
+
+    @pytest.mark.parametrize(
+        ("args", "hint"),
+        [
+            (["convrt", "a.csv"], "No such command 'convrt'. Did you mean 'convert'?"),
+            (
+                ["convert", "a.csv", "--shard-sise", "1"],
+                "No such option: --shard-sise (Possible options: --shard-size)",
+            ),
+            (["convert"], "Missing argument"),
+            (["inspect", "x", "-n", "-1"], "greater than or equal to 0"),
+        ],
+    )
+    def test_wrong_usage_exits_2_and_names_what_was_meant(self, args: list[str], hint: str) -> None:
+        done = shardmill(*args)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert hint in done.stderr
+
+    def test_a_wrong_config_exits_2_with_its_lines_on_stderr_and_no_traceback(self, tmp_path: Path) -> None:
+        (tmp_path / "c.yaml").write_text(
+            "input: {format: csv, paths: [a.csv]}\noutput: {path: o, shard_size: 1M}\nnam: x\n"
+        )
+        done = shardmill("convert", "c.yaml", cwd=tmp_path)
+        assert (done.returncode, done.stdout) == (2, "")
+        assert done.stderr.splitlines() == [
+            "error: c.yaml: 2 problems",
+            '  c.yaml:2:19: output.shard_size: "1M": "M" is not a unit of size; write 1MiB or 1MB',
+            '  c.yaml:3:1: nam: unknown key; did you mean "name"?',
+        ]
+
+    def test_a_flag_that_is_wrong_is_named_as_it_was_typed(self, tmp_path: Path) -> None:
+        (tmp_path / "a.csv").write_text("x\n1\n")
+        done = shardmill("convert", "a.csv", "-o", "out", "--compression", "zip", "--workers", "x", cwd=tmp_path)
+        assert done.returncode == 2
+        assert done.stderr.splitlines() == [
+            "error: config: 2 problems",
+            '  --compression: output.compression: "zip" is not a choice; did you mean "gzip"? choices: none, gzip',
+            '  --workers: runner.workers: "x" is not a number of workers (1 or more) or auto',
+        ]
+
+    def test_a_path_that_matches_nothing_exits_2(self, tmp_path: Path) -> None:
+        done = shardmill("convert", "gone/*.csv", "-o", "out", "--json", cwd=tmp_path)
+        assert done.returncode == 2
+        text = (
+            "command line: input.paths: gone/*.csv: no such file or folder, and as a glob it matches nothing below "
+            f"{tmp_path}"
+        )
+        assert done.stderr == f"error: {text}\n"
+        assert json.loads(done.stdout) == {"error": {"type": "ConfigError", "exit_code": 2, "message": text}}
+
+    def test_inspect_prints_records_on_stdout(self, records: Path) -> None:
+        done = shardmill("inspect", "a.tfrecord", "--json", cwd=records.parent)
+        assert (done.returncode, done.stderr) == (0, "")
+        assert json.loads(done.stdout) == {"record": 1, "file": "a.tfrecord", "offset": 0, "features": {"a": [1]}}
+
+    @pytest.mark.parametrize("json_flag", ["--json", ""])
+    def test_a_reader_that_has_seen_enough_gets_no_traceback(self, records: Path, json_flag: str) -> None:
+        write_records(records, [example_from_values({"a": [b"x" * 100]}).SerializeToString()] * 5000)
+        command = f"{sys.executable} -m shardmill.pipelines inspect {records} -n 5000 {json_flag}"
+        done = subprocess.run(
+            ["bash", "-c", f"{command} | head -n 1; echo ${{PIPESTATUS[0]}}"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert (done.stdout.splitlines()[-1], done.stderr) == ("141", "")
+
+    def test_verify_exits_3_with_the_place_of_the_damage(self, records: Path) -> None:
+        assert shardmill("verify", str(records)).returncode == 0
+        data = bytearray(records.read_bytes())
+        data[14] ^= 1
+        records.write_bytes(data)
+        done = shardmill("verify", "a.tfrecord", cwd=records.parent)
+        assert done.returncode == 3
+        assert done.stdout.startswith("a.tfrecord record 1 at byte 0: ")
+        assert "Traceback" not in done.stderr
+
+    def test_init_writes_a_config_that_loads_and_never_over_another(self, tmp_path: Path) -> None:
+        (tmp_path / "a.csv").write_text("x\n1\n")
+        (tmp_path / "conf").mkdir()
+        assert shardmill("init", "a.csv", "-o", "conf/a.yaml", cwd=tmp_path).returncode == 0
+        done = shardmill("init", "a.csv", "-o", "conf/a.yaml", cwd=tmp_path)
+        assert done.returncode == 2
+        assert done.stderr == "error: conf/a.yaml: is there already; give another name with -o, or -o -\n"
+
+
+class TestBeamOptions:
+    @pytest.mark.parametrize(
+        ("args", "split"),
+        [
+            (["convert", "a", "--", "--x=1", "y"], (["convert", "a"], ["--x=1", "y"])),
+            (["convert", "a"], (["convert", "a"], [])),
+            (["convert", "a", "--"], (["convert", "a"], [])),
+            (["inspect", "--", "-a"], (["inspect", "--", "-a"], [])),
+            ([], ([], [])),
+        ],
+    )
+    def test_what_stands_after_two_dashes_goes_to_beam(self, args: list[str], split: object) -> None:
+        assert split_beam_options(args) == split
+
+
+class TestEnds:
+    def ended(
+        self, body: interrupts.Body, capsys: pytest.CaptureFixture[str], *, debug: bool = False
+    ) -> tuple[int, str]:
+        code = interrupts.run(body, as_json=False, quiet=False, debug=debug)
+        return code, capsys.readouterr().err
+
+    @pytest.mark.parametrize("error", [ShardmillError("it"), ConfigError("it"), TooManyRejects("it")])
+    def test_our_errors_are_their_text_and_their_exit_code(
+        self, error: ShardmillError, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        def body(_: interrupts.Session) -> None:
+            raise error
+
+        assert self.ended(body, capsys) == (error.exit_code, "error: it\n")
+
+    def test_other_errors_are_one_line_and_a_traceback_on_request(self, capsys: pytest.CaptureFixture[str]) -> None:
+        def body(_: interrupts.Session) -> None:
+            raise LookupError("deep\x1b\nmore")
+
+        code, text = self.ended(body, capsys)
+        assert code == 1
+        assert text == (
+            "error: unexpected LookupError: deep\\x1b\n"
+            "This is a fault of Shardmill: please report it; --debug shows where.\n"
+        )
+        assert "Traceback" in self.ended(body, capsys, debug=True)[1]
+
+    def test_an_interrupt_in_a_worker_is_told_from_the_error_that_wraps_it(
+        self, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        def body(_: interrupts.Session) -> None:
+            raise RuntimeError("Traceback ...\nKeyboardInterrupt [while running 'Stage parts']")
+
+        def chained(_: interrupts.Session) -> None:
+            try:
+                raise KeyboardInterrupt
+            except KeyboardInterrupt as error:
+                raise ValueError("engine") from error
+
+        for one in (body, chained):
+            code, text = self.ended_in_a_process(one)
+            assert (code, text) == (130, "Interrupted: nothing was committed\n")
+
+    def ended_in_a_process(self, body: interrupts.Body) -> tuple[int, str]:
+        """Run a body in a child: after an interrupt the process ends itself."""
+        read, write = os.pipe()
+        child = os.fork()
+        if child == 0:
+            os.dup2(write, 2)
+            sys.stderr = os.fdopen(2, "w", closefd=False)
+            code = interrupts.run(body, as_json=False, quiet=False, debug=False)
+            sys.stderr.flush()
+            os._exit(code)
+        os.close(write)
+        with os.fdopen(read) as stream:
+            text = stream.read()
+        return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), text
+
+    @pytest.mark.parametrize(
+        ("number", "code", "word"), [(signal.SIGINT, 130, "Interrupted"), (signal.SIGTERM, 143, "Terminated")]
+    )
+    def test_a_signal_is_one_line_that_says_where_the_staged_work_lies(
+        self, number: signal.Signals, code: int, word: str, tmp_path: Path
+    ) -> None:
+        script = (
+            "import sys, threading\n"
+            "from shardmill.pipelines import interrupts\n"
+            "def body(session):\n"
+            "    with session.watch('staged'):\n"
+            "        print('ready', flush=True)\n"
+            "        threading.Event().wait()\n"
+            "sys.exit(interrupts.run(body, as_json=False, quiet=False, debug=False))\n"
+        )
+        (tmp_path / "staged").mkdir()
+        child = subprocess.Popen(
+            [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, cwd=tmp_path
+        )
+        assert child.stdout is not None
+        assert child.stdout.readline() == "ready\n"
+        child.send_signal(number)
+        _, text = child.communicate(timeout=30)
+        assert (child.returncode, text) == (code, f"{word}: nothing was committed; the staged work lies in staged\n")
+
+    def test_a_thread_that_does_not_end_does_not_hold_an_interrupted_run(self, tmp_path: Path) -> None:
+        script = (
+            "import sys, threading\n"
+            "from shardmill.pipelines import interrupts\n"
+            "interrupts._GRACE_SECONDS = 0.2\n"
+            "def body(session):\n"
+            "    threading.Thread(target=threading.Event().wait).start()\n"
+            "    raise KeyboardInterrupt\n"
+            "sys.exit(interrupts.run(body, as_json=False, quiet=False, debug=False))\n"
+        )
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False)
+        assert done.returncode == 130

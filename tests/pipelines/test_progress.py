@@ -1,0 +1,167 @@
+"""The live line: what it reads from a staging folder, and what it says."""
+
+from __future__ import annotations
+
+import io
+import json
+import threading
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+from shardmill.pipelines.progress import ProgressWatcher, StagingReader, Stand, Totals, progress_line
+
+TOTALS = {"tasks": 2, "records": 1000, "bytes": 100_000, "shards": 4}
+
+
+def write_plan(staging: Path) -> None:
+    (staging / "plan.json").write_text(json.dumps({"totals": TOTALS}))
+
+
+def finish_task(staging: Path, task: int, records: int, size: int, kinds: tuple[str, ...]) -> None:
+    (staging / "tasks").mkdir(exist_ok=True)
+    parts = [{"kind": kind} for kind in kinds]
+    document = {"records": records, "bytes": size, "splits": {"train": {"parts": parts}}}
+    (staging / f"tasks/{task:06d}.json").write_text(json.dumps(document))
+
+
+def write_part(staging: Path, task: int, attempt: str, size: int) -> None:
+    folder = staging / f"parts/{task:06d}-{attempt}"
+    folder.mkdir(parents=True)
+    (folder / "train-0000.part").write_bytes(b"x" * size)
+    (folder / "rejects.jsonl").write_bytes(b"not a part")
+
+
+class TestStagingReader:
+    def test_before_there_is_a_plan_the_run_plans(self, tmp_path: Path) -> None:
+        assert StagingReader(str(tmp_path / "not-yet")).read() == Stand("Planning")
+
+    def test_finished_tasks_count_exactly_and_parts_at_work_by_their_size(self, tmp_path: Path) -> None:
+        write_plan(tmp_path)
+        reader = StagingReader(str(tmp_path))
+        assert reader.read() == Stand("Converting")
+        write_part(tmp_path, 0, "aa", 30_000)
+        assert reader.read() == Stand("Converting", 0, 300, 30_000, 0)  # by the plan's bytes a record
+        finish_task(tmp_path, 0, 250, 50_000, ("full", "oversize", "tail"))
+        write_part(tmp_path, 1, "bb", 10_000)
+        assert reader.read() == Stand("Converting", 1, 300, 60_000, 2)  # by the first task's
+        finish_task(tmp_path, 1, 260, 52_000, ("full",))
+        assert reader.read() == Stand("Finishing", 2, 510, 102_000, 3)
+
+    def test_of_two_attempts_at_a_task_one_counts(self, tmp_path: Path) -> None:
+        write_plan(tmp_path)
+        write_part(tmp_path, 0, "aa", 30_000)
+        write_part(tmp_path, 0, "bb", 20_000)
+        assert StagingReader(str(tmp_path)).read().bytes == 30_000
+
+    def test_a_staging_folder_that_was_removed_keeps_the_last_counts(self, tmp_path: Path) -> None:
+        staging = tmp_path / "run"
+        staging.mkdir()
+        write_plan(staging)
+        finish_task(staging, 0, 250, 50_000, ("full",))
+        reader = StagingReader(str(staging))
+        before = reader.read()
+        staging.rename(tmp_path / "gone")
+        assert reader.read() == before
+
+
+class TestProgressLine:
+    @pytest.mark.parametrize(
+        ("stand", "seconds", "line"),
+        [
+            (Stand("Planning"), 0, "Planning"),
+            (Stand("Converting"), 0, "Converting  0 of about 1,000 records · 0 of about 4 full shards"),
+            (
+                Stand("Converting", 1, 250, 25_000, 1),
+                0.01,
+                "Converting  250 of about 1,000 records · 2.5 MB/s · 1 of about 4 full shards · 1 s left",
+            ),
+            (
+                Stand("Converting", 1, 250, 25_000, 1),
+                30,
+                "Converting  250 of about 1,000 records · 0.0 MB/s · 1 of about 4 full shards · 1 min 31 s left",
+            ),
+            (
+                Stand("Converting", 1, 250, 25, 1),
+                30,
+                "Converting  250 of about 1,000 records · 0.0 MB/s · 1 of about 4 full shards · 33 h 19 min left",
+            ),
+            (
+                Stand("Finishing", 2, 1000, 100_000, 3),
+                1,
+                "Finishing  1,000 of about 1,000 records · 0.1 MB/s · 3 of about 4 full shards · "
+                "assembling and publishing",
+            ),
+        ],
+    )
+    def test_the_line_says_phase_records_speed_shards_and_what_is_left(
+        self, stand: Stand, seconds: float, line: str
+    ) -> None:
+        assert progress_line(stand, Totals(**TOTALS), seconds) == line
+
+    def test_what_the_plan_does_not_know_is_left_out(self) -> None:
+        assert progress_line(Stand("Converting", 1, 5, 10, 0), Totals(), 1) == (
+            "Converting  5 records · 0.0 MB/s · 0 full shards"
+        )
+
+
+class _Signalling(io.StringIO):
+    """A stream that says when something was written to it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.written = threading.Event()
+
+    def write(self, text: str) -> int:
+        count = super().write(text)
+        if "\n" in text or "\r" in text or "Converting" in text:
+            self.written.set()
+        return count
+
+
+class TestProgressWatcher:
+    def test_where_there_is_no_terminal_it_prints_plain_lines(self, tmp_path: Path) -> None:
+        write_plan(tmp_path)
+        finish_task(tmp_path, 0, 250, 50_000, ("full",))
+        stream = _Signalling()
+        console = Console(file=stream, width=200)
+        with ProgressWatcher(str(tmp_path), console, interval=0.01):
+            assert stream.written.wait(30)
+        first = stream.getvalue().splitlines()[0]
+        assert first == "Converting  250 of about 1,000 records · 1 of about 4 full shards"
+
+    def test_a_plain_line_comes_every_ten_seconds_and_not_at_once(self, tmp_path: Path) -> None:
+        stream = io.StringIO()
+        with ProgressWatcher(str(tmp_path), Console(file=stream)) as watcher:
+            assert watcher._interval == 10
+        assert stream.getvalue() == ""
+
+    def test_on_a_terminal_the_line_is_live_and_gone_in_the_end(self, tmp_path: Path) -> None:
+        write_plan(tmp_path)
+        stream = _Signalling()
+        console = Console(file=stream, force_terminal=True, width=120, _environ={"TERM": "xterm"})
+        with ProgressWatcher(str(tmp_path), console, interval=0.01):
+            assert stream.written.wait(30)
+        text = stream.getvalue()
+        assert "Converting  0 of about 1,000 records" in text
+        assert text.endswith("\x1b[2K")  # the line is erased
+
+    def test_what_was_there_at_the_first_look_does_not_count_as_speed(self, tmp_path: Path) -> None:
+        write_plan(tmp_path)
+        finish_task(tmp_path, 0, 250, 50_000, ())
+        now = [100.0]
+        watcher = ProgressWatcher(str(tmp_path), Console(file=io.StringIO()), clock=lambda: now[0])
+        assert "MB/s" not in watcher.line()
+        now[0] = 101.0
+        write_part(tmp_path, 1, "aa", 10_000)
+        assert " · 0.0 MB/s · " in watcher.line()  # 10,000 bytes in a second, not 60,000
+        now[0] = 102.0
+        write_part(tmp_path, 1, "bb", 30_000)
+        assert watcher.line().endswith(" · 2 s left")  # 20,000 more at 15,000 a second
+
+    def test_it_ends_at_once_when_the_run_does(self, tmp_path: Path) -> None:
+        watcher = ProgressWatcher(str(tmp_path), Console(file=io.StringIO()), interval=3600)
+        with watcher:
+            thread = watcher._thread
+            assert thread.is_alive()
+        assert not thread.is_alive()

@@ -1,0 +1,287 @@
+"""What the screen shows: whole screens as literals, and that data cannot forge them."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+
+import pytest
+from shardmill.pipelines.report import PlanReport, SplitEstimate, Summary, rejects_text
+from shardmill.pipelines.screen import Screen
+from shardmill.transforms.dataset.findings import Finding, Report
+from shardmill.transforms.errors import ConfigError, TooManyRejects
+from shardmill.transforms.format.blocks import Narrowing
+from shardmill.transforms.format.manifest import (
+    Manifest,
+    RejectSummary,
+    RowCounts,
+    RunInfo,
+    ShardEntry,
+    SourceSummary,
+    SplitEntry,
+)
+from shardmill.transforms.format.schema import Choice, Feature, Schema
+
+SCHEMA = Schema(
+    (
+        Feature("price", "float", "float64", nullable=True),
+        Feature("taken", "int64", "timestamp", unit="us", timezone="UTC"),
+        Feature("vec", "float", "float32", shape=(3, 2)),
+        Feature("words", "bytes", "string", shape=(-1,)),
+    )
+)
+CHOICES = (Choice("price", "float64", "all 25 values are numbers"), Choice("taken", "timestamp", "declared"))
+REJECT = json.dumps(
+    {
+        "source": "data/a.csv",
+        "split": None,
+        "row": 1041,
+        "line": 1047,
+        "errors": [
+            {
+                "column": "price",
+                "code": "BAD_TYPE",
+                "value": "12,50",
+                "expected": "float",
+                "message": '"12,50" is not a float',
+            }
+        ],
+    }
+)
+
+
+def manifest(
+    compression: str = "none", *, sidecars: tuple[str, ...] = ("dataset_info.json",), rejected: int = 1
+) -> Manifest:
+    shards = (
+        ShardEntry("train-00000.tfrecord", 1, 20, 65012, "9a71c4d0"),
+        ShardEntry("train-00001.tfrecord", 1, 4, 59310, "03be5512"),
+    )
+    return Manifest(
+        generation=1,
+        parent=None,
+        operation="create",
+        name="pets",
+        version="1.0.0",
+        order="task",
+        compression=compression,
+        shard_size=65536,
+        shard_name="{split}-{index:05d}",
+        config_fingerprint="sha256:00",
+        schema_fingerprint="sha256:00",
+        source=SourceSummary("csv", 2, 188204, "sources/00000001.jsonl", {"hidden": 1, "other": 0}),
+        counts=RowCounts(24 + rejected, 24, rejected, 0),
+        rejects=RejectSummary("rejects/00000001.jsonl" if rejected else None, rejected, {"BAD_TYPE": rejected}),
+        schema=SCHEMA,
+        labels={},
+        narrowed=(Narrowing("price", "float64", "float32", 24, 5.9e-08, 2),),
+        splits={"train": SplitEntry(24, 124322, 9112, "sum128:00", shards)},
+        sidecars=sidecars,
+        run=RunInfo("2026-01-31T12:00:00Z", "5f", "0b", ".staging/5f", "sha256:00", "local", {}),
+    )
+
+
+@pytest.fixture
+def out() -> io.StringIO:
+    return io.StringIO()
+
+
+@pytest.fixture
+def err() -> io.StringIO:
+    return io.StringIO()
+
+
+@pytest.fixture
+def screen(out: io.StringIO, err: io.StringIO) -> Screen:
+    return Screen(stdout=out, stderr=err)
+
+
+def shown(stream: io.StringIO) -> str:
+    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
+
+
+def test_the_summary_says_what_was_written_and_rejected_why_and_how_to_read_it(
+    screen: Screen, out: io.StringIO, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    summary = Summary(
+        str(tmp_path / "out/pets"),
+        manifest(),
+        2.5,
+        choices=CHOICES,
+        warnings=("no checksums present",),
+        first_rejects=(REJECT,),
+    )
+    screen.summary(summary)
+    assert shown(out) == SUMMARY
+
+
+SUMMARY = """\
+Wrote out/pets: 24 records in 2 shards, 121.4 KiB (generation 1).
+
+split  records  shards      bytes           shard sizes
+train       24       2  121.4 KiB  57.9 KiB to 63.5 KiB
+
+Read 25 rows of 2 files (183.8 KiB): 24 written, 1 rejected; skipped 1 hidden
+Warning: no checksums present
+
+feature  kind        type                 nulls  reason
+price    float list  float64              yes    all 25 values are numbers
+taken    int64 list  timestamp (us, UTC)  no     declared
+vec      float list  float32[3, 2]        no
+words    bytes list  list of string       no
+Narrowed price: float64 to float32, 24 values, largest relative error 5.9e-08, 2 became zero
+
+Rejected 1 row (out/pets/rejects/00000001.jsonl):
+  BAD_TYPE 1
+  data/a.csv row 1041: column "price": BAD_TYPE: "12,50" is not a float
+
+Read it:
+  import tensorflow_datasets as tfds
+  dataset = tfds.builder_from_directory('out/pets').as_dataset(split='train')
+  for example in dataset.take(1): print(example)
+
+2.5 s, 0.05 MB/s"""
+
+
+def test_a_second_run_of_the_same_says_that_there_is_nothing_to_do(screen: Screen, out: io.StringIO) -> None:
+    screen.summary(Summary("out/pets", manifest(rejected=0), 0.5, nothing_to_do=True))
+    lines = shown(out).splitlines()
+    assert lines[0] == "Nothing to do: generation 1 of out/pets holds it (24 records in 2 shards, 121.4 KiB)."
+    assert not any("MB/s" in line or "Rejected" in line for line in lines)
+
+
+def test_a_compressed_dataset_is_read_without_tfds(screen: Screen, out: io.StringIO) -> None:
+    screen.summary(Summary("out/pets", manifest("gzip", sidecars=()), 0.5))
+    assert [line for line in shown(out).splitlines() if line.startswith("  ")][-3:] == [
+        "  from shardmill.pipelines import open_dataset",
+        "  dataset = open_dataset('out/pets')",
+        "  for record in dataset.records('train'): ...  # bytes of one tf.train.Example",
+    ]
+
+
+def test_the_summary_as_json_is_one_document_with_the_same_facts(out: io.StringIO, err: io.StringIO) -> None:
+    Screen(as_json=True, stdout=out, stderr=err).summary(
+        Summary("out/pets", manifest(), 2.5, choices=CHOICES, first_rejects=(REJECT,))
+    )
+    (line,) = out.getvalue().splitlines()
+    document = json.loads(line)
+    assert document["counts"] == {"read": 25, "written": 24, "rejected": 1, "dropped": 0}
+    assert document["splits"]["train"]["shards"][1] == {"path": "train-00001.tfrecord", "records": 4, "bytes": 59310}
+    assert document["rejects"]["by_code"] == {"BAD_TYPE": 1}
+    assert document["rejects"]["first"] == [json.loads(REJECT)]
+    assert document["choices"][0]["reason"] == "all 25 values are numbers"
+    assert (document["nothing_to_do"], document["seconds"]) == (False, 2.5)
+
+
+PLAN = PlanReport(
+    path="out/pets",
+    name="pets",
+    source_format="csv",
+    files=2,
+    bytes=188204,
+    schema=SCHEMA,
+    tasks=3,
+    rows=25_000,
+    splits=(SplitEstimate("train", 22_500, 1_900_000, 2), SplitEstimate("val", 2_500, 210_000, 1)),
+    shard_size=2**20,
+    rows_exact=True,
+    skipped={"hidden": 2},
+    choices=CHOICES,
+)
+
+
+def test_the_dry_run_shows_source_tasks_estimates_and_the_reason_of_each_type(screen: Screen, out: io.StringIO) -> None:
+    screen.plan(PLAN)
+    assert shown(out) == PLAN_SCREEN
+
+
+PLAN_SCREEN = """\
+Would write out/pets (dry run: nothing was written)
+Source: csv, 2 files, 183.8 KiB, 25,000 rows; skipped 2 hidden
+Tasks:  3; shards of 1.0 MiB, compression none
+
+split       records            bytes  shards
+train  about 22,500    about 1.8 MiB       2
+val     about 2,500  about 205.1 KiB       1
+
+feature  kind        type                 nulls  reason
+price    float list  float64              yes    all 25 values are numbers
+taken    int64 list  timestamp (us, UTC)  no     declared
+vec      float list  float32[3, 2]        no
+words    bytes list  list of string       no"""
+
+
+def test_the_dry_run_as_json_has_the_estimates(out: io.StringIO, err: io.StringIO) -> None:
+    Screen(as_json=True, stdout=out, stderr=err).plan(PLAN)
+    document = json.loads(out.getvalue())
+    assert (document["dry_run"], document["tasks"], document["rows"]) == (True, 3, 25000)
+    assert document["splits"]["val"] == {"records": 2500, "bytes": 210000, "shards": 1}
+
+
+def test_a_schema_of_many_columns_is_cut_on_the_screen_and_whole_in_json(out: io.StringIO, err: io.StringIO) -> None:
+    features = Schema(tuple(Feature(f"c{i:04d}", "int64", "int64") for i in range(500)))
+    plan = PlanReport("o", "o", "csv", 1, 1, features, 1, 1, (), 65536)
+    Screen(stdout=out, stderr=err).plan(plan)
+    assert "c0199" in out.getvalue()
+    assert "c0200" not in out.getvalue()
+    assert "and 300 more features; --json has them all" in out.getvalue()
+    assert len(plan.to_json()["schema"]) == 500
+
+
+def test_quiet_prints_errors_only(out: io.StringIO, err: io.StringIO) -> None:
+    screen = Screen(quiet=True, stdout=out, stderr=err)
+    screen.summary(Summary("out/pets", manifest(), 2.5))
+    screen.plan(PLAN)
+    screen.note("a note")
+    assert (out.getvalue(), err.getvalue()) == ("", "")
+    screen.error(ConfigError("wrong"))
+    assert err.getvalue() == "error: wrong\n"
+
+
+def test_an_error_is_text_on_stderr_and_with_json_also_a_document_on_stdout(out: io.StringIO, err: io.StringIO) -> None:
+    Screen(as_json=True, stdout=out, stderr=err).error(TooManyRejects("2 rows rejected\n  BAD_TYPE 2"))
+    assert err.getvalue() == "error: 2 rows rejected\n  BAD_TYPE 2\n"
+    assert json.loads(out.getvalue()) == {
+        "error": {"type": "TooManyRejects", "exit_code": 4, "message": "2 rows rejected\n  BAD_TYPE 2"}
+    }
+
+
+def test_damage_is_shown_place_by_place(screen: Screen, out: io.StringIO) -> None:
+    findings = (Finding("train-00000.tfrecord", "wrong CRC", 3, 120), Finding("manifest.json", "missing"))
+    screen.verified(Report("out/pets", 1, 2, 24, 124322, findings, ("a note",)))
+    assert shown(out).splitlines() == [
+        "train-00000.tfrecord record 3 at byte 120: wrong CRC",
+        "manifest.json: missing",
+        "Note: a note",
+        "Damaged, 2 findings: generation 1 of out/pets: 2 shards, 24 records, 121.4 KiB",
+    ]
+
+
+def test_a_sound_dataset_is_one_line(screen: Screen, out: io.StringIO) -> None:
+    screen.verified(Report("out/pets", None, 1, 1, 100, ()))
+    assert shown(out) == "OK: out/pets: 1 shard, 1 record, 100 B"
+
+
+def test_rejects_are_counted_by_code_the_most_first_and_twenty_are_shown() -> None:
+    text = rejects_text(25, {"BAD_TYPE": 3, "BAD_WIDTH": 22, "BAD_UTF8": 3}, [REJECT] * 25)
+    lines = text.splitlines()
+    assert lines[0] == "  BAD_WIDTH 22, BAD_TYPE 3, BAD_UTF8 3"
+    assert lines[1:21] == ['  data/a.csv row 1041: column "price": BAD_TYPE: "12,50" is not a float'] * 20
+    assert lines[21:] == ["  and 5 more"]
+
+
+def test_what_data_hold_can_neither_forge_a_line_nor_move_the_cursor_nor_be_read_as_markup(
+    out: io.StringIO, err: io.StringIO
+) -> None:
+    evil = "a\x1b[2J\r[red]b[/]:smile:\u202e"
+    screen = Screen(stdout=out, stderr=err)
+    reject = json.dumps({"source": evil, "errors": [{"column": evil, "code": "BAD_TYPE", "message": evil}]})
+    screen.summary(Summary("out/\x1b[0m", manifest(), 1, warnings=(evil,), first_rejects=(reject,)))
+    plan = PlanReport("o", "o", "csv", 1, 1, Schema((Feature(evil, "int64", "int64"),)), 1, 1, (), 65536)
+    screen.plan(plan)
+    screen.error(ConfigError(evil))
+    text = out.getvalue() + err.getvalue()
+    assert not set("\x1b\r\u202e") & set(text)
+    assert text.count("a\\x1b[2J\\r[red]b[/]:smile:\\u202e") == 6
