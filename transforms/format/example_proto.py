@@ -51,6 +51,10 @@ class FeatureMessage(Protocol):
     float_list: FloatListMessage
     int64_list: Int64ListMessage
 
+    def SerializeToString(self) -> bytes:  # noqa: N802 - protobuf's name
+        """Return the serialized form."""
+        ...
+
     def WhichOneof(self, group: str) -> str | None:  # noqa: N802 - protobuf's name
         """Return the name of the list that is set in the oneof `kind`, or None."""
         ...
@@ -66,6 +70,10 @@ class ExampleMessage(Protocol):
     """A `tf.train.Example`."""
 
     features: FeaturesMessage
+
+    def DiscardUnknownFields(self) -> None:  # noqa: N802 - protobuf's name
+        """Forget the fields that the message type does not have, at every depth."""
+        ...
 
     def ParseFromString(self, data: bytes) -> int:  # noqa: N802 - protobuf's name
         """Read a serialized Example into this one."""
