@@ -22,7 +22,7 @@ import pyarrow as pa
 from ..errors import DamageError, InputError, UsageError
 from ..format.gzip_members import Form, InflateError, InflateLimits, compress_member, inflate, sniff_form
 from ..format.payloads import Payloads
-from ..format.rejects import printable
+from ..format.rejects import printable_path
 from ..format.scan import RECORD_BYTES_LIMIT, Damage, Scan, ScanStart, is_record_header, scan_records
 from ..format.tfrecord import FRAME_BYTES, HEADER_BYTES, frame_records
 from .incomplete_file import incomplete_file
@@ -117,7 +117,7 @@ def read_record_batches(
         DamageError: the file is damaged or cut; the records before it have been yielded.
         InputError: the path is no regular file, or cannot be read.
     """
-    name = printable(os.fspath(path))
+    name = printable_path(path)
 
     def report(damage: Damage) -> None:
         if on_damage is None:

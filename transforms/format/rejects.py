@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -29,6 +30,16 @@ def printable(value: object) -> str:
     cut = text[: VALUE_LIMIT + 1]
     shown = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in cut)
     return shown if len(shown) <= VALUE_LIMIT else shown[: VALUE_LIMIT - 1] + "…"
+
+
+def printable_path(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> str:
+    r"""Return a path as one line that is safe to print, escaped like a value and never cut: its end tells the file.
+
+    >>> printable_path(b"data/caf\xe9\n.csv")
+    'data/caf\\xe9\\n.csv'
+    """
+    text = os.fsencode(path).decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 @dataclass(frozen=True, slots=True)

@@ -29,7 +29,12 @@ _INT_RANGES: Final = {
 }
 """int64 has no bounds to state; a uint64 above 2**63 - 1 never becomes an Example."""
 
-_TIME_FORMATS: Final = {"us": "UNIX_MICROSECONDS", "ns": "UNIX_NANOSECONDS"}
+_TIME_FORMATS: Final = {
+    "s": "UNIX_SECONDS",
+    "ms": "UNIX_MILLISECONDS",
+    "us": "UNIX_MICROSECONDS",
+    "ns": "UNIX_NANOSECONDS",
+}
 
 _ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 

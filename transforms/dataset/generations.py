@@ -1,0 +1,123 @@
+"""Which generations a dataset's folder holds, and where the files lie that they name.
+
+    manifests/00000001.json     every generation, immutable; the highest number is the truth
+    manifest.json               a copy of the latest, for people: read only where there is no manifests/
+
+A committed shard is at its final path, or still in the staging folder that its manifest names.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from typing import Final
+
+from ..errors import DamageError, InputError
+from ..format.manifest import Manifest
+from ..format.manifest_parser import MANIFEST_LIMIT, parse_manifest
+from ..format.naming import generation_file, staged_file
+from ..format.rejects import printable_path
+
+_GENERATION_NAME: Final = re.compile(r"([0-9]{8,})\.json")
+
+
+def list_generations(root: str) -> tuple[int, ...]:
+    """Return the numbers of the generations in a dataset's folder, in order; none if it holds no dataset.
+
+    Raises:
+        InputError: the folder cannot be read.
+    """
+    folder = os.path.join(root, "manifests")
+    try:
+        names = os.listdir(folder)
+    except (FileNotFoundError, NotADirectoryError):
+        return ()
+    except OSError as error:
+        raise InputError(f"{printable_path(folder)}: cannot be read: {error.strerror}") from error
+    numbers = (int(match[1]) for name in names if (match := _GENERATION_NAME.fullmatch(name)))
+    return tuple(sorted(number for number in numbers if number))
+
+
+def read_manifest(root: str, generation: int | None = None) -> Manifest:
+    """Return the manifest of a generation, by default of the latest.
+
+    Raises:
+        InputError: the folder holds no dataset, or no such generation.
+        DamageError: the manifest is damaged, or states another generation than its name does.
+    """
+    known = list_generations(root)
+    if not known:
+        if not os.path.lexists(os.path.join(root, "manifest.json")):
+            raise InputError(f"{printable_path(root)}: no dataset: it has neither manifests/ nor manifest.json")
+        manifest = _read(root, "manifest.json")
+        if generation not in (None, manifest.generation):
+            raise InputError(f"{printable_path(root)}: no generation {generation}: it holds {manifest.generation}")
+        return manifest
+    wanted = known[-1] if generation is None else generation
+    if wanted not in known:
+        choices = f"{known[0]} to {known[-1]}" if len(known) > 1 else str(known[0])
+        raise InputError(f"{printable_path(root)}: no generation {wanted}: it holds {choices}")
+    path = generation_file("manifests", wanted, "json")
+    manifest = _read(root, path)
+    if manifest.generation != wanted:
+        raise DamageError(f"{_shown(root, path)}: it states generation {manifest.generation}")
+    return manifest
+
+
+def read_file(root: str, path: str, limit: int) -> bytes:
+    """Return the contents of a file of the dataset.
+
+    Raises:
+        DamageError: it is missing, no regular file, reached by a link, or over `limit` bytes.
+    """
+    check_regular(root, path)
+    with open(os.path.join(root, path), "rb") as file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise DamageError(f"{_shown(root, path)}: over {limit} bytes")
+    return data
+
+
+def locate_shard(root: str, manifest: Manifest, path: str) -> str:
+    """Return where a shard lies, relative to the folder: still in staging, or else at its final path.
+
+    Staging comes first: while a replaced dataset is published, its old shards still have the final names.
+
+    Raises:
+        DamageError: it is missing, no regular file, or reached by a link.
+    """
+    staged = staged_file(manifest.run.staging, path)
+    if os.path.lexists(os.path.join(root, staged)):
+        check_regular(root, staged)
+        return staged
+    check_regular(root, path)
+    return path
+
+
+def check_regular(root: str, path: str) -> None:
+    """Check that a path that a manifest names is a regular file of this folder, and no link out of it.
+
+    Raises:
+        DamageError: it is not.
+    """
+    full = os.path.join(root, path)
+    try:
+        mode = os.lstat(full).st_mode
+    except FileNotFoundError:
+        raise DamageError(f"{_shown(root, path)}: missing") from None
+    except OSError as error:
+        raise DamageError(f"{_shown(root, path)}: cannot be read: {error.strerror}") from error
+    inside = os.path.join(os.path.realpath(root), path)
+    if stat.S_ISLNK(mode) or os.path.realpath(full) != inside:
+        raise DamageError(f"{_shown(root, path)}: a link; a dataset's files are its own")
+    if not stat.S_ISREG(mode):
+        raise DamageError(f"{_shown(root, path)}: no regular file")
+
+
+def _read(root: str, path: str) -> Manifest:
+    return parse_manifest(read_file(root, path, MANIFEST_LIMIT), _shown(root, path))
+
+
+def _shown(root: str, path: str) -> str:
+    return printable_path(os.path.join(root, path))

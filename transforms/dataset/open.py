@@ -1,0 +1,189 @@
+"""Open a dataset for reading: its manifest, its records, its rows.
+
+    dataset = open_dataset("out/trips")
+    dataset.splits                        ("train",)
+    dataset.records("train")              the Examples as bytes, in the order of the shards
+    dataset.batches("train")              the rows as Arrow record batches
+    dataset.to_pandas("train")            all of them, as a DataFrame
+    dataset.arrays("train")               each record as NumPy arrays, in their own dtypes and shapes
+
+What was opened is one generation: an append or a replacement that comes later does not change it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..errors import DamageError, UsageError
+from ..format.decode import ExampleDecoder, ExampleError
+from ..format.manifest import Manifest, ShardEntry, SplitEntry
+from ..format.naming import is_split_name
+from ..format.rejects import printable, printable_path
+from ..format.schema import Schema
+from .arrays import ArrayReader
+from .generations import locate_shard, read_manifest
+from .record_file import RecordRun, read_record_batches
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def open_dataset(path: str | os.PathLike[str], generation: int | None = None) -> Dataset:
+    """Open a dataset's folder; `generation` is an older state of it, by default the latest.
+
+    Raises:
+        InputError: the folder holds no dataset, or no such generation.
+        DamageError: its manifest is damaged.
+    """
+    root = os.fspath(path)
+    return Dataset(root, read_manifest(root, generation))
+
+
+@dataclass(frozen=True, slots=True)
+class Dataset:
+    """One generation of a dataset: `path` is its folder, `manifest` states it.
+
+    Records come in the order of the shards. Whatever a shard lacks of what the manifest states is a `DamageError`,
+    raised when the shard's last record has been yielded: a file that was cut between two records looks whole.
+    """
+
+    path: str
+    manifest: Manifest
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The names of the splits."""
+        return tuple(self.manifest.splits)
+
+    @property
+    def schema(self) -> Schema | None:
+        """The features of the Examples, or None if the records are plain bytes."""
+        return self.manifest.schema
+
+    @property
+    def labels(self) -> dict[str, tuple[str, ...]]:
+        """The class names of each label feature: value i is the i-th name."""
+        return self.manifest.labels
+
+    def shard_paths(self, split: str) -> list[str]:
+        """Return where the shards of a split lie, in order.
+
+        Raises:
+            UsageError: there is no such split.
+            DamageError: a shard is missing.
+        """
+        entries = self._split(split).shards
+        return [os.path.join(self.path, locate_shard(self.path, self.manifest, entry.path)) for entry in entries]
+
+    def records(self, split: str) -> Iterator[bytes]:
+        """Yield the records of a split, unparsed; both CRCs of each are checked.
+
+        Raises:
+            UsageError: there is no such split.
+            DamageError: a shard is missing, damaged or cut.
+        """
+        entries = self._split(split).shards
+        return (payload for entry in entries for run in self._runs(entry) for payload in run.payloads)
+
+    def batches(self, split: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a split, about 4 MiB of records at once; `columns` are feature names, by default all.
+
+        An absent feature is null. The two features of an array stay two columns: see `arrays`.
+
+        Raises:
+            UsageError: there is no such split or feature, or the records are plain bytes.
+            DamageError: a shard is missing, damaged or cut, or a record is not an Example of the schema.
+        """
+        decoder = ExampleDecoder(self._schema(), self._wanted(columns))
+        return (batch for _, _, batch in self._decoded(self._split(split).shards, decoder))
+
+    def to_table(self, split: str, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return all rows of a split as an Arrow table; raises what `batches` raises."""
+        decoder = ExampleDecoder(self._schema(), self._wanted(columns))
+        return pa.Table.from_batches(self.batches(split, columns), decoder.arrow_schema)
+
+    def to_pandas(self, split: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """Return all rows of a split as a DataFrame; raises what `batches` raises."""
+        return self.to_table(split, columns).to_pandas()
+
+    def arrays(
+        self,
+        split: str,
+        columns: Sequence[str] | None = None,
+        *,
+        dtypes: Mapping[str, npt.DTypeLike] | None = None,
+        ranks: Mapping[str, int] | None = None,
+    ) -> Iterator[dict[str, np.ndarray]]:
+        """Yield each record of a split as NumPy arrays, by name.
+
+        The two features `<name>/shape` and `<name>/data` are one array `<name>`, in its own dtype and shape (bare
+        `shape` and `data` are the array `""`). Other features of numbers, times and fixed shapes or lists of them are
+        arrays too; strings, bytes and images are not. A feature that is absent from a record is absent from its dict.
+        `dtypes` and `ranks` say what the caller counts on, by name: another dtype or rank is an error, at once.
+
+        Raises:
+            SchemaError: an array has another dtype or rank than asked for.
+            UsageError: there is no such split or array, or the records are plain bytes.
+            DamageError: a shard or a record is damaged.
+        """
+        schema = self._schema()
+        reader = ArrayReader.plan(schema, columns, dtypes or {}, ranks or {})
+        decoded = self._decoded(self._split(split).shards, ExampleDecoder(schema, reader.features))
+        return (arrays for place, first, batch in decoded for arrays in reader.read(batch, place, first))
+
+    def _decoded(
+        self, entries: Sequence[ShardEntry], decoder: ExampleDecoder
+    ) -> Iterator[tuple[str, int, pa.RecordBatch]]:
+        """Yield the printable name of the shard, the number of the batch's first record in it, and the batch."""
+        for entry in entries:
+            place = printable_path(os.path.join(self.path, entry.path))
+            for run in self._runs(entry):
+                try:
+                    batch = decoder.decode(run.payloads)
+                except ExampleError as error:
+                    at = f"record {run.first_record + error.row} at byte {run.offsets[error.row]}"
+                    raise DamageError(f"{place} {at}: {error.reason}") from error
+                yield place, run.first_record, batch
+
+    def _runs(self, entry: ShardEntry) -> Iterator[RecordRun]:
+        path = os.path.join(self.path, locate_shard(self.path, self.manifest, entry.path))
+        records = 0
+        for run in read_record_batches(path):
+            records += len(run)
+            yield run
+        if records != entry.records:
+            raise DamageError(
+                f"{printable_path(path)}: {records} records, the manifest states {entry.records}: the file was cut "
+                f"between two records, or replaced; shardmill verify {printable_path(self.path)} finds the place"
+            )
+
+    def _split(self, split: str) -> SplitEntry:
+        if split not in self.manifest.splits:
+            asked = split if is_split_name(split) else printable(repr(split))
+            known = ", ".join(self.manifest.splits) or "none"
+            raise UsageError(f"{printable_path(self.path)}: no split {asked}; it has: {known}")
+        return self.manifest.splits[split]
+
+    def _schema(self) -> Schema:
+        if self.manifest.schema is None:
+            where = printable_path(self.path)
+            raise UsageError(f"{where}: its records are plain bytes without a schema; use records()")
+        return self.manifest.schema
+
+    def _wanted(self, columns: Sequence[str] | None) -> list[str]:
+        names = [feature.name for feature in self._schema()]
+        if columns is None:
+            return names
+        for column in columns:
+            if column not in names:
+                raise UsageError(
+                    f'{printable_path(self.path)}: no feature "{printable(column)}"; it has: {", ".join(names)}'
+                )
+        return list(columns)
