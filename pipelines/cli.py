@@ -11,8 +11,8 @@ config never import Beam or pandas.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
-from typing import Annotated, Any, NoReturn, TypeAlias
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any, Final, NoReturn, TypeAlias
 
 import typer
 from typer.core import TyperGroup
@@ -42,6 +42,14 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
 
+
+def _option(metavar: str, text: str, *names: str) -> Any:
+    return typer.Option(*names, metavar=metavar, help=text)
+
+
+_SOURCES_HELP: Final = "A config (.yaml), or the files, folders or globs to read; both: these instead of the config's."
+_SET_HELP: Final = "Any key of the config, like output.order=source; may be given again and again."
+
 _Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 _Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 _Debug: TypeAlias = Annotated[bool, typer.Option("--debug", help="Show the traceback of an unexpected error.")]
@@ -68,35 +76,17 @@ def _root(
 @app.command()
 def convert(
     context: typer.Context,
-    sources: Annotated[
-        list[str],
-        typer.Argument(
-            help="A config (.yaml), or the files, folders or globs to read; both: these instead of the config's."
-        ),
-    ],
-    output: Annotated[
-        str | None, typer.Option("-o", "--output", metavar="FOLDER", help="The folder of the dataset.")
-    ] = None,
-    shard_size: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="Bytes of a shard, like 128MiB or 1GB.")
-    ] = None,
-    max_rejects: Annotated[
-        str | None, typer.Option(metavar="N", help='Rows that may be rejected: a number, or "1%".')
-    ] = None,
-    workers: Annotated[str | None, typer.Option(metavar="N", help="How many workers, or auto.")] = None,
-    runner: Annotated[str | None, typer.Option(metavar="NAME", help="The engine: local.")] = None,
-    compression: Annotated[str | None, typer.Option(metavar="KIND", help="none or gzip.")] = None,
-    order: Annotated[
-        str | None, typer.Option(metavar="ORDER", help="task (fast) or source (records follow the source).")
-    ] = None,
-    split: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The name of the split, where the source has none.")
-    ] = None,
-    name: Annotated[str | None, typer.Option(metavar="NAME", help="The name of the dataset.")] = None,
-    set_values: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Any key of the config, like output.order=source."),
-    ] = None,
+    sources: Annotated[list[str], typer.Argument(help=_SOURCES_HELP)],
+    output: Annotated[str | None, _option("FOLDER", "The folder of the dataset.", "-o", "--output")] = None,
+    shard_size: Annotated[str | None, _option("SIZE", "Bytes of a shard, like 128MiB or 1GB.")] = None,
+    max_rejects: Annotated[str | None, _option("N", 'Rows that may be rejected: a number, or "1%".')] = None,
+    workers: Annotated[str | None, _option("N", "How many workers, or auto.")] = None,
+    runner: Annotated[str | None, _option("NAME", "The engine: local.")] = None,
+    compression: Annotated[str | None, _option("KIND", "none or gzip.")] = None,
+    order: Annotated[str | None, _option("ORDER", "task (fast) or source (records follow the source).")] = None,
+    split: Annotated[str | None, _option("NAME", "The name of the split, where the source has none.")] = None,
+    name: Annotated[str | None, _option("NAME", "The name of the dataset.")] = None,
+    set_values: Annotated[list[str] | None, _option("KEY=VALUE", _SET_HELP, "--set")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show schema, tasks and sizes; write nothing.")] = False,
     as_json: _Json = False,
     quiet: _Quiet = False,
@@ -118,26 +108,39 @@ def convert(
         "name": ("--name", name),
     }
     flags = {key: flag for key, flag in given.items() if flag[1] is not None}
+    options: list[str] = context.obj or []
 
     def body(session: interrupts.Session) -> None:
-        from .config import CONFIG_SUFFIXES, load_config
-
-        is_config = sources[0].lower().endswith(CONFIG_SUFFIXES)
-        config = load_config(
-            sources[0] if is_config else None,
-            set_values=set_values or (),
-            flags=flags,
-            paths=sources[1:] if is_config else sources,
-        )
-        from .convert import dry_run as plan_only
-        from .convert import run_convert
-
-        if dry_run:
-            session.screen.plan(plan_only(config, beam_options=context.obj or ()))
-        else:
-            session.screen.summary(run_convert(config, beam_options=context.obj or (), watch=session.watch))
+        _convert(session, sources, set_values or [], flags, options, dry_run=dry_run)
 
     _answer(body, as_json=as_json, quiet=quiet, debug=debug)
+
+
+def _convert(
+    session: interrupts.Session,
+    sources: Sequence[str],
+    set_values: Sequence[str],
+    flags: Mapping[str, object],
+    beam_options: Sequence[str],
+    *,
+    dry_run: bool,
+) -> None:
+    from .config import CONFIG_SUFFIXES, load_config
+
+    is_config = sources[0].lower().endswith(CONFIG_SUFFIXES)
+    config = load_config(
+        sources[0] if is_config else None,
+        set_values=set_values,
+        flags=flags,
+        paths=sources[1:] if is_config else sources,
+    )
+    from .convert import dry_run as plan_only
+    from .convert import run_convert
+
+    if dry_run:
+        session.screen.plan(plan_only(config, beam_options=beam_options))
+    else:
+        session.screen.summary(run_convert(config, beam_options=beam_options, watch=session.watch))
 
 
 @app.command(name="inspect")

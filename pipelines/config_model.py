@@ -129,11 +129,11 @@ class UntoldInput(_Input):
 
 
 class CsvInput(_Input):
-    """CSV files; `names` are the column names where there is no header, or instead of it."""
+    """CSV files; `names` are the column names where there is no header, or instead of it; no `quote` is null."""
 
     format: Literal["csv"] = "csv"
     delimiter: OneByte = ","
-    quote: OneByte = '"'
+    quote: OneByte | None = '"'
     header: bool = True
     names: Columns = None
     encoding: Annotated[str, AfterValidator(_check_encoding)] = "utf-8"

@@ -41,6 +41,7 @@ def source_of(config: Config) -> Source:
 
 
 def _csv_source(section: CsvInput, config: Config) -> Source:
+    from ..transforms.sources.csv_parse import CsvLimits
     from ..transforms.sources.csv_source import CsvSource
 
     return CsvSource(
@@ -55,9 +56,7 @@ def _csv_source(section: CsvInput, config: Config) -> Source:
         null_values=tuple(section.null_values),
         infer=config.schema_.infer,
         rules=column_rules(config),
-        field_bytes=config.limits.field_bytes,
-        record_bytes=config.limits.record_bytes,
-        max_columns=config.limits.columns,
+        limits=CsvLimits(config.limits.field_bytes, config.limits.record_bytes, config.limits.columns),
     )
 
 
