@@ -12,9 +12,9 @@ import shutil
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import Any, Final, Protocol
 
+from ..format.checksum import crc32c
 from .part_file import LocalPartFile, PartFile
 from .shard_plan import PartRange
 
@@ -31,6 +31,10 @@ class Storage(Protocol):
 
     def assemble(self, path: str, ranges: Sequence[PartRange], base: str) -> None:
         """Make a durable file of ranges of files; their paths are relative to `base`."""
+        ...
+
+    def concatenate(self, path: str, sources: Sequence[str]) -> None:
+        """Make a durable file of other files, one after the other."""
         ...
 
     def place(self, source: str, target: str) -> None:
@@ -65,6 +69,14 @@ class Storage(Protocol):
         """Wait until the names in a folder are durable."""
         ...
 
+    def crc32c(self, path: str) -> int:
+        """Return the CRC32C of a file."""
+        ...
+
+    def remove(self, path: str) -> None:
+        """Remove a file, if it is there."""
+        ...
+
     def remove_tree(self, folder: str) -> None:
         """Remove a folder and what is in it, if it is there."""
         ...
@@ -92,6 +104,16 @@ class LocalStorage:
                 source = os.open(self.path(f"{base}/{part.path}"), os.O_RDONLY | os.O_CLOEXEC)
                 try:
                     _copy_range(source, target, start.offset, end.offset - start.offset, part.path)
+                finally:
+                    os.close(source)
+
+    def concatenate(self, path: str, sources: Sequence[str]) -> None:
+        """Make a durable file of other files, one after the other, copied by the kernel."""
+        with self._replacing(path) as target:
+            for name in sources:
+                source = os.open(self.path(name), os.O_RDONLY | os.O_CLOEXEC)
+                try:
+                    _copy_range(source, target, 0, os.fstat(source).st_size, name)
                 finally:
                     os.close(source)
 
@@ -150,6 +172,24 @@ class LocalStorage:
         """Wait until the names in a folder are durable."""
         _sync_folder(self.path(folder))
 
+    def crc32c(self, path: str) -> int:
+        """Return the CRC32C of a file, read a piece at a time."""
+        crc = 0
+        with open(self.path(path), "rb") as file:
+            while data := file.read(_COPY_BYTES):
+                crc = crc32c(data, crc)
+        return crc
+
+    def remove(self, path: str) -> None:
+        """Remove a file, if it is there."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path(path))
+
+    def remove_if_empty(self, folder: str) -> None:
+        """Remove a folder that holds nothing."""
+        with contextlib.suppress(OSError):  # it is not there, or another run put something into it
+            os.rmdir(self.path(folder))
+
     def remove_tree(self, folder: str) -> None:
         """Remove a folder and what is in it, if it is there."""
         with contextlib.suppress(FileNotFoundError):
@@ -181,12 +221,6 @@ class LocalStorage:
             os.unlink(temporary)
             raise
         self.sync(os.path.dirname(path))
-
-
-@lru_cache(maxsize=1)
-def local_storage(root: str) -> LocalStorage:
-    """Return the storage of a local folder, given as users write it."""
-    return LocalStorage(os.path.abspath(root))
 
 
 def _make_folders(folder: str) -> None:

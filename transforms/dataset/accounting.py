@@ -1,0 +1,102 @@
+"""Nothing is lost in silence: rows read = written + rejected + dropped, for every input file, or nothing is committed.
+
+Rows are counted three times by three parties: by the reader (the task's end mark), by the encoder (each block's
+counts), and by the stage step (records in parts, lines in reject files). Planning may have counted them before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ..format.blocks import EntryCounts
+from ..format.manifest import RowCounts
+from .spec import EntryInfo
+from .task_result import NO_ENTRY, NO_TASK, TaskResult
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """The counts of each entry that any row came from, their sums, and what does not add up, in words."""
+
+    entries: dict[int, EntryCounts]
+    total: RowCounts
+    by_code: dict[str, int]
+    problems: tuple[str, ...]
+
+
+def settle_accounts(results: Sequence[TaskResult], entries: Sequence[EntryInfo], tasks: int | None) -> Accounts:
+    """Add up all results; `tasks` is how many tasks there are, None if that is not known."""
+    counts: dict[int, EntryCounts] = {}
+    by_code: Counter[str] = Counter()
+    problems: list[str] = []
+    for result in results:
+        for row in result.counts:
+            counts[row.entry] = _sum(counts.get(row.entry, EntryCounts(row.entry)), row)
+        if result.rejects:
+            by_code.update(result.rejects.by_code)
+        problems += _check_result(result)
+    problems += _check_tasks(results, tasks)
+    for entry, row in sorted(counts.items()):
+        problems += _check_entry(row, _name(entries, entry), entries[entry] if 0 <= entry < len(entries) else None)
+    for index, info in enumerate(entries):
+        if index not in counts and info.expected_rows:
+            problems.append(f"{info.name}: no row was read, {info.expected_rows} are there")
+    total = RowCounts(
+        read=sum(row.read for row in counts.values()),
+        written=sum(row.written for row in counts.values()),
+        rejected=sum(row.rejected for row in counts.values()),
+        dropped=sum(row.dropped for row in counts.values()),
+    )
+    return Accounts(counts, total, dict(sorted(by_code.items())), tuple(problems))
+
+
+def _check_result(result: TaskResult) -> list[str]:
+    """Hold what the stage step saw of one task against the counts of its blocks and of its reader."""
+    problems = []
+    written = sum(row.written for row in result.counts)
+    rejected = sum(row.rejected for row in result.counts)
+    lines = result.rejects.records if result.rejects else 0
+    if written != result.records:
+        problems.append(f"task {result.task}: {written} records were encoded, {result.records} were staged")
+    if rejected != lines:
+        problems.append(f"task {result.task}: {rejected} rows were rejected, {lines} are in its reject file")
+    if result.task != NO_TASK:
+        counted = {row.entry: row.read for row in result.counts if row.read}
+        read = {entry: rows for entry, rows in result.rows_read.items() if rows}
+        if counted != read and not result.failures:
+            problems.append(f"task {result.task}: its reader read {read} rows (by entry), {counted} came to be encoded")
+    return problems
+
+
+def _check_tasks(results: Sequence[TaskResult], tasks: int | None) -> list[str]:
+    seen = Counter(result.task for result in results if result.task != NO_TASK)
+    problems = [f"task {task} came {times} times" for task, times in sorted(seen.items()) if times > 1]
+    if tasks is not None:
+        missing = [task for task in range(tasks) if task not in seen]
+        if missing:
+            problems.append(f"{len(missing)} of {tasks} tasks did not end, the first of them task {missing[0]}")
+    return problems
+
+
+def _check_entry(row: EntryCounts, name: str, info: EntryInfo | None) -> list[str]:
+    problems = []
+    if row.read != row.written + row.rejected + row.dropped:
+        problems.append(
+            f"{name}: {row.read} rows were read, but {row.written} written, {row.rejected} rejected and "
+            f"{row.dropped} dropped"
+        )
+    if info is not None and info.expected_rows is not None and row.read != info.expected_rows:
+        problems.append(f"{name}: {row.read} rows were read, {info.expected_rows} are there")
+    return problems
+
+
+def _sum(a: EntryCounts, b: EntryCounts) -> EntryCounts:
+    return EntryCounts(a.entry, a.read + b.read, a.written + b.written, a.rejected + b.rejected, a.dropped + b.dropped)
+
+
+def _name(entries: Sequence[EntryInfo], entry: int) -> str:
+    if 0 <= entry < len(entries):
+        return entries[entry].name
+    return "records" if entry == NO_ENTRY else f"source {entry}"

@@ -1,0 +1,44 @@
+"""What became of a run: the generation that it committed, or why it committed none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..errors import CommitError
+from ..format.manifest import Manifest
+from ..format.naming import generation_file
+from .commit import find_commit
+from .refusal import REFUSAL_FILE, Refusal
+from .spec import DatasetSpec
+
+
+@dataclass(frozen=True, slots=True)
+class WriteOutcome:
+    """What a run did to the dataset at `path`: either `manifest` or `refusal` is there."""
+
+    path: str
+    manifest: Manifest | None = None
+    refusal: Refusal | None = None
+
+    @property
+    def manifest_path(self) -> str | None:
+        """The path of the committed manifest, relative to the dataset's folder."""
+        return None if self.manifest is None else generation_file("manifests", self.manifest.generation, "json")
+
+
+def read_outcome(spec: DatasetSpec) -> WriteOutcome:
+    """Return what a run that has ended, in whatever process, left behind.
+
+    Raises:
+        CommitError: it left neither a generation nor a refusal.
+    """
+    commit = find_commit(spec)
+    if commit is not None:
+        return WriteOutcome(spec.path, manifest=commit.manifest)
+    refusal = f"{spec.staging}/{REFUSAL_FILE}"
+    if spec.storage.size(refusal) is not None:
+        return WriteOutcome(spec.path, refusal=Refusal.from_json(spec.storage.read(refusal)))
+    raise CommitError(
+        f"{spec.path}: the run ended, and neither committed (id {spec.commit_id}) nor refused; its staged work lies in "
+        f"{spec.staging}; run again"
+    )

@@ -1,0 +1,54 @@
+"""Whether a run may write where it is told to, before it reads a row."""
+
+from __future__ import annotations
+
+import fnmatch
+from typing import Final
+
+from ..errors import TargetError
+from ..format.manifest import Manifest
+from ..format.rejects import printable
+from .publish import finish_publish
+from .spec import NO_FINGERPRINT, DatasetSpec
+
+_OUR_NAMES: Final = (
+    "*.tfrecord", "*.tfrecord.gz", "manifest.json", "manifests", "sources", "rejects", "index",
+    "dataset_info.json", "features.json", "*.labels.txt", "schema.pbtxt",
+)  # fmt: skip
+"""What publishing makes: files of these names that no manifest names belong to someone else."""
+
+
+def prepare_target(spec: DatasetSpec) -> Manifest | None:
+    """Complete what an earlier run left half published, and clear the staging folder of a failed one.
+
+    Returns:
+        the manifest that already states the same source and config, so that there is nothing to do; else None.
+
+    Raises:
+        TargetError: the folder holds another dataset (and `if_exists` is "refuse"), or files of someone else that have
+            names of ours.
+    """
+    latest = finish_publish(spec.path)
+    storage = spec.storage
+    if latest is None:
+        foreign = [name for name in storage.list("") if any(fnmatch.fnmatchcase(name, ours) for ours in _OUR_NAMES)]
+        if foreign:
+            raise TargetError(
+                f"{spec.path} holds {printable(foreign[0])}, and is no dataset of Shardmill: choose another folder "
+                f"(-o), or move it elsewhere"
+            )
+    elif _is_held(spec, latest):
+        return latest
+    elif spec.if_exists == "refuse":
+        raise TargetError(
+            f"{spec.path} holds dataset {latest.name}, generation {latest.generation}, from another source or config; "
+            f"choose another folder (-o), or write over it: --set output.if_exists=replace"
+        )
+    storage.remove_tree(spec.staging)
+    return None
+
+
+def _is_held(spec: DatasetSpec, latest: Manifest) -> bool:
+    """Tell whether a generation states this very source and config; what has no fingerprint equals nothing."""
+    wanted = (spec.config_fingerprint, spec.source_fingerprint)
+    return NO_FINGERPRINT not in wanted and wanted == (latest.config_fingerprint, latest.run.source_fingerprint)

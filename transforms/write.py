@@ -1,0 +1,304 @@
+"""WriteShards: the sink. Records become the shards of a dataset, all of them or none.
+
+    blocks ─▶ Stage parts ─▶ Plan shards ─▶ Assemble shards ─▶ Commit ─▶ Publish shards ─▶ Complete
+              per task       one step       per shard          one step  per file          one step
+
+Only descriptors cross a stage boundary, never records. What each step does is a function of `dataset/`; none of Beam's
+own file sinks has a part in it.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import apache_beam as beam
+import pyarrow as pa
+from apache_beam.transforms.window import GlobalWindow, GlobalWindows
+from apache_beam.utils.windowed_value import WindowedValue
+
+from .dataset.assemble import assemble_shard
+from .dataset.commit import Commit, commit_generation
+from .dataset.outcome import WriteOutcome
+from .dataset.plan_step import Draft, ShardJob, plan_dataset
+from .dataset.publish import Move, complete_publish, moves_of, publish_file
+from .dataset.refusal import Refusal
+from .dataset.spec import DatasetSpec
+from .dataset.stage import TaskStager
+from .dataset.target import prepare_target
+from .dataset.task_result import TaskResult
+from .errors import UsageError
+from .format.blocks import Block
+from .format.naming import DEFAULT_SHARD_NAME, dataset_name, is_split_name
+from .format.rejects import printable
+from .format.rows import TaskEnd
+from .format.schema import Schema
+from .format.sizes import parse_size
+from .format.tfrecord import frame_records
+
+_BATCH_RECORDS: Final = 4096
+_BATCH_BYTES: Final = 4 << 20
+"""Plain records are framed so many, or so many bytes, at once."""
+
+
+@dataclass(eq=False)
+class WriteShards(beam.PTransform):
+    """Write a `PCollection` of blocks, or of plain `bytes` (one record each), as a dataset.
+
+    `path` is the dataset's folder. `shard_size` is in bytes on disk, or text like "128MiB". `schema` states what the
+    Examples hold; without it the manifest's schema is null, and no sidecars are written. Plain records all go to
+    `split`. Records that come from no task keep the runner's order.
+
+    The result is a `PCollection` of one `WriteOutcome`. Too many rejects, or rows that do not add up, fail the pipeline
+    in its very last step; nothing is committed then. `spec` states a whole run instead of the other arguments; with
+    `raise_refusal=False` a refusal is only in the outcome, and in the staging folder.
+
+    Raises:
+        UsageError: an argument is not allowed (when made), or the folder holds something else (when applied).
+        TooManyRejects: in the last step, more rows were rejected than `max_rejects` allows.
+        RunError: in the last step, rows do not add up, or another writer was first.
+    """
+
+    path: str
+    shard_size: int | str = field(default="128MiB", kw_only=True)
+    compression: str = field(default="none", kw_only=True)
+    order: str = field(default="task", kw_only=True)
+    schema: Schema | None = field(default=None, kw_only=True)
+    labels: dict[str, tuple[str, ...]] = field(default_factory=dict, kw_only=True)
+    name: str | None = field(default=None, kw_only=True)
+    split: str = field(default="train", kw_only=True)
+    shard_name: str = field(default=DEFAULT_SHARD_NAME, kw_only=True)
+    sidecars: tuple[str, ...] = field(default=("tfds", "tfx"), kw_only=True)
+    max_rejects: int | str = field(default=0, kw_only=True)
+    if_exists: str = field(default="refuse", kw_only=True)
+    spec: DatasetSpec | None = field(default=None, kw_only=True)
+    raise_refusal: bool = field(default=True, kw_only=True)
+
+    def __post_init__(self) -> None:
+        """Check the arguments."""
+        super().__init__()
+        if not is_split_name(self.split):
+            raise UsageError(f'split is "{printable(self.split)}": use [a-z][a-z0-9_]*, up to 64 characters')
+        self._run = self.spec or self._own_spec()
+
+    def expand(self, pcoll: beam.PCollection) -> beam.PCollection:
+        """Stage, plan, assemble, commit, publish."""
+        if self.spec is None:
+            prepare_target(self._run)
+        if not pcoll.windowing.is_default():
+            pcoll = pcoll | "Into one window" >> beam.WindowInto(GlobalWindows())
+        spec = self._run
+        staged = pcoll | "Stage parts" >> beam.ParDo(_StagePartsFn(spec, self.split))  # (0, TaskResult)
+        seed = pcoll.pipeline | "Plan even if nothing came" >> beam.Create([_keyed(None)])
+        return (
+            (staged, seed)
+            | "Results and seed" >> beam.Flatten()
+            | "Gather results" >> beam.GroupByKey()
+            | "Plan shards" >> beam.ParDo(_PlanShardsFn(spec))  # Draft and ShardJobs, or a Refusal
+            | "Spread shards" >> beam.Reshuffle()
+            | "Assemble shards" >> beam.ParDo(_AssembleShardFn(spec))  # (0, Draft | ShardJob | Refusal)
+            | "Gather shards" >> beam.GroupByKey()
+            | "Commit" >> beam.ParDo(_CommitFn(spec))  # Commit and Moves, or a Refusal
+            | "Spread files" >> beam.Reshuffle()
+            | "Publish shards" >> beam.ParDo(_PublishFileFn(spec))  # (0, Commit | Move | Refusal)
+            | "Gather files" >> beam.GroupByKey()
+            | "Complete" >> beam.ParDo(_CompleteFn(spec, raise_refusal=self.raise_refusal))  # WriteOutcome
+        )
+
+    def _own_spec(self) -> DatasetSpec:
+        path = os.path.abspath(self.path)
+        try:
+            shard_size = parse_size(self.shard_size)
+        except ValueError as error:
+            raise UsageError(f"shard_size: {error}") from error
+        return DatasetSpec(
+            path=path,
+            name=self.name or dataset_name(path),
+            shard_size=shard_size,
+            compression=self.compression,
+            order=self.order,
+            shard_name=self.shard_name,
+            sidecars=self.sidecars,
+            if_exists=self.if_exists,
+            max_rejects=self.max_rejects,
+            schema=self.schema,
+            labels=self.labels,
+        )
+
+
+def _packed(value: object) -> bytes:
+    """Return a descriptor as bytes, so that no coder of the engine's own choosing has a say in it."""
+    return pickle.dumps(value, protocol=5)
+
+
+def _unpacked(data: bytes) -> Any:
+    return pickle.loads(data)  # noqa: S301  (made by the step before, inside this pipeline)
+
+
+def _keyed(value: object) -> tuple[int, bytes]:
+    """Give a descriptor the one key under which all of them are gathered."""
+    return 0, _packed(value)
+
+
+class _StagePartsFn(beam.DoFn):
+    """Stages the blocks of each task; what comes from no task is staged a bundle at a time."""
+
+    def __init__(self, spec: DatasetSpec, split: str) -> None:
+        self._spec = spec
+        self._split = split
+        self._task: TaskStager | None = None
+        self._bundle: TaskStager | None = None
+        self._records: list[bytes] = []
+        self._records_bytes = 0
+
+    def start_bundle(self) -> None:
+        """Let go of what a failed bundle left."""
+        self._abandon()
+
+    def process(self, element: Block | TaskEnd | bytes) -> Iterator[tuple[int, bytes]]:
+        """Stage one element; the end of a task gives its result."""
+        try:
+            if isinstance(element, TaskEnd):
+                result = (self._task or self._stager(element.task)).finish(element)
+                self._task = None
+                yield _keyed(result)
+            elif isinstance(element, Block) and element.task is not None:
+                if self._task is None:
+                    self._task = self._stager(element.task)
+                self._task.add(element)
+            elif isinstance(element, Block):
+                self._bundle_stager().add(element)
+            elif isinstance(element, bytes):
+                self._add_record(element)
+            else:
+                raise UsageError(f"WriteShards takes blocks or bytes, not {type(element).__name__}")
+        except BaseException:
+            self._abandon()
+            raise
+
+    def finish_bundle(self) -> Iterator[WindowedValue]:
+        """Give the result of what came from no task."""
+        if self._task is not None:
+            self._abandon()
+            raise RuntimeError("not fused: a bundle ended within a task; reading and writing must be one fused stage")
+        self._frame_records()
+        if self._bundle is not None:
+            result, self._bundle = self._bundle.finish(), None
+            yield WindowedValue(_keyed(result), GlobalWindow().max_timestamp(), (GlobalWindow(),))
+
+    def teardown(self) -> None:
+        """Let go of what a failed bundle left."""
+        self._abandon()
+
+    def _stager(self, task: int | None) -> TaskStager:
+        return TaskStager(self._spec.storage, self._spec.staging, task, self._spec.stage_settings)
+
+    def _bundle_stager(self) -> TaskStager:
+        if self._bundle is None:
+            self._bundle = self._stager(None)
+        return self._bundle
+
+    def _add_record(self, record: bytes) -> None:
+        self._records.append(record)
+        self._records_bytes += len(record)
+        if len(self._records) >= _BATCH_RECORDS or self._records_bytes >= _BATCH_BYTES:
+            self._frame_records()
+
+    def _frame_records(self) -> None:
+        if self._records:
+            frames = frame_records(pa.array(self._records, pa.large_binary()))
+            self._records, self._records_bytes = [], 0
+            self._bundle_stager().add_plain(self._split, frames)
+
+    def _abandon(self) -> None:
+        for stager in (self._task, self._bundle):
+            if stager is not None:
+                stager.abandon()
+        self._task = self._bundle = None
+        self._records, self._records_bytes = [], 0
+
+
+class _PlanShardsFn(beam.DoFn):
+    """Plans all shards, or refuses."""
+
+    def __init__(self, spec: DatasetSpec) -> None:
+        self._spec = spec
+
+    def process(self, gathered: tuple[int, Iterable[bytes]]) -> Iterator[bytes]:
+        """Give the draft of the manifest and the shards to make."""
+        results: list[TaskResult] = [result for data in gathered[1] if (result := _unpacked(data)) is not None]
+        plan = plan_dataset(self._spec, results)
+        if isinstance(plan, Refusal):
+            yield _packed(plan)
+        else:
+            yield _packed(plan.draft)
+            yield from (_packed(job) for job in plan.jobs)
+
+
+class _AssembleShardFn(beam.DoFn):
+    """Makes one shard in staging."""
+
+    def __init__(self, spec: DatasetSpec) -> None:
+        self._spec = spec
+
+    def process(self, data: bytes) -> Iterator[tuple[int, bytes]]:
+        """Make the shard, and pass its job on; drafts and refusals go by."""
+        job = _unpacked(data)
+        if isinstance(job, ShardJob):
+            assemble_shard(self._spec, job)
+        yield 0, data
+
+
+class _CommitFn(beam.DoFn):
+    """Commits the generation, when all its shards are durable in staging."""
+
+    def __init__(self, spec: DatasetSpec) -> None:
+        self._spec = spec
+
+    def process(self, gathered: tuple[int, Iterable[bytes]]) -> Iterator[bytes]:
+        """Give the commit and the files to publish, or the refusal."""
+        values = [_unpacked(data) for data in gathered[1]]
+        decided: Commit | Refusal | None = next((value for value in values if isinstance(value, Refusal)), None)
+        if decided is None:
+            draft = next(value for value in values if isinstance(value, Draft))
+            decided = commit_generation(self._spec, draft, [value for value in values if isinstance(value, ShardJob)])
+        yield _packed(decided)
+        if isinstance(decided, Commit):
+            yield from (_packed(move) for move in moves_of(decided))
+
+
+class _PublishFileFn(beam.DoFn):
+    """Gives one file of the generation its final name."""
+
+    def __init__(self, spec: DatasetSpec) -> None:
+        self._spec = spec
+
+    def process(self, data: bytes) -> Iterator[tuple[int, bytes]]:
+        """Move the file, and say so; commits and refusals go by."""
+        move = _unpacked(data)
+        if isinstance(move, Move):
+            publish_file(self._spec.storage, move)
+        yield 0, data
+
+
+class _CompleteFn(beam.DoFn):
+    """Completes the publishing, or fails with the refusal: the very last step."""
+
+    def __init__(self, spec: DatasetSpec, *, raise_refusal: bool) -> None:
+        self._spec = spec
+        self._raise_refusal = raise_refusal
+
+    def process(self, gathered: tuple[int, Iterable[bytes]]) -> Iterator[WriteOutcome]:
+        """Give the outcome."""
+        values = [_unpacked(data) for data in gathered[1]]
+        decided = next(value for value in values if isinstance(value, (Commit, Refusal)))
+        if isinstance(decided, Refusal):
+            if self._raise_refusal:
+                raise decided.error()
+            yield WriteOutcome(self._spec.path, refusal=decided)
+        else:
+            complete_publish(self._spec.storage, decided)
+            yield WriteOutcome(self._spec.path, manifest=decided.manifest)
