@@ -10,6 +10,7 @@ import hashlib
 import json
 import os
 import re
+from fractions import Fraction
 from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import (
@@ -225,11 +226,11 @@ class SplitConfig(_Section):
 
     @model_validator(mode="after")
     def _fractions_are_whole(self) -> SplitConfig:
-        total = sum(self.fractions.values())
+        total = sum(Fraction(repr(share)) for share in self.fractions.values())  # as the decimals that were written
         if not self.fractions:
             raise ValueError("fractions: name at least one split, like {train: 0.9, val: 0.1}")
-        if abs(total - 1) > 1e-9:
-            raise ValueError(f"fractions: they add up to {total:g}, and must add up to 1")
+        if total != 1:
+            raise ValueError(f"fractions: they add up to {float(total)}, and must add up to 1")
         return self
 
 
@@ -304,11 +305,13 @@ class Config(_Section):
 
         In it: everything of `to_json` (defaults included, so that an explicit default changes nothing; paths as they
         stand relative to `base`, so that a folder may be moved) but `runner`, `max_rejects`, `limits` and
-        `output.path`, as JSON with sorted keys.
+        `output.path`, as JSON with sorted keys; the order of split fractions matters, so they are pairs.
         """
         document = self.to_json()
         for key in ("runner", "max_rejects", "limits"):
             del document[key]
         del document["output"]["path"]
+        if self.split is not None:
+            document["split"]["fractions"] = list(self.split.fractions.items())
         text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return "sha256:" + hashlib.sha256(text.encode()).hexdigest()

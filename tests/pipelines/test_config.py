@@ -246,6 +246,12 @@ class TestFingerprint:
         prints = {load_config("c.yaml", set_values=[other]).fingerprint() for other in others}
         assert len(prints | {first}) == 1 + len(others)
 
+    def test_the_order_of_the_fractions_is_in_it_since_the_splits_depend_on_it(self, folder: Path) -> None:
+        Path("c.yaml").write_text(minimal(""))
+        orders = ("{train: 0.9, val: 0.1}", "{val: 0.1, train: 0.9}")
+        prints = {load_config("c.yaml", set_values=[f"split.fractions={order}"]).fingerprint() for order in orders}
+        assert len(prints) == 2
+
     def test_it_does_not_depend_on_where_the_folder_lies(self, tmp_path: Path) -> None:
         prints = set()
         for place in ("a", "b"):
