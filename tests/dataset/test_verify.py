@@ -1,0 +1,389 @@
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from shardmill.transforms.dataset.findings import Finding, Report
+from shardmill.transforms.dataset.record_file import write_records
+from shardmill.transforms.dataset.verify import verify_dataset
+from shardmill.transforms.errors import DamageError, InputError
+from shardmill.transforms.format.example_proto import example_from_values
+from shardmill.transforms.format.index import index_path, index_text
+from shardmill.transforms.format.manifest import Manifest, RejectSummary, RowCounts, SourceSummary
+from shardmill.transforms.format.schema import Feature, Schema
+from shardmill.transforms.format.tfrecord import FRAME_BYTES
+
+SCHEMA = Schema((Feature("id", "int64", "int64"), Feature("name", "bytes", "string", nullable=True)))
+
+
+def row(number: int, **more: Any) -> bytes:
+    return example_from_values({"id": number, "name": f"row {number}"} | more).SerializeToString(deterministic=True)
+
+
+ROWS = [row(number) for number in range(10)]
+FRAME = len(ROWS[0]) + FRAME_BYTES
+FIRST = "train-00000.tfrecord"
+
+
+@pytest.fixture
+def build(tmp_path: Path, build_dataset: Any) -> Callable[..., Manifest]:
+    def build(*shards: list[bytes], **changes: Any) -> Manifest:
+        return build_dataset(tmp_path, {"train": list(shards or (ROWS[:6], ROWS[6:]))}, SCHEMA, **changes)
+
+    return build
+
+
+@pytest.fixture
+def sound(tmp_path: Path, build: Callable[..., Manifest]) -> Path:
+    build()
+    return tmp_path
+
+
+def findings(root: Path) -> list[str]:
+    return [str(finding) for finding in verify_dataset(root).findings]
+
+
+def flip(path: Path, offset: int) -> None:
+    data = bytearray(path.read_bytes())
+    data[offset] ^= 0x40
+    path.write_bytes(data)
+
+
+def restate(root: Path, manifest: Manifest, **changes: Any) -> None:
+    """Let the dataset's manifest state something else."""
+    changed = dataclasses.replace(manifest, **changes).to_bytes()
+    (root / "manifests" / "00000001.json").write_bytes(changed)
+    (root / "manifest.json").write_bytes(changed)
+
+
+def test_a_sound_dataset_has_no_findings(sound: Path) -> None:
+    report = verify_dataset(sound)
+    assert report == Report(str(sound), 1, 2, 10, 10 * FRAME, (), ())
+    assert report.ok
+    report.raise_damage()
+
+
+def test_a_sound_gzip_dataset_has_no_findings(tmp_path: Path, build: Callable[..., Manifest]) -> None:
+    build(compression="gzip")
+    assert findings(tmp_path) == []
+
+
+def test_shards_are_verified_by_any_map_with_the_same_report(sound: Path) -> None:
+    flip(sound / FIRST, 20)
+    with ThreadPoolExecutor(2) as pool:
+        assert verify_dataset(sound, run=pool.map) == verify_dataset(sound)
+
+
+def test_a_damaged_payload_is_named_by_its_record_and_byte(sound: Path) -> None:
+    flip(sound / FIRST, 2 * FRAME + 20)
+    found = findings(sound)
+    assert found[0].startswith(f"{FIRST}: the checksum of its bytes is ")
+    assert found[1] == f"{FIRST} record 3 at byte {2 * FRAME}: the checksum of its data is wrong"
+    assert len(found) == 2
+
+
+def test_every_damaged_payload_is_named(sound: Path) -> None:
+    for record in (0, 2, 5):
+        flip(sound / FIRST, record * FRAME + 20)
+    assert [finding.record for finding in verify_dataset(sound).findings[1:]] == [1, 3, 6]
+
+
+def test_a_damaged_length_ends_the_shard_and_the_others_are_verified_on(sound: Path) -> None:
+    flip(sound / FIRST, FRAME)
+    flip(sound / "train-00001.tfrecord", 20)
+    found = findings(sound)
+    assert f"{FIRST} record 2 at byte {FRAME}: the checksum of its length is wrong" in found
+    assert f"{FIRST}: 1 whole records, the manifest states 6" in found
+    assert "train-00001.tfrecord record 1 at byte 0: the checksum of its data is wrong" in found
+
+
+@pytest.mark.parametrize("offset", range(FRAME))
+def test_a_flipped_bit_is_found_wherever_it_is(sound: Path, offset: int) -> None:
+    flip(sound / FIRST, offset)
+    assert not verify_dataset(sound).ok
+
+
+def test_a_shard_cut_between_two_records_is_found(sound: Path) -> None:
+    os.truncate(sound / FIRST, 5 * FRAME)
+    assert findings(sound) == [
+        f"{FIRST}: {5 * FRAME} bytes, the manifest states {6 * FRAME}",
+        f"{FIRST}: 5 whole records, the manifest states 6",
+    ]
+
+
+def test_a_cut_gzip_shard_is_found(tmp_path: Path, build: Callable[..., Manifest]) -> None:
+    build(compression="gzip")
+    shard = tmp_path / "train-00000.tfrecord.gz"
+    os.truncate(shard, shard.stat().st_size - 8)
+    found = findings(tmp_path)
+    assert any("is cut" in finding for finding in found), found
+
+
+def test_a_missing_shard_is_found_and_the_others_are_verified_on(sound: Path) -> None:
+    (sound / FIRST).unlink()
+    flip(sound / "train-00001.tfrecord", 20)
+    found = findings(sound)
+    assert found[0] == f"{FIRST}: missing"
+    assert found[-1] == "train-00001.tfrecord record 1 at byte 0: the checksum of its data is wrong"
+
+
+def test_a_shard_that_was_replaced_by_another_of_the_same_size_is_found(sound: Path) -> None:
+    write_records(sound / FIRST, list(reversed(ROWS[:6])))
+    (found,) = findings(sound)
+    assert found.startswith(f"{FIRST}: the checksum of its bytes is ")
+
+
+def test_a_shard_that_is_a_link_is_found(sound: Path, tmp_path_factory: pytest.TempPathFactory) -> None:
+    other = tmp_path_factory.mktemp("other") / "x"
+    (sound / FIRST).rename(other)
+    (sound / FIRST).symlink_to(other)
+    assert findings(sound)[0] == f"{FIRST}: a link; a dataset's files are its own"
+
+
+@pytest.mark.parametrize(
+    ("payload", "reason"),
+    [
+        (b"\xff\xff", "it is no tf.train.Example"),
+        (row(1, id=1.5), 'feature "id" holds float values, where the schema has int64'),
+        (row(1, id=[1, 2]), 'feature "id" holds 2 values, where the schema has 1'),
+        (example_from_values({"name": "x"}).SerializeToString(), 'feature "id" is missing'),
+        (row(1, name=b"\xff"), 'feature "name": \\xff does not fit the type string'),
+    ],
+)
+def test_a_record_that_is_no_example_of_the_schema_is_named(
+    tmp_path: Path, build: Callable[..., Manifest], payload: bytes, reason: str
+) -> None:
+    build([*ROWS[:3], payload, *ROWS[3:]])
+    (found,) = findings(tmp_path)
+    assert found.startswith(f"{FIRST} record 4 at byte {3 * FRAME}: {reason}")
+
+
+def test_a_digest_that_is_not_that_of_the_records_is_found(tmp_path: Path, build: Callable[..., Manifest]) -> None:
+    manifest = build()
+    split = dataclasses.replace(manifest.splits["train"], records_digest="sum128:" + "0" * 32)
+    restate(tmp_path, manifest, splits={"train": split})
+    (found,) = findings(tmp_path)
+    assert found.startswith("split train: the digest of its records is sum128:")
+
+
+def test_a_record_over_the_unit_that_the_manifest_states_is_found(
+    tmp_path: Path, build: Callable[..., Manifest]
+) -> None:
+    manifest = build([*ROWS, row(10, name="x" * 500)])
+    restate(tmp_path, manifest, splits={"train": dataclasses.replace(manifest.splits["train"], unit_bytes=256)})
+    (found,) = findings(tmp_path)
+    assert found == f"{FIRST} record 11 at byte {10 * FRAME}: {len(row(10, name='x' * 500)) + 16} bytes, over the " + (
+        "manifest's unit_bytes of 256"
+    )
+
+
+def test_shards_that_break_the_promise_on_sizes_are_found(tmp_path: Path, build: Callable[..., Manifest]) -> None:
+    build(ROWS[:1], ROWS[1:], shard_size=300)
+    assert findings(tmp_path) == [
+        f"{FIRST}: {FRAME} bytes, and no shard is to have less than half of {300 - FRAME}",
+        f"train-00001.tfrecord: {9 * FRAME} bytes in 9 records, over the shard size of 300",
+    ]
+
+
+@pytest.mark.parametrize("name", ["features.json", "dataset_info.json", "schema.pbtxt", "manifest.json"])
+def test_a_sidecar_that_was_changed_or_removed_is_found(sound: Path, name: str) -> None:
+    (sound / name).write_bytes((sound / name).read_bytes() + b" ")
+    assert findings(sound) == [f"{name}: does not agree with the manifest"]
+    (sound / name).unlink()
+    assert findings(sound) == [f"{name}: missing"]
+
+
+def test_a_sidecar_that_the_manifest_should_list_is_missed(tmp_path: Path, build: Callable[..., Manifest]) -> None:
+    manifest = build()
+    restate(tmp_path, manifest, sidecars=tuple(name for name in manifest.sidecars if name != "dataset_info.json"))
+    assert findings(tmp_path) == ["dataset_info.json: the manifest does not list this sidecar, which follows from it"]
+
+
+def test_an_index_is_held_against_its_shard(tmp_path: Path, build: Callable[..., Manifest]) -> None:
+    manifest = build(ROWS)
+    index = tmp_path / index_path(FIRST)
+    index.parent.mkdir()
+    index.write_bytes(index_text(FRAME * np.arange(1, 11, dtype=np.int64)))
+    restate(tmp_path, manifest, sidecars=(*manifest.sidecars, index_path(FIRST)))
+    assert findings(tmp_path) == []
+    index.write_bytes(index.read_bytes().replace(b"0 ", b"1 ", 1))
+    assert findings(tmp_path) == [f"index/train-00000.idx: is not the index of {FIRST}"]
+
+
+IMAGES = Schema((Feature("image/encoded", "bytes", "image"), Feature("image/format", "bytes", "string")))
+
+
+def image(format_: str) -> bytes:
+    return example_from_values({"image/encoded": b"x", "image/format": format_}).SerializeToString(deterministic=True)
+
+
+@pytest.mark.parametrize(("format_", "sound"), [("jpeg", True), ("webp", False)])
+def test_features_json_may_call_images_decodable_only_if_all_of_them_are(
+    tmp_path: Path, build_dataset: Any, format_: str, sound: bool
+) -> None:
+    records = [image("jpeg"), image(format_)]
+    build_dataset(tmp_path, {"train": [records]}, IMAGES, image_formats=frozenset({"jpeg"}))
+    assert findings(tmp_path) == ([] if sound else ["features.json: does not agree with the manifest"])
+
+
+@pytest.mark.parametrize(
+    "name", ["train-00002.tfrecord", "x.tfrecord.gz", "manifests/notes.txt", "rejects/00000002.jsonl", "index/x.idx"]
+)
+def test_a_file_that_passes_for_a_part_of_the_dataset_is_found(sound: Path, name: str) -> None:
+    (sound / name).parent.mkdir(exist_ok=True)
+    (sound / name).write_bytes(b"")
+    assert findings(sound) == [f"{name}: no generation names this file: remove it, or move it away"]
+
+
+@pytest.mark.parametrize("name", ["README.md", ".DS_Store", ".train-00002.tfrecord.0a1b"])
+def test_a_file_that_is_none_of_the_datasets_is_a_note(sound: Path, name: str) -> None:
+    (sound / name).write_bytes(b"")
+    report = verify_dataset(sound)
+    assert report.ok
+    assert report.notes == (f"{name}: no part of the dataset",)
+
+
+def test_what_a_failed_run_left_is_a_note_with_its_size(sound: Path) -> None:
+    staged = sound / ".staging" / "0123456789abcdef" / "parts"
+    staged.mkdir(parents=True)
+    (staged / "x").write_bytes(b"12345")
+    assert verify_dataset(sound).notes == (".staging/0123456789abcdef: left by a run that did not end, 5 bytes",)
+
+
+def test_a_commit_that_is_not_wholly_published_is_sound(tmp_path: Path, build: Callable[..., Manifest]) -> None:
+    manifest = build()
+    staged = tmp_path / manifest.run.staging / "shards"
+    staged.mkdir(parents=True)
+    (tmp_path / FIRST).rename(staged / FIRST)
+    (tmp_path / "features.json").unlink()
+    report = verify_dataset(tmp_path)
+    assert report.findings == ()
+    assert report.notes[:2] == (
+        "the last commit is not wholly published; the next command that writes to the dataset ends it",
+        "features.json: missing",
+    )
+    flip(staged / FIRST, 20)
+    assert not verify_dataset(tmp_path).ok
+
+
+def test_the_files_of_an_older_generation_are_no_strays(tmp_path: Path, build: Callable[..., Manifest]) -> None:
+    build(ROWS[:6], ROWS[6:])
+    build(ROWS[:6], generation=2, parent=1)
+    assert findings(tmp_path) == []
+
+
+def test_a_damaged_older_manifest_is_found(tmp_path: Path, build: Callable[..., Manifest]) -> None:
+    build(ROWS[:6])
+    build(ROWS[:6], generation=2, parent=1)
+    (tmp_path / "manifests" / "00000001.json").write_bytes(b"{}")
+    assert findings(tmp_path) == ["manifests/00000001.json: format is missing"]
+    (tmp_path / "manifests" / "00000001.json").unlink()
+    assert findings(tmp_path) == ["manifests/00000001.json: missing"]
+
+
+def test_a_damaged_latest_manifest_is_an_error_since_nothing_else_states_what_should_be_there(sound: Path) -> None:
+    path = sound / "manifests" / "00000001.json"
+    path.write_bytes(path.read_bytes()[:-20])
+    with pytest.raises(DamageError, match=r"manifests/00000001\.json: "):
+        verify_dataset(sound)
+
+
+REJECT = b'{"source": "a.csv", "split": null, "row": 1, "errors": [{"column": "x", "code": "BAD_TYPE"}]}\n'
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (REJECT, []),
+        (REJECT * 2, ["rejects/00000001.jsonl: 2 rejected rows, the manifest states 1"]),
+        (
+            REJECT.replace(b"BAD_TYPE", b"BAD_UTF8"),
+            ["rejects/00000001.jsonl: its rows by code are {'BAD_UTF8': 1}, the manifest states {'BAD_TYPE': 1}"],
+        ),
+        (REJECT[:-5], ["rejects/00000001.jsonl: line 1 is no JSON"]),
+        (b"{}\n", ["rejects/00000001.jsonl: line 1 has no codes of errors"]),
+        (None, ["rejects/00000001.jsonl: missing"]),
+    ],
+)
+def test_the_reject_file_is_held_against_the_manifest(
+    tmp_path: Path, build: Callable[..., Manifest], content: bytes | None, found: list[str]
+) -> None:
+    name = "rejects/00000001.jsonl"
+    build(rejects=RejectSummary(name, 1, {"BAD_TYPE": 1}), counts=RowCounts(11, 10, 1, 0))
+    (tmp_path / "rejects").mkdir()
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    assert findings(tmp_path) == found
+
+
+SOURCE = b'{"source": "a.csv", "read": 10, "written": 10, "rejected": 0, "dropped": 0}\n'
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        (SOURCE, []),
+        (SOURCE.replace(b"10", b"5") * 2, []),
+        (
+            SOURCE * 2,
+            [
+                "sources/00000001.jsonl: its lines add up to 20 rows read, the manifest states 10",
+                "sources/00000001.jsonl: its lines add up to 20 rows written, the manifest states 10",
+            ],
+        ),
+        (b"{}\n", ["sources/00000001.jsonl: line 1 has no counts"]),
+        (SOURCE[:-1], ["sources/00000001.jsonl: line 1 is no whole JSON object"]),
+        (None, ["sources/00000001.jsonl: missing"]),
+    ],
+)
+def test_the_list_of_sources_is_held_against_the_manifest(
+    tmp_path: Path, build: Callable[..., Manifest], content: bytes | None, found: list[str]
+) -> None:
+    name = "sources/00000001.jsonl"
+    build(source=SourceSummary("csv", 1, 100, name))
+    (tmp_path / "sources").mkdir()
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    assert findings(tmp_path) == found
+
+
+def test_a_tfrecord_file_alone_is_verified_and_cannot_be_proven_complete(tmp_path: Path) -> None:
+    path = tmp_path / "x.tfrecord"
+    write_records(path, ROWS)
+    report = verify_dataset(path)
+    assert (report.generation, report.shards, report.records, report.findings) == (None, 1, 10, ())
+    assert report.notes[0].startswith("no manifest: that it is complete cannot be proven")
+    flip(path, FRAME + 20)
+    assert verify_dataset(path).findings == (Finding("x.tfrecord", "the checksum of its data is wrong", 2, FRAME),)
+
+
+def test_a_folder_without_a_dataset_is_a_wrong_path(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="no dataset"):
+        verify_dataset(tmp_path)
+
+
+def test_a_report_raises_its_damage_as_one_error_of_at_most_20_lines() -> None:
+    found = tuple(Finding("a", "bad", number, 0) for number in range(1, 24))
+    with pytest.raises(DamageError) as caught:
+        Report("out", 1, 1, 1, 1, found).raise_damage()
+    lines = str(caught.value).splitlines()
+    assert lines[0] == "a record 1 at byte 0: bad"
+    assert (len(lines), lines[-1]) == (21, "... and 3 more")
+
+
+def test_verifying_imports_neither_beam_nor_pandas(sound: Path) -> None:
+    program = (
+        "import sys; from shardmill.transforms.dataset.verify import verify_dataset; "
+        f"assert verify_dataset({os.fspath(sound)!r}).ok; "
+        "print([name for name in ('apache_beam', 'pandas', 'pyarrow.dataset') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
+    assert done.stdout == "[]\n"

@@ -1,0 +1,80 @@
+"""What `verify` finds: each damage by its place, and the report of them all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..errors import DamageError
+
+_SHOWN: Final = 20
+"""Findings in the text of one error; the report holds all of them."""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One damage: the file (relative to the dataset's folder, printable), where in it, and what is wrong.
+
+    `record` counts from 1; `offset` is the byte at which that record begins, from 0 (of a compressed file: of its
+    contents). Both are None where the damage is not that of one record.
+    """
+
+    file: str
+    reason: str
+    record: int | None = None
+    offset: int | None = None
+
+    def __str__(self) -> str:
+        if self.record is None:
+            return f"{self.file}: {self.reason}"
+        return f"{self.file} record {self.record} at byte {self.offset}: {self.reason}"
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the finding as `verify --json` prints it."""
+        return {"file": self.file, "record": self.record, "offset": self.offset, "reason": self.reason}
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """What was verified, and what was found. `notes` are worth knowing and no damage. `bytes` are those of shards.
+
+    `generation` is None for a TFRecord file that belongs to no dataset.
+    """
+
+    path: str
+    generation: int | None
+    shards: int
+    records: int
+    bytes: int
+    findings: tuple[Finding, ...]
+    notes: tuple[str, ...] = ()
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing is damaged."""
+        return not self.findings
+
+    def raise_damage(self) -> None:
+        """Raise what was found as one error.
+
+        Raises:
+            DamageError: something is damaged.
+        """
+        if self.findings:
+            lines = [str(finding) for finding in self.findings[:_SHOWN]]
+            if len(self.findings) > _SHOWN:
+                lines.append(f"... and {len(self.findings) - _SHOWN} more")
+            raise DamageError("\n".join(lines))
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as `verify --json` prints it."""
+        return {
+            "path": self.path,
+            "generation": self.generation,
+            "ok": self.ok,
+            "shards": self.shards,
+            "records": self.records,
+            "bytes": self.bytes,
+            "findings": [finding.to_json() for finding in self.findings],
+            "notes": list(self.notes),
+        }

@@ -1,0 +1,154 @@
+"""Verify what lies around the shards: lists, rejects, sidecars, and files that no generation names."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from typing import Any, Final
+
+from ..errors import DamageError
+from ..format.manifest import Manifest
+from ..format.naming import STAGING_FOLDER, generation_file
+from ..format.rejects import printable_path
+from ..format.sidecars import sidecar_files
+from .findings import Finding
+from .generations import check_regular, list_generations, read_file
+
+_OURS: Final = re.compile(r".*\.tfrecord(\.gz)?|(manifests|sources|rejects|index)/.*", re.DOTALL)
+"""Names that a dataset gives to its files: readers that glob would take such a file for a part of it."""
+
+
+def list_findings(root: str, manifest: Manifest) -> Iterator[Finding]:
+    """Yield what is wrong with a generation's lists of input files and of rejected rows."""
+    if manifest.source.list is not None:
+        yield from _guarded(manifest.source.list, lambda path: _source_list(root, path, manifest))
+    if manifest.rejects.path is not None:
+        yield from _guarded(manifest.rejects.path, lambda path: _reject_list(root, path, manifest))
+
+
+def sidecar_findings(root: str, manifest: Manifest, image_formats: Collection[str] | None) -> Iterator[Finding]:
+    """Yield what is wrong with the files for other tools; `manifest` is the latest generation.
+
+    `image_formats` are those that occur in the records, or None if they are not known.
+    """
+    derived = [name for name in manifest.sidecars if not name.startswith("index/")]
+    wanted = {"tfx"} & {"tfx" for name in derived if name == "schema.pbtxt"}
+    wanted |= {"tfds" for name in derived if name == "features.json"}
+    choices = [sidecar_files(manifest, wanted, formats) for formats in (image_formats, None)]
+    for name in derived:
+        expected = {files[name] for files in choices if name in files}
+        yield from _guarded(name, lambda path, expected=expected: _same(root, path, expected))  # type: ignore[misc]
+    for name in sorted(choices[0].keys() - set(derived)):
+        yield Finding(name, "the manifest does not list this sidecar, which follows from it")
+    yield from _guarded("manifest.json", lambda path: _same(root, path, {manifest.to_bytes()}))
+
+
+def stray_findings(root: str, manifests: Sequence[Manifest]) -> tuple[list[Finding], list[str]]:
+    """Return the files that no generation names: those that pass for a part of the dataset, and notes on others."""
+    named = _named_files(root, manifests)
+    findings, notes = [], []
+    for path in sorted(_files_below(root)):
+        if path in named:
+            continue
+        if _OURS.fullmatch(path) and not os.path.basename(path).startswith("."):
+            findings.append(Finding(printable_path(path), "no generation names this file: remove it, or move it away"))
+        else:
+            notes.append(f"{printable_path(path)}: no part of the dataset")
+    staging = os.path.join(root, STAGING_FOLDER)
+    if os.path.isdir(staging):
+        for run in sorted(os.listdir(staging)):
+            folder = os.path.join(staging, run)
+            size = sum(os.lstat(os.path.join(folder, path)).st_size for path in _files_below(folder))
+            notes.append(f"{STAGING_FOLDER}/{printable_path(run)}: left by a run that did not end, {size} bytes")
+    return findings, notes
+
+
+def _named_files(root: str, manifests: Sequence[Manifest]) -> set[str]:
+    named = {"manifest.json"}
+    named |= {generation_file("manifests", number, "json") for number in list_generations(root)}
+    for manifest in manifests:
+        named |= {path for path in (manifest.source.list, manifest.rejects.path) if path is not None}
+        named |= set(manifest.sidecars)
+        named |= {shard.path for split in manifest.splits.values() for shard in split.shards}
+    return named
+
+
+def _files_below(root: str) -> Iterator[str]:
+    """Yield every file below a folder, relative to it; the staging folder is left out, links are not followed."""
+    for folder, folders, files in os.walk(root):
+        if folder == root:
+            folders[:] = [name for name in folders if name != STAGING_FOLDER]
+        for name in files:
+            yield os.path.relpath(os.path.join(folder, name), root)
+
+
+def _guarded(path: str, check: Callable[[str], Iterator[str]]) -> Iterator[Finding]:
+    """Yield the reasons that a check of one file gives, and its failure to read the file, as findings."""
+    try:
+        for reason in check(path):
+            yield Finding(printable_path(path), reason)
+    except DamageError as error:
+        yield Finding(printable_path(path), str(error).rpartition(f"{path}: ")[2])
+    except OSError as error:
+        yield Finding(printable_path(path), f"cannot be read: {error.strerror}")
+
+
+def _same(root: str, path: str, expected: Collection[bytes]) -> Iterator[str]:
+    limit = max((len(data) for data in expected), default=0)
+    check_regular(root, path)
+    if not expected:
+        yield "does not follow from the manifest: no such sidecar belongs to this dataset"
+    elif os.path.getsize(os.path.join(root, path)) > limit or read_file(root, path, limit) not in expected:
+        yield "does not agree with the manifest"
+
+
+def _source_list(root: str, path: str, manifest: Manifest) -> Iterator[str]:
+    totals: Counter[str] = Counter()
+    keys = ("read", "written", "rejected", "dropped")
+    for number, document in _json_lines(root, path):
+        if not all(isinstance(document.get(key), int) for key in keys):
+            raise DamageError(f"{path}: line {number} has no counts")
+        totals.update({key: document[key] for key in keys})
+    for key in keys:
+        if totals[key] != getattr(manifest.counts, key):
+            yield f"its lines add up to {totals[key]} rows {key}, the manifest states {getattr(manifest.counts, key)}"
+
+
+def _reject_list(root: str, path: str, manifest: Manifest) -> Iterator[str]:
+    by_code: Counter[str] = Counter()
+    records = 0
+    for _, document in _json_lines(root, path):
+        records += 1
+        by_code.update(_codes(document, f"{path}: line {records}"))
+    if records != manifest.rejects.records:
+        yield f"{records} rejected rows, the manifest states {manifest.rejects.records}"
+    elif dict(by_code) != manifest.rejects.by_code:
+        yield f"its rows by code are {dict(sorted(by_code.items()))}, the manifest states {manifest.rejects.by_code}"
+
+
+def _codes(document: dict[str, Any], where: str) -> set[str]:
+    try:
+        return {error["code"] for error in document["errors"]}
+    except (KeyError, TypeError) as error:
+        raise DamageError(f"{where} has no codes of errors") from error
+
+
+def _json_lines(root: str, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield each line of a file as the object that it holds, with its number from 1.
+
+    Raises:
+        DamageError: the file is missing, or a line is no JSON object.
+    """
+    check_regular(root, path)
+    with open(os.path.join(root, path), "rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                document = json.loads(line)
+            except ValueError as error:
+                raise DamageError(f"{path}: line {number} is no JSON") from error
+            if not isinstance(document, dict) or not line.endswith(b"\n"):
+                raise DamageError(f"{path}: line {number} is no whole JSON object")
+            yield number, document
