@@ -1,0 +1,183 @@
+"""Make the sample data of this folder, the same each time: pets, people, trips, arrays.
+
+    python configs/samples/make_samples.py
+
+Noise comes from SHAKE-256, so that no library's random numbers play a part; only the bytes of the JPEG, PNG and Parquet
+files depend on the versions of Pillow and pyarrow.
+"""
+
+from __future__ import annotations
+
+import csv
+import datetime as dt
+import hashlib
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+from PIL import Image, ImageDraw
+
+HERE = Path(__file__).resolve().parent
+UTC = dt.UTC
+
+
+def noise(name: str, *shape: int) -> npt.NDArray[np.uint8]:
+    """Return bytes that look random and depend on the name alone."""
+    data = hashlib.shake_256(name.encode()).digest(math.prod(shape))
+    return np.frombuffer(data, np.uint8).reshape(shape)
+
+
+def make_pets(folder: Path) -> None:
+    """25 images in three class folders: JPEG and PNG, one cut short; and two files that are no images to read."""
+    for kind, count in (("cat", 9), ("dog", 8), ("owl", 8)):
+        (folder / kind).mkdir(parents=True, exist_ok=True)
+        for number in range(1, count + 1):
+            name = f"{kind}-{number}"
+            image = draw_pet(kind, name)
+            if number % 3 == 0:
+                image.resize((66, 66)).save(folder / kind / f"{name}.png", optimize=True)
+            else:
+                mode = "L" if number == 8 else "RGB"  # one grey image a class: not every image has three channels
+                image.convert(mode).save(folder / kind / f"{name}.jpg", quality=93, progressive=number == 5)
+    cut = folder / "dog" / "dog-7.jpg"
+    cut.write_bytes(cut.read_bytes()[:4000])
+    (folder / "cat" / ".draft.jpg").write_bytes(b"a hidden file: skipped and counted\n")
+    (folder / "Thumbs.db").write_bytes(b"a system's junk: skipped and counted\n")
+
+
+def draw_pet(kind: str, name: str) -> Image.Image:
+    """Draw a face on a mottled background: pointed ears are a cat, hanging ones a dog, big eyes an owl."""
+    width, height = (144, 112) if noise(name + " shape", 1)[0] % 2 else (120, 128)
+    tint = noise(name + " tint", 3).astype(np.int16)
+    ramp = np.linspace(0, 60, width, dtype=np.int16)[None, :, None]
+    ground = 60 + tint // 4 + ramp + noise(name, height, width, 3) % 28
+    image = Image.fromarray(ground.clip(0, 255).astype(np.uint8))
+    pen = ImageDraw.Draw(image)
+    fur = tuple(int(90 + value % 130) for value in noise(name + " fur", 3))
+    dark = tuple(value // 3 for value in fur)
+    x, y, r = width // 2, height // 2 + 6, 36
+
+    if kind == "cat":
+        for side in (-1, 1):
+            pen.polygon(
+                [(x + side * 34, y - 10), (x + side * 30, y - 56), (x + side * 6, y - 30)], fill=fur, outline=dark
+            )
+    pen.ellipse((x - r, y - r, x + r, y + r), fill=fur, outline=dark)
+    if kind == "dog":
+        for side in (-1, 1):
+            pen.ellipse((x + side * 36 - 11, y - 30, x + side * 36 + 11, y + 22), fill=dark)
+    eye = 13 if kind == "owl" else 6
+    for side in (-1, 1):
+        centre = x + side * 14
+        pen.ellipse((centre - eye, y - 10 - eye, centre + eye, y - 10 + eye), fill=(250, 240, 190), outline=dark)
+        pen.ellipse((centre - 3, y - 13, centre + 3, y - 7), fill=(10, 10, 10))
+    if kind == "owl":
+        pen.polygon([(x - 6, y + 2), (x + 6, y + 2), (x, y + 16)], fill=(230, 160, 40))
+    else:
+        pen.ellipse((x - 6, y + 6, x + 6, y + 14), fill=dark)
+        for side in (-1, 1):
+            pen.arc((x + side * 9 - 9, y + 10, x + side * 9 + 9, y + 24), 10, 170, fill=dark, width=2)
+    return image
+
+
+NAMES = (
+    "Ada Lovelace",
+    "Jürgen Groß",
+    "Zoë O'Neill",
+    "李小龙",
+    'Mary "Mae" Smith',
+    "Søren Kjær",
+    "Frida Kahlo",
+    "Ali, Ömer",
+)
+NOTES = ("", 'likes "quotes", and commas', "first line\nsecond line", "naïve café ☕", "NA is text here", "plain")
+
+
+def make_people(folder: Path) -> None:
+    """Two CSV files: quotes, quoted line breaks, nulls, text that looks like numbers, names from everywhere."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for part in (1, 2):
+        rows = [person(number) for number in range(60 * (part - 1), 60 * part)]
+        with (folder / f"people-{part}.csv").open("w", newline="", encoding="utf-8") as file:
+            # LF and CRLF: both end a record
+            writer = csv.writer(file, lineterminator="\n" if part == 1 else "\r\n")
+            writer.writerow(["id", "name", "zip", "joined", "score", "visits", "member", "note"])
+            writer.writerows(rows)
+            if part == 2:
+                # what a csv.writer never writes: a quoted empty cell, which is an empty text and no null
+                file.write('1120,"","00000",2020-03-01T00:00:00,,0,true,""\r\n')
+
+
+def person(number: int) -> list[str]:
+    """Return one row; an empty cell is a null."""
+    dice = noise(f"person {number}", 4).tolist()
+    joined = dt.datetime(2020, 1, 1) + dt.timedelta(hours=7 * number + dice[0])
+    return [
+        str(1000 + number),
+        NAMES[number % len(NAMES)],
+        f"{(dice[1] * 367 + number) % 100000:05d}",  # leading zeros: a string, declared in csv.yaml
+        joined.isoformat(sep="T"),
+        "" if dice[2] % 7 == 0 else f"{dice[2] / 8:.3f}",
+        "" if dice[3] % 9 == 0 else str(dice[3]),
+        "true" if dice[0] % 2 else "false",
+        NOTES[(number + dice[1]) % len(NOTES)],
+    ]
+
+
+def make_trips(folder: Path) -> None:
+    """Two Parquet files with several row groups and page checksums: lists, nulls, time stamps, a fare with cents."""
+    folder.mkdir(parents=True, exist_ok=True)
+    schema = pa.schema(
+        [
+            pa.field("id", pa.int64(), nullable=False),
+            pa.field("start", pa.timestamp("us", "UTC"), nullable=False),
+            pa.field("fare", pa.float64()),
+            pa.field("stops", pa.list_(pa.string())),
+            pa.field("distances", pa.list_(pa.float32())),
+            pa.field("vehicle", pa.dictionary(pa.int32(), pa.string())),
+        ]
+    )
+    for part in (1, 2):
+        rows = [trip(number) for number in range(150 * (part - 1), 150 * part)]
+        table = pa.Table.from_pylist(rows, schema)
+        pq.write_table(table, folder / f"trips-{part}.parquet", row_group_size=50, write_page_checksum=True)
+
+
+def trip(number: int) -> dict[str, Any]:
+    """Return one row; None is a null, and an empty list is a list."""
+    dice = noise(f"trip {number}", 12).tolist()
+    count = dice[0] % 5
+    return {
+        "id": number,
+        "start": dt.datetime(2024, 3, 1, tzinfo=UTC) + dt.timedelta(minutes=13 * number, microseconds=dice[1]),
+        "fare": None if dice[2] % 11 == 0 else round(2.5 + dice[2] / 7, 2),
+        "stops": None if dice[3] % 13 == 0 else [f"S{stop % 40:02d}" for stop in dice[4 : 4 + count]],
+        "distances": [stop / 16 for stop in dice[4 : 4 + count]],
+        "vehicle": ("tram", "bus", "ferry")[dice[11] % 3],
+    }
+
+
+def make_arrays(folder: Path) -> None:
+    """Eight NumPy arrays of one type and rank and of several lengths: each becomes one record."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for number in range(8):
+        rows = 20 + 5 * number
+        wave = np.sin(np.arange(rows * 16).reshape(rows, 16) / (3 + number)) + noise(f"array {number}", rows, 16) / 512
+        array = wave.astype(">f4" if number == 3 else "<f4")  # another byte order is converted
+        np.save(folder / f"wave-{number}.npy", np.asfortranarray(array) if number == 5 else array)
+
+
+def make_all(folder: Path = HERE) -> None:
+    """Write all samples below a folder."""
+    make_pets(folder / "pets")
+    make_people(folder / "people")
+    make_trips(folder / "trips")
+    make_arrays(folder / "arrays")
+
+
+if __name__ == "__main__":
+    make_all()
