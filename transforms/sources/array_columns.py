@@ -66,14 +66,30 @@ def _value_type(name: str, dtype: np.dtype[Any]) -> pa.DataType:
 
 
 def _values(name: str, flat: npt.NDArray[Any]) -> pa.Array:
+    """Return a native one-dimensional array as an Arrow array.
+
+    Out of buffers and not by `pa.array`, which imports pandas (1.4 s of CPU) to ask whether it was given a Series.
+    """
     if flat.dtype.kind in "US":
         # Through Python: Arrow takes the fixed-width cells for C strings, and cuts them at the first NUL.
         return pa.array(flat.tolist(), _value_type(name, flat.dtype))
-    if flat.dtype.kind == "M" and np.datetime_data(flat.dtype)[0] == "D":
-        days = flat.view(np.int64)[~np.isnat(flat)]
-        if days.size and (days.min() < -(2**31) or days.max() >= 2**31):
-            # Arrow would wrap them around in silence.
-            raise SchemaError(
-                f'column "{printable(name)}": a date is more than 2**31 days from 1970; use datetime64[s]'
-            )
-    return pa.array(flat)
+    kind, validity, nulls = _value_type(name, flat.dtype), None, 0
+    if flat.dtype.kind in "Mm":
+        missing = np.isnat(flat)
+        nulls = int(missing.sum())
+        validity = _bits(~missing) if nulls else None
+        flat = _days(name, flat, missing) if pa.types.is_date32(kind) else flat.view(np.int64)
+    data = _bits(flat) if flat.dtype.kind == "b" else pa.py_buffer(flat)
+    return pa.Array.from_buffers(kind, len(flat), [validity, data], null_count=nulls)
+
+
+def _days(name: str, dates: npt.NDArray[Any], missing: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
+    days = np.where(missing, 0, dates.view(np.int64))
+    if days.size and (days.min() < -(2**31) or days.max() >= 2**31):
+        # Arrow would wrap them around in silence.
+        raise SchemaError(f'column "{printable(name)}": a date is more than 2**31 days from 1970; use datetime64[s]')
+    return days.astype(np.int32)
+
+
+def _bits(flags: npt.NDArray[np.bool_]) -> pa.Buffer:
+    return pa.py_buffer(np.packbits(flags, bitorder="little"))

@@ -13,6 +13,7 @@ from ..errors import SchemaError, SourceError
 from ..format.rejects import CellError, Place, Reject, printable
 from ..format.rows import Rows
 from ..format.schema import Choice, Feature, Schema
+from .array_columns import column_of_array
 from .npy import NpyError, NpyHeader, dtype_text
 from .numpy_files import ArrayChoice, ArrayStream, open_arrays
 from .source import Frozen, Listing, Piece, SourceEntry, Survey, Task
@@ -221,12 +222,14 @@ def _piece(index: int, entry: SourceEntry) -> Piece:
 
 def _shapes(shapes: list[tuple[int, ...]], rank: int) -> pa.Array:
     if rank:
-        return pa.FixedSizeListArray.from_arrays(pa.array(np.array(shapes, np.int64).reshape(-1)), rank)
-    return pa.array(shapes, pa.list_(pa.int64()))
+        return column_of_array("shape", np.array(shapes, np.int64).reshape(-1, rank))
+    offsets = pa.py_buffer(np.zeros(len(shapes) + 1, np.int32))
+    none = column_of_array("shape", np.empty(0, np.int64))
+    return pa.Array.from_buffers(pa.list_(pa.int64()), len(shapes), [None, offsets], children=[none])
 
 
 def _binary(datas: list[memoryview]) -> pa.Array:
-    if len(datas) != 1:
-        return pa.array(datas, pa.large_binary())
-    data = pa.py_buffer(datas[0])
-    return pa.Array.from_buffers(pa.large_binary(), 1, [None, pa.py_buffer(np.array([0, data.size], np.int64)), data])
+    """Return byte strings as a column; one alone is referred to, several are copied together."""
+    offsets = np.cumsum([0, *(len(data) for data in datas)], dtype=np.int64)
+    data = pa.py_buffer(datas[0] if len(datas) == 1 else b"".join(datas))
+    return pa.Array.from_buffers(pa.large_binary(), len(datas), [None, pa.py_buffer(offsets), data])
