@@ -122,13 +122,28 @@ def _wraps_interrupt(error: BaseException) -> bool:
 
 def _interrupted(session: Session, number: int) -> int:
     _leave_soon(128 + number)
-    line = f"{_NAMES[signal.Signals(number)]}: nothing was committed"
-    if session.staging is not None and os.path.isdir(session.staging):
-        from .screen import shown_path
-
-        line += f"; the staged work lies in {shown_path(session.staging)}"
+    line = f"{_NAMES[signal.Signals(number)]}: {_what_is_left(session.staging)}"
     session.screen.err.print(line, soft_wrap=True)
     return 128 + number
+
+
+def _what_is_left(staging: str | None) -> str:
+    """Say what an interrupted run leaves: nothing, staged work, or a generation that was committed just before."""
+    if staging is None or not os.path.isdir(staging):
+        return "nothing was committed"
+    from ..transforms.dataset.generations import read_manifest
+    from .screen import shown_path
+
+    try:
+        manifest = read_manifest(os.path.dirname(os.path.dirname(os.path.abspath(staging))))
+    except ShardmillError:  # there is no generation yet
+        manifest = None
+    if manifest is not None and os.path.basename(manifest.run.staging) == os.path.basename(staging):
+        return (
+            f"generation {manifest.generation} was committed before, and can be read; the same command again "
+            f"finishes its publishing"
+        )
+    return f"nothing was committed; the staged work lies in {shown_path(staging)}"
 
 
 def _leave_soon(code: int) -> None:

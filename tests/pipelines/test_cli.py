@@ -265,6 +265,24 @@ class TestEnds:
         _, text = child.communicate(timeout=30)
         assert (child.returncode, text) == (code, f"{word}: nothing was committed; the staged work lies in staged\n")
 
+    def test_an_interrupt_after_the_commit_does_not_say_that_nothing_was_committed(self, dataset: Path) -> None:
+        def interrupted(run_id: str) -> tuple[int, str]:
+            staging = dataset / ".staging" / run_id
+            staging.mkdir(parents=True)
+
+            def body(session: interrupts.Session) -> None:
+                session.staging = str(staging)
+                raise KeyboardInterrupt
+
+            return self.ended_in_a_process(body)
+
+        committed = (
+            "Interrupted: generation 1 was committed before, and can be read; the same command again finishes its "
+            "publishing\n"
+        )
+        assert interrupted("5f0c9b1e2a7d4c88") == (130, committed)
+        assert interrupted("other")[1].startswith("Interrupted: nothing was committed; the staged work lies in ")
+
     def test_a_thread_that_does_not_end_does_not_hold_an_interrupted_run(self, tmp_path: Path) -> None:
         script = (
             "import sys, threading\n"

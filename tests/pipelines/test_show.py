@@ -129,3 +129,28 @@ def test_an_empty_file_says_so_on_stderr(tmp_path: Path) -> None:
     out, err = io.StringIO(), io.StringIO()
     inspect(str(tmp_path / "empty.tfrecord"), 3, Screen(stdout=out, stderr=err))
     assert (out.getvalue(), err.getvalue()) == ("", f"{tmp_path}/empty.tfrecord: holds no records\n")
+
+
+def test_a_dataset_is_shown_shard_after_shard_under_paths_below_its_folder(dataset: Path) -> None:
+    shown = [(d["file"], d["record"], d["features"]["a"]) for d in documents(run(dataset, 9))]
+    assert shown == [
+        ("train-00000.tfrecord", 1, [0]),
+        ("train-00000.tfrecord", 2, [1]),
+        ("train-00000.tfrecord", 3, [2]),
+        ("train-00001.tfrecord", 1, [3]),
+        ("val-00000.tfrecord", 1, [4]),
+    ]
+    assert [d["features"]["a"] for d in documents(run(dataset, 9, split="val"))] == [[4]]
+
+
+def test_a_shard_that_is_committed_and_not_yet_moved_is_read_where_it_is_staged(dataset: Path) -> None:
+    staged = dataset / ".staging/5f0c9b1e2a7d4c88/shards"
+    staged.mkdir(parents=True)
+    (dataset / "train-00000.tfrecord").rename(staged / "train-00000.tfrecord")
+    (first,) = documents(run(dataset, 1))
+    assert (first["file"], first["features"]) == (".staging/5f0c9b1e2a7d4c88/shards/train-00000.tfrecord", {"a": [0]})
+
+
+def test_a_split_that_is_not_there_is_a_usage_error_that_names_those_that_are(dataset: Path) -> None:
+    with pytest.raises(UsageError, match='no split "tset"; it has: train, val'):
+        run(dataset, split="tset")
