@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 
 from ..format.index import index_path
 from ..format.manifest import Manifest, RejectSummary, RunInfo, ShardEntry, SourceSummary, SplitEntry
-from ..format.naming import generation_file
+from ..format.naming import generation_file, staged_file
 from ..format.sidecars import sidecar_files
 from .assemble import staged_sidecar, wants_index
 from .generations import list_generations, read_manifest
@@ -47,7 +47,8 @@ def commit_generation(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob])
     superseded = read_manifest(spec.path) if generations else None
     manifest = _manifest(spec, draft, jobs, generations[-1] + 1 if generations else 1)
     manifest = _stage_sidecars(spec, draft, manifest)
-    spec.storage.sync(f"{spec.staging}")
+    if jobs:
+        spec.storage.sync(staged_file(spec.staging, "").rstrip("/"))
     path = generation_file("manifests", manifest.generation, "json")
     if spec.storage.put_if_absent(path, manifest.to_bytes()):
         return Commit(manifest, superseded)
