@@ -160,15 +160,15 @@ ERRORS: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
         'Arrow table: two columns are named "a"',
     ),
     "unsound Arrow": (
-        lambda: pa.table({"s": pa.Array.from_buffers(pa.string(), 2, [None, *offsets_past_the_end()])}),
+        lambda: pa.table({"s": pa.Array.from_buffers(pa.string(), 2, [None, *offsets_that_leave_the_data()])}),
         UsageError,
         "Arrow table: it is not sound Arrow data",
     ),
 }
 
 
-def offsets_past_the_end() -> list[pa.Buffer]:
-    return [pa.py_buffer(np.array([0, 4, 99], np.int32)), pa.py_buffer(b"abcd")]
+def offsets_that_leave_the_data() -> list[pa.Buffer]:
+    return [pa.py_buffer(np.array([0, 99, 4], np.int32)), pa.py_buffer(b"abcd")]
 
 
 @pytest.mark.parametrize("case", ERRORS)
