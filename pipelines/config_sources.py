@@ -1,12 +1,14 @@
-"""Build the source that a config describes."""
+"""Build the source and the encoder that a config describes."""
 
 from __future__ import annotations
 
 from typing import assert_never
 
 from ..transforms.errors import UsageError
+from ..transforms.format.encode_rows import RowEncoder
 from ..transforms.format.schema import ColumnRule
-from ..transforms.sources.source import Source
+from ..transforms.format.splits import SplitRule
+from ..transforms.sources.source import Frozen, Source
 from .config_model import Config, CsvInput, ImagesInput, NumpyInput, ParquetInput, TfrecordInput
 
 
@@ -38,6 +40,40 @@ def source_of(config: Config) -> Source:
     if isinstance(section, TfrecordInput):
         raise UsageError("input.format: tfrecord is not supported yet; choices: csv, parquet, images, numpy")
     assert_never(section)
+
+
+def encoder_of(config: Config, frozen: Frozen) -> RowEncoder:
+    """Return the encoder of what the source froze, with the config's split and limits.
+
+    Raises:
+        UsageError: the config splits what the source's folders split already.
+        SchemaError: the key of the split is no scalar feature.
+    """
+    if config.split is not None and frozen.splits:
+        raise UsageError(
+            f"split: the folders split the source already ({', '.join(frozen.splits)}); leave split out, or set "
+            f"input.layout=label"
+        )
+    if config.split is None:
+        rule = SplitRule.fixed(config.output.split)
+    else:
+        rule = SplitRule.by_fraction(config.split.fractions, config.split.key)
+    return RowEncoder(
+        frozen.schema,
+        rule,
+        splits_by_code=frozen.splits,
+        record_bytes_limit=config.limits.record_bytes,
+        field_bytes_limit=_field_bytes(config),
+    )
+
+
+def _field_bytes(config: Config) -> int:
+    """Return the largest value of one feature: an image and an array have limits of their own."""
+    if isinstance(config.input, ImagesInput):
+        return config.limits.image_bytes
+    if isinstance(config.input, NumpyInput):
+        return config.limits.record_bytes
+    return config.limits.field_bytes
 
 
 def _csv_source(section: CsvInput, config: Config) -> Source:

@@ -1,0 +1,149 @@
+"""From a config to the source that it describes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shardmill.pipelines.config import load_config
+from shardmill.pipelines.config_sources import encoder_of, source_of
+from shardmill.transforms.errors import UsageError
+from shardmill.transforms.format.schema import ColumnRule, Feature, Schema
+from shardmill.transforms.format.splits import SplitRule
+from shardmill.transforms.sources.csv_parse import CsvLimits
+from shardmill.transforms.sources.csv_source import CsvSource
+from shardmill.transforms.sources.image_source import ImageSource
+from shardmill.transforms.sources.numpy_source import NumpySource
+from shardmill.transforms.sources.parquet_source import ParquetSource
+from shardmill.transforms.sources.source import Frozen
+
+
+def made(section: dict[str, Any], **others: Any) -> object:
+    return source_of(load_config({"input": {"paths": ["x"], **section}, "output": {"path": "o"}, **others}))
+
+
+def test_a_csv_config_becomes_a_csv_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = made(
+        {
+            "format": "csv",
+            "delimiter": ";",
+            "names": ["a", "b"],
+            "header": False,
+            "columns": ["a"],
+            "null_values": ["NA"],
+        },
+        schema={"infer": "full", "columns": {"a": {"type": "timestamp", "unit": "ms", "timezone": "UTC"}}},
+        limits={"field_bytes": "1KiB", "record_bytes": "2KiB", "columns": 3},
+    )
+    assert source == CsvSource(
+        ("x",),
+        str(tmp_path),
+        delimiter=";",
+        quote='"',
+        header=False,
+        names=("a", "b"),
+        columns=("a",),
+        encoding="utf-8",
+        null_values=("NA",),
+        infer="full",
+        rules={"a": ColumnRule("timestamp", None, "ms", "UTC", None)},
+        limits=CsvLimits(1024, 2048, 3),
+    )
+
+
+def test_a_parquet_config_becomes_a_parquet_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = made({"format": "parquet", "checksums": False}, schema={"columns": {"f": {"as": "bytes"}}})
+    assert source == ParquetSource(
+        ("x",), str(tmp_path), checksums=False, rules={"f": ColumnRule(None, "bytes", None, None, None)}
+    )
+
+
+def test_an_images_config_becomes_an_image_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = made(
+        {"format": "images", "layout": "flat", "check": "decode", "sha256": True, "formats": ["png"]},
+        shuffle={"seed": 7},
+        limits={"pixels": 100, "image_bytes": "1MiB"},
+    )
+    assert source == ImageSource(
+        ("x",),
+        str(tmp_path),
+        layout="flat",
+        check="decode",
+        sha256=True,
+        formats=("png",),
+        seed=7,
+        pixels_limit=100,
+        bytes_limit=2**20,
+    )
+
+
+def test_a_numpy_config_becomes_a_numpy_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = made({"format": "numpy", "rows": True, "feature": "emb"}, limits={"record_bytes": 4096})
+    assert source == NumpySource(("x",), str(tmp_path), rows=True, feature="emb", record_bytes=4096)
+
+
+@pytest.mark.parametrize(
+    ("section", "others", "problem"),
+    [
+        (
+            {"format": "tfrecord"},
+            {},
+            "input.format: tfrecord is not supported yet; choices: csv, parquet, images, numpy",
+        ),
+        ({"format": "images", "columns": ["a"]}, {}, "input.columns: does not go with images yet; leave the key out"),
+        (
+            {"format": "images"},
+            {"schema": {"columns": {"a": {"type": "string"}}}},
+            "schema.columns: does not go with images yet; leave the key out",
+        ),
+    ],
+)
+def test_what_is_not_read_yet_is_a_usage_error(section: dict[str, Any], others: dict[str, Any], problem: str) -> None:
+    with pytest.raises(UsageError) as caught:
+        made(section, **others)
+    assert str(caught.value) == problem
+    assert caught.value.exit_code == 2
+
+
+SCHEMA = Schema((Feature("id", "int64", "int64"),))
+
+
+@pytest.mark.parametrize(
+    ("split", "rule"),
+    [
+        (None, SplitRule.fixed("all")),
+        (
+            {"fractions": {"train": 0.9, "val": 0.1}, "key": "id"},
+            SplitRule.by_fraction({"train": 0.9, "val": 0.1}, "id"),
+        ),
+    ],
+)
+def test_the_encoder_has_the_split_of_the_config(split: object, rule: SplitRule) -> None:
+    config = load_config({"output": {"path": "o", "split": "all"}, "split": split}, data_given=True)
+    assert encoder_of(config, Frozen(SCHEMA)).split == rule
+
+
+@pytest.mark.parametrize(("kind", "limit"), [("csv", 1), ("parquet", 1), ("images", 2), ("numpy", 3)])
+def test_the_encoder_has_the_limits_of_the_config(kind: str, limit: int) -> None:
+    config = load_config(
+        {
+            "input": {"format": kind, "paths": ["x"]},
+            "output": {"path": "o"},
+            "limits": {"field_bytes": 1, "image_bytes": 2, "record_bytes": 3},
+        }
+    )
+    encoder = encoder_of(config, Frozen(SCHEMA))
+    assert (encoder.field_bytes_limit, encoder.record_bytes_limit) == (limit, 3)
+
+
+def test_a_split_of_folders_cannot_be_split_again() -> None:
+    config = load_config({"output": {"path": "o"}, "split": {"fractions": {"a": 0.5, "b": 0.5}}}, data_given=True)
+    with pytest.raises(UsageError, match=r"the folders split the source already \(test, train\)"):
+        encoder_of(config, Frozen(SCHEMA, ("test", "train")))
+    plain = load_config({"output": {"path": "o"}}, data_given=True)
+    assert encoder_of(plain, Frozen(SCHEMA, ("test", "train"))).splits_by_code == ("test", "train")
