@@ -32,6 +32,9 @@ _ENCRYPTED_MAGIC: Final = b"PARE"
 _SMALLEST: Final = 12
 _DAMAGED: Final = "its Parquet footer is damaged"
 _ENCRYPTED: Final = "encrypted Parquet is not supported; decrypt it first"
+_BUFFERS_BYTES: Final = 16 << 20
+_SMALLEST_BUFFER_BYTES: Final = 4 << 10
+_LARGEST_BUFFER_BYTES: Final = 64 << 10
 _PAGE_HEADER_BYTES: Final = 64
 _INT32_FIELD: Final = b"\x15"
 
@@ -62,18 +65,19 @@ class Footer:
     checksums: bool | None
 
 
-def open_parquet(path: bytes, name: str, *, checksums: bool = True) -> pq.ParquetFile:
-    """Open a file after a look at both of its ends; reading it takes 64 KiB of buffer per column.
+def open_parquet(path: bytes, name: str, *, checksums: bool = True, columns: int = 1) -> pq.ParquetFile:
+    """Open a file after a look at both of its ends; `columns` are to be read, each through a buffer of its own.
 
     Raises:
         SourceError: it is not a Parquet file, it is cut, encrypted, or its footer cannot be read.
     """
     _check_ends(path, name)
+    buffer_bytes = min(max(_BUFFERS_BYTES // max(columns, 1), _SMALLEST_BUFFER_BYTES), _LARGEST_BUFFER_BYTES)
     try:
         # Without `pre_buffer` and with a small buffer a row group of any size passes through little memory:
         # 33 MB for one of 88 MB, against 116 MB, at the same speed.
         return pq.ParquetFile(
-            pa.OSFile(path), pre_buffer=False, buffer_size=1 << 16, page_checksum_verification=checksums
+            pa.OSFile(path), pre_buffer=False, buffer_size=buffer_bytes, page_checksum_verification=checksums
         )
     except READ_ERRORS as error:
         raise SourceError(name, f"{_DAMAGED}: {printable(error)}") from error

@@ -89,7 +89,7 @@ class ParquetSource:
         )
         return Survey(Frozen(schema), tuple(choices), pieces, _warnings(footers, len(shared), self.checksums))
 
-    def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:  # noqa: ARG002
+    def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         """Yield the rows of a task in batches of at most 32,000, and of about 32 MiB at most.
 
         Raises:
@@ -98,7 +98,7 @@ class ParquetSource:
         ordinal = 0
         for _, group in groupby(task.pieces, key=lambda piece: piece.entry):
             pieces = [piece for piece in group if isinstance(piece, ParquetPiece)]
-            for batch, piece, done in self._read_file(pieces):
+            for batch, piece, done in self._read_file(pieces, len(frozen.schema)):
                 origin = RowOrigin(piece.name, piece.first_row + done + 1, piece.row_group)
                 yield Rows(task.ordinal, ordinal, piece.entry, batch, origin)
                 ordinal += 1
@@ -110,12 +110,14 @@ class ParquetSource:
             raise SchemaError(f"{file}: {error}") from error
         return feature, Choice(column.name, feature.type, f"{why}; {reason}")
 
-    def _read_file(self, pieces: Sequence[ParquetPiece]) -> Iterator[tuple[pa.RecordBatch, ParquetPiece, int]]:
+    def _read_file(
+        self, pieces: Sequence[ParquetPiece], columns: int
+    ) -> Iterator[tuple[pa.RecordBatch, ParquetPiece, int]]:
         """Yield the batches of row groups of one file, each with its piece and the rows of the piece before it."""
         first = pieces[0]
         check_stamp(first.path, first.name, first.stamp)
         seen_row_bytes = 0
-        with open_parquet(first.path, first.name, checksums=self.checksums) as file:
+        with open_parquet(first.path, first.name, checksums=self.checksums, columns=columns) as file:
             _, leaves = choose_columns(file.schema_arrow, self.columns, first.name)
             for piece in pieces:
                 # A footer tells the size of a dictionary, not of the text it stands for: what was seen counts too.
