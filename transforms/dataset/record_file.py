@@ -117,7 +117,7 @@ def read_record_batches(
         DamageError: the file is damaged or cut; the records before it have been yielded.
         InputError: the path is no regular file, or cannot be read.
     """
-    name = printable_path(path)
+    name = printable_path(os.fspath(path))
 
     def report(damage: Damage) -> None:
         if on_damage is None:
@@ -157,9 +157,9 @@ def write_records(path: Path, records: Iterable[bytes], compression: Compression
 def _frame_in_members(records: Iterable[bytes]) -> Iterator[memoryview]:
     batch: list[bytes] = []
     size = 0
-    for record in records:
+    for number, record in enumerate(records, 1):
         if not isinstance(record, (bytes, bytearray, memoryview)):
-            raise TypeError(f"record {len(batch) + 1} is {type(record).__name__}, not bytes")
+            raise TypeError(f"record {number} is {type(record).__name__}, not bytes")
         batch.append(bytes(record))
         size += len(record) + FRAME_BYTES
         if size >= _MEMBER_BYTES:

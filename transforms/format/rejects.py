@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -32,13 +31,14 @@ def printable(value: object) -> str:
     return shown if len(shown) <= VALUE_LIMIT else shown[: VALUE_LIMIT - 1] + "…"
 
 
-def printable_path(path: str | bytes | os.PathLike[str] | os.PathLike[bytes]) -> str:
+def printable_path(path: str | bytes) -> str:
     r"""Return a path as one line that is safe to print, escaped like a value and never cut: its end tells the file.
 
     >>> printable_path(b"data/caf\xe9\n.csv")
     'data/caf\\xe9\\n.csv'
     """
-    text = os.fsencode(path).decode("utf-8", "backslashreplace")
+    held = path if isinstance(path, bytes) else path.encode("utf-8", "surrogateescape")
+    text = held.decode("utf-8", "backslashreplace")
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
