@@ -1,0 +1,123 @@
+"""Find the header of a CSV file and name its columns."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..errors import SourceError
+from ..format.rejects import printable
+from .csv_chunks import cut_stream
+from .csv_parse import header_cells
+from .csv_split import Cut, Dialect, record_ends
+from .csv_text import TextForm, plain_encoding, sniff_text, stream_text
+from .source import SourceEntry
+
+
+@dataclass(frozen=True, slots=True)
+class HeadOptions:
+    """What the first record of a file means."""
+
+    dialect: Dialect
+    encoding: str
+    header: bool
+    names: tuple[str, ...] | None
+    record_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileHead:
+    """The start of a file: how its text is read, its column names, and what stands before the first data record.
+
+    `names` is None if the file holds no record at all. `data` counts the header and the blank lines before it.
+    """
+
+    name: str
+    form: TextForm
+    names: tuple[str, ...] | None
+    data: Cut
+    warnings: tuple[str, ...] = ()
+
+
+def read_head(entry: SourceEntry, options: HeadOptions) -> FileHead:
+    """Read a file up to its first record, and name its columns.
+
+    Raises:
+        SourceError: the file is damaged, two of its columns have one name, or it has not as many as `names`.
+    """
+    form = sniff_text(entry.path, entry.name, options.encoding)
+    text, begin, data = _first_record(entry, form, options)
+    if text is None:
+        return FileHead(entry.name, form, None, data)
+    inner = plain_encoding(options.encoding) if form.located else "utf-8"
+    cells = header_cells(text, options.dialect, inner, entry.name)
+    names, warnings = _name_columns(cells, entry.name, options)
+    if not options.header:
+        data = begin
+    return FileHead(entry.name, form, names, data, (*warnings, *_delimiter_warning(cells, entry.name, options)))
+
+
+def _first_record(entry: SourceEntry, form: TextForm, options: HeadOptions) -> tuple[bytes | None, Cut, Cut]:
+    """Return the first record that is not blank, and the places of its start and its end."""
+    before = Cut(form.start, 0, 0, 0)
+    blocks = stream_text(entry.path, entry.name, options.encoding, form)
+    for text, counts in cut_stream(blocks, entry.name, options.dialect, form.start, options.record_bytes):
+        if not counts.records:
+            before = Cut(before.offset + len(text), 0, before.blanks + counts.blanks, before.lines + counts.lines)
+            continue
+        found = record_ends(np.frombuffer(text, np.uint8), options.dialect)
+        solid = np.flatnonzero(~found.blank)
+        first = int(solid[0]) if len(solid) else len(found.ends)
+        begin = int(found.ends[first - 1]) + 1 if first else 0
+        end = int(found.ends[first]) + 1 if len(solid) else len(text)
+        lines = int(found.lines[first]) if len(solid) else counts.lines
+        offset, blanks = before.offset, before.blanks + first
+        start = Cut(form.start, 0, 0, 0)  # without a header, blank lines in front are the data's
+        return text[begin:end], start, Cut(offset + end, 1, blanks, before.lines + lines)
+    return None, before, before
+
+
+def _name_columns(cells: Sequence[str], file: str, options: HeadOptions) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    if options.names is not None:
+        if len(options.names) != len(cells):
+            raise SourceError(file, f"has {len(cells)} columns, and input.names gives {len(options.names)} names")
+        names, warnings = list(options.names), list[str]()
+    elif not options.header:
+        return tuple(f"column_{i}" for i in range(len(cells))), ()
+    else:
+        names, warnings = list(cells), []
+        for i, cell in enumerate(cells):
+            if not cell.strip():
+                names[i] = f"column_{i}"
+                warnings.append(f"{file}: column {i + 1} has no name; it is called column_{i}")
+            elif cell != cell.strip():
+                warnings.append(f'{file}: the name of column {i + 1}, "{printable(cell)}", has spaces around it')
+    _refuse_twins(names, file)
+    return tuple(names), tuple(warnings)
+
+
+def _refuse_twins(names: Sequence[str], file: str) -> None:
+    seen: dict[str, int] = {}
+    for i, name in enumerate(names, 1):
+        if name in seen:
+            raise SourceError(
+                file,
+                f'columns {seen[name]} and {i} are both named "{printable(name)}": one would overwrite the other; '
+                "rename one, or give all names with input.names",
+            )
+        seen[name] = i
+
+
+def _delimiter_warning(cells: Sequence[str], file: str, options: HeadOptions) -> tuple[str, ...]:
+    if len(cells) != 1:
+        return ()
+    other = next((sign for sign in ";\t|," if sign in cells[0] and ord(sign) != options.dialect.delimiter), None)
+    if other is None:
+        return ()
+    shown = printable(other)
+    return (
+        f'{file}: 1 column, and its first line holds "{shown}": wrong delimiter? '
+        f"declare it: --set input.delimiter='{shown}'",
+    )

@@ -1,0 +1,263 @@
+"""Parse chunks of CSV text into rows: typed columns, bad cells, and records that are no rows at all."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
+
+from ..errors import SourceError
+from ..format.rejects import CellError, CellProblem, Reject, printable
+from ..format.schema import Feature
+from .csv_cast import cast_column, cell_bytes, nullify, problem_of, type_noun
+from .csv_chunks import Chunk, CsvOrigin
+from .csv_split import Dialect
+from .csv_text import to_utf8
+
+
+@dataclass(frozen=True, slots=True)
+class CsvLimits:
+    """The largest field and record, in bytes, and the largest number of columns that are read."""
+
+    field_bytes: int = 64 << 20
+    record_bytes: int = 1 << 30
+    columns: int = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Parser:
+    """How the text of a source becomes cells: what all files of it share.
+
+    `names` are all columns of a file in its order, `kept` those that are read.
+    """
+
+    names: tuple[str, ...]
+    kept: tuple[str, ...]
+    dialect: Dialect
+    encoding: str = "utf-8"
+    null_values: tuple[str, ...] = ("",)
+    limits: CsvLimits = field(default_factory=CsvLimits)
+
+    @property
+    def blank_rows(self) -> bool:
+        """Whether a blank line is a row: in a file of one column it is an empty cell."""
+        return len(self.names) == 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """The parsed records of a chunk as binary columns, and the rejects among them; `bad` are their record numbers."""
+
+    columns: list[pa.Array]
+    rows: int
+    origin: CsvOrigin
+    rejects: list[Reject]
+    too_wide: int
+
+
+def parse_cells(parser: Parser, chunk: Chunk, name: str, entry: int, *, located: bool = True) -> Cells:
+    """Parse a chunk; records of another width than the header are rejects.
+
+    Raises:
+        SourceError: the text is not in its encoding.
+    """
+    origin = CsvOrigin(name, chunk, parser.dialect, located, parser.blank_rows)
+    text = chunk.text
+    rejects: dict[int, Reject] = {}
+    if len(text) > parser.limits.record_bytes:
+        text, rejects = _without_large_records(parser, origin, entry)
+    if parser.encoding != "utf-8":
+        text = to_utf8(text, parser.encoding, name, chunk.before.offset if located else None)
+    # Arrow numbers the records that it is given; where some were taken out, look theirs up
+    present = [i for i in range(len(origin.sizes())) if i not in rejects] if rejects else None
+    columns, invalid = _run_arrow(parser, text)
+    too_wide = 0
+    for number, actual, shown in invalid:
+        record = number - 1 if present is None else present[number - 1]
+        too_wide += actual > len(parser.names)
+        rejects[record] = Reject(entry, origin.place_of_record(record), (_bad_width(parser, actual, shown),))
+    missing = tuple(sorted(rejects))
+    origin = replace(origin, missing=missing)
+    rows = len(columns[0]) if columns else 0
+    return Cells(columns, rows, origin, [rejects[record] for record in missing], too_wide)
+
+
+def cast_cells(
+    parser: Parser, cells: Cells, features: dict[str, Feature], name: str
+) -> tuple[pa.RecordBatch, list[CellProblem]]:
+    """Cast parsed cells to the types of the features; bad cells become null and are returned, in row order.
+
+    Raises:
+        SourceError: text is not UTF-8, and no column is declared binary.
+    """
+    checked = check_utf8(parser, cells, [feature.type for feature in features.values()], name)
+    problems: list[CellProblem] = []
+    arrays = []
+    large = len(cells.origin.chunk.text) > parser.limits.field_bytes
+    for column, values in zip(parser.kept, cells.columns, strict=True):
+        target = text_type(features[column])
+        if large:
+            values, found = _without_large_fields(values, column, target, parser.limits.field_bytes)
+            problems += found
+        if checked and target == pa.string():
+            arrays.append(values.view(target))
+            continue
+        array, found = cast_column(values, target, column)
+        arrays.append(array)
+        problems += found
+    if len(problems) > 1:
+        order = {column: i for i, column in enumerate(parser.kept)}
+        problems.sort(key=lambda p: (p.row, order[p.error.column or ""]))
+    return pa.RecordBatch.from_arrays(arrays, names=list(parser.kept)), problems
+
+
+def check_utf8(parser: Parser, cells: Cells, types: Sequence[str], name: str) -> bool:
+    """Tell whether the text of a chunk is known to be UTF-8 as a whole; not looked at if a column is binary.
+
+    Raises:
+        SourceError: it is not.
+    """
+    if parser.encoding != "utf-8":
+        return True
+    if "binary" in types:
+        return cells.origin.chunk.text.isascii()
+    origin = cells.origin
+    to_utf8(origin.chunk.text, "utf-8", name, origin.chunk.before.offset if origin.located else None)
+    return True
+
+
+def text_type(feature: Feature) -> pa.DataType:
+    """Return the Arrow type that the text of a column is cast to, for the feature that it becomes."""
+    unit = feature.unit or "us"
+    if feature.type == "timestamp":
+        return pa.timestamp(unit, feature.timezone)
+    if feature.type == "time":
+        return pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)
+    return _PLAIN_TYPES[feature.type]
+
+
+_PLAIN_TYPES = {
+    "bool": pa.bool_(),
+    "int8": pa.int8(),
+    "int16": pa.int16(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "uint8": pa.uint8(),
+    "uint16": pa.uint16(),
+    "uint32": pa.uint32(),
+    "uint64": pa.uint64(),
+    "float16": pa.float16(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+}
+
+
+def _run_arrow(parser: Parser, text: bytes) -> tuple[list[pa.Array], list[tuple[int, int, str]]]:
+    """Return the kept columns, and the number (from 1), width and text of each record of another width."""
+    invalid: list[tuple[int, int, str]] = []
+
+    def skip(row: Any) -> str:
+        invalid.append((row.number, row.actual_columns, printable(row.text)))
+        return "skip"
+
+    if not text:
+        return [pa.array([], pa.binary()) for _ in parser.kept], invalid
+    quote = parser.dialect.quote
+    table = csv.read_csv(
+        pa.py_buffer(text),
+        # one block: it must hold the largest record whole
+        read_options=csv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=parser.names),
+        parse_options=csv.ParseOptions(
+            delimiter=chr(parser.dialect.delimiter),
+            quote_char=False if quote is None else chr(quote),
+            newlines_in_values=True,
+            ignore_empty_lines=not parser.blank_rows,
+            invalid_row_handler=skip,
+        ),
+        convert_options=csv.ConvertOptions(
+            check_utf8=False,
+            column_types=dict.fromkeys(parser.kept, pa.binary()),
+            include_columns=parser.kept,
+            null_values=parser.null_values,
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=False,
+        ),
+    )
+    return [column.combine_chunks() if column.num_chunks != 1 else column.chunk(0) for column in table.columns], invalid
+
+
+def _bad_width(parser: Parser, actual: int, shown: str) -> CellError:
+    wanted = len(parser.names)
+    plural = "" if actual == 1 else "s"
+    message = (
+        f"has {actual} column{plural} instead of {wanted}: {shown}; mend the row, or quote the values that hold "
+        f'the delimiter "{printable(chr(parser.dialect.delimiter))}"'
+    )
+    return CellError(None, "BAD_WIDTH", shown, f"{wanted} columns", message)
+
+
+def _without_large_records(parser: Parser, origin: CsvOrigin, entry: int) -> tuple[bytes, dict[int, Reject]]:
+    """Cut the records out of a chunk that are over the limit."""
+    sizes = origin.sizes()
+    limit = parser.limits.record_bytes
+    large = np.flatnonzero(sizes > limit)
+    text = origin.chunk.text
+    starts = len(text) - np.cumsum(sizes[::-1])[::-1]
+    parts, rejects, done = [], {}, 0
+    for record in large.tolist():
+        begin, size = int(starts[record]), int(sizes[record])
+        parts.append(text[done:begin])
+        done = begin + size
+        shown = printable(text[begin : begin + 400])
+        message = (
+            f"{size} bytes are more than limits.record_bytes ({limit}); raise it: --set limits.record_bytes={size}"
+        )
+        error = CellError(None, "RECORD_TOO_LARGE", shown, f"at most {limit} bytes", message)
+        rejects[record] = Reject(entry, origin.place_of_record(record), (error,))
+    return b"".join([*parts, text[done:]]), rejects
+
+
+def _without_large_fields(
+    values: pa.Array, column: str, target: pa.DataType, limit: int
+) -> tuple[pa.Array, list[CellProblem]]:
+    sizes = cell_bytes(values)
+    rows = np.flatnonzero(sizes > limit)
+    if not len(rows):
+        return values, []
+    found = []
+    for row in rows.tolist():
+        size = int(sizes[row])
+        text = (
+            f"is {size} bytes long, more than limits.field_bytes ({limit}); raise it: --set limits.field_bytes={size}"
+        )
+        cell = values[row].as_buffer()[: 4 * 80].to_pybytes()
+        found.append(problem_of(row, cell, "FIELD_TOO_LARGE", text, column, type_noun(target)))
+    return nullify(values, rows), found
+
+
+def header_cells(text: bytes, dialect: Dialect, encoding: str, name: str) -> tuple[str, ...]:
+    """Return the cells of one record as text.
+
+    Raises:
+        SourceError: it is not in its encoding.
+    """
+    text = to_utf8(text, encoding, name, None if encoding != "utf-8" else 0).rstrip(b"\r\n") + b"\n"
+    quote = dialect.quote
+    parse = csv.ParseOptions(
+        delimiter=chr(dialect.delimiter), quote_char=False if quote is None else chr(quote), newlines_in_values=True
+    )
+    read = csv.ReadOptions(use_threads=False, block_size=len(text) + 1, autogenerate_column_names=True)
+    try:
+        width = csv.read_csv(pa.py_buffer(text), read_options=read, parse_options=parse).num_columns
+    except pa.ArrowInvalid as error:
+        raise SourceError(name, f"the header cannot be read: {printable(error)}") from error
+    parser = Parser(names := tuple(f"f{i}" for i in range(width)), names, dialect, null_values=())
+    columns, _ = _run_arrow(parser, text)
+    return tuple(column[0].as_py().decode() for column in columns)

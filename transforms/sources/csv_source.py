@@ -1,0 +1,251 @@
+"""Read CSV files: exact records in parallel, types proven, every bad cell and row named by its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import groupby
+
+from ..errors import SchemaError, SourceError, UsageError
+from ..format.rejects import printable
+from ..format.rows import Rows
+from ..format.schema import ColumnRule, Schema
+from .csv_chunks import ScanJob, plan_scan, run_scan, unclosed_quote
+from .csv_header import FileHead, HeadOptions, read_head
+from .csv_infer import AUTO_BYTES, AUTO_ROWS
+from .csv_parse import CsvLimits, Parser, cast_cells, parse_cells
+from .csv_pieces import CsvPiece, check_count, file_pieces, read_chunks
+from .csv_schema import PieceEvidence, choose_types, look_at_piece
+from .csv_split import Dialect, FileScan, fold_blocks
+from .csv_text import is_transparent, plain_encoding
+from .listing import SUFFIXES, list_entries
+from .nearest import nearest_name
+from .source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task
+from .stamp import check_stamp
+
+
+@dataclass(frozen=True, slots=True)
+class CsvSource:
+    """Read CSV files.
+
+    `paths` are files, folders and globs, relative to the folder `base`. `names` are the column names where `header` is
+    false, or instead of it; `columns` are the ones to keep (None: all). `quote` None reads quotes as text.
+    `null_values` are the unquoted cells that are null. `infer` is `auto`, `full` or `none`; `rules` are declared types,
+    by column.
+
+    Raises:
+        UsageError: the delimiter, the quote or the encoding cannot be used.
+    """
+
+    paths: tuple[str, ...]
+    base: str = ""
+    delimiter: str = ","
+    quote: str | None = '"'
+    header: bool = True
+    names: tuple[str, ...] | None = None
+    columns: tuple[str, ...] | None = None
+    encoding: str = "utf-8"
+    null_values: tuple[str, ...] = ("",)
+    infer: str = "auto"
+    rules: dict[str, ColumnRule] = field(default_factory=dict)
+    limits: CsvLimits = field(default_factory=CsvLimits)
+
+    def __post_init__(self) -> None:
+        for key, sign in (("delimiter", self.delimiter), ("quote", self.quote)):
+            if sign is not None and (len(sign) != 1 or not sign.isascii() or sign in "\r\n\0"):
+                raise UsageError(f'input.{key}: "{printable(sign)}" is not one ASCII character that is no line end')
+        if self.delimiter == self.quote:
+            raise UsageError(f'input.delimiter and input.quote are both "{printable(self.quote)}"; they must differ')
+        try:
+            plain_encoding(self.encoding)
+        except LookupError as error:
+            raise UsageError(
+                f'input.encoding: "{printable(self.encoding)}" is no encoding that Python knows'
+            ) from error
+
+    def list_files(self) -> Listing:
+        """Return the files to read.
+
+        Raises:
+            InputError: a path matches nothing.
+        """
+        return list_entries(self.paths, self.base, SUFFIXES["csv"], file_format="csv")
+
+    def survey(self, listing: Listing, run: ParallelMap) -> Survey:
+        """Scan all plain files for their records, infer the types, and return pieces of about 1 MiB.
+
+        Raises:
+            SchemaError: two files have other columns, or a column that is named is not there.
+            SourceError: a file is not sound as a whole, or no file holds a record.
+        """
+        heads = run(partial(read_head, options=self._head_options()), listing.entries)
+        names = _shared_names(heads, self.limits.columns)
+        parser = self._parser(names)
+        self._check_columns(names)
+        scans = self._scan(listing.entries, heads, run)
+        pieces = [
+            piece
+            for index, (entry, head) in enumerate(zip(listing.entries, heads, strict=True))
+            for piece in file_pieces(index, entry, head, scans.get(index))
+        ]
+        evidence, whole = self._look(listing, pieces, parser, run)
+        _refuse_wide_files(pieces, evidence, names)
+        if whole:  # the rows of streams are known by now
+            pieces = [replace(p, rows=f.rows) if p.streamed else p for p, f in zip(pieces, evidence, strict=True)]
+        seen = [found for found in evidence if found.rows]
+        features, choices = choose_types(parser, self.rules, seen, infer=self.infer, whole=whole)
+        schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
+        warnings = (*(w for head in heads for w in head.warnings), *_warnings(heads, scans, pieces, evidence, parser))
+        return Survey(Frozen(schema), choices, tuple(p for p in pieces if p.rows != 0), warnings)
+
+    def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
+        """Yield the rows of a task, about 1 MiB of text at a time.
+
+        Raises:
+            SourceError: a file is damaged, not in its encoding, or is not what was listed.
+        """
+        features = {feature.name: feature for feature in frozen.schema}
+        ordinal = 0
+        for _, group in groupby(task.pieces, key=lambda piece: piece.entry):
+            pieces = [piece for piece in group if isinstance(piece, CsvPiece)]
+            first = pieces[0]
+            check_stamp(first.path, first.name, first.stamp)
+            parser = self._parser(first.columns)
+            parser = replace(parser, kept=tuple(name for name in parser.kept if name in features))
+            located = is_transparent(self.encoding)
+            for piece, chunk in read_chunks(pieces, parser, self.encoding):
+                cells = parse_cells(parser, chunk, piece.name, piece.entry, located=located)
+                check_count(piece, chunk, cells.rows + len(cells.rejects), parser)
+                batch, problems = cast_cells(parser, cells, features, piece.name)
+                yield Rows(
+                    task.ordinal, ordinal, piece.entry, batch, cells.origin, tuple(problems), tuple(cells.rejects)
+                )
+                ordinal += 1
+            check_stamp(first.path, first.name, first.stamp)
+
+    def _dialect(self) -> Dialect:
+        return Dialect(ord(self.delimiter), None if self.quote is None else ord(self.quote))
+
+    def _head_options(self) -> HeadOptions:
+        return HeadOptions(self._dialect(), self.encoding, self.header, self.names, self.limits.record_bytes)
+
+    def _parser(self, names: tuple[str, ...]) -> Parser:
+        kept = names if self.columns is None else tuple(name for name in names if name in set(self.columns))
+        inner = plain_encoding(self.encoding) if is_transparent(self.encoding) else "utf-8"
+        return Parser(names, kept, self._dialect(), inner, self.null_values, self.limits)
+
+    def _check_columns(self, names: tuple[str, ...]) -> None:
+        known = set(names)
+        for key, wanted in (("input.columns", self.columns or ()), ("schema.columns", tuple(self.rules))):
+            for name in wanted:
+                if name not in known:
+                    hint = nearest_name(name, names)
+                    raise SchemaError(f'{key} names "{printable(name)}", which is no column; {hint}')
+
+    def _scan(self, entries: Sequence[SourceEntry], heads: Sequence[FileHead], run: ParallelMap) -> dict[int, FileScan]:
+        """Scan all plain files that hold a record: the scan of each, by its index in the listing."""
+        jobs: list[tuple[int, ScanJob]] = []
+        for index, (entry, head) in enumerate(zip(entries, heads, strict=True)):
+            if head.names is not None and not head.form.streamed:
+                plan = plan_scan(entry.path, entry.name, head.form.start, entry.bytes)
+                jobs += [(index, job) for job in plan]
+        blocks = run(partial(run_scan, dialect=self._dialect()), [job for _, job in jobs])
+        scans = {}
+        for index, group in groupby(zip(jobs, blocks, strict=True), key=lambda pair: pair[0][0]):
+            entry, found = entries[index], (block for _, part in group for block in part)
+            scans[index] = fold_blocks(found, heads[index].form.start, entry.bytes)
+            if (open_at := scans[index].open_at) is not None:
+                raise unclosed_quote(entry.name, open_at)
+        return scans
+
+    def _look(
+        self, listing: Listing, pieces: Sequence[CsvPiece], parser: Parser, run: ParallelMap
+    ) -> tuple[list[PieceEvidence], bool]:
+        """Return the evidence of the pieces that inference reads, and whether those are all."""
+        whole = self.infer == "full" or (self.infer == "auto" and listing.bytes <= AUTO_BYTES)
+        chosen = list(pieces) if whole else [p for p in pieces if p.first_row < AUTO_ROWS]
+        limit = None if whole else AUTO_ROWS
+        typed = tuple(parser.kept) if self.infer == "none" else tuple(n for n, r in self.rules.items() if r.type)
+        binary = any(rule.type in ("binary", "bytes") for rule in self.rules.values())
+        look = partial(look_at_piece, parser=parser, encoding=self.encoding, limit=limit, typed=typed, binary=binary)
+        found = dict(zip((id(piece) for piece in chosen), run(look, chosen), strict=True))
+        unread = PieceEvidence(0, 0, ())
+        return [found.get(id(piece), unread) for piece in pieces], whole
+
+
+def _shared_names(heads: Sequence[FileHead], most: int) -> tuple[str, ...]:
+    """Return the column names that all files have.
+
+    Raises:
+        SchemaError: two files differ.
+        SourceError: no file holds a record, or there are too many columns.
+    """
+    full = [head for head in heads if head.names is not None]
+    if not full:
+        others = f", and so are the {len(heads) - 1} others" if len(heads) > 1 else ""
+        raise SourceError(heads[0].name, f"is empty{others}: there is no header and no row")
+    first = full[0]
+    names = first.names or ()
+    if len(names) > most:
+        raise SourceError(
+            first.name,
+            f"has {len(names)} columns, more than limits.columns ({most}); raise it: --set limits.columns={len(names)}",
+        )
+    for head in full[1:]:
+        if head.names != names:
+            raise SchemaError(_difference(first.name, names, head.name, head.names or ()))
+    return names
+
+
+def _difference(one: str, names: Sequence[str], other: str, others: Sequence[str]) -> str:
+    mend = "convert them apart, or give all files one header with input.names"
+    for position, (a, b) in enumerate(zip(names, others, strict=False), 1):
+        if a != b:
+            return f'column {position} is "{printable(a)}" in {one} and "{printable(b)}" in {other}; {mend}'
+    longer, extra = (one, names) if len(names) > len(others) else (other, others)
+    shorter = other if longer == one else one
+    column = printable(extra[min(len(names), len(others))])
+    return f'{longer} has a column "{column}", and {shorter} has none; {mend}'
+
+
+def _refuse_wide_files(pieces: Sequence[CsvPiece], evidence: Sequence[PieceEvidence], names: Sequence[str]) -> None:
+    """Refuse a file whose rows, all that were read, have more columns than its header.
+
+    Raises:
+        SourceError: there is such a file.
+    """
+    for _, group in groupby(zip(pieces, evidence, strict=True), key=lambda pair: pair[0].entry):
+        pairs = list(group)
+        rows = sum(found.rows for _, found in pairs)
+        if rows and sum(found.too_wide for _, found in pairs) == rows:
+            raise SourceError(
+                pairs[0][0].name,
+                f"every row that was read ({rows}) has more than the {len(names)} columns of the header; mend the "
+                "header, or give the names with input.names",
+            )
+
+
+def _warnings(
+    heads: Sequence[FileHead],
+    scans: dict[int, FileScan],
+    pieces: Sequence[CsvPiece],
+    evidence: Sequence[PieceEvidence],
+    parser: Parser,
+) -> list[str]:
+    found = []
+    streams = {p.entry: e for p, e in zip(pieces, evidence, strict=True) if p.streamed}
+    for index, head in enumerate(heads):
+        if head.names is None:
+            found.append(f"{head.name}: is empty: no header and no row")
+            continue
+        blanks, nul = 0, False
+        if index in scans:
+            blanks, nul = scans[index].end.blanks - head.data.blanks * parser.blank_rows, scans[index].nul
+        elif index in streams:
+            blanks, nul = streams[index].blanks, streams[index].nul
+        if blanks and not parser.blank_rows:
+            found.append(f"{head.name}: {blanks} blank line{'s' * (blanks > 1)} skipped")
+        if nul:
+            found.append(f"{head.name}: holds NUL bytes; they are kept")
+    return found
