@@ -61,6 +61,16 @@ class Screen:
         """Print a line of text on stdout, as it stands."""
         self.out.print(Text(line, style), soft_wrap=True)
 
+    def table(self, table: Table) -> None:
+        """Print a table on stdout; in a file its lines do not end in blanks."""
+        if self.out.is_terminal:
+            self.out.print(table)
+            return
+        with self.out.capture() as capture:
+            self.out.print(table)
+        for line in capture.get().splitlines():
+            self.text(line.rstrip())
+
     def note(self, line: str, style: str = "") -> None:
         """Print a line on stderr, unless the screen is quiet."""
         if not self.quiet:
@@ -148,7 +158,7 @@ class Screen:
             table.add_row(
                 split.name, f"about {split.records:,}", f"about {format_size(split.bytes)}", f"{split.shards:,}"
             )
-        self.out.print(table)
+        self.table(table)
         self._warnings(plan.warnings)
         self._schema(plan.schema, plan.choices)
 
@@ -160,7 +170,7 @@ class Screen:
             table.add_row(name, f"{split.records:,}", f"{len(sizes):,}", format_size(split.bytes), span)
         if manifest.splits:
             self.out.print()
-            self.out.print(table)
+            self.table(table)
             self.out.print()
 
     def _warnings(self, warnings: Iterable[str]) -> None:
@@ -181,7 +191,7 @@ class Screen:
             reason = "" if choice is None else _escaped(choice.reason)
             table.add_row(printable(feature.name), _KINDS[feature.kind], _type_text(feature), nulls, reason)
         self.out.print()
-        self.out.print(table)
+        self.table(table)
         if len(features) > _MAX_CHOICES:
             self.text(f"and {len(features) - _MAX_CHOICES:,} more features; --json has them all")
         names = {feature.name for feature in features}

@@ -143,8 +143,8 @@ def _print_record(record: ShownRecord, example: ExampleMessage | None, screen: S
         shown = ", ".join(_shown_value(value) for value in values[:_SHOWN_VALUES])
         more = f", and {len(values) - _SHOWN_VALUES:,} more" if len(values) > _SHOWN_VALUES else ""
         table.add_row(printable(name), kind, f"{shown}{more}" if len(values) else "(empty)")
-    screen.out.print(table)
-    screen.out.print()
+    screen.table(table)
+    screen.text("")
 
 
 def _shown_value(value: float | bytes) -> str:

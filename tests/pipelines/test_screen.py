@@ -98,7 +98,7 @@ def screen(out: io.StringIO, err: io.StringIO) -> Screen:
 
 
 def shown(stream: io.StringIO) -> str:
-    return "\n".join(line.rstrip() for line in stream.getvalue().splitlines())
+    return stream.getvalue().removesuffix("\n")
 
 
 def test_the_summary_says_what_was_written_and_rejected_why_and_how_to_read_it(

@@ -62,7 +62,7 @@ def test_each_record_is_one_json_object_with_its_number_file_and_offset(records:
 
 def test_the_table_of_a_record_shows_every_feature_and_no_control_characters(records: Path) -> None:
     text = run(records, as_json=False)
-    assert [line.rstrip() for line in text.splitlines()] == [
+    assert text.splitlines() == [
         f"record 1 of {records}, byte 0, {text.split(', ')[2].split(' ')[0]} bytes",
         " feature  kind   values",
         " age      int64  -3, 4611686018427387904",
