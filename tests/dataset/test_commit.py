@@ -396,7 +396,25 @@ def test_the_staging_of_a_failed_run_is_cleared_by_the_next(tmp_path: Path) -> N
     write(spec, rejects=1)
     assert (tmp_path / "out/.staging/0123456789abcdef/refusal.json").exists()
     prepare_target(spec)
-    assert not (tmp_path / "out/.staging/0123456789abcdef").exists()
+    assert os.listdir(tmp_path / "out/.staging/0123456789abcdef") == []
+
+
+def test_a_path_that_is_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "out").write_bytes(b"mine")
+    with pytest.raises(TargetError, match="files cannot be made and linked there: Not a directory"):
+        prepare_target(spec_of(tmp_path))
+    assert (tmp_path / "out").read_bytes() == b"mine"
+
+
+def test_a_file_system_without_links_is_refused_before_a_row_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: object) -> None:
+        raise PermissionError(1, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(TargetError, match="linked there: Operation not permitted"):
+        prepare_target(spec_of(tmp_path))
 
 
 def test_a_run_that_left_nothing_has_an_unknown_outcome(tmp_path: Path) -> None:

@@ -165,7 +165,7 @@ class LocalStorage:
         """Return the names in a folder, sorted; none if there is no such folder."""
         try:
             return sorted(os.listdir(self.path(folder)))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotADirectoryError):
             return []
 
     def sync(self, folder: str) -> None:

@@ -26,7 +26,7 @@ def prepare_target(spec: DatasetSpec) -> Manifest | None:
 
     Raises:
         TargetError: the folder holds another dataset (and `if_exists` is "refuse"), or files of someone else that have
-            names of ours.
+            names of ours; or it cannot be written.
     """
     latest = finish_publish(spec.path)
     storage = spec.storage
@@ -44,8 +44,25 @@ def prepare_target(spec: DatasetSpec) -> Manifest | None:
             f"{spec.path} holds dataset {latest.name}, generation {latest.generation}, from another source or config; "
             f"choose another folder (-o), or write over it: --set output.if_exists=replace"
         )
-    storage.remove_tree(spec.staging)
+    _check_writable(spec)
     return None
+
+
+def _check_writable(spec: DatasetSpec) -> None:
+    """Clear the run's staging folder, and prove that files can be made and linked in it.
+
+    Raises:
+        TargetError: they cannot; the text says why.
+    """
+    probe = f"{spec.staging}/probe"
+    try:
+        spec.storage.remove_tree(spec.staging)
+        spec.storage.put_if_absent(probe, b"")
+        spec.storage.remove(probe)
+    except OSError as error:
+        raise TargetError(
+            f"{spec.path}: files cannot be made and linked there: {error.strerror}; choose another folder (-o)"
+        ) from error
 
 
 def _is_held(spec: DatasetSpec, latest: Manifest) -> bool:
