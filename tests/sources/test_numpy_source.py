@@ -137,6 +137,13 @@ def save_npz_of(path: Path, **arrays: npt.NDArray[Any]) -> None:
         np.savez(file, **arrays)
 
 
+def save_npz_with_a_far_member(path: Path) -> None:
+    save_npz_of(path, array=np.ones((2, 2), "f4"))
+    data = path.read_bytes()
+    # The end record's offset of the directory: `zipfile` adds what it is off by to the offset of every member.
+    path.write_bytes(data[:-6] + (2**31).to_bytes(4, "little") + data[-2:])
+
+
 def save_cut_npz(path: Path) -> None:
     save_npz_of(path, array=np.ones((2, 2), "f4"))
     cut(path, 200)
@@ -168,6 +175,7 @@ BAD_FILES: dict[str, tuple[Callable[[Path], None], str, str]] = {
         "its arrays are array, more; the first file has array",
     ),
     "npz with another file": (save_with_foreign_member, "UNSUPPORTED", '"readme.txt" is not a .npy file'),
+    "npz with a member outside": (save_npz_with_a_far_member, "CORRUPT", "does not lie inside of the file"),
     "npz that is cut": (
         save_cut_npz,
         "TRUNCATED",

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import struct
 import zipfile
 import zlib
 from collections.abc import Iterator
@@ -13,7 +15,15 @@ from ..format.rejects import printable
 from .npy import NpyError
 
 ZIP_MAGIC: Final = b"PK"
-ZIP_ERRORS: Final = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
+ZIP_ERRORS: Final = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    NotImplementedError,
+    RuntimeError,
+    ValueError,
+    struct.error,
+)
 """What `zipfile` raises on archives that are not sound."""
 
 _METHODS: Final = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
@@ -45,6 +55,11 @@ def open_npz(path: bytes) -> Iterator[zipfile.ZipFile]:
             raise
         except ZIP_ERRORS as error:
             raise NpyError("CORRUPT", f"it is not a sound .npz file: {printable(error)}") from error
+        except OSError as error:
+            # A member's offset that lies before the file is a seek that the system refuses.
+            if error.errno != errno.EINVAL:
+                raise
+            raise NpyError("CORRUPT", "a member of it does not lie inside of the file") from error
 
 
 def array_members(archive: zipfile.ZipFile, limit_bytes: int | None) -> dict[str, zipfile.ZipInfo]:

@@ -178,7 +178,7 @@ def _read_file(piece: NumpyPiece, start: int, stop: int, choice: ArrayChoice) ->
             for array in arrays.values():
                 if array.packed:
                     array.read_to_end()
-    except (NpyError, SchemaError) as error:
+    except ValueError as error:  # NpyError and SchemaError, and what mmap raises of a file that was just cut
         raise SourceError(piece.name, str(error)) from error
     except OSError as error:
         raise SourceError(piece.name, f"cannot be read: {error.strerror or printable(error)}") from error
