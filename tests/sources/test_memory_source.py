@@ -187,15 +187,15 @@ def test_a_struct_is_an_error_of_the_survey(tmp_path: Path) -> None:
 
 def test_only_the_chosen_columns_are_written(tmp_path: Path) -> None:
     assert joined(spool(TABLE, str(tmp_path), columns=["tags", "id"])).column_names == ["id", "tags"]
-    with pytest.raises(SchemaError, match=r'"nam" is to be kept, but is no column; did you mean "name"'):
-        spool(TABLE, str(tmp_path), columns=["nam"])
+    with pytest.raises(SchemaError, match=r'"nme" is to be kept, but is no column; did you mean "name"'):
+        spool(TABLE, str(tmp_path), columns=["nme"])
 
 
 def test_rules_shape_features_and_must_name_columns(tmp_path: Path) -> None:
     source = spool(TABLE, str(tmp_path), rules={"name": ColumnRule(type="bytes")})
     assert {f.name: f.type for f in survey(source).frozen.schema}["name"] == "binary"
-    with pytest.raises(SchemaError, match=r'"nam", which is no column; did you mean "name"'):
-        survey(spool(TABLE, str(tmp_path), rules={"nam": ColumnRule()}))
+    with pytest.raises(SchemaError, match=r'"nme", which is no column; did you mean "name"'):
+        survey(spool(TABLE, str(tmp_path), rules={"nme": ColumnRule()}))
 
 
 def test_the_same_data_is_the_same_source(tmp_path: Path) -> None:

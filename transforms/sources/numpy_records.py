@@ -228,8 +228,8 @@ def _shapes(shapes: list[tuple[int, ...]], rank: int) -> pa.Array:
     return pa.Array.from_buffers(pa.list_(pa.int64()), len(shapes), [None, offsets], children=[none])
 
 
-def _binary(datas: list[memoryview]) -> pa.Array:
+def _binary(blobs: list[memoryview]) -> pa.Array:
     """Return byte strings as a column; one alone is referred to, several are copied together."""
-    offsets = np.cumsum([0, *(len(data) for data in datas)], dtype=np.int64)
-    data = pa.py_buffer(datas[0] if len(datas) == 1 else b"".join(datas))
-    return pa.Array.from_buffers(pa.large_binary(), len(datas), [None, pa.py_buffer(offsets), data])
+    offsets = np.cumsum([0, *(len(data) for data in blobs)], dtype=np.int64)
+    data = pa.py_buffer(blobs[0] if len(blobs) == 1 else b"".join(blobs))
+    return pa.Array.from_buffers(pa.large_binary(), len(blobs), [None, pa.py_buffer(offsets), data])
