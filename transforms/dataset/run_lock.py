@@ -1,0 +1,61 @@
+"""One run at a time in a staging folder.
+
+The same source and config always stage in the same folder, which a run clears when it begins: a second one at the
+same time would take the parts away from under the first. The kernel lets go of the lock when its process ends, however
+it ends. It holds among the processes of one machine, where runs are launched; it is no part of the commit, which is
+safe without it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import os
+from collections.abc import Iterator
+
+from ..errors import TargetError
+from ..format.naming import STAGING_FOLDER
+from .spec import DatasetSpec
+
+
+@contextlib.contextmanager
+def hold_run(spec: DatasetSpec) -> Iterator[None]:
+    """Hold the staging folder of a run from before `prepare_target` until it is published.
+
+    Raises:
+        TargetError: another process holds it, or it cannot be made.
+    """
+    path = f"{spec.storage.path(spec.staging)}.lock"
+    try:
+        file = _locked(path)
+    except BlockingIOError as error:
+        raise TargetError(
+            f"{spec.path}: another process is converting the same source with the same config there: let it end, or "
+            f"choose another folder (-o)"
+        ) from error
+    except OSError as error:
+        raise TargetError(f"{spec.path}: cannot be written: {error.strerror}; choose another folder (-o)") from error
+    try:
+        yield
+    finally:
+        os.unlink(path)
+        os.close(file)
+        spec.storage.remove_if_empty(STAGING_FOLDER)
+
+
+def _locked(path: str) -> int:
+    """Return the open and locked file of that name; a holder that ends removes the name it held."""
+    while True:
+        os.makedirs(os.path.dirname(path), exist_ok=True)
+        try:
+            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+        except FileNotFoundError:  # another run ended, and took the empty folder away meanwhile
+            continue
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if os.path.exists(path) and os.path.samestat(os.fstat(file), os.stat(path)):
+                return file
+        except OSError:
+            os.close(file)
+            raise
+        os.close(file)  # its holder removed it meanwhile: lock the one that has the name now
