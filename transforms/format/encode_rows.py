@@ -24,7 +24,7 @@ from pyarrow import types
 from ..errors import SchemaError
 from .blocks import Block, EntryCounts, Frames, Narrowing
 from .columns import DEFAULT_FIELD_BYTES, FeatureColumn, absent_column, feature_column
-from .example import ExampleEncoder
+from .example import ExampleEncoder, ExampleLayout
 from .rejects import CellError, Reject, printable
 from .rows import RowOrigin, Rows
 from .schema import Schema
@@ -33,6 +33,8 @@ from .tfrecord import join_frames
 from .views import BUFFER_LIMIT, I64
 
 DEFAULT_RECORD_BYTES: Final = 1 << 30
+
+FORMAT_FEATURE: Final = "image/format"
 
 _RUN_ROWS: Final = 8192
 _RUN_VIEWS: Final = 1 << 18  # 4 MiB of views
@@ -109,7 +111,17 @@ class RowEncoder:
             _counts(rows, errors),
             self._rejects(rows, errors),
             _merge_narrowed(narrowing for run in runs for narrowing in run.narrowed),
+            self._image_formats(rows.batch, errors),
         )
+
+    def _image_formats(self, batch: pa.RecordBatch, errors: Mapping[int, object]) -> tuple[str, ...]:
+        """Return the formats of the images that became records: whether TensorFlow can decode all of them."""
+        if FORMAT_FEATURE not in batch.schema.names or all(feature.type != "image" for feature in self.schema):
+            return ()
+        formats = batch.column(FORMAT_FEATURE)
+        if errors:
+            formats = formats.filter(pa.array(~np.isin(np.arange(batch.num_rows), list(errors))))
+        return tuple(sorted(str(value) for value in formats.unique().to_pylist() if value is not None))
 
     def _check_names(self, batch: pa.RecordBatch) -> None:
         names = batch.schema.names
@@ -137,17 +149,26 @@ class RowEncoder:
                 errors.setdefault(int(numbers[row]), []).append(error)
             good = np.flatnonzero(~np.isin(numbers, list(errors)))
             batch, numbers, first = _take(batch, good), numbers[good], False
+        frames = self._frames(rows, numbers, columns, layout)
+        return _Run(frames, {row: tuple(found) for row, found in errors.items()}, narrowed)
+
+    def _frames(
+        self, rows: Rows, numbers: I64, columns: list[FeatureColumn], layout: ExampleLayout
+    ) -> dict[str, Frames]:
+        """Write and frame the records of rows `numbers` of the batch, by split."""
+        names = self.split.names if rows.split_codes is None else self.splits_by_code
+        if len(names) == 1 and len(numbers):
+            framed = layout.write_framed()
+            if framed is not None:
+                return {names[0]: framed}
         records = layout.write()
-        crcs = records.checksums()
-        names, codes = self._codes(rows, numbers, columns, records.payload)
-        frames = {}
-        if len(names) == 1:
-            frames[names[0]] = records.frame(crcs)
+        if rows.split_codes is None:
+            key = next((column for column in columns if column.name == self.split.key), None)
+            codes = self.split.codes(key, len(numbers), records.payload)
         else:
-            for code in np.unique(codes).tolist():
-                frames[names[code]] = records.frame(crcs, np.flatnonzero(codes == code))
-        written = {name: part for name, part in frames.items() if part.records}
-        return _Run(written, {row: tuple(found) for row, found in errors.items()}, narrowed)
+            codes = rows.split_codes[numbers]
+        crcs = records.checksums()
+        return {names[code]: records.frame(crcs, np.flatnonzero(codes == code)) for code in np.unique(codes).tolist()}
 
     @property
     def _encoder(self) -> ExampleEncoder:
@@ -183,15 +204,6 @@ class RowEncoder:
             (row, CellError(None, "RECORD_TOO_LARGE", f"{size} bytes", expected, _record_message(size, limit)))
             for row, size in ((row, int(lengths[row])) for row in np.flatnonzero(lengths > limit).tolist())
         ]
-
-    def _codes(
-        self, rows: Rows, numbers: I64, columns: list[FeatureColumn], payload: Any
-    ) -> tuple[tuple[str, ...], I64]:
-        """Return the names of the splits, and the index of each row's."""
-        if rows.split_codes is not None:
-            return self.splits_by_code, rows.split_codes[numbers]
-        key = next((column for column in columns if column.name == self.split.key), None)
-        return self.split.names, self.split.codes(key, len(numbers), payload)
 
     def _rejects(self, rows: Rows, errors: Mapping[int, tuple[CellError, ...]]) -> tuple[Reject, ...]:
         """Return the rejects of the source and of the encoder, in the order of their rows where they have numbers."""

@@ -24,8 +24,10 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from .blocks import Frames
 from .columns import FeatureColumn
 from .entry_prefix import EntryPrefixes
+from .frame_in_place import frame_in_place
 from .key_order import map_key_order
 from .schema import Kind
 from .segments import SegmentedRecords
@@ -127,6 +129,13 @@ class ExampleLayout:
         cuts = [*(1 + piece for piece in self._spliced_pieces), len(pieces) - 1]
         lengths = np.stack(self._splice_lengths, axis=1) if self._splices else np.zeros((self._rows, 0), np.int64)
         return SegmentedRecords(data, ends[:, cuts], tuple(self._splices), lengths)
+
+    def write_framed(self) -> Frames | None:
+        """Write the records as framed ones, at once; None if payloads were spliced, so that this cannot be done."""
+        if self._splices:
+            return None
+        heads = self._heads()
+        return frame_in_place([heads, *self._pieces], self._sizes + lengths_of(heads), self._buffers)
 
     def _heads(self) -> Views:
         """Return the head of each record: `0A varint(size of its features)`."""

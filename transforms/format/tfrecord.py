@@ -28,13 +28,18 @@ FRAME_BYTES: Final = HEADER_BYTES + FOOTER_BYTES
 _RUN_RECORDS: Final = 8192  # matrix and records of a run stay in the second cache
 
 
+def header_words(lengths: I64) -> U32:
+    """Return the header of each record with these payload lengths in bytes: `uint32[n, 3]`, in the file's order."""
+    words = np.empty((len(lengths), 3), np.uint32)
+    words[:, 0] = lengths & 0xFFFFFFFF
+    words[:, 1] = lengths >> 32
+    words[:, 2] = mask_each(crc32c_of_lengths(lengths))
+    return words
+
+
 def header_views(lengths: I64) -> Views:
     """Return the header of each record with these payload lengths in bytes."""
-    content = np.zeros((len(lengths), 3), np.uint32)
-    content[:, 0] = lengths & 0xFFFFFFFF
-    content[:, 1] = lengths >> 32
-    content[:, 2] = mask_each(crc32c_of_lengths(lengths))
-    return inline_views(content, HEADER_BYTES)
+    return inline_views(header_words(lengths), HEADER_BYTES)
 
 
 def footer_views(crcs: U32) -> Views:

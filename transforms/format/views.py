@@ -93,23 +93,30 @@ def at_index(views: Views, index: int) -> Views:
     return as_views(words)
 
 
-def gather(pieces: Sequence[Views], rows: int, buffers: Sequence[pa.Buffer]) -> tuple[pa.Buffer, I64]:
-    """Put the pieces of every row together, row after row.
+def gather(
+    pieces: Sequence[Views], rows: int, buffers: Sequence[pa.Buffer], *, before: Views | None = None
+) -> tuple[pa.Buffer, I64]:
+    """Put the pieces of every row together, row after row; `before`, one view, stands in front of them all.
 
     Each of `pieces` holds one view a row, or a single view that all rows share. The result is the bytes, and
     `int64[rows, len(pieces)]`: where each piece ends in them.
     """
-    matrix = np.empty((rows, len(pieces)), np.complex128)
-    for column, views in enumerate(pieces):
-        matrix[:, column] = views
-    return concatenate(matrix.reshape(-1), buffers, (rows, len(pieces)))
+    lead = 0 if before is None else 1
+    views = np.empty(lead + rows * len(pieces), np.complex128)
+    matrix = views[lead:].reshape(rows, len(pieces))
+    for column, piece in enumerate(pieces):
+        matrix[:, column] = piece
+    if before is not None:
+        views[:1] = before
+    data, ends = concatenate(views, buffers)
+    return data, ends[lead:].reshape(rows, len(pieces))
 
 
-def concatenate(views: Views, buffers: Sequence[pa.Buffer], shape: tuple[int, ...]) -> tuple[pa.Buffer, I64]:
-    """Return the bytes of all pieces, one after the other, and where each one ends, as an array of this shape."""
+def concatenate(views: Views, buffers: Sequence[pa.Buffer]) -> tuple[pa.Buffer, I64]:
+    """Return the bytes of all pieces, one after the other, and where each one ends in them."""
     if not len(views):
-        return pa.py_buffer(b""), np.zeros(shape, np.int64)
+        return pa.py_buffer(b""), np.zeros(0, np.int64)
     array = pa.Array.from_buffers(pa.binary_view(), len(views), [None, pa.py_buffer(views), *buffers])
     _, offsets, data = array.cast(pa.large_binary()).buffers()
     ends = np.frombuffer(offsets, np.int64, len(views), offset=8)
-    return pa.py_buffer(b"") if data is None else data, ends.reshape(shape)
+    return pa.py_buffer(b"") if data is None else data, ends

@@ -1,0 +1,74 @@
+"""Records written and framed in one pass over memory, with their checksums filled in afterwards.
+
+Fresh memory is what costs most here, so a record is not written first and then copied between header and footer. All
+pieces of a batch are concatenated once, with room for the frames, and the checksum of each payload is then computed in
+place. To cut the buffer without gaps (the cheapest cut in Python is a sequential read), what stands before a payload
+is part of what is read; for that time it is *neutral*: 16 bytes whose CRC32C is 0, the CRC32C of no bytes at all, so
+that reading them first changes nothing.
+
+    pad  header payload         footer header payload    footer       room for frames, the payloads written
+    0000 nnnnnn ppppppppppppppp 0000   nnnnnn pppppppp   0000
+    └────── first read ───────┘ └──── second read ────┘               CRC32C of 0000 nnnnnn is 0
+         LLLLcc ppppppppppppppp CCCC   LLLLcc pppppppp   CCCC         footer and next header, 16 bytes, stored at once
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from .blocks import Frames
+from .checksum import crc32c_each, mask_each, record_digests
+from .tfrecord import FOOTER_BYTES, FRAME_BYTES, header_words, join_frames
+from .views import I64, Views, gather, inline_views
+
+NEUTRAL: Final = bytes(12) + bytes.fromhex("f62e80b0")
+"""A footer's room and a header's: 16 bytes whose CRC32C is 0. The last four are solved for, the others are zero."""
+
+
+_STRETCH_BYTES: Final = 1 << 20
+"""Records are written in stretches of about so many bytes: memory that the allocator has at hand and the cache holds.
+From some 2 MiB on it is fresh from the system each time, which took two to four times as long in all."""
+
+
+def frame_in_place(pieces: Sequence[Views], lengths: I64, buffers: Sequence[pa.Buffer]) -> Frames:
+    """Write one record for each row of the pieces, with these payload lengths in bytes, and frame it."""
+    rows = len(lengths)
+    step = max(rows * _STRETCH_BYTES // max(int(lengths.sum()), 1), 1)
+    stretches = []
+    for start in range(0, rows, step):
+        rows_of = slice(start, start + step)
+        stretches.append(_frame_stretch([views[rows_of] for views in pieces], lengths[rows_of], buffers))
+    return join_frames(stretches)
+
+
+def _frame_stretch(pieces: Sequence[Views], lengths: I64, buffers: Sequence[pa.Buffer]) -> Frames:
+    rows = len(lengths)
+    room = _constant(bytes(FOOTER_BYTES))
+    data, ends = gather([_constant(NEUTRAL[FOOTER_BYTES:]), *pieces, room], rows, buffers, before=room)
+    framed: npt.NDArray[np.uint8] = np.frombuffer(data, np.uint8)
+    if not framed.flags.writeable:
+        framed = framed.copy()
+        data = pa.py_buffer(framed)
+    crcs = crc32c_each(data.slice(0, len(framed) - FOOTER_BYTES), lengths + FRAME_BYTES)
+    masked = mask_each(crcs)
+    joints = np.empty((rows, 4), np.uint32)
+    joints[0, 0] = 0
+    joints[1:, 0] = masked[:-1]
+    joints[:, 1:] = header_words(lengths)
+    # Every 16 bytes of the buffer, wherever they begin: the views overlap, the ones that are written do not.
+    anywhere = np.ndarray((len(framed) - FRAME_BYTES + 1,), np.complex128, framed.data, 0, (1,))
+    ends = ends[:, -1]
+    anywhere[ends - (lengths + FRAME_BYTES + FOOTER_BYTES)] = joints.view(np.complex128).reshape(-1)
+    framed[-FOOTER_BYTES:] = masked[-1:].view(np.uint8)
+    return Frames((data.slice(FOOTER_BYTES),), ends - FOOTER_BYTES, record_digests(lengths, crcs))
+
+
+def _constant(content: bytes) -> Views:
+    """Return the one view of these bytes, at most 12."""
+    words = np.frombuffer(content, np.uint32).reshape(1, -1)
+    return inline_views(words, len(content))
