@@ -27,7 +27,7 @@ from ..transforms.sources.source import Listing, Source
 from ..transforms.sources.task_planning import Plan, make_plan
 from .config import load_config
 from .config_model import Config
-from .config_sources import encoder_of, source_of
+from .config_sources import column_rules, encoder_of, source_of
 from .report import FIRST_REJECTS, PlanReport, SplitEstimate, Summary, Watch, rejects_text
 from .runners import count_workers, make_pipeline, threads
 
@@ -84,7 +84,7 @@ def convert(
 
     folder = os.path.join(loaded.output.path, ".staging")
     os.makedirs(folder, exist_ok=True)
-    source = spool(data, folder)
+    source = spool(data, folder, rules=column_rules(loaded))
     try:
         return run_convert(loaded, source=source)
     finally:
