@@ -41,6 +41,8 @@ _TRUE: Final = (b"true", b"True", b"TRUE")
 _FALSE: Final = (b"false", b"False", b"FALSE")
 _TIME: Final = re.compile(rb"[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?")
 
+_SLICE_ROWS: Final = 64
+
 Problem = tuple[str, str]
 """A code and what is wrong, without the value in front."""
 
@@ -63,6 +65,16 @@ def prove_column(cells: pa.Array, target: pa.DataType) -> pa.Array | None:
         return _prover(target)(cells, target)
     except pa.ArrowInvalid:  # how Arrow says that some cell does not parse
         return None
+
+
+def first_problem(cells: pa.Array, target: pa.DataType) -> tuple[int, str] | None:
+    """Return the row and the code of the first cell that is not exactly a value of `target`, or None."""
+    for start in range(0, len(cells), _SLICE_ROWS):  # a column of text mostly shows it in its first cell
+        part = cells.slice(start, _SLICE_ROWS)
+        if prove_column(part, target) is None:
+            row, (code, _) = _find_problems(part, target)[1][0]
+            return start + row, code
+    return None
 
 
 def nullify(cells: pa.Array, rows: npt.NDArray[np.int64]) -> pa.Array:

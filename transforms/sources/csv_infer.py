@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..format.rejects import printable
-from .csv_cast import cast_column, prove_column
+from .csv_cast import first_problem, prove_column
 from .csv_parse import Cells, Parser
 
 Kind = Literal["null", "int64", "float64", "bool", "string"]
@@ -29,6 +29,7 @@ AUTO_BYTES: Final = 64 << 20
 AUTO_ROWS: Final = 10_000
 """Above it, `infer: auto` reads this many rows of each file."""
 
+_TRIED_ROWS: Final = 64
 _INTEGER_LIKE: Final = r"^[+-]?[0-9]+$"
 _LEADING_ZERO: Final = r"^[+-]?0[0-9]"
 
@@ -89,43 +90,40 @@ def _look_at(column: pa.Array, cells: Cells) -> Evidence:
     nulls = column.null_count
     if nulls == len(column):
         return Evidence("null", nulls)
-    if prove_column(column, pa.int64()) is not None:
+    if _is_all(column, pa.int64()):
         return Evidence("int64", nulls)
-    if prove_column(column, pa.float64()) is not None and _first(column, _odd_integers(column), cells) is None:
+    if _is_all(column, pa.float64()) and _odd_integer(column, cells) is None:
         return Evidence("float64", nulls)
-    if prove_column(column, pa.bool_()) is not None:
+    if _is_all(column, pa.bool_()):
         return Evidence("bool", nulls)
     return Evidence("string", nulls, _why_text(column, cells))
 
 
-def _odd_integers(column: pa.Array) -> pa.Array:
-    """Mark the cells that look like integers and are none, or are numbers with a leading zero."""
-    integers = pc.match_substring_regex(column, _INTEGER_LIKE)
-    bad = np.zeros(len(column), bool)
-    masked = pc.if_else(integers, column, pa.scalar(None, column.type))
-    if prove_column(masked, pa.int64()) is None:
-        _, problems = cast_column(masked, pa.int64(), "")
-        bad[[problem.row for problem in problems]] = True
-    return pc.or_(pa.array(bad), pc.match_substring_regex(column, _LEADING_ZERO).fill_null(False))
+def _is_all(column: pa.Array, target: pa.DataType) -> bool:
+    # Arrow's cast makes a message for every cell that fails, so that a failing column costs ten times a good one
+    head = column.slice(0, _TRIED_ROWS)
+    return all(prove_column(part, target) is not None for part in (head, column))
+
+
+def _odd_integer(column: pa.Array, cells: Cells) -> str | None:
+    """Return why a column of floats is not one: a cell that looks like an integer and is none, or a leading zero."""
+    zeros = np.flatnonzero(pc.match_substring_regex(column, _LEADING_ZERO).fill_null(False).to_numpy(False))
+    if len(zeros):
+        return f"{_shown(column, int(zeros[0]), cells)} has a leading zero, which a number would lose"
+    integers = pc.if_else(pc.match_substring_regex(column, _INTEGER_LIKE), column, pa.scalar(None, column.type))
+    problem = first_problem(integers, pa.int64())
+    if problem is None:
+        return None
+    row, code = problem
+    what = "is beyond int64" if code == "INT_OVERFLOW" else "is not how an integer is written"
+    return f"{_shown(column, row, cells)} {what}"
 
 
 def _why_text(column: pa.Array, cells: Cells) -> str:
-    _, problems = cast_column(column, pa.float64(), "")
-    if problems:
-        return f"{_shown(column, problems[0].row, cells)} is not a number"
-    zeros = _first(column, pc.match_substring_regex(column, _LEADING_ZERO), cells)
-    if zeros is not None:
-        return f"{zeros} has a leading zero, which a number would lose"
-    _, problems = cast_column(column, pa.int64(), "")
-    for problem in problems:
-        if problem.error.code == "INT_OVERFLOW":
-            return f"{_shown(column, problem.row, cells)} is beyond int64"
-    return f"{_first(column, _odd_integers(column), cells)} is not how a number is written"
-
-
-def _first(column: pa.Array, marks: pa.Array, cells: Cells) -> str | None:
-    rows = np.flatnonzero(marks.fill_null(False).to_numpy(zero_copy_only=False))
-    return _shown(column, int(rows[0]), cells) if len(rows) else None
+    problem = first_problem(column, pa.float64())
+    if problem is not None:
+        return f"{_shown(column, problem[0], cells)} is not a number"
+    return _odd_integer(column, cells) or "text"
 
 
 def _shown(column: pa.Array, row: int, cells: Cells) -> str:

@@ -10,7 +10,6 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from ..errors import SourceError
 from ..format.rejects import CellError, CellProblem, Reject, printable
 from ..format.schema import Feature
 from .csv_cast import cast_column, cell_bytes, nullify, problem_of, type_noun
@@ -249,15 +248,9 @@ def header_cells(text: bytes, dialect: Dialect, encoding: str, name: str) -> tup
         SourceError: it is not in its encoding.
     """
     text = to_utf8(text, encoding, name, None if encoding != "utf-8" else 0).rstrip(b"\r\n") + b"\n"
-    quote = dialect.quote
-    parse = csv.ParseOptions(
-        delimiter=chr(dialect.delimiter), quote_char=False if quote is None else chr(quote), newlines_in_values=True
-    )
-    read = csv.ReadOptions(use_threads=False, block_size=len(text) + 1, autogenerate_column_names=True)
-    try:
-        width = csv.read_csv(pa.py_buffer(text), read_options=read, parse_options=parse).num_columns
-    except pa.ArrowInvalid as error:
-        raise SourceError(name, f"the header cannot be read: {printable(error)}") from error
-    parser = Parser(names := tuple(f"f{i}" for i in range(width)), names, dialect, null_values=())
+    one = Parser(("f0",), ("f0",), dialect, null_values=())
+    _, invalid = _run_arrow(one, text)  # a record of another width is reported with its width
+    names = tuple(f"f{i}" for i in range(invalid[0][1] if invalid else 1))
+    parser = Parser(names, names, dialect, null_values=())
     columns, _ = _run_arrow(parser, text)
     return tuple(column[0].as_py().decode() for column in columns)
