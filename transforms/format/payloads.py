@@ -100,5 +100,5 @@ def gather_pieces(data: U8, starts: I64, sizes: I64) -> U8:
         return np.frombuffer(b"".join([view[start:end] for start, end in pairs]), np.uint8)
     window = pa.py_buffer(data[low:high])
     views = reference_views(np.where(used, starts - low, 0), sizes, window, 0)
-    joined, _ = concatenate(views, (window,), (len(views),))
+    joined, _ = concatenate(views, (window,))
     return np.frombuffer(joined, np.uint8)[: int(sizes.sum())]
