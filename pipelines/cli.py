@@ -134,11 +134,11 @@ def _convert(
         flags=flags,
         paths=sources[1:] if is_config else sources,
     )
-    from .convert import dry_run as plan_only
-    from .convert import run_convert
+    from .conversion import dry_run as plan_only
+    from .conversion import run_convert
 
     if dry_run:
-        session.screen.plan(plan_only(config, beam_options=beam_options))
+        session.screen.plan(plan_only(config))
     else:
         session.screen.summary(run_convert(config, beam_options=beam_options, watch=session.watch))
 

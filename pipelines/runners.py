@@ -55,6 +55,16 @@ def make_pipeline(name: str, workers: int, beam_args: Sequence[str] = ()) -> bea
     return beam.Pipeline(runner=FnApiRunner(), options=_local_options(workers, beam_args))
 
 
+def check_beam_options(beam_args: Sequence[str]) -> None:
+    """Check what stands after `--`, before anything is read.
+
+    Raises:
+        UsageError: Beam has no such option.
+    """
+    if beam_args:
+        make_pipeline("local", 1, beam_args)
+
+
 def _local_options(workers: int, beam_args: Sequence[str]) -> PipelineOptions:
     from apache_beam.options.pipeline_options import PipelineOptions
 

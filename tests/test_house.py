@@ -21,7 +21,7 @@ BEAM_MAY_BE_IMPORTED_BY = {
     "transforms/encode",
     "transforms/write",
     "pipelines/runners",
-    "pipelines/convert",
+    "pipelines/conversion",
 }
 
 

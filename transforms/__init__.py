@@ -1,4 +1,35 @@
 """The transforms of Shardmill: rows in, blocks of framed Examples, shards out.
 
-The modules of this folder are the Beam faces; the folders below hold the plain functions under them.
+    from shardmill.transforms import ReadRows, EncodeExamples, WriteShards, read_records, write_records
+
+The modules of this folder are the Beam faces; the folders below hold the plain functions under them. Nothing is
+imported before it is used: Beam alone takes seconds.
 """
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    from .dataset.record_file import read_records as read_records
+    from .dataset.record_file import write_records as write_records
+    from .encode import EncodeExamples as EncodeExamples
+    from .read import ReadRows as ReadRows
+    from .write import WriteShards as WriteShards
+
+__all__ = ["EncodeExamples", "ReadRows", "WriteShards", "read_records", "write_records"]
+
+_MODULES: Final = {
+    "ReadRows": ".read",
+    "EncodeExamples": ".encode",
+    "WriteShards": ".write",
+    "read_records": ".dataset.record_file",
+    "write_records": ".dataset.record_file",
+}
+
+
+def __getattr__(name: str) -> object:
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_MODULES[name], __name__), name)

@@ -11,20 +11,25 @@ import pyarrow as pa
 from .format.blocks import Block
 from .format.encode_rows import RowEncoder
 from .format.rows import Rows, TaskEnd
+from .format.schema import Schema
 
 
 @dataclass(eq=False)
-class EncodeExamples(beam.PTransform):  # type: ignore[misc]
-    """Encode `Rows` (or bare Arrow record batches) as `Block`s of framed `tf.train.Example` records.
+class EncodeExamples(beam.PTransform):
+    """Encode `Rows`, or bare Arrow record batches, as `Block`s of framed `tf.train.Example` records.
 
-    Records are canonical: keys sorted, byte-equal to protobuf's deterministic serialization. Rows that cannot become
-    an Example travel on as rejects of their block. End marks pass through.
+    `encoder` is a schema, for one split and the default limits, or a `RowEncoder` with splits and limits of its own.
+    Records are canonical: keys sorted, byte-equal to protobuf's deterministic serialization. Rows that cannot become an
+    Example travel on as rejects of their block. End marks pass through.
     """
 
-    encoder: RowEncoder
+    encoder: RowEncoder | Schema
 
     def __post_init__(self) -> None:
+        """Make the encoder, where only the schema is given."""
         super().__init__()
+        if isinstance(self.encoder, Schema):
+            self.encoder = RowEncoder(self.encoder)
 
     def expand(self, rows: beam.PCollection) -> beam.PCollection:
         """Return the PCollection of `Block | TaskEnd`."""
@@ -32,7 +37,7 @@ class EncodeExamples(beam.PTransform):  # type: ignore[misc]
 
 
 @dataclass
-class _EncodeRowsFn(beam.DoFn):  # type: ignore[misc]
+class _EncodeRowsFn(beam.DoFn):
     encoder: RowEncoder
 
     def process(self, element: Rows | TaskEnd | pa.RecordBatch) -> Iterator[Block | TaskEnd]:

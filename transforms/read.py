@@ -3,54 +3,90 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import apache_beam as beam
 
 from .errors import SourceError
+from .format.encode_rows import RowEncoder
 from .format.rows import Rows, TaskEnd
 from .format.schema import Schema
-from .sources.source import Frozen, Source, Task
-from .sources.task_planning import Plan
+from .format.sizes import parse_size
+from .sources.pick import pick_source
+from .sources.source import Frozen, Source, Task, map_in_turn
+from .sources.task_planning import Plan, make_plan
 
 
 @dataclass(eq=False)
-class ReadRows(beam.PTransform):  # type: ignore[misc]
-    """Read the planned tasks of a source: `Rows` batches, each task closed by its `TaskEnd`.
+class ReadRows(beam.PTransform):
+    """Read a source task by task: `Rows` batches, each task closed by its `TaskEnd`.
+
+    `source` is a path, glob or folder, a list of them (their format is told by the suffixes), or a `Source` with
+    options of its own. It is listed and surveyed when the transform is made, so that `schema` is known before the
+    pipeline is; `shard_size` should be that of `WriteShards`, since tasks are cut so that they fill whole shards.
 
     The output stays in one fused chain with what follows, up to the stage step of `WriteShards`: a batch is never
     stored between stages. A corrupt file is told in the `TaskEnd`, and refused by `WriteShards` before anything is
     committed; it is never raised here, where an engine would only try again.
 
-    `plan` comes from `shardmill.transforms.plan_rows`.
+        read = ReadRows("data/*.parquet")
+        pipeline | read | EncodeExamples(read.schema) | WriteShards("out/", schema=read.schema)
+
+    Raises:
+        InputError: a path matches nothing, or its format cannot be told (when made).
+        SchemaError: a column has no feature (when made).
+        SourceError: a file is corrupt as a whole (when made, if the survey finds it).
     """
 
-    source: Source
-    plan: Plan
+    source: Source | str | Sequence[str]
+    plan: Plan | None = None
+    shard_size: int | str = "128MiB"
 
     def __post_init__(self) -> None:
+        """List, survey and plan, unless the plan is given."""
         super().__init__()
+        if isinstance(self.source, str):
+            self.source = pick_source([self.source])
+        elif isinstance(self.source, Sequence):
+            self.source = pick_source(self.source)
+        if self.plan is None:
+            listing = self.source.list_files()
+            survey = self.source.survey(listing, map_in_turn)
+            encoder = RowEncoder(survey.frozen.schema, splits_by_code=survey.frozen.splits)
+            self.plan = make_plan(self.source, listing, survey, parse_size(self.shard_size), encoder.encode)
+        self._tasks = self.plan.tasks
+        self._frozen = self.plan.survey.frozen
 
     @property
     def schema(self) -> Schema:
         """The features that the rows become."""
-        return self.plan.survey.frozen.schema
+        return self._frozen.schema
+
+    @property
+    def labels(self) -> dict[str, tuple[str, ...]]:
+        """The class names that the source found, by feature."""
+        return self._frozen.labels
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The splits that the source's folders name."""
+        return self._frozen.splits
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection:
         """Return the PCollection of `Rows | TaskEnd`."""
         return (
             pbegin
-            | "List tasks" >> beam.Create(self.plan.tasks, reshuffle=False)
+            | "List tasks" >> beam.Create(self._tasks, reshuffle=False)
             # Task
             | "Spread tasks" >> beam.Reshuffle()
-            | "Read rows" >> beam.ParDo(_ReadTaskFn(self.source, self.plan.survey.frozen))
+            | "Read rows" >> beam.ParDo(_ReadTaskFn(self.source, self._frozen))
             # Rows, Rows, ..., TaskEnd
         )
 
 
 @dataclass
-class _ReadTaskFn(beam.DoFn):  # type: ignore[misc]
+class _ReadTaskFn(beam.DoFn):
     source: Source
     frozen: Frozen = field(repr=False)
 

@@ -21,6 +21,11 @@ class ParallelMap(Protocol):
         ...
 
 
+def map_in_turn(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    """Apply a function to each item, one after the other."""
+    return [function(item) for item in items]
+
+
 @dataclass(frozen=True, slots=True)
 class SourceEntry:
     """One line of the listing: an input file, or for images a folder of `files` files.

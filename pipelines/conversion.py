@@ -1,0 +1,169 @@
+"""The conversion, from a config to a committed generation.
+
+prepare     list and survey the source, freeze its schema, cut it into tasks       (no Beam)
+run         ReadRows | EncodeExamples | WriteShards                                (on the engine)
+tell        the summary, or the error that says why nothing was committed
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from ..transforms.dataset.outcome import read_outcome
+from ..transforms.dataset.refusal import Refusal
+from ..transforms.dataset.run_lock import hold_run
+from ..transforms.dataset.spec import DatasetSpec
+from ..transforms.dataset.target import prepare_target
+from ..transforms.errors import TooManyRejects, UsageError
+from ..transforms.format.manifest import Manifest
+from ..transforms.sources.source import Source
+from .config import load_config
+from .config_model import Config
+from .config_sources import column_rules
+from .prepare import Prepared, prepare
+from .report import FIRST_REJECTS, PlanReport, Summary, Watch, rejects_text
+from .runners import check_beam_options, count_workers, make_pipeline
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    import pyarrow as pa
+
+    Data: TypeAlias = pd.DataFrame | pa.Table | pa.RecordBatch | pa.RecordBatchReader | Mapping[str, np.ndarray]
+
+_OUTPUT_KEYS = frozenset({"shard_size", "compression", "order", "shard_name", "sidecars", "if_exists"})
+
+
+def convert(
+    config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    *,
+    data: Data | None = None,
+    output: str | os.PathLike[str] | None = None,
+    **settings: object,
+) -> Summary:
+    """Convert what a config names, or data in memory, to a dataset of TFRecord shards.
+
+    Args:
+        config: the path of a YAML config, or its content as a mapping.
+        data: a pandas DataFrame, an Arrow table, record batch or reader, or a dict of NumPy arrays whose first axis is
+            the row; instead of the config's `input`.
+        output: the dataset's folder, instead of the config's `output.path`.
+        **settings: other values of the config, its dots written as double underscores (`limits__pixels=10**6`); the
+            keys of `output` go without their section (`shard_size="64MiB"`).
+
+    Returns:
+        the summary: its `manifest` states what was written.
+
+    Raises:
+        UsageError: the config, the data or the target is wrong.
+        RunError: an input is corrupt, or the commit was lost.
+        TooManyRejects: more rows were rejected than `max_rejects` allows; nothing was committed.
+    """
+    flags: dict[str, object] = {_dotted(key): (key, value) for key, value in settings.items()}
+    if output is not None:
+        flags["output.path"] = ("output", os.fspath(output))
+    loaded = load_config(config, flags=flags, data_given=data is not None)
+    return run_convert(loaded) if data is None else _convert_data(loaded, data)
+
+
+def run_convert(
+    config: Config, *, source: Source | None = None, beam_options: Sequence[str] = (), watch: Watch | None = None
+) -> Summary:
+    """Run a loaded config; `source` stands for the config's input, `watch` shows the progress of the staging folder."""
+    started = time.monotonic()
+    check_beam_options(beam_options)
+    prepared = prepare(config, source)
+    spec = prepared.spec
+    with hold_run(spec):
+        held = prepare_target(spec)
+        if held is not None:
+            return _summary(prepared, held, time.monotonic() - started, nothing_to_do=True)
+        spec.storage.replace(f"{spec.staging}/plan.json", prepared.plan_document())
+        with _watching(watch, spec):
+            _run_pipeline(prepared, config, beam_options)
+        outcome = read_outcome(spec)
+    if outcome.refusal is not None:
+        raise _refused(spec, outcome.refusal)
+    assert outcome.manifest is not None
+    return _summary(prepared, outcome.manifest, time.monotonic() - started)
+
+
+def dry_run(config: Config) -> PlanReport:
+    """Return what a conversion would do; nothing is written."""
+    return prepare(config).report()
+
+
+def _convert_data(config: Config, data: Data) -> Summary:
+    """Convert data in memory: written once as an Arrow file beside the staged work, and read from there."""
+    from ..transforms.sources.memory_source import spool
+
+    if config.input is not None:
+        raise UsageError("input: the data are given in Python; leave input out of the config")
+    if config.shuffle is not None:
+        raise UsageError("shuffle: only images are shuffled; leave the key out")
+    folder = os.path.join(config.output.path, ".staging")
+    source = spool(data, folder, rules=column_rules(config))
+    try:
+        return run_convert(config, source=source)
+    finally:
+        os.unlink(source.path)
+        if os.path.isdir(folder) and not os.listdir(folder):
+            os.rmdir(folder)
+
+
+def _run_pipeline(prepared: Prepared, config: Config, beam_options: Sequence[str]) -> None:
+    pipeline = make_pipeline(config.runner.name, count_workers(config.runner.workers), beam_options)
+    from ..transforms.encode import EncodeExamples
+    from ..transforms.read import ReadRows
+    from ..transforms.write import WriteShards
+
+    with pipeline:
+        _ = (
+            pipeline
+            | "Read" >> ReadRows(prepared.source, prepared.plan)
+            # Rows, ..., TaskEnd
+            | "Encode" >> EncodeExamples(prepared.encoder)
+            # Block, ..., TaskEnd
+            | "Write" >> WriteShards(prepared.spec.path, spec=prepared.spec, raise_refusal=False)
+            # WriteOutcome
+        )
+
+
+def _watching(watch: Watch | None, spec: DatasetSpec) -> AbstractContextManager[object]:
+    return nullcontext() if watch is None else watch(os.path.join(spec.path, spec.staging))
+
+
+def _refused(spec: DatasetSpec, refusal: Refusal) -> Exception:
+    """Return the refusal's error; of too many rejects with the first of them."""
+    error = refusal.error()
+    if refusal.rejects is None or not isinstance(error, TooManyRejects):
+        return error
+    first = _first_lines(os.path.join(spec.path, refusal.rejects))
+    return TooManyRejects(f"{refusal.message}\n{rejects_text(refusal.rejected, refusal.by_code, first)}")
+
+
+def _summary(prepared: Prepared, manifest: Manifest, seconds: float, *, nothing_to_do: bool = False) -> Summary:
+    spec, survey = prepared.spec, prepared.plan.survey
+    rejects = manifest.rejects.path
+    return Summary(
+        path=spec.path,
+        manifest=manifest,
+        seconds=seconds,
+        choices=survey.choices,
+        warnings=survey.warnings,
+        first_rejects=_first_lines(os.path.join(spec.path, rejects)) if rejects is not None else (),
+        nothing_to_do=nothing_to_do,
+    )
+
+
+def _first_lines(path: str) -> tuple[str, ...]:
+    with open(path, encoding="utf-8") as file:
+        return tuple(line.rstrip("\n") for _, line in zip(range(FIRST_REJECTS), file, strict=False))
+
+
+def _dotted(key: str) -> str:
+    return f"output.{key}" if key in _OUTPUT_KEYS else key.replace("__", ".")

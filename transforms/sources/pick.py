@@ -1,0 +1,39 @@
+"""Pick the source of some paths by what they look like, with every option at its default."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from ..errors import InputError
+from .listing import tell_format
+from .source import Source
+
+
+def pick_source(paths: Sequence[str], base: str | None = None) -> Source:
+    """Return the source that reads these files, globs or folders, told by their suffixes.
+
+    `base` is the folder that relative paths start from, and that names are shown relative to: the working folder.
+
+    Raises:
+        InputError: a path matches nothing, the formats differ, or a format cannot be told or is not read yet.
+    """
+    folder = os.getcwd() if base is None else base
+    kind = tell_format(paths, folder)
+    if kind == "csv":
+        from .csv_source import CsvSource
+
+        return CsvSource(tuple(paths), folder)
+    if kind == "parquet":
+        from .parquet_source import ParquetSource
+
+        return ParquetSource(tuple(paths), folder)
+    if kind == "images":
+        from .image_source import ImageSource
+
+        return ImageSource(tuple(paths), folder)
+    if kind == "numpy":
+        from .numpy_source import NumpySource
+
+        return NumpySource(tuple(paths), folder)
+    raise InputError(f"{kind} files are not read yet; the formats are csv, parquet, images, numpy")
