@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import pickle
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -227,9 +230,9 @@ def test_images_travel_by_reference() -> None:
 
 def test_runs_are_bounded_by_rows_views_and_bytes() -> None:
     narrow = pa.record_batch({"a": range(20_000)})
-    wide = pa.record_batch({str(i): range(200) for i in range(5000)})
+    wide = pa.record_batch({str(i): range(200) for i in range(10_000)})
     heavy = pa.record_batch({"s": ["x" * (1 << 20)] * 40})
-    assert module._run_rows(narrow) == 8192
+    assert module._run_rows(narrow) == 1 << 14
     assert module._run_rows(wide) == 64
     assert module._run_rows(heavy) == 15
     assert module._run_rows(narrow.slice(0, 0)) == 1
@@ -254,3 +257,34 @@ def test_the_shares_of_splits_are_those_of_the_rule() -> None:
 def test_a_split_key_that_is_no_feature_is_an_error() -> None:
     with pytest.raises(SchemaError, match=r"split\.key"):
         RowEncoder(Schema(()), SplitRule.by_fraction({"a": 1.0}, "id"))
+
+
+def test_encoding_good_and_bad_rows_of_lists_and_views_imports_neither_pandas_nor_beam(tmp_path: Path) -> None:
+    values, mask = pa.array([1, 2, None]), pa.array([False, True, False])
+    batch = pa.record_batch(
+        {
+            "b": pa.array([True, None, False]),
+            "d": [0.1, None, 0.5],
+            "l": pa.ListArray.from_arrays(pa.array([0, 1, 2, 3], pa.int32()), values, mask=mask),
+            "s": ["\u00e9"] * 3,
+            "v": pa.array([[1], [2], None], pa.list_view(pa.int64())),
+            "w": pa.array(["x", "y", "z"], pa.string_view()),
+        }
+    )
+    with pa.OSFile(str(tmp_path / "batch"), "wb") as file, pa.ipc.new_stream(file, batch.schema) as writer:
+        writer.write_batch(batch)
+    # In a process of its own, which reads the batch from a file: `pa.array` of anything imports pandas.
+    program = """
+import sys
+import pyarrow as pa
+from shardmill.transforms.format.arrow_types import feature_of
+from shardmill.transforms.format.encode_rows import encode_rows
+from shardmill.transforms.format.schema import Schema
+batch = pa.ipc.open_stream(open(sys.argv[1], "rb").read()).read_next_batch()
+block = encode_rows(batch, Schema(tuple(feature_of(field)[0] for field in batch.schema)))
+print([reject.place.row for reject in block.rejects], block.splits["train"].records)
+print(sorted({"pandas", "apache_beam"} & set(sys.modules)))
+"""
+    command = [sys.executable, "-c", program, str(tmp_path / "batch")]
+    run = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (run.stdout, run.stderr) == ("[3] 2\n[]\n", "")

@@ -41,3 +41,8 @@ def offsets_of(array: pa.Array, dtype: npt.DTypeLike) -> I64:
     if buffer is None or not buffer.size:
         return np.zeros(len(array) + 1, np.int64)
     return np.frombuffer(buffer, kind, len(array) + 1, array.offset * kind.itemsize).astype(np.int64)
+
+
+def int64_array(values: I64) -> pa.Array:
+    """Return int64 values as an Arrow array; `pa.array` would look whether they are pandas', and import it."""
+    return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])

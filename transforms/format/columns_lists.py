@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from ..errors import SchemaError
-from .arrow_memory import offsets_of, raw_values, valid_mask
+from .arrow_memory import int64_array, offsets_of, raw_values, valid_mask
 from .arrow_types import is_list
 from .rejects import printable
 from .schema import Feature
@@ -94,7 +94,7 @@ def _lists(array: pa.Array) -> Cells:
         lengths = np.diff(offsets)
         if bool(lengths[~present].any()):
             # What lies under a null row is no value: neither written nor checked.
-            values = _selectable(values).filter(pa.array(np.repeat(present, lengths)))
+            values = _selectable(values).take(int64_array(np.flatnonzero(np.repeat(present, lengths))))
             offsets = _ends(np.where(present, lengths, 0))
     return Cells(plain_array(values), offsets, present)
 
@@ -114,7 +114,7 @@ def _list_views(array: pa.Array, present: npt.NDArray[np.bool_] | None) -> Cells
         sizes = np.where(present, sizes, 0)
     offsets = _ends(sizes)
     positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], sizes)
-    return Cells(plain_array(_selectable(array.values).take(pa.array(positions))), offsets, present)
+    return Cells(plain_array(_selectable(array.values).take(int64_array(positions))), offsets, present)
 
 
 def _ends(lengths: I64) -> I64:

@@ -22,6 +22,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from ..errors import SchemaError
+from .arrow_memory import int64_array
 from .blocks import Block, EntryCounts, Frames, Narrowing
 from .columns import DEFAULT_FIELD_BYTES, FeatureColumn, absent_column, feature_column
 from .example import ExampleEncoder, ExampleLayout
@@ -36,10 +37,10 @@ DEFAULT_RECORD_BYTES: Final = 1 << 30
 
 FORMAT_FEATURE: Final = "image/format"
 
-_RUN_ROWS: Final = 8192
-_RUN_VIEWS: Final = 1 << 18  # 4 MiB of views
+_RUN_ROWS: Final = 1 << 14  # each costs some 0.5 ms of Python, whatever its rows
+_RUN_VIEWS: Final = 1 << 19  # 8 MiB of views
 _RUN_BYTES: Final = 16 << 20  # of input: bounds what a run of wide rows takes
-_MIN_RUN_ROWS: Final = 64  # with 100,000 columns a view matrix of 200 MiB: fewer rows would pay each column's overhead
+_MIN_RUN_ROWS: Final = 64  # with 100,000 columns 200 MiB of views: fewer rows would pay each column's overhead
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -259,7 +260,7 @@ def _take(batch: pa.RecordBatch, rows: I64) -> pa.RecordBatch:
 
 def _take_array(array: pa.Array, rows: I64) -> pa.Array:
     if not _has_views(array.type):
-        return array.take(pa.array(rows))
+        return array.take(int64_array(rows))
     # Arrow cannot take views: join the runs of rows that follow each other.
     breaks = np.flatnonzero(np.diff(rows) != 1) + 1
     parts = [array.slice(int(part[0]), len(part)) for part in np.split(rows, breaks) if len(part)]
