@@ -10,14 +10,15 @@ import pyarrow.csv as pacsv
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from shardmill.transforms.sources.csv_bits import Dialect, scan_bits
 from shardmill.transforms.sources.csv_split import (
     Cut,
-    Dialect,
     FileScan,
     fold_blocks,
     record_ends,
     safe_cut,
     scan_block,
+    scan_runs,
 )
 
 COMMA = Dialect(ord(","), ord('"'))
@@ -165,3 +166,34 @@ def test_a_cut_never_falls_into_a_run_of_quotes_or_a_crlf() -> None:
 def test_a_cut_that_would_fall_into_a_run_at_the_end_is_the_end() -> None:
     data = np.frombuffer(b'a""', np.uint8)
     assert safe_cut(data, 2, COMMA) == 3
+
+
+FIELDS = st.sampled_from(
+    [b"", b"a", b'"x"', b'""', b'"a,\nb"', b'"say ""hi"""', b'"\n"', b'"""' + b"z" * 70 + b'"', b"\n", b"y" * 64]
+)
+
+
+@settings(max_examples=500, deadline=None)
+@given(
+    st.lists(FIELDS, max_size=30).map(b",".join) | st.text(alphabet='",\na', max_size=150).map(str.encode),
+    st.integers(0, 70),
+    st.sampled_from(b"\n,a"),
+)
+def test_the_scan_by_bits_agrees_with_the_scan_by_runs_or_leaves_the_block_to_it(
+    text: bytes, cut: int, before: int
+) -> None:
+    data = np.frombuffer(text, np.uint8)
+    data = data[safe_cut(data, cut, COMMA) :]
+    if not len(data):
+        return
+    found = scan_bits(data, before, COMMA)
+    if found is not None:
+        lines, halves = scan_runs(data, before, COMMA)
+        assert found == (lines, *halves)
+
+
+def test_well_formed_text_is_scanned_by_bits_from_either_state_and_stray_quotes_are_not() -> None:
+    text = np.frombuffer(b'1,"a ""b"", c",2\n' * 100, np.uint8)
+    for cut in (0, 4, 14, 17, 20):
+        assert scan_bits(text[cut:], int(text[cut - 1]) if cut else 10, COMMA) is not None
+    assert scan_bits(np.frombuffer(b'a,5" disk,"x"\n' * 100, np.uint8), 10, COMMA) is None

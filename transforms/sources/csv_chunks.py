@@ -19,7 +19,8 @@ import numpy.typing as npt
 
 from ..errors import SourceError
 from ..format.rejects import Place
-from .csv_split import CR, BlockScan, Cut, Dialect, record_ends, safe_cut, scan_block
+from .csv_bits import CR, Dialect
+from .csv_split import BlockScan, Cut, record_ends, safe_cut, scan_block
 from .csv_text import BLOCK_BYTES
 
 JOB_BYTES: Final = 16 << 20

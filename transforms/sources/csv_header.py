@@ -9,9 +9,10 @@ import numpy as np
 
 from ..errors import SourceError
 from ..format.rejects import printable
+from .csv_bits import Dialect
 from .csv_chunks import cut_stream
 from .csv_parse import header_cells
-from .csv_split import Cut, Dialect, record_ends
+from .csv_split import Cut, record_ends
 from .csv_text import TextForm, plain_encoding, sniff_text, stream_text
 from .source import SourceEntry
 

@@ -12,9 +12,9 @@ from pyarrow import csv
 
 from ..format.rejects import CellError, CellProblem, Reject, printable
 from ..format.schema import Feature
+from .csv_bits import Dialect
 from .csv_cast import cast_column, cell_bytes, nullify, problem_of, type_noun
 from .csv_chunks import Chunk, CsvOrigin
-from .csv_split import Dialect
 from .csv_text import to_utf8
 
 

@@ -11,13 +11,14 @@ from ..errors import SchemaError, SourceError, UsageError
 from ..format.rejects import printable
 from ..format.rows import Rows
 from ..format.schema import ColumnRule, Schema
+from .csv_bits import Dialect
 from .csv_chunks import ScanJob, plan_scan, run_scan, unclosed_quote
 from .csv_header import FileHead, HeadOptions, read_head
 from .csv_infer import AUTO_BYTES, AUTO_ROWS
 from .csv_parse import CsvLimits, Parser, cast_cells, parse_cells
 from .csv_pieces import CsvPiece, check_count, file_pieces, read_chunks
 from .csv_schema import PieceEvidence, choose_types, look_at_piece
-from .csv_split import Dialect, FileScan, fold_blocks
+from .csv_split import FileScan, fold_blocks
 from .csv_text import is_transparent, plain_encoding
 from .listing import SUFFIXES, list_entries
 from .nearest import nearest_name

@@ -28,47 +28,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-Bytes = npt.NDArray[np.uint8]
+from .csv_bits import CR, LF, WINDOW_BYTES, Bytes, Dialect, HalfScan, scan_bits
+
 Positions = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
-
-LF: Final = 10
-CR: Final = 13
-
-_WINDOW_BYTES: Final = 1 << 17
-"""Bytes compared at a time: the mask stays in the cache and in memory that the process has already."""
-
-
-@dataclass(frozen=True, slots=True)
-class Dialect:
-    """The bytes that shape a record: the delimiter, and the quote, None where nothing is quoted."""
-
-    delimiter: int = ord(",")
-    quote: int | None = ord('"')
-
-
-@dataclass(frozen=True, slots=True)
-class HalfScan:
-    """What a block holds if it begins in one of the two states.
-
-    `inside` is the state at its end. `records` and `blanks` count the non-blank records and the blank lines that end
-    in it. `first_end` is the offset in the block of the line end that ends the first of either, -1 if none does;
-    `first_blank` tells which it is, and `first_lines` counts the line ends up to it, within quotes too. `open_at` is
-    the offset of the quote that opened the field which is open at the end, -1 if it was open from the start.
-    """
-
-    inside: bool
-    records: int
-    blanks: int
-    first_end: int
-    first_blank: bool
-    first_lines: int
-    open_at: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,12 +108,22 @@ def safe_cut(data: Bytes, position: int, dialect: Dialect) -> int:
 
 def scan_block(data: Bytes, start: int, before: int, dialect: Dialect) -> BlockScan:
     """Scan one block of at least one byte; `before` is the byte in front of it, LF at the start of the file."""
+    complete, nul = bool(data[-1] in (LF, CR)), _holds(data, 0)
+    if dialect.quote is not None and before != CR and not _holds(data, CR) and _holds(data, dialect.quote):
+        found = scan_bits(data, before, dialect)
+        if found is not None:
+            return BlockScan(start, found[0], complete, nul, found[1:])
+    lines, halves = scan_runs(data, before, dialect)
+    return BlockScan(start, lines, complete, nul, halves)
+
+
+def scan_runs(data: Bytes, before: int, dialect: Dialect) -> tuple[int, tuple[HalfScan, HalfScan]]:
+    """Return the number of line ends and both halves of any block, from the offsets of its quotes and line ends."""
     ends, blank = _line_ends(data, before)
     positions, toggles = _odd_runs(data, before, dialect)
     index = np.searchsorted(positions, ends) if len(positions) else None
     halves = tuple(_half(ends, blank, index, positions, _states(toggles, inside)) for inside in (False, True))
-    complete = bool(data[-1] in (LF, CR))
-    return BlockScan(start, len(ends), complete, len(_positions(data, 0)) > 0, (halves[0], halves[1]))
+    return len(ends), (halves[0], halves[1])
 
 
 def fold_blocks(blocks: Iterable[BlockScan], start: int, size: int) -> FileScan:
@@ -187,16 +164,25 @@ def record_ends(data: Bytes, dialect: Dialect, *, before: int = LF, inside: bool
     return RecordEnds(ends[true], blank[true], lines[true], bool(states[-1]), _open_at(positions, states))
 
 
+def _holds(data: Bytes, byte: int) -> bool:
+    mask = np.empty(min(len(data), WINDOW_BYTES), bool)
+    for start in range(0, len(data), WINDOW_BYTES):
+        part = data[start : start + WINDOW_BYTES]
+        if np.equal(part, byte, out=mask[: len(part)]).any():
+            return True
+    return False
+
+
 def _positions(data: Bytes, byte: int) -> Positions:
     """Return the offsets of a byte.
 
     In windows that reuse one small mask: a mask of the whole block would be fresh pages every time, and to have the
     kernel map those costs seven times the comparison.
     """
-    mask = np.empty(min(len(data), _WINDOW_BYTES), bool)
+    mask = np.empty(min(len(data), WINDOW_BYTES), bool)
     found = []
-    for start in range(0, len(data), _WINDOW_BYTES):
-        part = data[start : start + _WINDOW_BYTES]
+    for start in range(0, len(data), WINDOW_BYTES):
+        part = data[start : start + WINDOW_BYTES]
         hits = np.equal(part, byte, out=mask[: len(part)])
         if hits.any():  # most blocks hold no CR and no quote: to say so costs a fifth of looking for positions
             found.append(np.flatnonzero(hits) + start)
