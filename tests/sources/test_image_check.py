@@ -144,6 +144,8 @@ def test_the_header_says_what_pillow_says(name: str) -> None:
         assert (facts.width, facts.height, facts.channels, facts.colorspace) == expected
         assert facts.format == name.split()[0]
         assert not facts.animated
+        among_others = memoryview(bytearray(b"x" + WHOLE[name]))[1:]
+        assert ImageCheck(level).check(among_others) == facts  # type: ignore[arg-type]
 
 
 MODES = {

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -152,19 +153,32 @@ def test_the_fingerprint_of_a_folder_is_of_names_and_sizes_and_not_of_times(pets
 
 def test_the_encoded_column_is_the_files_bytes_without_a_copy() -> None:
     values = [draw(seed=i) for i in range(5)]
-    array = view_array(values)
+    buffer = pa.py_buffer(b"".join(values))
+    ends = np.cumsum([len(value) for value in values])
+    array = view_array([0, *ends[:-1].tolist()], [len(value) for value in values], buffer)
     array.validate(full=True)
     assert array.to_pylist() == values
-    addresses = [buffer.address for buffer in array.buffers()[2:]]
-    assert addresses == [np.frombuffer(value, np.uint8).ctypes.data for value in values]
-    assert view_array([]).to_pylist() == []
+    assert [part.address for part in array.buffers()[2:]] == [buffer.address]
+    assert view_array([], [], pa.py_buffer(b"")).to_pylist() == []
 
 
-@given(st.lists(st.binary(min_size=13, max_size=40)))
-def test_any_values_make_a_view_array(values: list[bytes]) -> None:
-    array = view_array(values)
+@given(st.lists(st.binary(min_size=13, max_size=40)), st.integers(0, 9))
+def test_any_values_make_a_view_array(values: list[bytes], gap: int) -> None:
+    sizes = [len(value) for value in values]
+    offsets = [sum(sizes[:i]) + gap * i for i in range(len(sizes))]
+    array = view_array(offsets, sizes, pa.py_buffer(bytes(gap).join(values)))
     array.validate(full=True)
     assert array.to_pylist() == values
+
+
+def test_a_reject_leaves_no_gap_and_no_trace_in_the_bytes_of_the_others(tmp_path: Path) -> None:
+    files = {f"{i:02}.jpg": draw(seed=i) if i % 3 else draw(seed=i)[:-9] for i in range(12)}
+    lay(tmp_path / "r", files)
+    (rows,) = read_all(ImageSource((str(tmp_path / "r"),)))
+    assert {r["image/filename"]: r["image/encoded"] for r in records([rows])} == {
+        name: data for name, data in files.items() if data.endswith(b"\xff\xd9")
+    }
+    assert len(rows.rejects) == 4
 
 
 def test_files_in_the_root_have_no_label(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from .image_facts import CHANNELS, ImageFacts, corrupt, truncated, unsupported
+from .image_facts import CHANNELS, Content, ImageFacts, corrupt, truncated, unsupported
 
 BMP_HEADER_SIZES: Final = frozenset({12, 40, 52, 56, 64, 108, 124})
 _START: Final = struct.Struct("<II").unpack_from
@@ -23,7 +23,7 @@ _BGR: Final = (0xFF0000, 0xFF00, 0xFF)
 _RAW, _BITFIELDS = 0, 3
 
 
-def check_bmp(data: bytes, *, structure: bool) -> ImageFacts:
+def check_bmp(data: Content, *, structure: bool) -> ImageFacts:
     """Return the facts of a BMP file; with `structure`, only if its pixel bytes fit into the file.
 
     Raises:
@@ -59,7 +59,7 @@ def check_bmp(data: bytes, *, structure: bool) -> ImageFacts:
     return ImageFacts("bmp", width, height, CHANNELS[mode], mode)
 
 
-def _palette(data: bytes, header: int, offset: int) -> tuple[str, int]:
+def _palette(data: Content, header: int, offset: int) -> tuple[str, int]:
     """Return the mode that an 8-bit palette means, and the offset of the pixels.
 
     A palette that counts up the greys is `L`, any other `P`. Where the offset names the palette, the pixels follow it.
@@ -69,7 +69,7 @@ def _palette(data: bytes, header: int, offset: int) -> tuple[str, int]:
     if colours > 65536:
         raise corrupt("BMP", f"a palette of {colours} colours", colours)
     start = 14 + header
-    palette = data[start : start + entry * colours]
+    palette = bytes(data[start : start + entry * colours])
     if len(palette) < entry * colours:
         raise truncated("BMP", len(data), "its palette is incomplete")
     if colours > 256:
@@ -81,7 +81,7 @@ def _palette(data: bytes, header: int, offset: int) -> tuple[str, int]:
     return mode, offset + entry * colours if offset == start else offset
 
 
-def _bitfields(data: bytes, header: int) -> str:
+def _bitfields(data: Content, header: int) -> str:
     """Return the mode of 32-bit pixels with channel masks: blue, green, red, and alpha or nothing."""
     red, green, blue, alpha = _MASKS(data, 54)
     if header < 56:

@@ -19,8 +19,10 @@ _MACHINE_ERRORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, er
 """The machine's trouble and not the file's: another run may succeed, so it must not become a reject."""
 
 
-def read_image_bytes(path: bytes, root: bytes, size: int, mtime_ns: int) -> bytes:
-    """Return the bytes of a file whose size in bytes and mtime are those of the listing.
+def read_image_bytes(path: bytes, root: bytes, size: int, mtime_ns: int, memory: memoryview) -> memoryview:
+    """Read a file whose size in bytes and mtime are those of the listing to the start of `memory`; return its bytes.
+
+    `memory` has room for one byte more, so that a file that has grown shows.
 
     Raises:
         ImageProblem: MISSING_FILE, UNREADABLE, NOT_A_FILE or OUTSIDE_ROOT.
@@ -31,17 +33,17 @@ def read_image_bytes(path: bytes, root: bytes, size: int, mtime_ns: int) -> byte
     try:
         descriptor = _open(path, root)
         try:
-            data = os.read(descriptor, size + 1)
+            count = os.readv(descriptor, [memory[: size + 1]])
             status = os.fstat(descriptor)
         finally:
             os.close(descriptor)
     except OSError as error:
         raise _problem_of(error, path) from None
-    if len(data) != size or status.st_mtime_ns != mtime_ns:
+    if count != size or status.st_mtime_ns != mtime_ns:
         if not stat.S_ISREG(status.st_mode):
             raise _not_a_file("it is no longer a regular file")
         raise _changed(path, f"{size} bytes then, {status.st_size} now")
-    return data
+    return memory[:size]
 
 
 def _open(path: bytes, root: bytes) -> int:

@@ -18,7 +18,7 @@ from typing import Final
 from ..errors import UsageError
 from .image_bmp import BMP_HEADER_SIZES, check_bmp
 from .image_decode import PILLOW_NAMES, decode_image
-from .image_facts import Check, ImageFacts, ImageProblem, too_many_pixels, unsupported
+from .image_facts import Check, Content, ImageFacts, ImageProblem, too_many_pixels, unsupported
 from .image_gif import check_gif
 from .image_jpeg import check_jpeg
 from .image_png import PNG_SIGNATURE, check_png
@@ -60,7 +60,7 @@ class ImageCheck:
             if name not in PILLOW_NAMES:
                 raise UsageError(f'input.formats: "{name}" is no format; choose from {", ".join(PILLOW_NAMES)}')
 
-    def check(self, data: bytes) -> ImageFacts:
+    def check(self, data: Content) -> ImageFacts:
         """Return the facts of an image.
 
         Raises:
@@ -69,7 +69,7 @@ class ImageCheck:
         name = tell_image_format(data)
         if name is None:
             what = "the file is empty" if not data else "the content is no image of a known format"
-            raise ImageProblem("NOT_AN_IMAGE", what, value=data[:32])
+            raise ImageProblem("NOT_AN_IMAGE", what, value=bytes(data[:32]))
         if name not in self.formats:
             raise _not_passed(name)
         checker = _CHECKERS.get(name)
@@ -83,35 +83,36 @@ class ImageCheck:
         return facts
 
 
-def tell_image_format(data: bytes) -> str | None:
+def tell_image_format(data: Content) -> str | None:
     r"""Return the lower-case name of the format that the first bytes are the signature of, or None.
 
     >>> tell_image_format(b"\xff\xd8\xff\xe0"), tell_image_format(b"<svg>")
     ('jpeg', None)
     """
-    if data.startswith(b"\xff\xd8\xff"):
+    start = bytes(data[:18])
+    if start.startswith(b"\xff\xd8\xff"):
         return "jpeg"
-    if data.startswith(PNG_SIGNATURE):
+    if start.startswith(PNG_SIGNATURE):
         return "png"
-    if data.startswith((b"GIF89a", b"GIF87a")):
+    if start.startswith((b"GIF89a", b"GIF87a")):
         return "gif"
-    if data.startswith(b"RIFF") and data[8:12] == b"WEBP":
+    if start.startswith(b"RIFF") and start[8:12] == b"WEBP":
         return "webp"
-    if data.startswith(b"BM") and int.from_bytes(data[14:18], "little") in BMP_HEADER_SIZES:
+    if start.startswith(b"BM") and int.from_bytes(start[14:], "little") in BMP_HEADER_SIZES:
         return "bmp"  # two letters alone would take any text that begins with them
-    if data.startswith((b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")):
+    if start.startswith((b"II*\x00", b"MM\x00*", b"II+\x00", b"MM\x00+")):
         return "tiff"
-    if data.startswith((b"\x00\x00\x00\x0cjP  \r\n\x87\n", b"\xff\x4f\xff\x51")):
+    if start.startswith((b"\x00\x00\x00\x0cjP  \r\n\x87\n", b"\xff\x4f\xff\x51")):
         return "jpeg2000"
-    if data.startswith(b"\x00\x00\x00\x0cJXL \r\n\x87\n"):
+    if start.startswith(b"\x00\x00\x00\x0cJXL \r\n\x87\n"):
         return "jxl"
-    return _tell_heif(data) if data[4:8] == b"ftyp" else None
+    return _tell_heif(data) if start[4:8] == b"ftyp" else None
 
 
-def _tell_heif(data: bytes) -> str | None:
+def _tell_heif(data: Content) -> str | None:
     """Return `avif` or `heic` for a HEIF file: a `ftyp` box with a picture's brand, and a `meta` box behind it."""
     size = int.from_bytes(data[:4], "big")
-    brands = {data[i : i + 4] for i in range(8, min(size, 256), 4)}
+    brands = {bytes(data[i : i + 4]) for i in range(8, min(size, 256), 4)}
     name = "avif" if brands & {b"avif", b"avis"} else "heic" if brands & {b"heic", b"heix", b"mif1", b"hevc"} else None
     position = size
     while size >= 8 and position + 8 <= len(data):

@@ -9,7 +9,7 @@ from contextlib import AbstractContextManager
 from types import TracebackType
 from typing import Final
 
-from .image_facts import ImageFacts, ImageProblem, corrupt, too_many_pixels, truncated, unsupported
+from .image_facts import Content, ImageFacts, ImageProblem, corrupt, too_many_pixels, truncated, unsupported
 
 PILLOW_NAMES: Final = {
     "jpeg": "JPEG", "png": "PNG", "gif": "GIF", "webp": "WEBP", "bmp": "BMP",
@@ -52,7 +52,7 @@ class _PillowWarningsAsErrors:
 _warnings_as_errors = _PillowWarningsAsErrors()
 
 
-def decode_image(data: bytes, name: str, *, pixels_limit: int, load: bool) -> ImageFacts:
+def decode_image(data: Content, name: str, *, pixels_limit: int, load: bool) -> ImageFacts:
     """Open an image of a format that was told before, as that format alone, and with `load` decode its first frame.
 
     The limit is checked before anything is decoded.

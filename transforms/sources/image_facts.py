@@ -6,6 +6,9 @@ from typing import Final, Literal, NamedTuple
 
 from ..format.rejects import CellError, printable
 
+Content = bytes | memoryview
+"""The bytes of a file: a view, of unsigned bytes, where they lie among those of other files."""
+
 Check = Literal["header", "structure", "decode"]
 """How far an image is looked at: its header; its structure to the end, undecoded; or its pixels, too."""
 

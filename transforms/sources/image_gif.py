@@ -11,14 +11,14 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from .image_facts import ImageFacts, corrupt, truncated
+from .image_facts import Content, ImageFacts, corrupt, truncated
 
 _SCREEN: Final = struct.Struct("<HHB").unpack_from
 _FRAME: Final = struct.Struct("<HHHHB").unpack_from
 _GREYS: Final = bytes(level for level in range(256) for _ in range(3))
 
 
-def check_gif(data: bytes, *, structure: bool) -> ImageFacts:
+def check_gif(data: Content, *, structure: bool) -> ImageFacts:
     """Return the facts of a GIF file; with `structure`, only if its blocks are whole up to the trailer.
 
     The size is that of the screen, or of the first frame where that is larger; the mode is `P`, or `L` where the first
@@ -58,18 +58,18 @@ def check_gif(data: bytes, *, structure: bool) -> ImageFacts:
     return facts._replace(animated=True) if frames > 1 else facts
 
 
-def _colours(data: bytes, position: int, flags: int) -> bytes:
+def _colours(data: Content, position: int, flags: int) -> bytes:
     """Return the colour table at a position, empty where the flags say that there is none."""
     if not flags & 0x80:
         return b""
     size = 3 << ((flags & 7) + 1)
-    colours = data[position : position + size]
+    colours = bytes(data[position : position + size])
     if len(colours) < size:
         raise IndexError
     return colours
 
 
-def _skip_blocks(data: bytes, position: int) -> int:
+def _skip_blocks(data: Content, position: int) -> int:
     """Return the position behind a series of blocks, each its size and as many bytes, ended by a size of 0."""
     while size := data[position]:
         position += 1 + size

@@ -10,14 +10,16 @@ data cannot be seen: the format carries no checksum.
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import Final
 
-from .image_facts import ImageFacts, ImageProblem, corrupt, truncated, unsupported
+from .image_facts import Content, ImageFacts, ImageProblem, corrupt, truncated, unsupported
 
 _SEGMENT: Final = struct.Struct(">BBH").unpack_from
 _FRAME: Final = struct.Struct(">HBHHB").unpack_from
 _EOI: Final = b"\xff\xd9"
+_EOI_PATTERN: Final = re.compile(_EOI)
 _SOS: Final = 0xDA
 _FRAMES: Final = frozenset({0xC0, 0xC1, 0xC2})
 _OTHER_FRAMES: Final = {
@@ -30,7 +32,7 @@ _REFUSED: Final = frozenset(_OTHER_FRAMES) | {0x00, 0xD8, 0xD9}
 _MODES: Final = {1: "L", 3: "RGB", 4: "CMYK"}
 
 
-def check_jpeg(data: bytes, *, structure: bool) -> ImageFacts:
+def check_jpeg(data: Content, *, structure: bool) -> ImageFacts:
     """Return the facts of a JPEG file; with `structure`, only if it is whole up to its end marker.
 
     Raises:
@@ -74,7 +76,7 @@ def _refusal(marker: int, length: int, position: int) -> ImageProblem:
     return corrupt("JPEG", f"a segment of length {length} at byte {position}")
 
 
-def _frame_facts(data: bytes, position: int) -> ImageFacts:
+def _frame_facts(data: Content, position: int) -> ImageFacts:
     length, precision, height, width, components = _FRAME(data, position + 2)
     if precision != 8:
         raise unsupported("JPEG", f"{precision} bits per sample; convert it to 8", precision)
@@ -89,9 +91,12 @@ def _frame_facts(data: bytes, position: int) -> ImageFacts:
     return ImageFacts("jpeg", width, height, components, _MODES[components])
 
 
-def _check_end(data: bytes, scan: int) -> None:
+def _check_end(data: Content, scan: int) -> None:
     """Check that the end marker follows the scan that begins at byte `scan`."""
-    end = len(data) - 2 if data.endswith(_EOI) else data.find(_EOI, scan)
+    end = len(data) - 2
+    if data[-2:] != _EOI:
+        found = _EOI_PATTERN.search(data, scan)  # a view has no `find`
+        end = found.start() if found else -1
     if end < 0 or scan > len(data):
         raise truncated("JPEG", len(data), "its end marker FF D9 is missing")
     if end <= scan:

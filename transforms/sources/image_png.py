@@ -15,7 +15,7 @@ from typing import Final
 
 from isal.isal_zlib import crc32  # several times as fast as zlib's own
 
-from .image_facts import CHANNELS, ImageFacts, ImageProblem, corrupt, truncated, unsupported
+from .image_facts import CHANNELS, Content, ImageFacts, ImageProblem, corrupt, truncated, unsupported
 
 PNG_SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
 _HEADER: Final = struct.Struct(">I4sIIBBBBBI").unpack_from
@@ -34,7 +34,7 @@ _MODES: Final = {
 """Pillow's mode of each legal (bit depth, colour type); 16-bit grey with alpha is RGBA there."""
 
 
-def check_png(data: bytes, *, structure: bool) -> ImageFacts:
+def check_png(data: Content, *, structure: bool) -> ImageFacts:
     """Return the facts of a PNG file; with `structure`, only if it is whole and its critical CRCs are right.
 
     Raises:
@@ -59,7 +59,7 @@ def check_png(data: bytes, *, structure: bool) -> ImageFacts:
     return ImageFacts("png", width, height, CHANNELS[mode], mode, animated)
 
 
-def _walk(data: bytes, *, needs_palette: bool) -> bool:
+def _walk(data: Content, *, needs_palette: bool) -> bool:
     """Walk the chunks behind the header to IEND; return whether the file is an animation (APNG)."""
     view = memoryview(data)
     size = len(data)

@@ -1,11 +1,16 @@
 """Make batches of rows of images, without copying the images.
 
-An `image/encoded` column is an Arrow *binary view* array: 16 bytes for each row, and the files' own bytes beside them.
+The files of a batch are read one behind the other into one buffer, and `image/encoded` is an Arrow *binary view* array
+over it: 16 bytes for each row, and a file that is rejected is read over by the next one.
 
-    views    | length | first 4 bytes | buffer 0 | offset 0 |     buffers   0: FF D8 FF E0 ...  (as it was read)
-             | length | first 4 bytes | buffer 1 | offset 0 |               1: 89 50 4E 47 ...
+    views    | length | first 4 bytes | buffer 0 | offset |
+             | length | first 4 bytes | buffer 0 | offset |
+                                                     ▼
+    buffer   FF D8 FF E0 .......... FF D9 | 89 50 4E 47 .......... | (room for the rest of the batch)
 
-So a batch of images costs 16 bytes a row, and the encoder hands the same bytes to the file system.
+The encoder hands the same bytes to the file system. The buffer comes from Arrow's memory pool, which keeps what was
+used before: a fresh `bytes` object for each file costs a page fault for each 4 KiB, more than reading it (100 KB: 45 us
+of CPU instead of 18).
 """
 
 from __future__ import annotations
@@ -44,9 +49,10 @@ _HASHED: Final = (Feature("image/key/sha256", "bytes", "string"),)
 
 
 class ImageRow(NamedTuple):
-    """One good image: its bytes, what its header says, and what its folder says of it; a tuple, for its price."""
+    """One good image: where its bytes lie, and what its header and its folder say of it; a tuple, for its price."""
 
-    data: bytes
+    offset: int
+    size: int
     facts: ImageFacts
     filename: str
     label: int | None
@@ -76,15 +82,15 @@ def image_schema(*, labelled: bool, hashed: bool) -> Schema:
     return Schema(tuple(sorted(features, key=lambda feature: feature.name)))
 
 
-def image_batch(rows: Sequence[ImageRow], schema: Schema) -> pa.RecordBatch:
-    """Return the batch of some images; the buffers of `image/encoded` are the rows' own bytes."""
+def image_batch(rows: Sequence[ImageRow], buffer: pa.Buffer, schema: Schema) -> pa.RecordBatch:
+    """Return the batch of some images whose bytes lie in a buffer."""
     facts = [row.facts for row in rows]
     columns = {
         "image/channels": pa.array([f.channels for f in facts], pa.int64()),
         "image/class/label": pa.array([row.label for row in rows], pa.int64()),
         "image/class/text": pa.array([row.class_name for row in rows], pa.string()),
         "image/colorspace": pa.array([f.colorspace for f in facts], pa.string()),
-        "image/encoded": view_array([row.data for row in rows]),
+        "image/encoded": view_array([row.offset for row in rows], [row.size for row in rows], buffer),
         "image/filename": pa.array([row.filename for row in rows], pa.string()),
         "image/format": pa.array([f.format for f in facts], pa.string()),
         "image/height": pa.array([f.height for f in facts], pa.int64()),
@@ -95,12 +101,13 @@ def image_batch(rows: Sequence[ImageRow], schema: Schema) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays([columns[name] for name in names], names)
 
 
-def view_array(values: Sequence[bytes]) -> pa.Array:
-    """Return a binary view array over values of more than 12 and less than 2**31 bytes each, without copying them."""
-    views = np.zeros((len(values), 4), "<i4")
-    views[:, 0] = [len(value) for value in values]
-    views[:, 1] = np.frombuffer(b"".join([value[:4] for value in values]), "<i4")
-    views[:, 2] = np.arange(len(values))
-    assert not len(values) or views[:, 0].min() > _INLINE_BYTES
-    buffers = [None, pa.py_buffer(views), *map(pa.py_buffer, values)]
-    return pa.Array.from_buffers(pa.binary_view(), len(values), buffers, null_count=0)
+def view_array(offsets: Sequence[int], sizes: Sequence[int], buffer: pa.Buffer) -> pa.Array:
+    """Return a binary view array over values of over 12 bytes each in a buffer of less than 2 GiB, without a copy."""
+    views = np.zeros((len(offsets), 4), "<i4")
+    views[:, 0] = sizes
+    views[:, 3] = offsets
+    assert not len(offsets) or views[:, 0].min() > _INLINE_BYTES
+    if len(offsets):
+        first_bytes = np.frombuffer(buffer, np.uint8)[views[:, 3:] + np.arange(4)]
+        views[:, 1] = first_bytes.view("<i4")[:, 0]
+    return pa.Array.from_buffers(pa.binary_view(), len(offsets), [None, pa.py_buffer(views), buffer], null_count=0)

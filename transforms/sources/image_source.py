@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
+import pyarrow as pa
 
 from ..errors import UsageError
 from ..format.rejects import Reject
@@ -39,8 +40,8 @@ MAX_LABEL_OFFSET: Final = 1000
 RECORD_OVERHEAD_BYTES: Final = 330
 """About what a record has beside the image: the keys, the small features and the framing."""
 
-_LARGEST_IMAGE: Final = 2**31 - 1
-"""A view's length is an int32, and so is the length of a bytes value in many readers."""
+_LARGEST_IMAGE: Final = 2**30
+"""The buffer of a batch must stay below 2 GiB: a view's offsets are int32."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,24 +145,20 @@ class ImageSource:
             SourceError: a file is not what it was when it was listed.
         """
         checker = self._checker()
-        gathered = _Gathered()
-        ordinal = 0
-        for piece in task.pieces:
-            assert isinstance(piece, ImagePiece)
-            for image in piece.images:
-                folder = piece.folders[image.folder]
+        limit = min(self.bytes_limit, _LARGEST_IMAGE)
+        for ordinal, files in enumerate(_batches(task, limit)):
+            buffer = pa.allocate_buffer(sum(_room(image, limit) for _, image in files))
+            gathered = _Gathered(memoryview(buffer).cast("B"))  # Arrow's own are signed: FF would be -1
+            for folder, image in files:
                 try:
-                    gathered.add(folder, image, self._read_one(folder, image, checker, frozen))
+                    gathered.add(folder, image, self._read_one(folder, image, checker, frozen, gathered))
                 except ImageProblem as problem:
                     gathered.reject(folder, image, problem, frozen.splits)
-                if gathered.is_full():
-                    yield gathered.to_rows(task, ordinal, frozen)
-                    ordinal += 1
-                    gathered = _Gathered()
-        if gathered.files or gathered.rejects:
-            yield gathered.to_rows(task, ordinal, frozen)
+            yield gathered.to_rows(task, ordinal, frozen, buffer)
 
-    def _read_one(self, folder: ReadFolder, image: ImageFile, checker: ImageCheck, frozen: Frozen) -> ImageRow:
+    def _read_one(
+        self, folder: ReadFolder, image: ImageFile, checker: ImageCheck, frozen: Frozen, gathered: _Gathered
+    ) -> ImageRow:
         try:
             filename = image.name.decode() if folder.prefix is not None else ""
         except UnicodeDecodeError:
@@ -172,13 +169,15 @@ class ImageSource:
         if image.size > limit:
             message = f"{image.size} bytes are more than limits.image_bytes = {limit}; raise it if they are meant"
             raise ImageProblem("FIELD_TOO_LARGE", message, value=image.size, expected=f"at most {limit} bytes")
-        data = read_image_bytes(folder.path + image.name, folder.root, image.size, image.mtime_ns)
+        memory = gathered.memory[gathered.bytes :]
+        data = read_image_bytes(folder.path + image.name, folder.root, image.size, image.mtime_ns, memory)
         facts = checker.check(data)
         if folder.label is None and LABEL in frozen.labels:
             message = "no class folder holds the image; move it into one, or set input.layout to flat"
             raise ImageProblem("DECLARED_NOT_NULL", message, expected="an image in a class folder")
         digest = hashlib.sha256(data).hexdigest() if self.sha256 else None
-        return ImageRow(data, facts, f"{folder.prefix}{filename}", folder.label, folder.class_name, digest)
+        name = f"{folder.prefix}{filename}"
+        return ImageRow(gathered.bytes, image.size, facts, name, folder.label, folder.class_name, digest)
 
     def _checker(self) -> ImageCheck:
         return ImageCheck(self.check, self.formats, self.pixels_limit)
@@ -214,9 +213,10 @@ class ImageSource:
 
 
 class _Gathered:
-    """The batch that is being gathered."""
+    """The batch that is being gathered: the first `bytes` of `memory` are those of its rows."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: memoryview) -> None:
+        self.memory = memory
         self.rows: list[ImageRow] = []
         self.folders: list[ReadFolder] = []
         self.files: list[tuple[str, bytes]] = []
@@ -235,10 +235,7 @@ class _Gathered:
         split = None if folder.split is None else splits[folder.split]
         self.rejects.append(Reject(folder.entry, place, (problem.to_cell_error(column),), split))
 
-    def is_full(self) -> bool:
-        return len(self.files) + len(self.rejects) >= BATCH_ROWS or self.bytes >= BATCH_BYTES
-
-    def to_rows(self, task: Task, ordinal: int, frozen: Frozen) -> Rows:
+    def to_rows(self, task: Task, ordinal: int, frozen: Frozen, buffer: pa.Buffer) -> Rows:
         codes = None
         if frozen.splits:
             codes = np.array([folder.split for folder in self.folders], np.int64)
@@ -246,12 +243,33 @@ class _Gathered:
             task.ordinal,
             ordinal,
             np.array([folder.entry for folder in self.folders], np.int64),
-            image_batch(self.rows, frozen.schema),
+            image_batch(self.rows, buffer, frozen.schema),
             ImageOrigin(tuple(self.files)),
             rejects=tuple(self.rejects),
             split_codes=codes,
             notes=_notes(row.facts for row in self.rows),
         )
+
+
+def _batches(task: Task, limit: int) -> Iterator[list[tuple[ReadFolder, ImageFile]]]:
+    """Yield the files of a task, by batch."""
+    files: list[tuple[ReadFolder, ImageFile]] = []
+    size = 0
+    for piece in task.pieces:
+        assert isinstance(piece, ImagePiece)
+        for image in piece.images:
+            files.append((piece.folders[image.folder], image))
+            size += _room(image, limit)
+            if len(files) == BATCH_ROWS or size >= BATCH_BYTES:
+                yield files
+                files, size = [], 0
+    if files:
+        yield files
+
+
+def _room(image: ImageFile, limit: int) -> int:
+    """Return the bytes of memory that reading a file needs: one more than it has, so that growth shows."""
+    return image.size + 1 if 0 <= image.size <= limit else 0
 
 
 def _notes(facts: Iterator[ImageFacts]) -> dict[str, int]:

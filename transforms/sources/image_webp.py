@@ -12,7 +12,7 @@ from __future__ import annotations
 import struct
 from typing import Final
 
-from .image_facts import ImageFacts, corrupt, truncated
+from .image_facts import Content, ImageFacts, corrupt, truncated
 
 _CHUNK: Final = struct.Struct("<4sI").unpack_from
 _SIZE: Final = struct.Struct("<I").unpack_from
@@ -21,7 +21,7 @@ _LOSSLESS: Final = struct.Struct("<BI").unpack_from
 _ALPHA: Final = 0x10
 
 
-def check_webp(data: bytes, *, structure: bool) -> ImageFacts:
+def check_webp(data: Content, *, structure: bool) -> ImageFacts:
     """Return the facts of a WebP file; with `structure`, only if its chunks fill it as their lengths say.
 
     Raises:
@@ -50,7 +50,7 @@ def _facts(width: int, height: int, *, alpha: bool) -> ImageFacts:
     return ImageFacts("webp", width, height, 4 if alpha else 3, "RGBA" if alpha else "RGB")
 
 
-def _canvas(data: bytes, size: int) -> ImageFacts:
+def _canvas(data: Content, size: int) -> ImageFacts:
     if size < 10:
         raise corrupt("WebP", f"its VP8X chunk has {size} bytes, not 10")
     flags = _SIZE(data, 20)[0]
@@ -59,7 +59,7 @@ def _canvas(data: bytes, size: int) -> ImageFacts:
     return _facts(width + 1, height + 1, alpha=bool(flags & _ALPHA))
 
 
-def _picture(data: bytes, position: int) -> tuple[int, int, bool]:
+def _picture(data: Content, position: int) -> tuple[int, int, bool]:
     """Return width, height and alpha of the VP8 or VP8L chunk at a position.
 
     Raises:
@@ -79,7 +79,7 @@ def _picture(data: bytes, position: int) -> tuple[int, int, bool]:
     return width, height, False
 
 
-def _walk(data: bytes, end: int, facts: ImageFacts) -> ImageFacts:
+def _walk(data: Content, end: int, facts: ImageFacts) -> ImageFacts:
     position = 12
     pictures = frames = 0
     try:
