@@ -84,12 +84,12 @@ def run_convert(
             return _summary(prepared, held, time.monotonic() - started, nothing_to_do=True)
         spec.storage.replace(f"{spec.staging}/plan.json", prepared.plan_document())
         with _watching(watch, spec):
-            _run_pipeline(prepared, config, beam_options)
+            notes = _run_pipeline(prepared, config, beam_options)
         outcome = read_outcome(spec)
     if outcome.refusal is not None:
         raise _refused(spec, outcome.refusal)
     assert outcome.manifest is not None
-    return _summary(prepared, outcome.manifest, time.monotonic() - started)
+    return _summary(prepared, outcome.manifest, time.monotonic() - started, notes=notes)
 
 
 def dry_run(config: Config) -> PlanReport:
@@ -115,10 +115,13 @@ def _convert_data(config: Config, data: Data) -> Summary:
             os.rmdir(folder)
 
 
-def _run_pipeline(prepared: Prepared, config: Config, beam_options: Sequence[str]) -> None:
+def _run_pipeline(prepared: Prepared, config: Config, beam_options: Sequence[str]) -> tuple[str, ...]:
+    """Run the pipeline, and return what its user should know of rows that were in order."""
     pipeline = make_pipeline(config.runner.name, count_workers(config.runner.workers), beam_options)
+    from apache_beam.metrics.metric import MetricsFilter
+
     from ..transforms.encode import EncodeExamples
-    from ..transforms.read import ReadRows
+    from ..transforms.read import NOTES, ReadRows
     from ..transforms.write import WriteShards
 
     with pipeline:
@@ -131,6 +134,8 @@ def _run_pipeline(prepared: Prepared, config: Config, beam_options: Sequence[str
             | "Write" >> WriteShards(prepared.spec.path, spec=prepared.spec, raise_refusal=False)
             # WriteOutcome
         )
+    counters = pipeline.result.metrics().query(MetricsFilter().with_namespace(NOTES))["counters"]
+    return tuple(sorted(f"{counter.key.metric.name}: {counter.result:,}" for counter in counters))
 
 
 def _watching(watch: Watch | None, spec: DatasetSpec) -> AbstractContextManager[object]:
@@ -143,10 +148,12 @@ def _refused(spec: DatasetSpec, refusal: Refusal) -> Exception:
     if refusal.rejects is None or not isinstance(error, TooManyRejects):
         return error
     first = _first_lines(os.path.join(spec.path, refusal.rejects))
-    return TooManyRejects(f"{refusal.message}\n{rejects_text(refusal.rejected, refusal.by_code, first)}")
+    return TooManyRejects(f"{refusal.message}\n{rejects_text(refusal.rejected, {}, first)}")  # it has the codes
 
 
-def _summary(prepared: Prepared, manifest: Manifest, seconds: float, *, nothing_to_do: bool = False) -> Summary:
+def _summary(
+    prepared: Prepared, manifest: Manifest, seconds: float, *, notes: tuple[str, ...] = (), nothing_to_do: bool = False
+) -> Summary:
     spec, survey = prepared.spec, prepared.plan.survey
     rejects = manifest.rejects.path
     return Summary(
@@ -154,7 +161,7 @@ def _summary(prepared: Prepared, manifest: Manifest, seconds: float, *, nothing_
         manifest=manifest,
         seconds=seconds,
         choices=survey.choices,
-        warnings=survey.warnings,
+        warnings=(*survey.warnings, *notes),
         first_rejects=_first_lines(os.path.join(spec.path, rejects)) if rejects is not None else (),
         nothing_to_do=nothing_to_do,
     )

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Final
 
 import apache_beam as beam
+from apache_beam.metrics.metric import Metrics
 
 from .errors import SourceError
 from .format.encode_rows import RowEncoder
@@ -16,6 +18,9 @@ from .format.sizes import parse_size
 from .sources.pick import pick_source
 from .sources.source import Frozen, Source, Task, map_in_turn
 from .sources.task_planning import Plan, make_plan
+
+NOTES: Final = "shardmill.notes"
+"""The namespace of the counters that hold what a user should know of rows that are in order."""
 
 
 @dataclass(eq=False)
@@ -91,7 +96,11 @@ class _ReadTaskFn(beam.DoFn):
     frozen: Frozen = field(repr=False)
 
     def process(self, task: Task) -> Iterator[Rows | TaskEnd]:
-        yield from read_task(self.source, task, self.frozen)
+        for element in read_task(self.source, task, self.frozen):
+            if isinstance(element, TaskEnd):
+                for note, count in element.notes.items():
+                    Metrics.counter(NOTES, note).inc(count)
+            yield element
 
 
 def read_task(source: Source, task: Task, frozen: Frozen) -> Iterator[Rows | TaskEnd]:

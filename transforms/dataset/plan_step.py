@@ -118,9 +118,10 @@ def _decide(spec: DatasetSpec, results: Sequence[TaskResult], accounts: Accounts
     allowed = rejects_allowed(spec.max_rejects, total.read)
     if total.rejected > allowed:
         codes = ", ".join(f"{code} {count}" for code, count in accounts.by_code.items())
+        was = "was" if total.rejected == 1 else "were"
         return refuse(
             "rejects",
-            f"{total.rejected} of {total.read} rows were rejected ({codes}), max_rejects is {spec.max_rejects}; "
+            f"{total.rejected} of {total.read} rows {was} rejected ({codes}), max_rejects is {spec.max_rejects}; "
             f"nothing was committed; they are listed in {spec.path}/{known}; to leave them out: "
             f"--max-rejects {total.rejected}",
         )

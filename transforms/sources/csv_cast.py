@@ -41,6 +41,10 @@ _TRUE: Final = (b"true", b"True", b"TRUE")
 _FALSE: Final = (b"false", b"False", b"FALSE")
 _TIME: Final = re.compile(rb"[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?")
 
+_FRACTION: Final = re.compile(rb"-?[0-9]+[.][0-9]+([eE][+-]?[0-9]+)?")
+_NULL_WORDS: Final = frozenset({b"NA", b"N/A", b"n/a", b"NULL", b"null", b"None", b"nil", b"-", b"?"})
+"""Text that most likely means null in a column of numbers: for the mend in a message, never for a decision."""
+
 _SLICE_ROWS: Final = 64
 
 Problem = tuple[str, str]
@@ -326,7 +330,11 @@ def _cell_problem(row: int, cell: bytes, problem: Problem, target: pa.DataType, 
         mend = f"--set schema.columns.{name}.unit=ns"
     elif code == "BAD_UTF8":
         mend = f"--set schema.columns.{name}.type=binary, or input.encoding"
-    elif code == "FLOAT_OVERFLOW" and target.bit_width < 64:
+    elif code == "BAD_TYPE" and cell in _NULL_WORDS:
+        mend = (
+            f"--set schema.columns.{name}.type=string, or, if it means null, --set 'input.null_values=[\"\", {value}]'"
+        )
+    elif code == "BAD_TYPE" and pa.types.is_integer(target) and _FRACTION.fullmatch(cell):
         mend = f"--set schema.columns.{name}.type=float64"
     else:
         mend = f"--set schema.columns.{name}.type=string"

@@ -74,7 +74,8 @@ def join_evidence(first: Evidence, second: Evidence) -> Evidence:
 
 def explain(evidence: Evidence, rows: int, *, whole: bool) -> str:
     """Return the reason for a column's type in words: `rows` were read, all there are if `whole`."""
-    seen = f"{rows:,} rows" if whole else f"the first {rows:,} rows"
+    seen = f"{rows:,} row{'' if rows == 1 else 's'}"
+    seen = seen if whole else f"the first {seen}"
     nulls = f", {evidence.nulls:,} null" if evidence.nulls else ""
     if evidence.kind == "null":
         text = f"no value in {seen}; declare the type if there will be one"

@@ -184,7 +184,9 @@ def _shared_names(heads: Sequence[FileHead], most: int) -> tuple[str, ...]:
     """
     full = [head for head in heads if head.names is not None]
     if not full:
-        others = f", and so are the {len(heads) - 1} others" if len(heads) > 1 else ""
+        others = {1: "", 2: ", and so is the other file"}.get(
+            len(heads), f", and so are the {len(heads) - 1} other files"
+        )
         raise SourceError(heads[0].name, f"is empty{others}: there is no header and no row")
     first = full[0]
     names = first.names or ()

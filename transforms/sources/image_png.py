@@ -15,6 +15,7 @@ from typing import Final
 
 from isal.isal_zlib import crc32  # several times as fast as zlib's own
 
+from ..format.rejects import printable
 from .image_facts import CHANNELS, Content, ImageFacts, ImageProblem, corrupt, truncated, unsupported
 
 PNG_SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"
@@ -72,7 +73,7 @@ def _walk(data: Content, *, needs_palette: bool) -> bool:
         length, kind = _CHUNK(data, position)
         end = position + 8 + length
         if end + 4 > size:
-            raise truncated("PNG", size, f"its chunk {kind!r} at byte {position} is incomplete")
+            raise truncated("PNG", size, f"its chunk {printable(kind)} at byte {position} is incomplete")
         if kind in _CHECKED:
             if crc32(view[position + 4 : end]) != _CRC(data, end)[0]:
                 raise corrupt("PNG", f"the CRC of its chunk {kind.decode()} at byte {position} is wrong")

@@ -39,10 +39,14 @@ _KINDS: Final = (
 
 @dataclass(slots=True)
 class _Found:
-    """What an expansion has found so far: absolute paths, and how many names were passed over, by reason."""
+    """What an expansion has found so far: absolute paths, and how many names were passed over, by reason.
+
+    With `names_only` nobody asks what the files of folders are: links to nowhere and pipes are the source's to judge.
+    """
 
     paths: set[bytes] = field(default_factory=set)
     skipped: dict[str, int] = field(default_factory=dict)
+    names_only: bool = False
 
     def skip(self, reason: str) -> None:
         self.skipped[reason] = self.skipped.get(reason, 0) + 1
@@ -79,10 +83,12 @@ def file_fingerprint(path: bytes, size: int) -> str:
     return "sha256:" + digest.hexdigest()
 
 
-def expand_paths(paths: Sequence[str], base: str, suffixes: tuple[str, ...]) -> tuple[list[bytes], dict[str, int]]:
+def expand_paths(
+    paths: Sequence[str], base: str, suffixes: tuple[str, ...], *, names_only: bool = False
+) -> tuple[list[bytes], dict[str, int]]:
     """Return the absolute paths of all files that `paths` name, sorted by their bytes, each once, and what was skipped.
 
-    Relative paths are relative to the folder `base`.
+    Relative paths are relative to the folder `base`. With `names_only` the files of a folder are not looked at.
 
     Raises:
         InputError: a path matches nothing, is no regular file or folder, or a folder cannot be read.
@@ -90,7 +96,7 @@ def expand_paths(paths: Sequence[str], base: str, suffixes: tuple[str, ...]) -> 
     if not paths:
         raise InputError("input.paths is empty: name at least one file, folder or glob")
     root = os.path.abspath(os.fsencode(base))
-    found = _Found()
+    found = _Found(names_only=names_only)
     for path in paths:
         before = len(found.paths)
         matched = _expand_one(path, root, suffixes, found)
@@ -140,7 +146,7 @@ def tell_format(paths: Sequence[str], base: str = "") -> str:
     """
     known = tuple(suffix for suffixes in SUFFIXES.values() for suffix in suffixes)
     try:
-        files, _ = expand_paths(paths, base, known)
+        files, _ = expand_paths(paths, base, known, names_only=True)
     except InputError as error:
         if "one of the suffixes" not in str(error):
             raise
@@ -199,7 +205,7 @@ def _add_folder(folder: bytes, name: str, suffixes: tuple[str, ...], found: _Fou
     for path, entry in _walk(folder, name, found):
         if not os.fsdecode(entry.name).lower().endswith(suffixes):
             found.skip("other")
-        elif entry.is_file():
+        elif found.names_only or _is_file(entry):
             found.paths.add(path)
         else:
             try:
@@ -221,10 +227,24 @@ def _walk(folder: bytes, name: str, found: _Found) -> Iterator[tuple[bytes, os.D
             found.skip("hidden")
         elif entry.is_dir(follow_symlinks=False):
             yield from _walk(path, shown(path), found)
-        elif entry.is_dir():
+        elif _is_folder(entry):
             found.skip("links")
         else:
             yield path, entry
+
+
+def _is_folder(entry: os.DirEntry[bytes]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that runs in a circle
+        return False
+
+
+def _is_file(entry: os.DirEntry[bytes]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:
+        return False
 
 
 def _refuse_special(name: str, mode: int) -> None:

@@ -156,7 +156,9 @@ def _read_row_group(
             # Arrow refuses the dictionary as a whole, so no row can be named.
             mend = "write the column as plain text or as bytes"
             raise SourceError(piece.name, f"{where}: text that is not UTF-8 in a dictionary; {mend}") from error
-        raise SourceError(piece.name, f"{where} is damaged: {printable(error)}") from error
+        raise SourceError(
+            piece.name, f"{where} is damaged: {printable(error)}; copy or write the file again"
+        ) from error
     if done != piece.rows:
         raise SourceError(
             piece.name, f"row group {piece.row_group} is damaged: its footer says {piece.rows} rows, its pages do not"
