@@ -95,6 +95,15 @@ def test_every_piece_of_a_buffer_gets_its_own_checksum(pieces: list[bytes]) -> N
     assert crc32c_each(b"".join(pieces), lengths).tolist() == [slow_crc32c(piece) for piece in pieces]
 
 
+@pytest.mark.parametrize("longest", [0, 1, 512, 513, 5000])
+def test_pieces_of_any_length_and_number_get_their_checksums(longest: int) -> None:
+    lengths = np.arange(1100) * longest // 1099
+    data = np.random.default_rng(longest).bytes(int(lengths.sum()))
+    ends = np.cumsum(lengths).tolist()
+    expected = [crc32c(data[end - length : end]) for length, end in zip(lengths.tolist(), ends, strict=True)]
+    assert crc32c_each(data, lengths).tolist() == expected
+
+
 @given(st.lists(st.tuples(st.integers(0, 2**31), st.integers(0, 2**32 - 1)), max_size=20), st.integers(0, 20))
 def test_digests_are_a_sum_of_mixes_that_neither_order_nor_cuts_change(
     records: list[tuple[int, int]], cut: int
