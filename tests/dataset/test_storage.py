@@ -66,6 +66,46 @@ def test_a_long_part_is_synced_while_it_is_written(tmp_path: Path, monkeypatch: 
     assert (tmp_path / "part").stat().st_size == 33 << 20
 
 
+def test_what_is_durable_leaves_the_page_cache_while_the_end_of_a_part_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dropped: list[tuple[int, int]] = []
+    calls: list[str] = []
+    real = os.fdatasync
+
+    def fdatasync(file: int) -> None:
+        calls.append("sync")
+        real(file)
+
+    def advise(file: int, offset: int, length: int, advice: int) -> None:
+        assert advice == os.POSIX_FADV_DONTNEED
+        calls.append("drop")
+        dropped.append((offset, length))
+
+    monkeypatch.setattr(os, "fdatasync", fdatasync)
+    monkeypatch.setattr(os, "posix_fadvise", advise)
+    part = storage_in(tmp_path).create_part("part")
+    part.write([memoryview(bytes(17 << 20))])
+    part.write([memoryview(b"tail")])
+    part.close()
+    part.wait()
+    assert (calls, dropped) == (["sync", "drop"], [(0, 17 << 20)])
+
+
+def test_a_file_system_that_takes_no_advice_does_not_fail_a_part(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*args: object) -> None:
+        raise OSError(22, "Invalid argument")
+
+    monkeypatch.setattr(os, "posix_fadvise", refuse)
+    part = storage_in(tmp_path).create_part("part")
+    part.write([memoryview(bytes(17 << 20))])
+    part.close()
+    part.wait()
+    assert (tmp_path / "part").stat().st_size == 17 << 20
+
+
 @pytest.mark.parametrize("kernel_copies", [True, False])
 def test_ranges_of_parts_are_put_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kernel_copies: bool) -> None:
     if not kernel_copies:

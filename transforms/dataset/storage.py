@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from ..format.checksum import crc32c
-from .part_file import LocalPartFile, PartFile
+from .part_file import LocalPartFile, PartFile, drop_pages
 from .shard_plan import PartRange
 
 _COPY_BYTES: Final = 8 << 20
@@ -103,7 +103,9 @@ class LocalStorage:
             for part, start, end in ranges:
                 source = os.open(self.path(f"{base}/{part.path}"), os.O_RDONLY | os.O_CLOEXEC)
                 try:
-                    _copy_range(source, target, start.offset, end.offset - start.offset, part.path)
+                    length = end.offset - start.offset
+                    _copy_range(source, target, start.offset, length, part.path)
+                    drop_pages(source, start.offset, length)  # the next range is copied into this memory
                 finally:
                     os.close(source)
 
