@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from ..transforms.dataset.outcome import read_outcome
 from ..transforms.dataset.refusal import Refusal
 from ..transforms.dataset.run_lock import hold_run
+from ..transforms.dataset.source_list import read_notes
 from ..transforms.dataset.spec import DatasetSpec
 from ..transforms.dataset.target import prepare_target
 from ..transforms.errors import TooManyRejects, UsageError
@@ -84,12 +85,12 @@ def run_convert(
             return _summary(prepared, held, time.monotonic() - started, nothing_to_do=True)
         spec.storage.replace(f"{spec.staging}/plan.json", prepared.plan_document())
         with _watching(watch, spec):
-            notes = _run_pipeline(prepared, config, beam_options)
+            _run_pipeline(prepared, config, beam_options)
         outcome = read_outcome(spec)
     if outcome.refusal is not None:
         raise _refused(spec, outcome.refusal)
     assert outcome.manifest is not None
-    return _summary(prepared, outcome.manifest, time.monotonic() - started, notes=notes)
+    return _summary(prepared, outcome.manifest, time.monotonic() - started)
 
 
 def dry_run(config: Config) -> PlanReport:
@@ -115,13 +116,10 @@ def _convert_data(config: Config, data: Data) -> Summary:
             os.rmdir(folder)
 
 
-def _run_pipeline(prepared: Prepared, config: Config, beam_options: Sequence[str]) -> tuple[str, ...]:
-    """Run the pipeline, and return what its user should know of rows that were in order."""
+def _run_pipeline(prepared: Prepared, config: Config, beam_options: Sequence[str]) -> None:
     pipeline = make_pipeline(config.runner.name, count_workers(config.runner.workers), beam_options)
-    from apache_beam.metrics.metric import MetricsFilter
-
     from ..transforms.encode import EncodeExamples
-    from ..transforms.read import NOTES, ReadRows
+    from ..transforms.read import ReadRows
     from ..transforms.write import WriteShards
 
     with pipeline:
@@ -134,8 +132,6 @@ def _run_pipeline(prepared: Prepared, config: Config, beam_options: Sequence[str
             | "Write" >> WriteShards(prepared.spec.path, spec=prepared.spec, raise_refusal=False)
             # WriteOutcome
         )
-    counters = pipeline.result.metrics().query(MetricsFilter().with_namespace(NOTES))["counters"]
-    return tuple(sorted(f"{counter.key.metric.name}: {counter.result:,}" for counter in counters))
 
 
 def _watching(watch: Watch | None, spec: DatasetSpec) -> AbstractContextManager[object]:
@@ -151,11 +147,10 @@ def _refused(spec: DatasetSpec, refusal: Refusal) -> Exception:
     return TooManyRejects(f"{refusal.message}\n{rejects_text(refusal.rejected, {}, first)}")  # it has the codes
 
 
-def _summary(
-    prepared: Prepared, manifest: Manifest, seconds: float, *, notes: tuple[str, ...] = (), nothing_to_do: bool = False
-) -> Summary:
+def _summary(prepared: Prepared, manifest: Manifest, seconds: float, *, nothing_to_do: bool = False) -> Summary:
     spec, survey = prepared.spec, prepared.plan.survey
     rejects = manifest.rejects.path
+    notes = [f"{text}: {count:,}" for text, count in read_notes(spec.path, manifest).items()]
     return Summary(
         path=spec.path,
         manifest=manifest,

@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Final
 
 import apache_beam as beam
-from apache_beam.metrics.metric import Metrics
 
 from .errors import SourceError
 from .format.encode_rows import RowEncoder
@@ -18,9 +16,6 @@ from .format.sizes import parse_size
 from .sources.pick import pick_source
 from .sources.source import Frozen, Source, Task, map_in_turn
 from .sources.task_planning import Plan, make_plan
-
-NOTES: Final = "shardmill.notes"
-"""The namespace of the counters that hold what a user should know of rows that are in order."""
 
 
 @dataclass(eq=False)
@@ -96,11 +91,7 @@ class _ReadTaskFn(beam.DoFn):
     frozen: Frozen = field(repr=False)
 
     def process(self, task: Task) -> Iterator[Rows | TaskEnd]:
-        for element in read_task(self.source, task, self.frozen):
-            if isinstance(element, TaskEnd):
-                for note, count in element.notes.items():
-                    Metrics.counter(NOTES, note).inc(count)
-            yield element
+        yield from read_task(self.source, task, self.frozen)
 
 
 def read_task(source: Source, task: Task, frozen: Frozen) -> Iterator[Rows | TaskEnd]:
@@ -108,7 +99,7 @@ def read_task(source: Source, task: Task, frozen: Frozen) -> Iterator[Rows | Tas
     batches = 0
     rows_read: dict[int, int] = {}
     failures: tuple[str, ...] = ()
-    notes: Counter[str] = Counter()
+    notes: Counter[tuple[int, str]] = Counter()
     try:
         for rows in source.read(task, frozen):
             rows.count_into(rows_read)

@@ -301,4 +301,4 @@ class _CompleteFn(beam.DoFn):
             yield WriteOutcome(self._spec.path, refusal=decided)
         else:
             complete_publish(self._spec.storage, decided)
-            yield WriteOutcome(self._spec.path, manifest=decided.manifest)
+            yield WriteOutcome(self._spec.path, manifest=decided.manifest, notes=decided.notes)

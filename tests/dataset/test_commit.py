@@ -26,6 +26,7 @@ from shardmill.transforms.dataset.stage import TaskStager
 from shardmill.transforms.dataset.storage import LocalStorage
 from shardmill.transforms.dataset.target import prepare_target
 from shardmill.transforms.dataset.task_result import TaskResult
+from shardmill.transforms.dataset.verify import verify_dataset
 from shardmill.transforms.dataset.write_generation import write_generation
 from shardmill.transforms.errors import CommitError, RunError, TargetError, TooManyRejects, UsageError
 from shardmill.transforms.format.blocks import Block, EntryCounts, Narrowing
@@ -220,6 +221,17 @@ def test_rows_that_do_not_add_up_commit_nothing(
     assert problem in outcome.refusal.message
     assert type(outcome.refusal.error()) is RunError
     assert not (tmp_path / "out/manifests").exists()
+
+
+def test_what_is_noted_of_rows_stands_with_their_file_and_in_the_outcome(tmp_path: Path) -> None:
+    spec = spec_of(tmp_path)
+    noted = [{(0, "odd rows"): 2}, {(0, "odd rows"): 3, (0, "even rows"): 1}, {(1, "odd rows"): 4}]
+    results = [replace(result, notes=notes) for result, notes in zip(stage_all(spec), noted, strict=True)]
+    outcome = write_generation(spec, results)
+    lines = [json.loads(line) for line in (tmp_path / "out/sources/00000001.jsonl").read_text().splitlines()]
+    assert [line["notes"] for line in lines] == [{"even rows": 1, "odd rows": 5}, {"odd rows": 4}]
+    assert outcome.notes == read_outcome(spec).notes == {"even rows": 1, "odd rows": 9}
+    assert verify_dataset(spec.path).ok
 
 
 def test_no_rows_at_all_are_a_generation_without_shards(tmp_path: Path) -> None:

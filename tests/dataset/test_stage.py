@@ -204,13 +204,15 @@ def test_splits_are_rolled_apart_and_everything_is_added_up(tmp_path: Path) -> N
         frames = {"train": frames_of([b"a"]), "val": frames_of([b"b", b"c"])}
         counts = (EntryCounts(0, 3, 3), EntryCounts(1, 1, 0, 1))
         stager.add(Block(0, i, frames, counts, (bad,), (narrowing,), ("png", "jpeg")))
-    result = stager.finish(TaskEnd(0, 2, {0: 6, 1: 2}, ("a.csv: cut",)))
+    result = stager.finish(TaskEnd(0, 2, {0: 6, 1: 2}, ("a.csv: cut",), {(1, "odd rows"): 2}))
     assert {name: split.parts[0].records for name, split in result.splits.items()} == {"train": 2, "val": 4}
     assert result.counts == (EntryCounts(0, 6, 6), EntryCounts(1, 2, 0, 2))
     assert result.narrowed == (Narrowing("p", "float64", "float32", 5, 5e-8, 1),)
     assert result.image_formats == ("jpeg", "png")
     assert result.failures == ("a.csv: cut",)
     assert result.rows_read == {0: 6, 1: 2}
+    assert result.notes == {(1, "odd rows"): 2}
+    assert TaskResult.from_json((tmp_path / RUN / result.path).read_bytes()) == result
     assert result.rejects is not None
     assert (result.rejects.records, result.rejects.by_code) == (2, {"BAD_TYPE": 2})
     lines = (tmp_path / RUN / result.rejects.path).read_text().splitlines()

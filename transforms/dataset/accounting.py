@@ -12,18 +12,28 @@ from dataclasses import dataclass
 
 from ..format.blocks import EntryCounts
 from ..format.manifest import RowCounts
+from ..format.rows import Notes
 from .spec import EntryInfo
 from .task_result import NO_ENTRY, NO_TASK, TaskResult
 
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """The counts of each entry that any row came from, their sums, and what does not add up, in words."""
+    """The counts and notes of each entry that any row came from, their sums, and what does not add up, in words."""
 
     entries: dict[int, EntryCounts]
     total: RowCounts
     by_code: dict[str, int]
     problems: tuple[str, ...]
+    notes: Notes
+
+    @property
+    def notes_total(self) -> dict[str, int]:
+        """How many rows there are of each note, over all entries."""
+        total: Counter[str] = Counter()
+        for (_, text), count in sorted(self.notes.items()):
+            total[text] += count
+        return dict(sorted(total.items()))
 
 
 def settle_accounts(results: Sequence[TaskResult], entries: Sequence[EntryInfo], tasks: int | None) -> Accounts:
@@ -31,11 +41,13 @@ def settle_accounts(results: Sequence[TaskResult], entries: Sequence[EntryInfo],
     counts: dict[int, EntryCounts] = {}
     by_code: Counter[str] = Counter()
     problems: list[str] = []
+    notes: Counter[tuple[int, str]] = Counter()
     for result in results:
         for row in result.counts:
             counts[row.entry] = _sum(counts.get(row.entry, EntryCounts(row.entry)), row)
         if result.rejects:
             by_code.update(result.rejects.by_code)
+        notes.update(result.notes)
         problems += _check_result(result)
     problems += _check_tasks(results, tasks)
     for entry, row in sorted(counts.items()):
@@ -49,7 +61,7 @@ def settle_accounts(results: Sequence[TaskResult], entries: Sequence[EntryInfo],
         rejected=sum(row.rejected for row in counts.values()),
         dropped=sum(row.dropped for row in counts.values()),
     )
-    return Accounts(counts, total, dict(sorted(by_code.items())), tuple(problems))
+    return Accounts(counts, total, dict(sorted(by_code.items())), tuple(problems), dict(sorted(notes.items())))
 
 
 def _check_result(result: TaskResult) -> list[str]:

@@ -9,7 +9,7 @@ Whoever makes number N owns the file names in it. A create that finds another on
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ..format.index import index_path
 from ..format.manifest import Manifest, RejectSummary, RunInfo, ShardEntry, SourceSummary, SplitEntry
@@ -24,10 +24,14 @@ from .spec import DatasetSpec
 
 @dataclass(frozen=True, slots=True)
 class Commit:
-    """A committed generation; `superseded` is the one that it replaces, whose files it may overwrite."""
+    """A committed generation; `superseded` is the one that it replaces, whose files it may overwrite.
+
+    `notes` are those of the run that committed it, where it is that run that asks.
+    """
 
     manifest: Manifest
     superseded: Manifest | None = None
+    notes: dict[str, int] = field(default_factory=dict)
 
 
 def commit_generation(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob]) -> Commit | Refusal:
@@ -38,9 +42,11 @@ def commit_generation(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob])
     """
     if len(jobs) != draft.shards:
         raise RuntimeError(f"{len(jobs)} shards were made, {draft.shards} were planned")
-    mine = find_commit(spec)
-    if mine is not None:
-        return mine
+    decided = find_commit(spec) or _commit(spec, draft, jobs)
+    return replace(decided, notes=draft.notes) if isinstance(decided, Commit) else decided
+
+
+def _commit(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob]) -> Commit | Refusal:
     generations = list_generations(spec.path)
     if generations and spec.if_exists == "refuse":
         return _lost(spec, generations[-1])

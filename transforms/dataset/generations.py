@@ -8,10 +8,12 @@ A committed shard is at its final path, or still in the staging folder that its 
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import stat
-from typing import Final
+from collections.abc import Iterator
+from typing import Any, Final
 
 from ..errors import DamageError, InputError
 from ..format.manifest import Manifest
@@ -77,6 +79,24 @@ def read_file(root: str, path: str, limit: int) -> bytes:
     if len(data) > limit:
         raise DamageError(f"{_shown(root, path)}: over {limit} bytes")
     return data
+
+
+def read_json_lines(root: str, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield each line of a file of the dataset as the object that it holds, with its number from 1.
+
+    Raises:
+        DamageError: the file is missing, or a line is no JSON object.
+    """
+    check_regular(root, path)
+    with open(os.path.join(root, path), "rb") as file:
+        for number, line in enumerate(file, 1):
+            try:
+                document = json.loads(line)
+            except ValueError as error:
+                raise DamageError(f"{path}: line {number} is no JSON") from error
+            if not isinstance(document, dict) or not line.endswith(b"\n"):
+                raise DamageError(f"{path}: line {number} is no whole JSON object")
+            yield number, document
 
 
 def locate_shard(root: str, manifest: Manifest, path: str) -> str:

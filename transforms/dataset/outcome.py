@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from ..errors import CommitError
 from ..format.manifest import Manifest
 from ..format.naming import generation_file
 from .commit import find_commit
 from .refusal import REFUSAL_FILE, Refusal
+from .source_list import read_notes
 from .spec import DatasetSpec
 
 
 @dataclass(frozen=True, slots=True)
 class WriteOutcome:
-    """What a run did to the dataset at `path`: either `manifest` or `refusal` is there."""
+    """What a run did to the dataset at `path`: either `manifest` or `refusal` is there.
+
+    `notes` are what the user should know of rows that are in order, and of how many rows.
+    """
 
     path: str
     manifest: Manifest | None = None
     refusal: Refusal | None = None
+    notes: dict[str, int] = field(default_factory=dict)
 
     @property
     def manifest_path(self) -> str | None:
@@ -34,7 +39,7 @@ def read_outcome(spec: DatasetSpec) -> WriteOutcome:
     """
     commit = find_commit(spec)
     if commit is not None:
-        return WriteOutcome(spec.path, manifest=commit.manifest)
+        return WriteOutcome(spec.path, manifest=commit.manifest, notes=read_notes(spec.path, commit.manifest))
     refusal = f"{spec.staging}/{REFUSAL_FILE}"
     if spec.storage.size(refusal) is not None:
         return WriteOutcome(spec.path, refusal=Refusal.from_json(spec.storage.read(refusal)))

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, cast
 
-from ..format.blocks import EntryCounts, Narrowing
+from ..format.blocks import Narrowing
 from ..format.checksum import add_digests, crc32c_combine, crc32c_range
 from ..format.manifest import RowCounts
 from ..format.naming import shard_file_name
 from .accounting import Accounts, settle_accounts
 from .refusal import REFUSAL_FILE, Refusal
 from .shard_plan import CUTS_PER_SHARD, Part, PartRange, PlannedShard, plan_shards
+from .source_list import source_lines
 from .spec import DatasetSpec, rejects_allowed
 from .stage import merge_narrowing
 from .task_result import NO_TASK, TaskResult
@@ -45,7 +45,7 @@ class SplitTotals:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What the manifest will state, once all `shards` have been made."""
+    """What the manifest will state, once all `shards` have been made; `notes` are what the user should know of rows."""
 
     counts: RowCounts
     by_code: dict[str, int]
@@ -53,6 +53,7 @@ class Draft:
     image_formats: tuple[str, ...]
     splits: dict[str, SplitTotals]
     shards: int
+    notes: dict[str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +79,7 @@ def plan_dataset(spec: DatasetSpec, results: Iterable[TaskResult]) -> Plan | Ref
         leave_refusal(spec, refusal)
         return refusal
     if spec.source_entries:
-        spec.storage.replace(f"{spec.staging}/sources.jsonl", _source_lines(spec, accounts))
+        spec.storage.replace(f"{spec.staging}/sources.jsonl", source_lines(spec.source_entries, accounts))
     return _plan(spec, ordered, accounts)
 
 
@@ -135,19 +136,6 @@ def _lines(problems: Sequence[str]) -> str:
     return "\n".join(shown)
 
 
-def _source_lines(spec: DatasetSpec, accounts: Accounts) -> bytes:
-    """Return the list of sources: one line an entry."""
-    lines = []
-    for index, info in enumerate(spec.source_entries):
-        row = accounts.entries.get(index, EntryCounts(index))
-        document = {
-            "source": info.name, "bytes": info.bytes, "fingerprint": info.fingerprint, "files": info.files,
-            "read": row.read, "written": row.written, "rejected": row.rejected, "dropped": row.dropped,
-        }  # fmt: skip
-        lines.append(json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
-    return b"".join(lines)
-
-
 def _plan(spec: DatasetSpec, results: Sequence[TaskResult], accounts: Accounts) -> Plan:
     parts: dict[str, list[Part]] = defaultdict(list)
     digests: dict[str, list[int]] = defaultdict(list)
@@ -174,6 +162,7 @@ def _plan(spec: DatasetSpec, results: Sequence[TaskResult], accounts: Accounts) 
         image_formats=tuple(sorted({name for result in results for name in result.image_formats})),
         splits=splits,
         shards=len(jobs),
+        notes=accounts.notes_total,
     )
     return Plan(draft, tuple(jobs))
 

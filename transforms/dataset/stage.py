@@ -124,6 +124,7 @@ class TaskStager:
             narrowed=tuple(self._narrowed[name] for name in sorted(self._narrowed)),
             image_formats=tuple(sorted(self._formats)),
             failures=end.failures if end else (),
+            notes=dict(end.notes) if end else {},
         )
         self._storage.replace(f"{self._staging}/{result.path}", result.to_json())
         return result

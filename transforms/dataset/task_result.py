@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ..format.blocks import EntryCounts, Narrowing
+from ..format.rows import Notes
 from .shard_plan import CutPoint, Part
 
 NO_TASK = -1
@@ -39,7 +40,7 @@ class RejectFile:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """One attempt at one task: `attempt` is unique; `rows_read` is by source entry, as the reader counted them."""
+    """One attempt at one task: `attempt` is unique; `rows_read` and `notes` are the reader's, by source entry."""
 
     task: int
     attempt: str
@@ -50,6 +51,7 @@ class TaskResult:
     narrowed: tuple[Narrowing, ...] = ()
     image_formats: tuple[str, ...] = ()
     failures: tuple[str, ...] = ()
+    notes: Notes = field(default_factory=dict)
 
     @property
     def records(self) -> int:
@@ -83,6 +85,7 @@ class TaskResult:
             "narrowed": [[n.name, n.from_, n.to, n.values, n.max_relative_error, n.underflows] for n in self.narrowed],
             "image_formats": self.image_formats,
             "failures": self.failures,
+            "notes": [[entry, text, count] for (entry, text), count in self.notes.items()],
         }
         return json.dumps(document).encode() + b"\n"
 
@@ -104,6 +107,7 @@ class TaskResult:
             narrowed=tuple(Narrowing(*row) for row in document["narrowed"]),
             image_formats=tuple(document["image_formats"]),
             failures=tuple(document["failures"]),
+            notes={(entry, text): count for entry, text, count in document["notes"]},
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import re
 from collections import Counter
@@ -15,7 +14,7 @@ from ..format.naming import STAGING_FOLDER, generation_file
 from ..format.rejects import printable_path
 from ..format.sidecars import sidecar_files
 from .findings import Finding
-from .generations import check_regular, list_generations, read_file
+from .generations import check_regular, list_generations, read_file, read_json_lines
 
 _OURS: Final = re.compile(r".*\.tfrecord(\.gz)?|(manifests|sources|rejects|index)/.*", re.DOTALL)
 """Names that a dataset gives to its files: readers that glob would take such a file for a part of it."""
@@ -108,7 +107,7 @@ def _same(root: str, path: str, expected: Collection[bytes]) -> Iterator[str]:
 def _source_list(root: str, path: str, manifest: Manifest) -> Iterator[str]:
     totals: Counter[str] = Counter()
     keys = ("read", "written", "rejected", "dropped")
-    for number, document in _json_lines(root, path):
+    for number, document in read_json_lines(root, path):
         if not all(isinstance(document.get(key), int) for key in keys):
             raise DamageError(f"{path}: line {number} has no counts")
         totals.update({key: document[key] for key in keys})
@@ -120,7 +119,7 @@ def _source_list(root: str, path: str, manifest: Manifest) -> Iterator[str]:
 def _reject_list(root: str, path: str, manifest: Manifest) -> Iterator[str]:
     by_code: Counter[str] = Counter()
     records = 0
-    for _, document in _json_lines(root, path):
+    for _, document in read_json_lines(root, path):
         records += 1
         by_code.update(_codes(document, f"{path}: line {records}"))
     if records != manifest.rejects.records:
@@ -134,21 +133,3 @@ def _codes(document: dict[str, Any], where: str) -> set[str]:
         return {error["code"] for error in document["errors"]}
     except (KeyError, TypeError) as error:
         raise DamageError(f"{where} has no codes of errors") from error
-
-
-def _json_lines(root: str, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield each line of a file as the object that it holds, with its number from 1.
-
-    Raises:
-        DamageError: the file is missing, or a line is no JSON object.
-    """
-    check_regular(root, path)
-    with open(os.path.join(root, path), "rb") as file:
-        for number, line in enumerate(file, 1):
-            try:
-                document = json.loads(line)
-            except ValueError as error:
-                raise DamageError(f"{path}: line {number} is no JSON") from error
-            if not isinstance(document, dict) or not line.endswith(b"\n"):
-                raise DamageError(f"{path}: line {number} is no whole JSON object")
-            yield number, document

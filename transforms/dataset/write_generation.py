@@ -42,4 +42,4 @@ def publish_generation(
     for _ in run(lambda move: publish_file(spec.storage, move), moves_of(commit)):
         pass
     complete_publish(spec.storage, commit)
-    return WriteOutcome(spec.path, manifest=commit.manifest)
+    return WriteOutcome(spec.path, manifest=commit.manifest, notes=commit.notes)

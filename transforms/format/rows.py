@@ -16,6 +16,9 @@ import pyarrow as pa
 
 from .rejects import CellProblem, Place, Reject
 
+Notes = dict[tuple[int, str], int]
+"""What the user should know of rows that are in order: (source entry, "animated images, of which ...") -> how many."""
+
 
 class Origin(Protocol):
     """Says where the rows of one batch came from; picklable."""
@@ -48,7 +51,6 @@ class Rows:
     `problems` are bad cells of rows in `batch` (the cell itself is null there); `rejects` are rows that are not in
     `batch` at all. Rows read = `batch.num_rows + len(rejects)`.
     `split_codes`, where the source splits by directory, holds for each row an index into the survey's `splits`.
-    `notes` count what the user should know of rows that are in order: "animated images, of which ..." and how many.
     """
 
     task: int
@@ -59,7 +61,7 @@ class Rows:
     problems: tuple[CellProblem, ...] = ()
     rejects: tuple[Reject, ...] = ()
     split_codes: npt.NDArray[np.int64] | None = None
-    notes: dict[str, int] = field(default_factory=dict)
+    notes: Notes = field(default_factory=dict)
 
     def count_into(self, rows_read: dict[int, int]) -> None:
         """Add the rows of this batch, rejects included, to the counts of their entries."""
@@ -86,4 +88,4 @@ class TaskEnd:
     batches: int
     rows_read: dict[int, int] = field(default_factory=dict)
     failures: tuple[str, ...] = ()
-    notes: dict[str, int] = field(default_factory=dict)
+    notes: Notes = field(default_factory=dict)

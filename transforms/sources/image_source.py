@@ -8,6 +8,7 @@ root/dog/1.jpg ─┘ read: one read and one check a file; a file that fails is 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -17,11 +18,11 @@ import pyarrow as pa
 
 from ..errors import UsageError
 from ..format.rejects import Reject
-from ..format.rows import Rows
+from ..format.rows import Notes, Rows
 from ..format.schema import Choice
 from .image_bytes import read_image_bytes
 from .image_check import DEFAULT_FORMATS, ImageCheck
-from .image_facts import Check, ImageFacts, ImageProblem
+from .image_facts import Check, ImageProblem
 from .image_layout import FolderRole, Layout, choose_layout, class_warnings, role_of
 from .image_listing import ImageFile, ImageListing, list_images
 from .image_rows import LABEL, ImageOrigin, ImageRow, image_batch, image_place, image_schema
@@ -42,6 +43,8 @@ RECORD_OVERHEAD_BYTES: Final = 330
 
 _LARGEST_IMAGE: Final = 2**30
 """The buffer of a batch must stay below 2 GiB: a view's offsets are int32."""
+
+_ANIMATED: Final = "animated images, of which most readers decode the first frame only"
 
 
 @dataclass(frozen=True, slots=True)
@@ -247,8 +250,12 @@ class _Gathered:
             ImageOrigin(tuple(self.files)),
             rejects=tuple(self.rejects),
             split_codes=codes,
-            notes=_notes(row.facts for row in self.rows),
+            notes=self._notes(),
         )
+
+    def _notes(self) -> Notes:
+        pairs = zip(self.folders, self.rows, strict=True)
+        return dict(Counter((folder.entry, _ANIMATED) for folder, row in pairs if row.facts.animated))
 
 
 def _batches(task: Task, limit: int) -> Iterator[list[tuple[ReadFolder, ImageFile]]]:
@@ -270,11 +277,6 @@ def _batches(task: Task, limit: int) -> Iterator[list[tuple[ReadFolder, ImageFil
 def _room(image: ImageFile, limit: int) -> int:
     """Return the bytes of memory that reading a file needs: one more than it has, so that growth shows."""
     return image.size + 1 if 0 <= image.size <= limit else 0
-
-
-def _notes(facts: Iterator[ImageFacts]) -> dict[str, int]:
-    animated = sum(one.animated for one in facts)
-    return {"animated images, of which most readers decode the first frame only": animated} if animated else {}
 
 
 def _bad_name(folder: ReadFolder, image: ImageFile) -> ImageProblem:
