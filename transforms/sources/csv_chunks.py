@@ -12,21 +12,23 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from typing import IO, Final
+from io import FileIO
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
 from ..errors import SourceError
 from ..format.rejects import Place
-from .csv_bits import CR, Dialect
+from .csv_bits import CR, LF, Dialect, Scratch
 from .csv_split import BlockScan, Cut, record_ends, safe_cut, scan_block
 from .csv_text import BLOCK_BYTES
 
 JOB_BYTES: Final = 16 << 20
 """What one call scans of a file: 16 blocks, so that 2 GB are 120 items of work and not 1,900."""
 
-_MORE_BYTES: Final = 64 * 1024
+_EDGE_BYTES: Final = 4096
+"""Read at once to find a safe edge; runs of quotes are short."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,32 +113,48 @@ def run_scan(job: ScanJob, dialect: Dialect) -> list[BlockScan]:
     """Scan the blocks of one job.
 
     Raises:
-        SourceError: the file cannot be read.
+        SourceError: the file cannot be read, or ends too soon.
     """
     try:
-        with open(job.path, "rb") as file:
+        with open(job.path, "rb", buffering=0) as file:
             return list(_scan_blocks(file, job, dialect))
     except OSError as error:
         raise SourceError(job.name, f"cannot be read: {error.strerror}") from error
 
 
-def _scan_blocks(file: IO[bytes], job: ScanJob, dialect: Dialect) -> Iterator[BlockScan]:
-    begin = max(job.start - 1, job.text_start)  # one byte more: what is in front of a block decides its first cut
-    file.seek(begin)
-    text = file.read(job.stop - begin + 1)
-    data = np.frombuffer(text, np.uint8)
-    stop = safe_cut(data, job.stop - begin, dialect)
-    while stop == len(data) and begin + len(data) < job.size:
-        more = file.read(_MORE_BYTES)
-        if not more:
+def _scan_blocks(file: FileIO, job: ScanJob, dialect: Dialect) -> Iterator[BlockScan]:
+    scratch, buffer = Scratch(), bytearray(BLOCK_BYTES + _EDGE_BYTES)
+    stop = _safe_edge(file, job, job.stop, dialect)
+    low = _safe_edge(file, job, job.start, dialect)
+    for nominal in (*range(job.start + BLOCK_BYTES, job.stop, BLOCK_BYTES), job.stop):
+        high = stop if nominal == job.stop else _safe_edge(file, job, nominal, dialect)
+        if high <= low:  # a run of quotes over a whole block
+            continue
+        begin = max(low - 1, job.text_start)  # the byte in front of a block tells where its first field starts
+        if high - begin > len(buffer):
+            buffer = bytearray(high - begin)
+        view = memoryview(buffer)[: high - begin]
+        file.seek(begin)
+        if file.readinto(view) != len(view):
+            raise SourceError(job.name, "became shorter while it was read; run again")
+        data = np.frombuffer(view, np.uint8)
+        before = int(data[0]) if begin < low else LF
+        yield scan_block(data[low - begin :], low, before, dialect, scratch)
+        low = high
+
+
+def _safe_edge(file: FileIO, job: ScanJob, at: int, dialect: Dialect) -> int:
+    """Return the first offset at or after `at` that cuts no run of quotes and no CRLF."""
+    while job.text_start < at < job.size:
+        file.seek(at - 1)
+        data = np.frombuffer(file.read(_EDGE_BYTES), np.uint8)
+        if len(data) < 2:
             break
-        data = np.concatenate([data, np.frombuffer(more, np.uint8)])
-        stop = safe_cut(data, stop, dialect)
-    nominal = range(job.start - begin, job.stop - begin, BLOCK_BYTES)
-    edges = sorted({min(safe_cut(data, at, dialect), stop) for at in nominal} | {stop})
-    for low, high in itertools.pairwise(edges):
-        before = int(data[low - 1]) if low else ord("\n")
-        yield scan_block(data[low:high], begin + low, before, dialect)
+        cut = safe_cut(data, 1, dialect)
+        at += cut - 1
+        if cut < len(data):
+            break
+    return at
 
 
 def cut_stream(

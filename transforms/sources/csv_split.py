@@ -32,7 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from .csv_bits import CR, LF, WINDOW_BYTES, Bytes, Dialect, HalfScan, scan_bits
+from .csv_bits import CR, LF, WINDOW_BYTES, Bytes, Dialect, HalfScan, Scratch, scan_bits
 
 Positions = npt.NDArray[np.int64]
 Flags = npt.NDArray[np.bool_]
@@ -106,24 +106,20 @@ def safe_cut(data: Bytes, position: int, dialect: Dialect) -> int:
     return min(position, size)
 
 
-def scan_block(data: Bytes, start: int, before: int, dialect: Dialect) -> BlockScan:
+def scan_block(data: Bytes, start: int, before: int, dialect: Dialect, scratch: Scratch | None = None) -> BlockScan:
     """Scan one block of at least one byte; `before` is the byte in front of it, LF at the start of the file."""
+    lines, *halves = scan_bits(data, before, dialect, scratch) or scan_runs(data, before, dialect)
     complete, nul = bool(data[-1] in (LF, CR)), _holds(data, 0)
-    if dialect.quote is not None and before != CR and not _holds(data, CR) and _holds(data, dialect.quote):
-        found = scan_bits(data, before, dialect)
-        if found is not None:
-            return BlockScan(start, found[0], complete, nul, found[1:])
-    lines, halves = scan_runs(data, before, dialect)
-    return BlockScan(start, lines, complete, nul, halves)
+    return BlockScan(start, lines, complete, nul, (halves[0], halves[1]))
 
 
-def scan_runs(data: Bytes, before: int, dialect: Dialect) -> tuple[int, tuple[HalfScan, HalfScan]]:
+def scan_runs(data: Bytes, before: int, dialect: Dialect) -> tuple[int, HalfScan, HalfScan]:
     """Return the number of line ends and both halves of any block, from the offsets of its quotes and line ends."""
     ends, blank = _line_ends(data, before)
     positions, toggles = _odd_runs(data, before, dialect)
     index = np.searchsorted(positions, ends) if len(positions) else None
     halves = tuple(_half(ends, blank, index, positions, _states(toggles, inside)) for inside in (False, True))
-    return len(ends), (halves[0], halves[1])
+    return len(ends), halves[0], halves[1]
 
 
 def fold_blocks(blocks: Iterable[BlockScan], start: int, size: int) -> FileScan:
