@@ -68,6 +68,7 @@ def _check_runner(value: object) -> str:
 
 
 def _check_one_byte(value: str) -> str:
+    value = "\t" if value == "\\t" else value  # as it is typed on a command line
     if len(value) != 1 or not value.isascii() or value in "\r\n\0":
         raise ValueError(f"{_quoted(value)} is not one ASCII character")
     return value

@@ -1,0 +1,117 @@
+"""The command line as its user meets it: files in a folder, a command, a screen."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shardmill.pipelines.cli import main
+from shardmill.transforms.dataset.generations import read_manifest
+from shardmill.transforms.dataset.open import open_dataset
+
+Content = bytes | Callable[[Path], object]
+"""What a file holds, or what makes it."""
+
+
+@dataclass(frozen=True)
+class Screen:
+    """How a command ended, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+
+@dataclass(frozen=True)
+class Desk:
+    """A working folder, in which commands are run in this process; each writes to `out`."""
+
+    root: Path
+    capsys: pytest.CaptureFixture[str]
+
+    def put(self, files: Mapping[str, Content]) -> None:
+        for name, content in files.items():
+            path = self.root / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            if isinstance(content, bytes):
+                path.write_bytes(content)
+            else:
+                content(path)
+
+    def convert(self, *args: str) -> Screen:
+        with pytest.raises(SystemExit) as ended:
+            main(["convert", *args, "-o", "out", "--workers", "1"])
+        code = ended.value.code
+        assert isinstance(code, int)
+        return Screen(code, *self.capsys.readouterr())
+
+    def records(self) -> list[dict[str, Any]]:
+        """Return the records of all splits, without the features that are absent."""
+        dataset = open_dataset(self.root / "out")
+        rows = [row for split in dataset.splits for batch in dataset.batches(split) for row in batch.to_pylist()]
+        return [{key: value for key, value in row.items() if value is not None} for row in rows]
+
+    def assert_nothing_committed(self) -> None:
+        out = self.root / "out"
+        left = [path.relative_to(out).parts[0] for path in out.glob("*")]
+        assert left in ([], [".staging"])
+
+    def assert_refused(self, screen: Screen, code: int, message: str) -> None:
+        """The command ended with one error and nothing else."""
+        assert screen == Screen(code, "", f"error: {message.replace('$ROOT', str(self.root))}\n")
+        self.assert_nothing_committed()
+
+    def assert_rejected(self, args: Sequence[str], counts: str, lines: Sequence[str], wants_records: object) -> None:
+        """The command fails by its rejects, and does what is wanted when it is called as its message says.
+
+        `counts` are like "1 of 3 rows was rejected (BAD_TYPE 1)".
+        """
+        screen = self.convert(*args)
+        rejected, read = (int(word) for word in counts.split()[:3:2])
+        (run,) = (self.root / "out/.staging").iterdir()
+        assert screen.err.splitlines() == [
+            f"error: {counts}, max_rejects is 0; nothing was committed; they are listed in {run}/rejects.jsonl; "
+            f"to leave them out: --max-rejects {rejected}",
+            *(f"  {line}" for line in lines[:20]),
+            *([f"  and {rejected - 20} more"] if rejected > 20 else []),
+        ]
+        assert (screen.code, screen.out) == (4, "")
+        self.assert_nothing_committed()
+        places = [json.loads(line) for line in (run / "rejects.jsonl").read_text().splitlines()]
+        assert len(places) == rejected
+
+        screen = self.convert(*args, "--max-rejects", str(rejected))
+        assert (screen.code, screen.err) == (0, "")
+        assert "\n".join(f"  {line}" for line in lines[:20]) in screen.out
+        manifest = read_manifest(str(self.root / "out"))
+        assert manifest.counts.read == read == manifest.counts.written + rejected
+        assert len((self.root / "out/rejects/00000001.jsonl").read_text().splitlines()) == rejected
+        if callable(wants_records):
+            wants_records(self.records())
+        else:
+            assert repr(self.records()) == repr(wants_records)
+
+    def assert_accepted(self, args: Sequence[str], said: Sequence[str], wants_records: object) -> None:
+        """The command ends well; `said` are lines of its screen, and all of its warnings."""
+        screen = self.convert(*args)
+        assert (screen.code, screen.err) == (0, "")
+        lines = [" ".join(line.split()) for line in screen.out.splitlines()]
+        for line in said:
+            assert line in lines
+        assert [line for line in lines if line.startswith("Warning")] == [
+            line for line in said if line.startswith("Warning")
+        ]
+        if callable(wants_records):
+            wants_records(self.records())
+        else:
+            assert repr(self.records()) == repr(wants_records)
+
+
+@pytest.fixture
+def desk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Desk:
+    monkeypatch.chdir(tmp_path)
+    return Desk(tmp_path, capsys)

@@ -1,0 +1,462 @@
+"""What the user of the command line sees of bad and odd CSV: one screen a case, word for word."""
+
+from __future__ import annotations
+
+import gzip
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import pytest
+
+Files = Mapping[str, bytes]
+
+
+def declare(column: str, kind: str) -> list[str]:
+    return ["--set", f"schema.columns.{column}.type={kind}"]
+
+
+def files_of(body: bytes | Files) -> Files:
+    return {"a.csv": body} if isinstance(body, bytes) else body
+
+
+DAMAGED: dict[str, tuple[bytes | Files, Sequence[str], str]] = {
+    "all rows too long": (
+        b"a,b\n1,2,3\n4,5,6\n",
+        [],
+        "a.csv: every row that was read (2) has more than the 2 columns of the header; mend the header, or give the "
+        "names with input.names",
+    ),
+    "quote never closed": (
+        {"a.csv": b'a,b\n1,2\n3,"4\n5,6\n', "b.csv": b"a,b\n1,2\n"},
+        [],
+        "a.csv: the quote at byte 10 is never closed: all that follows it would be one value; close it, or, where "
+        "quotes are plain text, set another input.quote",
+    ),
+    "Latin-1": (
+        "a,b\n1,café\n".encode("latin-1"),
+        [],
+        "a.csv: not UTF-8 at byte 9 (0xe9); set input.encoding, for example --set input.encoding=latin-1, or declare "
+        "the column binary: schema.columns.<name>.type=binary",
+    ),
+    "UTF-16": (
+        "a,b\n1,x\n".encode("utf-16"),
+        [],
+        "a.csv: is UTF-16 by its byte order mark, not utf-8; declare it: --set input.encoding=utf-16",
+    ),
+    "two columns of one name": (
+        b"a,b,a\n1,2,3\n",
+        [],
+        'a.csv: columns 1 and 3 are both named "a": one would overwrite the other; rename one, or give all names with '
+        "input.names",
+    ),
+    "all files empty": (
+        {"a.csv": b"", "b.csv": b"\n\n"},
+        [],
+        "a.csv: is empty, and so is the other file: there is no header and no row",
+    ),
+    "gzip cut before its end": (
+        {"a.csv.gz": gzip.compress(b"a\n1\n" * 1000)[:-9], "b.csv": b"a\n1\n"},
+        [],
+        "a.csv.gz: byte 36 of the compressed file: the gzip stream is cut: its end and its checksum are missing",
+    ),
+    "gzip with a wrong checksum": (
+        {"a.csv.gz": gzip.compress(b"a\n1\n")[:-8] + bytes(4) + gzip.compress(b"a\n1\n")[-4:]},
+        [],
+        "a.csv.gz: byte 0 of the compressed file: the gzip member that begins here is damaged (Error -6 Incorrect "
+        "checksum found)",
+    ),
+    "gzip and bytes after it": (
+        {"a.csv.gz": gzip.compress(b"a\n1\n") + b"garbage"},
+        [],
+        "a.csv.gz: byte 24 of the compressed file: bytes that are no gzip data follow the end of the stream",
+    ),
+}
+
+
+@pytest.mark.parametrize("case", DAMAGED)
+def test_a_file_that_is_damaged_as_a_whole_fails_the_run_by_its_name(desk: Any, case: str) -> None:
+    body, args, message = DAMAGED[case]
+    desk.put(files_of(body))
+    desk.assert_refused(desk.convert(*files_of(body), *args), 1, message)
+
+
+REJECTED: dict[str, tuple[bytes | Files, Sequence[str], str, Sequence[str], list[dict[str, Any]]]] = {
+    "short row": (
+        b'a,b,c\n1,"x\ny",3\n\n4,5\n6,7,8\n',
+        [],
+        "1 of 3 rows was rejected (BAD_WIDTH 1)",
+        [
+            "a.csv row 2: BAD_WIDTH: has 2 columns instead of 3: 4,5; mend the row, or quote the values that hold the "
+            'delimiter ","'
+        ],
+        [{"a": 1, "b": "x\ny", "c": 3}, {"a": 6, "b": "7", "c": 8}],
+    ),
+    "long row": (
+        b"a,b\n1,2\n3,4,5\n",
+        [],
+        "1 of 2 rows was rejected (BAD_WIDTH 1)",
+        [
+            "a.csv row 2: BAD_WIDTH: has 3 columns instead of 2: 3,4,5; mend the row, or quote the values that hold "
+            'the delimiter ","'
+        ],
+        [{"a": 1, "b": 2}],
+    ),
+    "integer that is a fraction": (
+        b"a\n1\n1.5\n",
+        declare("a", "int64"),
+        "1 of 2 rows was rejected (BAD_TYPE 1)",
+        ['a.csv row 2: column "a": BAD_TYPE: "1.5" is not an int64; declare it: --set schema.columns.a.type=float64'],
+        [{"a": 1}],
+    ),
+    "integer beyond int64": (
+        b"a\n1\n9223372036854775808\n",
+        declare("a", "int64"),
+        "1 of 2 rows was rejected (INT_OVERFLOW 1)",
+        [
+            'a.csv row 2: column "a": INT_OVERFLOW: "9223372036854775808" is beyond int64 (-9223372036854775808 to '
+            "9223372036854775807); declare it: --set schema.columns.a.type=string"
+        ],
+        [{"a": 1}],
+    ),
+    "float64 too large, too small, and beyond float32": (
+        b"a\n1.5\n1e400\n1e-400\n1e39\n",
+        declare("a", "float64"),
+        "3 of 4 rows were rejected (FLOAT_OVERFLOW 2, FLOAT_UNDERFLOW 1)",
+        [
+            'a.csv row 2: column "a": FLOAT_OVERFLOW: "1e400" is beyond what a float64 can hold; declare it: '
+            "--set schema.columns.a.type=string",
+            'a.csv row 3: column "a": FLOAT_UNDERFLOW: "1e-400" would become 0 as a float64; declare it: '
+            "--set schema.columns.a.type=string",
+            'a.csv row 4: column "a": FLOAT_OVERFLOW: 1e+39 is beyond the largest float32, 3.4028235e+38; keep it '
+            "exact: --set schema.columns.a.as=bytes",
+        ],
+        [{"a": 1.5}],
+    ),
+    "float32 too large and too small": (
+        b"a\n1.5\n1e39\n1e-50\n",
+        declare("a", "float32"),
+        "2 of 3 rows were rejected (FLOAT_OVERFLOW 1, FLOAT_UNDERFLOW 1)",
+        [
+            'a.csv row 2: column "a": FLOAT_OVERFLOW: "1e39" is beyond what a float32 can hold; declare it: '
+            "--set schema.columns.a.type=string",
+            'a.csv row 3: column "a": FLOAT_UNDERFLOW: "1e-50" would become 0 as a float32; declare it: '
+            "--set schema.columns.a.type=string",
+        ],
+        [{"a": 1.5}],
+    ),
+    "nan with a payload": (
+        b"a\n1.5\nnan(1)\n",
+        declare("a", "float64"),
+        "1 of 2 rows was rejected (BAD_TYPE 1)",
+        ['a.csv row 2: column "a": BAD_TYPE: "nan(1)" is not a float; declare it: --set schema.columns.a.type=string'],
+        [{"a": 1.5}],
+    ),
+    "NA in a column of numbers": (
+        b"a,b\n1,x\nNA,y\n",
+        declare("a", "int64"),
+        "1 of 2 rows was rejected (BAD_TYPE 1)",
+        [
+            'a.csv row 2: column "a": BAD_TYPE: "NA" is not an int64; declare it: --set schema.columns.a.type=string, '
+            "or, if it means null, --set 'input.null_values=[\"\", NA]'"
+        ],
+        [{"a": 1, "b": "x"}],
+    ),
+    "what Arrow takes for an integer": (
+        b"a,b\n1,x\n0x1F,x\n0x8000000000000000,x\n-0, x\n 12,x\n00123,x\n",
+        declare("a", "int64"),
+        "5 of 6 rows were rejected (BAD_TYPE 5)",
+        [
+            f'a.csv row {row}: column "a": BAD_TYPE: "{text}" is not an int64; declare it: '
+            "--set schema.columns.a.type=string"
+            for row, text in enumerate(("0x1F", "0x8000000000000000", "-0", " 12", "00123"), 2)
+        ],
+        [{"a": 1, "b": "x"}],
+    ),
+    "1 as a bool": (
+        b"a,b\ntrue,1\n1,0\n",
+        declare("a", "bool"),
+        "1 of 2 rows was rejected (BAD_TYPE 1)",
+        ['a.csv row 2: column "a": BAD_TYPE: "1" is not true or false; declare it: --set schema.columns.a.type=string'],
+        [{"a": True, "b": 1}],
+    ),
+    "a date that is none": (
+        b"a\n1970-01-03\n2024-13-40\n31/12/2024\n",
+        declare("a", "date"),
+        "2 of 3 rows were rejected (BAD_TYPE 2)",
+        [
+            'a.csv row 2: column "a": BAD_TYPE: "2024-13-40" is not a date; declare it: '
+            "--set schema.columns.a.type=string",
+            'a.csv row 3: column "a": BAD_TYPE: "31/12/2024" is not a date; declare it: '
+            "--set schema.columns.a.type=string",
+        ],
+        None,
+    ),
+    "two bad cells in one row": (
+        b"a,b\n1,2\nx,y\n",
+        [*declare("a", "int64"), *declare("b", "int64")],
+        "1 of 2 rows was rejected (BAD_TYPE 1)",
+        [
+            'a.csv row 2: column "a": BAD_TYPE: "x" is not an int64; declare it: --set schema.columns.a.type=string; '
+            'column "b": BAD_TYPE: "y" is not an int64; declare it: --set schema.columns.b.type=string'
+        ],
+        [{"a": 1, "b": 2}],
+    ),
+    "a value that would write on the screen": (
+        b"a,b\n1,2\n\x1b[2Jx,3\n",
+        declare("a", "int64"),
+        "1 of 2 rows was rejected (BAD_TYPE 1)",
+        [
+            'a.csv row 2: column "a": BAD_TYPE: "\\x1b[2Jx" is not an int64; declare it: '
+            "--set schema.columns.a.type=string"
+        ],
+        [{"a": 1, "b": 2}],
+    ),
+    "cell over the limit": (
+        b"a,b\n1," + b"x" * 2_000_000 + b"\n2,y\n",
+        ["--set", "limits.field_bytes=1MiB"],
+        "1 of 2 rows was rejected (FIELD_TOO_LARGE 1)",
+        [
+            f'a.csv row 1: column "b": FIELD_TOO_LARGE: "{"x" * 79}…" is 2000000 bytes long, more than '
+            "limits.field_bytes (1048576); raise it: --set limits.field_bytes=2000000"
+        ],
+        [{"a": 2, "b": "y"}],
+    ),
+    "short row behind 200,000 of two lines": (
+        b"a,b\n" + b'1,"x\nx"\n' * 200_000 + b"1\n2,y\n",
+        [],
+        "1 of 200002 rows was rejected (BAD_WIDTH 1)",
+        [
+            "a.csv row 200001: BAD_WIDTH: has 1 column instead of 2: 1; mend the row, or quote the values that hold "
+            'the delimiter ","'
+        ],
+        None,
+    ),
+    "wrong type in row 300,001": (
+        b"n,s\n" + b"1,x\n" * 300_000 + b"abc,y\n",
+        declare("n", "int64"),
+        "1 of 300001 rows was rejected (BAD_TYPE 1)",
+        [
+            'a.csv row 300001: column "n": BAD_TYPE: "abc" is not an int64; declare it: '
+            "--set schema.columns.n.type=string"
+        ],
+        None,
+    ),
+    "more rejects than a screen holds": (
+        b"a\n" + b"x\n" * 25 + b"1\n",
+        declare("a", "int64"),
+        "25 of 26 rows were rejected (BAD_TYPE 25)",
+        [
+            f'a.csv row {row}: column "a": BAD_TYPE: "x" is not an int64; declare it: '
+            "--set schema.columns.a.type=string"
+            for row in range(1, 26)
+        ],
+        [{"a": 1}],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", REJECTED)
+def test_a_bad_row_is_named_and_the_good_ones_are_kept(desk: Any, case: str) -> None:
+    body, args, counts, lines, records = REJECTED[case]
+    desk.put(files_of(body))
+    desk.assert_rejected([*files_of(body), *args], counts, lines, records or len)
+
+
+def test_a_fraction_behind_the_rows_that_were_looked_at_is_a_reject(desk: Any) -> None:
+    text = b"x" * 6500
+    desk.put({"a.csv": b"n,t\n" + b"1," + text + b"\n" + (b"2," + text + b"\n") * 10_500 + b"1.5,x\n"})
+    line = (
+        'a.csv row 10502: column "n": BAD_TYPE: "1.5" is not an int64; declare it: --set schema.columns.n.type=float64'
+    )
+    desk.assert_rejected(["a.csv"], "1 of 10502 rows was rejected (BAD_TYPE 1)", [line], len)
+
+
+ACCEPTED: dict[str, tuple[bytes | Files, Sequence[str], Sequence[str], list[dict[str, Any]]]] = {
+    "a fraction after integers, all rows looked at": (
+        b"n\n1\n2\n1.5\n",
+        [],
+        [
+            "n float list float64 no every value is a number in 3 rows (double, narrowed to float32 (as: bytes keeps "
+            "it exact))"
+        ],
+        [{"n": 1.0}, {"n": 2.0}, {"n": 1.5}],
+    ),
+    "nulls and then text": (
+        b"n,s\n" + b"1,\n" * 3 + b"1,late\n",
+        [],
+        ['s bytes list string yes "late" (a.csv row 4) is not a number; 4 rows, 3 null'],
+        [{"n": 1}, {"n": 1}, {"n": 1}, {"n": 1, "s": "late"}],
+    ),
+    "line break in quotes": (b'i,t\n1,"a\nb"\n2,c\n', [], [], [{"i": 1, "t": "a\nb"}, {"i": 2, "t": "c"}]),
+    "stray quotes": (b'a,b\n"un"quoted,5" disk\n', [], [], [{"a": "unquoted", "b": '5" disk'}]),
+    "byte order mark": (b"\xef\xbb\xbfa,b\n1,2\n", [], [], [{"a": 1, "b": 2}]),
+    "Latin-1, declared": (
+        "a,b\n1,café\n".encode("latin-1"),
+        ["--set", "input.encoding=latin-1"],
+        [],
+        [{"a": 1, "b": "café"}],
+    ),
+    "UTF-16, declared": ("a,b\n1,x\n".encode("utf-16"), ["--set", "input.encoding=utf-16"], [], [{"a": 1, "b": "x"}]),
+    "NUL byte": (
+        b"a,b\n1,x\0y\n",
+        [],
+        ["Warning: a.csv: holds NUL bytes; they are kept"],
+        [{"a": 1, "b": "x\0y"}],
+    ),
+    "blank column name": (
+        b"a,,c\n1,2,3\n",
+        [],
+        ["Warning: a.csv: column 2 has no name; it is called column_1"],
+        [{"a": 1, "c": 3, "column_1": 2}],
+    ),
+    "one of two files empty": (
+        {"a.csv": b"", "b.csv": b"a\n1\n"},
+        [],
+        ["Warning: a.csv: is empty: no header and no row", "Read 1 row of 2 files (4 B): 1 written, 0 rejected"],
+        [{"a": 1}],
+    ),
+    "one of two files a header only": (
+        {"a.csv": b"a,b\n", "b.csv": b"a,b\n1,x\n"},
+        [],
+        ["a int64 list int64 no every value is an integer in 1 row"],
+        [{"a": 1, "b": "x"}],
+    ),
+    "header only": (
+        b"a,b\n",
+        [],
+        ["a bytes list string yes no value in 0 rows; declare the type if there will be one"],
+        [],
+    ),
+    "blank line in one column": (
+        b"a\n1\n\n3\n",
+        [],
+        ["a int64 list int64 yes every value is an integer in 3 rows, 1 null"],
+        [{"a": 1}, {}, {"a": 3}],
+    ),
+    "blank line in two columns": (
+        b"a,b\n1,2\n\n3,4\n",
+        [],
+        ["Warning: a.csv: 1 blank line skipped", "Read 2 rows of 1 file (13 B): 2 written, 0 rejected"],
+        [{"a": 1, "b": 2}, {"a": 3, "b": 4}],
+    ),
+    "mixed line ends and none at the end": (
+        b"a,b\r\n1,2\n3,4\r5,6",
+        [],
+        [],
+        [{"a": 1, "b": 2}, {"a": 3, "b": 4}, {"a": 5, "b": 6}],
+    ),
+    "integers beyond int64": (
+        b"a\n1\n9223372036854775808\n",
+        [],
+        ['a bytes list string no "9223372036854775808" (a.csv row 2) is beyond int64; 2 rows'],
+        [{"a": "1"}, {"a": "9223372036854775808"}],
+    ),
+    "floats that no float holds": (
+        b"a\n1.5\n1e400\n1e-400\n",
+        [],
+        ['a bytes list string no "1e400" (a.csv row 2) is not a number; 3 rows'],
+        [{"a": "1.5"}, {"a": "1e400"}, {"a": "1e-400"}],
+    ),
+    "NaN and infinities": (
+        b"a\n1.5\nNaN\nInf\n-inf\n",
+        [],
+        ["Read 4 rows of 1 file (19 B): 4 written, 0 rejected"],
+        [{"a": 1.5}, {"a": float("nan")}, {"a": float("inf")}, {"a": float("-inf")}],
+    ),
+    "NA, empty, and quoted empty": (
+        b'a,b\n1,NA\n,\n3,""\n',
+        [],
+        ['b bytes list string yes "NA" (a.csv row 1) is not a number; 3 rows, 1 null'],
+        [{"a": 1, "b": "NA"}, {}, {"a": 3, "b": ""}],
+    ),
+    "NA, declared null": (
+        b"a,b\n1,x\nNA,y\n",
+        ["--set", 'input.null_values=["", NA]'],
+        [],
+        [{"a": 1, "b": "x"}, {"b": "y"}],
+    ),
+    "leading zeros": (
+        b"a\n00123\n1\n",
+        [],
+        ['a bytes list string no "00123" (a.csv row 1) has a leading zero, which a number would lose; 2 rows'],
+        [{"a": "00123"}, {"a": "1"}],
+    ),
+    "bool only for true and false": (
+        b"a,b\ntrue,1\nfalse,0\ntrue,true\n",
+        [],
+        ["a int64 list bool no every value is true or false in 3 rows"],
+        [{"a": True, "b": "1"}, {"a": False, "b": "0"}, {"a": True, "b": "true"}],
+    ),
+    "dates": (
+        b"a,b\n2024-01-02,2024-13-40\n2024-01-03,31/12/2024\n",
+        [],
+        ['a bytes list string no "2024-01-02" (a.csv row 1) is not a number; 2 rows'],
+        [{"a": "2024-01-02", "b": "2024-13-40"}, {"a": "2024-01-03", "b": "31/12/2024"}],
+    ),
+    "spaces around names and values": (
+        b"a, b\n1, x \n",
+        [],
+        ['Warning: a.csv: the name of column 2, " b", has spaces around it'],
+        [{" b": " x ", "a": 1}],
+    ),
+    "semicolons": (
+        b"a;b\n1;2\n",
+        [],
+        [
+            'Warning: a.csv: 1 column, and its first line holds ";": wrong delimiter? declare it: '
+            "--set input.delimiter=';'"
+        ],
+        [{"a;b": "1;2"}],
+    ),
+    "semicolons, declared": (b"a;b\n1;2\n", ["--set", "input.delimiter=;"], [], [{"a": 1, "b": 2}]),
+    "tabs": (
+        b"a\tb\n1\t2\n",
+        [],
+        [
+            'Warning: a.csv: 1 column, and its first line holds "\\t": wrong delimiter? declare it: '
+            "--set input.delimiter='\\t'"
+        ],
+        [{"a\tb": "1\t2"}],
+    ),
+    "tabs, declared as the warning says": (b"a\tb\n1\t2\n", ["--set", "input.delimiter=\\t"], [], [{"a": 1, "b": 2}]),
+    "gzip of two members": (
+        {"a.csv.gz": gzip.compress(b"a\n1\n") + gzip.compress(b"2\n")},
+        [],
+        [],
+        [{"a": 1}, {"a": 2}],
+    ),
+    "gzip by another name": ({"a.csv": gzip.compress(b"a\n1\n")}, [], [], [{"a": 1}]),
+}
+
+
+@pytest.mark.parametrize("case", ACCEPTED)
+def test_odd_csv_is_read_as_it_stands_and_what_is_odd_is_said(desk: Any, case: str) -> None:
+    body, args, said, records = ACCEPTED[case]
+    desk.put(files_of(body))
+    desk.assert_accepted([*files_of(body), *args], said, records)
+
+
+def test_a_cell_of_20_megabytes_is_read(desk: Any) -> None:
+    desk.put({"a.csv": b"a,b\n1," + b"x" * 20_000_000 + b"\n2,y\n"})
+    desk.assert_accepted(["a.csv"], [], lambda found: _assert_lengths(found, [20_000_000, 1]))
+
+
+def _assert_lengths(found: list[dict[str, Any]], wanted: list[int]) -> None:
+    assert [len(row["b"]) for row in found] == wanted
+
+
+@pytest.mark.slow
+def test_20_000_columns_are_read(desk: Any) -> None:
+    names = [f"c{i}" for i in range(20_000)]
+    desk.put({"a.csv": f"{','.join(names)}\n{','.join(names)}\n".encode()})
+    screen = desk.convert("a.csv", "-q")
+    assert (screen.code, screen.out, screen.err) == (0, "", "")
+    assert desk.records() == [{name: name for name in names}]
+
+
+def test_files_of_two_headers_are_refused_by_the_names_of_both(desk: Any) -> None:
+    desk.put({"a.csv": b"a,b\n1,2\n", "b.csv": b"a,c\n1,2\n"})
+    message = (
+        'column 2 is "b" in a.csv and "c" in b.csv; convert them apart, or give all files one header with input.names'
+    )
+    desk.assert_refused(desk.convert("a.csv", "b.csv"), 2, message)
