@@ -7,8 +7,9 @@ import json
 from dataclasses import dataclass
 
 from ..transforms.dataset.spec import DatasetSpec, EntryInfo
+from ..transforms.errors import SchemaError
 from ..transforms.format.encode_rows import RowEncoder
-from ..transforms.sources.source import Listing, Source
+from ..transforms.sources.source import Listing, Source, Survey
 from ..transforms.sources.task_planning import Plan, make_plan
 from .config_model import Config
 from .config_sources import encoder_of, source_of
@@ -83,6 +84,7 @@ def prepare(config: Config, source: Source | None = None) -> Prepared:
     source = source or source_of(config)
     listing = source.list_files()
     survey = source.survey(listing, threads(count_workers(config.runner.workers)))
+    _check_columns(survey, config.limits.columns)
     encoder = encoder_of(config, survey.frozen)
     plan = make_plan(source, listing, survey, config.output.shard_size, encoder.encode, config.output.compression)
     return Prepared(source, plan, encoder, _spec(config, plan))
@@ -95,6 +97,15 @@ def fingerprint_listing(listing: Listing) -> str:
         fields = [entry.name, entry.bytes, entry.mtime_ns, entry.fingerprint, entry.files]
         digest.update(json.dumps(fields).encode() + b"\n")
     return "sha256:" + digest.hexdigest()
+
+
+def _check_columns(survey: Survey, most: int) -> None:
+    count = len(survey.frozen.schema)
+    if count > most:
+        raise SchemaError(
+            f"{count} columns are more than limits.columns ({most}); keep some: input.columns, or raise it: "
+            f"--set limits.columns={count}"
+        )
 
 
 def _spec(config: Config, plan: Plan) -> DatasetSpec:

@@ -71,6 +71,7 @@ class Summary:
             "choices": [asdict(choice) for choice in self.choices],
             "narrowed": [asdict(entry) for entry in manifest.narrowed],
             "skipped": dict(manifest.source.skipped),
+            "sidecars": list(manifest.sidecars),
             "warnings": list(self.warnings),
             "seconds": round(self.seconds, 3),
         }

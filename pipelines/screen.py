@@ -138,6 +138,10 @@ class Screen:
             path = "" if manifest.rejects.path is None else f" ({where}/{manifest.rejects.path})"
             self.text(f"\nRejected {_count(manifest.rejects.records, 'row')}{path}:", "bold yellow")
             self.text(rejects_text(manifest.rejects.records, manifest.rejects.by_code, summary.first_rejects))
+        if manifest.compression != "none":
+            self.text(
+                "\nLeft out, as their readers do not read gzip: dataset_info.json (TFDS), index/ (DALI)", "yellow"
+            )
         self.text("\nRead it:", "bold")
         for line in reading_lines(where, manifest):
             self.text(f"  {line}")

@@ -154,6 +154,7 @@ def test_a_second_run_of_the_same_says_that_there_is_nothing_to_do(screen: Scree
 
 def test_a_compressed_dataset_is_read_without_tfds(screen: Screen, out: io.StringIO) -> None:
     screen.summary(Summary("out/pets", manifest("gzip", sidecars=()), 0.5))
+    assert "Left out, as their readers do not read gzip: dataset_info.json (TFDS), index/ (DALI)" in shown(out)
     assert [line for line in shown(out).splitlines() if line.startswith("  ")][-3:] == [
         "  from shardmill.pipelines import open_dataset",
         "  dataset = open_dataset('out/pets')",

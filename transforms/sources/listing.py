@@ -107,7 +107,7 @@ def expand_paths(
         if len(found.paths) == before and not _all_known(matched, found):
             wanted = ", ".join(suffixes)
             raise InputError(f"{shown(path)}: the folder holds no file with one of the suffixes {wanted}")
-    return sorted(found.paths), found.skipped
+    return sorted(found.paths), dict(sorted(found.skipped.items()))  # a folder gives its names in no order of its own
 
 
 def list_entries(paths: Sequence[str], base: str, suffixes: tuple[str, ...], *, file_format: str = "") -> Listing:
