@@ -25,6 +25,8 @@ more to map than to fill.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -46,7 +48,7 @@ _ONE: Final = np.uint64(1)
 _TOP: Final = np.uint64(63)
 _STEPS: Final = tuple(np.uint64(step) for step in (2, 4, 8, 16, 32))
 _NEAR_WORDS: Final = 64
-"""Where the first record's end is looked for first: in 4 KiB."""
+"""What is looked for in a mask is looked for in the first 4 KiB of text first."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,9 +80,10 @@ class HalfScan:
 
 @dataclass(slots=True, eq=False)
 class Scratch:
-    """Memory for the masks of one block, used again by the next; for one thread at a time."""
+    """Memory for the text and the masks of one block, used again by the next; for one thread at a time."""
 
     hits: npt.NDArray[np.bool_] = field(default_factory=lambda: np.empty(WINDOW_BYTES, bool))
+    _text: bytearray = field(default_factory=bytearray)
     _words: list[Words] = field(default_factory=list)
     _size: int = 0
     _taken: int = 0
@@ -88,6 +91,12 @@ class Scratch:
     def begin(self, size: int) -> None:
         """Take back all that was given out; masks have `size` words from now on."""
         self._size, self._taken = size, 0
+
+    def text(self, size: int) -> memoryview:
+        """Return room for `size` bytes of text."""
+        if len(self._text) < size:
+            self._text = bytearray(size)
+        return memoryview(self._text)[:size]
 
     def words(self) -> Words:
         """Give out a mask of any content."""
@@ -97,6 +106,13 @@ class Scratch:
             self._words[self._taken] = np.empty(self._size, np.uint64)
         self._taken += 1
         return self._words[self._taken - 1][: self._size]
+
+    @contextmanager
+    def spare(self) -> Iterator[Words]:
+        """Give out a mask for a while; the one that was given out last comes back first."""
+        taken = self._taken
+        yield self.words()
+        self._taken = taken
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -153,13 +169,13 @@ def _lines(data: Bytes, before: int, scratch: Scratch) -> _Lines | None:
     if ends is None:
         ends = scratch.words()
         ends[:] = 0
-    blank = _shifted(ends, scratch.words(), carry=before == LF)  # where lines begin
+    blank = _shifted(ends, scratch.words(), scratch, carry=before == LF)  # where lines begin
     if returns is not None:
-        paired = _shifted(returns, scratch.words(), carry=False)
+        paired = _shifted(returns, scratch.words(), scratch, carry=False)
         paired &= ends
         if np.bitwise_count(paired).sum() != np.bitwise_count(returns).sum():
             return None
-        blank |= _shifted(returns & blank, paired, carry=False)
+        blank |= _shifted(returns & blank, paired, scratch, carry=False)
     blank &= ends
     return _Lines(ends, blank if blank.any() else None)
 
@@ -181,26 +197,29 @@ def _packed(data: Bytes, value: int, scratch: Scratch) -> Words | None:
     return mask
 
 
-def _shifted(mask: Words, out: Words, *, carry: bool) -> Words:
+def _shifted(mask: Words, out: Words, scratch: Scratch, *, carry: bool) -> Words:
     """Return a mask moved on by one byte; `carry` is the bit that comes in at the start."""
-    np.right_shift(mask[:-1], _TOP, out=out[1:])
-    out[0] = carry
-    out |= mask << _ONE
+    with scratch.spare() as tops:
+        np.right_shift(mask, _TOP, out=tops)
+        np.left_shift(mask, _ONE, out=out)
+        out[1:] |= tops[:-1]
+        out[0] |= np.uint64(carry)
     return out
 
 
 def _prefix_xor(mask: Words, scratch: Scratch) -> Words:
     """Return for each bit the parity of all bits up to it: six steps in the word, then word by word."""
-    parity, moved = scratch.words(), scratch.words()
-    np.left_shift(mask, _ONE, out=moved)
-    np.bitwise_xor(mask, moved, out=parity)
-    for step in _STEPS:
-        np.left_shift(parity, step, out=moved)
-        np.bitwise_xor(parity, moved, out=parity)
-    np.right_shift(parity, _TOP, out=moved)
-    tops = np.bitwise_xor.accumulate(moved)
-    np.negative(tops, out=tops)  # all ones where the words up to here hold an odd number
-    np.bitwise_xor(parity[1:], tops[:-1], out=parity[1:])
+    parity = scratch.words()
+    with scratch.spare() as moved, scratch.spare() as tops:
+        np.left_shift(mask, _ONE, out=moved)
+        np.bitwise_xor(mask, moved, out=parity)
+        for step in _STEPS:
+            np.left_shift(parity, step, out=moved)
+            np.bitwise_xor(parity, moved, out=parity)
+        np.right_shift(parity, _TOP, out=moved)
+        np.bitwise_xor.accumulate(moved, out=tops)
+        np.negative(tops, out=tops)  # all ones where the words up to here hold an odd number
+        np.bitwise_xor(parity[1:], tops[:-1], out=parity[1:])
     return parity
 
 
@@ -212,7 +231,7 @@ def _strays(
     fences = np.bitwise_or(ends, quotes, out=scratch.words())
     if delimiters is not None:
         fences |= delimiters
-    odd_places = _shifted(fences, scratch.words(), carry=before in (LF, dialect.delimiter))
+    odd_places = _shifted(fences, scratch.words(), scratch, carry=before in (LF, dialect.delimiter))
     odd_places &= quotes
     odd_places ^= quotes
     # a quote that is met outside is inside by its own parity
@@ -223,8 +242,7 @@ def _strays(
 def _first_odd(data: Bytes, strays: Words, dialect: Dialect) -> int:
     """Return the offset of the first odd run among the strays; -1 if there is none, -2 if it takes too long to tell."""
     tried = 0
-    indices: list[int] = np.flatnonzero(strays)[:_MANY_EVEN_STRAYS].tolist()
-    for index in indices:
+    for index in _set_words(strays):
         word = int(strays[index])
         while word:
             at = stop = index * 64 + (word & -word).bit_length() - 1
@@ -236,7 +254,15 @@ def _first_odd(data: Bytes, strays: Words, dialect: Dialect) -> int:
                 return at
             word &= word - 1
             tried += 1
-    return -2 if tried >= _MANY_EVEN_STRAYS else -1
+        if tried >= _MANY_EVEN_STRAYS:
+            return -2
+    return -1
+
+
+def _set_words(mask: Words) -> Iterator[int]:
+    """Yield the indices of the words that are not 0, first from the nearest words: mostly the first one decides."""
+    yield from np.flatnonzero(mask[:_NEAR_WORDS]).tolist()
+    yield from (np.flatnonzero(mask[_NEAR_WORDS:]) + _NEAR_WORDS).tolist()
 
 
 def _spliced(first: Words, then: Words, turn: int) -> Words:
@@ -268,8 +294,7 @@ def _half(lines: _Lines, true: Words, open_at: int, *, inside: bool) -> HalfScan
         return HalfScan(inside, 0, 0, -1, False, 0, open_at)
     blank = lines.blank
     blanks = 0 if blank is None else int(np.bitwise_count(true & blank).sum())
-    near = true[:_NEAR_WORDS]
-    word = int(np.argmax((near if near.any() else true) != 0))
+    word = next(_set_words(true))
     lowest = int(true[word]) & -int(true[word])
     up_to = int(lines.ends[word]) & (2 * lowest - 1)
     before = int(np.bitwise_count(lines.ends[:word]).sum()) + up_to.bit_count()

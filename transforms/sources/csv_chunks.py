@@ -10,6 +10,7 @@ A plain file is scanned in parallel, in jobs of many blocks; a stream is cut as 
 from __future__ import annotations
 
 import itertools
+import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from io import FileIO
@@ -122,8 +123,18 @@ def run_scan(job: ScanJob, dialect: Dialect) -> list[BlockScan]:
         raise SourceError(job.name, f"cannot be read: {error.strerror}") from error
 
 
+class _Threads(threading.local):
+    """What each thread that scans keeps from job to job."""
+
+    def __init__(self) -> None:
+        self.scratch = Scratch()
+
+
+_threads = _Threads()
+
+
 def _scan_blocks(file: FileIO, job: ScanJob, dialect: Dialect) -> Iterator[BlockScan]:
-    scratch, buffer = Scratch(), bytearray(BLOCK_BYTES + _EDGE_BYTES)
+    scratch = _threads.scratch
     stop = _safe_edge(file, job, job.stop, dialect)
     low = _safe_edge(file, job, job.start, dialect)
     for nominal in (*range(job.start + BLOCK_BYTES, job.stop, BLOCK_BYTES), job.stop):
@@ -131,9 +142,7 @@ def _scan_blocks(file: FileIO, job: ScanJob, dialect: Dialect) -> Iterator[Block
         if high <= low:  # a run of quotes over a whole block
             continue
         begin = max(low - 1, job.text_start)  # the byte in front of a block tells where its first field starts
-        if high - begin > len(buffer):
-            buffer = bytearray(high - begin)
-        view = memoryview(buffer)[: high - begin]
+        view = scratch.text(high - begin)
         file.seek(begin)
         if file.readinto(view) != len(view):
             raise SourceError(job.name, "became shorter while it was read; run again")
