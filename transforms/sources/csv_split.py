@@ -109,7 +109,7 @@ def safe_cut(data: Bytes, position: int, dialect: Dialect) -> int:
 def scan_block(data: Bytes, start: int, before: int, dialect: Dialect, scratch: Scratch | None = None) -> BlockScan:
     """Scan one block of at least one byte; `before` is the byte in front of it, LF at the start of the file."""
     lines, *halves = scan_bits(data, before, dialect, scratch) or scan_runs(data, before, dialect)
-    complete, nul = bool(data[-1] in (LF, CR)), _holds(data, 0)
+    complete, nul = bool(data[-1] in (LF, CR)), int(data.min()) == 0
     return BlockScan(start, lines, complete, nul, (halves[0], halves[1]))
 
 
@@ -158,15 +158,6 @@ def record_ends(data: Bytes, dialect: Dialect, *, before: int = LF, inside: bool
         return RecordEnds(ends[keep], blank[keep], lines[keep], inside, -1)
     true = ~states[np.searchsorted(positions, ends)]
     return RecordEnds(ends[true], blank[true], lines[true], bool(states[-1]), _open_at(positions, states))
-
-
-def _holds(data: Bytes, byte: int) -> bool:
-    mask = np.empty(min(len(data), WINDOW_BYTES), bool)
-    for start in range(0, len(data), WINDOW_BYTES):
-        part = data[start : start + WINDOW_BYTES]
-        if np.equal(part, byte, out=mask[: len(part)]).any():
-            return True
-    return False
 
 
 def _positions(data: Bytes, byte: int) -> Positions:
