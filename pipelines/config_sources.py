@@ -111,7 +111,6 @@ def _parquet_source(section: ParquetInput, config: Config) -> Source:
 def _image_source(section: ImagesInput, config: Config) -> Source:
     from ..transforms.sources.image_source import ImageSource
 
-    _refuse("input.columns", section.columns, "images")
     _refuse("schema.columns", config.schema_.columns, "images")
     return ImageSource(
         tuple(section.paths),
@@ -121,6 +120,7 @@ def _image_source(section: ImagesInput, config: Config) -> Source:
         label_offset=section.label_offset,
         sha256=section.sha256,
         formats=tuple(section.formats),
+        columns=_columns(section),
         seed=None if config.shuffle is None else config.shuffle.seed,
         pixels_limit=config.limits.pixels,
         bytes_limit=config.limits.image_bytes,
@@ -141,7 +141,7 @@ def _numpy_source(section: NumpyInput, config: Config) -> Source:
     )
 
 
-def _columns(section: CsvInput | ParquetInput | NumpyInput) -> tuple[str, ...] | None:
+def _columns(section: CsvInput | ParquetInput | ImagesInput | NumpyInput) -> tuple[str, ...] | None:
     return None if section.columns is None else tuple(section.columns)
 
 

@@ -64,7 +64,14 @@ def test_a_parquet_config_becomes_a_parquet_source(tmp_path: Path, monkeypatch: 
 def test_an_images_config_becomes_an_image_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     source = made(
-        {"format": "images", "layout": "flat", "check": "decode", "sha256": True, "formats": ["png"]},
+        {
+            "format": "images",
+            "layout": "flat",
+            "check": "decode",
+            "sha256": True,
+            "formats": ["png"],
+            "columns": ["image/encoded"],
+        },
         shuffle={"seed": 7},
         limits={"pixels": 100, "image_bytes": "1MiB"},
     )
@@ -75,6 +82,7 @@ def test_an_images_config_becomes_an_image_source(tmp_path: Path, monkeypatch: p
         check="decode",
         sha256=True,
         formats=("png",),
+        columns=("image/encoded",),
         seed=7,
         pixels_limit=100,
         bytes_limit=2**20,
@@ -95,7 +103,6 @@ def test_a_numpy_config_becomes_a_numpy_source(tmp_path: Path, monkeypatch: pyte
             {},
             "input.format: tfrecord is not supported yet; choices: csv, parquet, images, numpy",
         ),
-        ({"format": "images", "columns": ["a"]}, {}, "input.columns: does not go with images yet; leave the key out"),
         (
             {"format": "images"},
             {"schema": {"columns": {"a": {"type": "string"}}}},

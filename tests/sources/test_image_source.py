@@ -15,7 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from shardmill.transforms.errors import InputError, SourceError, UsageError
+from shardmill.transforms.errors import InputError, SchemaError, SourceError, UsageError
 from shardmill.transforms.format.rows import Rows
 from shardmill.transforms.sources import image_source
 from shardmill.transforms.sources.image_listing import ImageListing
@@ -316,6 +316,30 @@ def test_a_layout_that_cannot_be_told_is_asked_for(pets: Path) -> None:
     (rows,) = read_all(replace(source, layout="label"))
     assert rows.batch.num_rows == 3
     assert [(r.place.source, r.errors[0].code) for r in rows.rejects] == [("pets/readme.txt", "NOT_AN_IMAGE")]
+
+
+def test_only_the_chosen_features_are_kept(pets: Path) -> None:
+    source = ImageSource(("pets",), str(pets.parent), columns=("image/width", "image/class/label"))
+    _, survey = survey_of(source)
+    (rows,) = read_all(source)
+    assert records([rows]) == [
+        {"image/class/label": label, "image/width": width} for label, width in ((0, 8), (0, 8), (1, 5))
+    ]
+    assert survey.frozen.labels == {"image/class/label": ("cat", "dog")}
+    assert [choice.column for choice in survey.choices] == ["image/class/label"]
+    assert sum(piece.output_bytes or 0 for piece in survey.pieces) < 1000  # without the images' own bytes
+    with pytest.raises(
+        SchemaError, match='"image/with", which is no feature of these images; did you mean "image/width"'
+    ):
+        survey_of(replace(source, columns=("image/with",)))
+
+
+def test_without_the_label_an_image_needs_no_class_folder(pets: Path) -> None:
+    lay(pets, {"lost.jpg": draw()})
+    source = ImageSource(("pets",), str(pets.parent), layout="label", columns=("image/filename",))
+    _, survey = survey_of(source)
+    assert survey.frozen.labels == {}
+    assert filenames(source) == ["cat/1.jpg", "cat/2.png", "dog/1.jpg", "lost.jpg"]
 
 
 def test_an_image_that_has_no_class_folder_is_a_reject_where_classes_are_asked_for(pets: Path) -> None:

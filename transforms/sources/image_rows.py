@@ -22,11 +22,14 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ..format.rejects import Place
+from ..errors import SchemaError
+from ..format.rejects import Place, printable
 from ..format.schema import Feature, Schema
 from .image_facts import ImageFacts
 from .listing import shown
+from .nearest import nearest_name
 
+ENCODED: Final = "image/encoded"
 LABEL: Final = "image/class/label"
 LABELS_FILE: Final = "image-class-label.labels.txt"
 _INLINE_BYTES: Final = 12
@@ -35,7 +38,7 @@ _INLINE_BYTES: Final = 12
 _ALWAYS: Final = (
     Feature("image/channels", "int64", "int64"),
     Feature("image/colorspace", "bytes", "string"),
-    Feature("image/encoded", "bytes", "image"),
+    Feature(ENCODED, "bytes", "image"),
     Feature("image/filename", "bytes", "string"),
     Feature("image/format", "bytes", "string"),
     Feature("image/height", "int64", "int64"),
@@ -76,10 +79,21 @@ def image_place(folder: str, name: bytes) -> Place:
     return Place(shown(name) if folder == "." else f"{folder}/{shown(name)}")
 
 
-def image_schema(*, labelled: bool, hashed: bool) -> Schema:
-    """Return the features of images: with a class where they are labelled, with a digest where it is asked for."""
-    features = _ALWAYS + (_LABELLED if labelled else ()) + (_HASHED if hashed else ())
-    return Schema(tuple(sorted(features, key=lambda feature: feature.name)))
+def image_schema(*, labelled: bool, hashed: bool, columns: Sequence[str] | None = None) -> Schema:
+    """Return the features of images: with a class where they are labelled, with a digest where it is asked for.
+
+    `columns` are those to keep, None keeps all.
+
+    Raises:
+        SchemaError: a chosen column is not there.
+    """
+    features = sorted(_ALWAYS + (_LABELLED if labelled else ()) + (_HASHED if hashed else ()), key=lambda f: f.name)
+    names = [feature.name for feature in features]
+    for column in columns or ():
+        if column not in names:
+            hint = nearest_name(column, names)
+            raise SchemaError(f'input.columns names "{printable(column)}", which is no feature of these images; {hint}')
+    return Schema(tuple(feature for feature in features if columns is None or feature.name in columns))
 
 
 def image_batch(rows: Sequence[ImageRow], buffer: pa.Buffer, schema: Schema) -> pa.RecordBatch:
@@ -87,10 +101,10 @@ def image_batch(rows: Sequence[ImageRow], buffer: pa.Buffer, schema: Schema) -> 
     facts = [row.facts for row in rows]
     columns = {
         "image/channels": pa.array([f.channels for f in facts], pa.int64()),
-        "image/class/label": pa.array([row.label for row in rows], pa.int64()),
+        LABEL: pa.array([row.label for row in rows], pa.int64()),
         "image/class/text": pa.array([row.class_name for row in rows], pa.string()),
         "image/colorspace": pa.array([f.colorspace for f in facts], pa.string()),
-        "image/encoded": view_array([row.offset for row in rows], [row.size for row in rows], buffer),
+        ENCODED: view_array([row.offset for row in rows], [row.size for row in rows], buffer),
         "image/filename": pa.array([row.filename for row in rows], pa.string()),
         "image/format": pa.array([f.format for f in facts], pa.string()),
         "image/height": pa.array([f.height for f in facts], pa.int64()),

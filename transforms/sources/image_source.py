@@ -25,7 +25,7 @@ from .image_check import DEFAULT_FORMATS, ImageCheck
 from .image_facts import Check, ImageProblem
 from .image_layout import FolderRole, Layout, choose_layout, class_warnings, role_of
 from .image_listing import ImageFile, ImageListing, list_images
-from .image_rows import LABEL, ImageOrigin, ImageRow, image_batch, image_place, image_schema
+from .image_rows import ENCODED, LABEL, ImageOrigin, ImageRow, image_batch, image_place, image_schema
 from .source import Frozen, Listing, ParallelMap, Piece, Survey, Task
 
 BATCH_ROWS: Final = 256
@@ -80,8 +80,8 @@ class ImageSource:
 
     `base` is the folder that relative `paths` start at, and that names are shown below. `layout` says what folders
     mean, `check` how far files are checked. `label_offset` is the label of the first class. `sha256` adds the digest of
-    every file. `seed` gives a random order that depends on it and on the paths below the roots only, so that it is the
-    same on every machine; None is the order of the paths' bytes.
+    every file. `columns` are the features to keep (None: all). `seed` gives a random order that depends on it and on
+    the paths below the roots only, so that it is the same on every machine; None is the order of the paths' bytes.
 
     A file name that is not UTF-8 is a reject: as a feature it would be another name.
 
@@ -96,6 +96,7 @@ class ImageSource:
     label_offset: int = 0
     sha256: bool = False
     formats: tuple[str, ...] = DEFAULT_FORMATS
+    columns: tuple[str, ...] | None = None
     seed: int | None = None
     pixels_limit: int = 50_000_000
     bytes_limit: int = 256 << 20
@@ -119,6 +120,7 @@ class ImageSource:
 
         Raises:
             UsageError: the layout cannot be told, or a folder cannot be a split or a class.
+            SchemaError: a chosen column is not there.
         """
         if not isinstance(listing, ImageListing):
             raise TypeError("a listing of images comes from ImageSource.list_files")
@@ -126,18 +128,15 @@ class ImageSource:
         roles = [role_of(folder.below_root, layout) for folder in listing.folders]
         classes = sorted({role.class_name for role in roles if role.class_name is not None})
         splits = sorted({role.split for role in roles if role.split is not None})
-        labelled = layout != "flat"
+        schema = image_schema(labelled=layout != "flat", hashed=self.sha256, columns=self.columns)
+        kept = {feature.name for feature in schema}
         # a label's value is the index of its name: names that no folder can have stand below the offset
         names = tuple(f"_unused_{i}" for i in range(self.label_offset)) + tuple(classes)
         folders = self._read_folders(listing, roles, classes, splits)
         return Survey(
-            Frozen(
-                image_schema(labelled=labelled, hashed=self.sha256),
-                splits=tuple(splits),
-                labels={LABEL: names} if labelled else {},
-            ),
-            self._choices(layout, classes, splits),
-            tuple(_cut(_in_order(listing, self.seed), folders)),
+            Frozen(schema, splits=tuple(splits), labels={LABEL: names} if LABEL in kept else {}),
+            tuple(c for c in self._choices(layout, classes, splits) if c.column in kept | {"layout", "split"}),
+            tuple(_cut(_in_order(listing, self.seed), folders, with_bytes=ENCODED in kept)),
             class_warnings(classes, layout),
         )
 
@@ -206,7 +205,7 @@ class ImageSource:
 
     def _choices(self, layout: Layout, classes: Sequence[str], splits: Sequence[str]) -> tuple[Choice, ...]:
         told = "told by the folders" if self.layout == "auto" else "input.layout"
-        choices = [Choice("image/encoded", "image", "the file's own bytes")]
+        choices = [Choice(ENCODED, "image", "the file's own bytes")]
         if layout == "flat":
             return (*choices, Choice("layout", "flat", f"{told}: files without classes"))
         choices.append(Choice(LABEL, "label", f"layout {layout}, {told}: {len(classes)} classes"))
@@ -299,17 +298,18 @@ def _in_order(listing: ImageListing, seed: int | None) -> Sequence[ImageFile]:
     return sorted(listing.images, key=key)
 
 
-def _cut(images: Sequence[ImageFile], folders: Sequence[ReadFolder]) -> Iterator[ImagePiece]:
-    """Cut a run of files into pieces of about 1 MiB."""
+def _cut(images: Sequence[ImageFile], folders: Sequence[ReadFolder], *, with_bytes: bool) -> Iterator[ImagePiece]:
+    """Cut a run of files into pieces of about 1 MiB; `with_bytes` says that the records hold the files' own bytes."""
     start = size = 0
     for stop, image in enumerate(images, 1):
         size += max(image.size, 0)
         if size >= PIECE_BYTES or stop - start == BATCH_ROWS or stop == len(images):
-            yield _piece(images[start:stop], folders, size)
+            output_bytes = size * with_bytes + RECORD_OVERHEAD_BYTES * (stop - start)
+            yield _piece(images[start:stop], folders, size, output_bytes)
             start, size = stop, 0
 
 
-def _piece(images: Sequence[ImageFile], folders: Sequence[ReadFolder], size: int) -> ImagePiece:
+def _piece(images: Sequence[ImageFile], folders: Sequence[ReadFolder], size: int, output_bytes: int) -> ImagePiece:
     first = folders[images[0].folder]
     return ImagePiece(
         entry=first.entry,
@@ -319,7 +319,7 @@ def _piece(images: Sequence[ImageFile], folders: Sequence[ReadFolder], size: int
         rows=len(images),
         first_row=0,
         bytes=size,
-        output_bytes=size + RECORD_OVERHEAD_BYTES * len(images),
+        output_bytes=output_bytes,
         folders={index: folders[index] for index in {image.folder for image in images}},
         images=tuple(images),
     )
