@@ -48,7 +48,7 @@ class Feature:
                 document[key] = value
         return document
 
-    def __reduce__(self) -> tuple[type[Feature], tuple[object, ...]]:
+    def __reduce__(self) -> tuple[object, tuple[object, ...]]:
         """Pickle as one call, ten times faster than field by field: a schema of 20,000 columns goes to every step."""
         return Feature, (
             self.name, self.kind, self.type, self.shape, self.nullable,
