@@ -101,7 +101,7 @@ def generation_file(folder: str, generation: int, suffix: str) -> str:
 
 
 def staged_file(staging: str, path: str) -> str:
-    """Return where a committed file lies until it has been moved to its final path: readers look there second."""
+    """Return where a committed file lies until it has been moved to its final path: readers look there first."""
     return f"{staging}/shards/{path}"
 
 

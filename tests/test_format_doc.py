@@ -1,0 +1,114 @@
+"""docs/format.md says what the code does: its examples are read and made again, and every key and code is in it."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import re
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from shardmill.transforms.dataset.accounting import Accounts
+from shardmill.transforms.dataset.source_list import source_lines
+from shardmill.transforms.dataset.spec import EntryInfo
+from shardmill.transforms.format import manifest as manifest_module
+from shardmill.transforms.format.blocks import EntryCounts, Narrowing
+from shardmill.transforms.format.checksum import crc32c
+from shardmill.transforms.format.example_proto import example_from_values
+from shardmill.transforms.format.manifest import Manifest, RowCounts
+from shardmill.transforms.format.manifest_parser import parse_manifest
+from shardmill.transforms.format.rejects import CODES, CellError, Place, Reject
+from shardmill.transforms.format.schema import Feature
+from shardmill.transforms.format.tfrecord import frame_records
+
+DOC = (Path(__file__).parent.parent / "docs/format.md").read_text()
+MANIFEST, SOURCE, REJECT = re.findall(r"```json\n(.*?)```", DOC, re.DOTALL)
+STATED = [
+    Manifest,
+    Narrowing,
+    Feature,
+    *(getattr(manifest_module, name) for name in ("ShardEntry", "SplitEntry", "RunInfo")),
+    *(getattr(manifest_module, name) for name in ("SourceSummary", "RowCounts", "RejectSummary")),
+]
+PREFIXES = {"SourceSummary": "source.", "RowCounts": "counts.", "RejectSummary": "rejects."}
+
+
+def example() -> Manifest:
+    return parse_manifest(MANIFEST.encode(), "docs/format.md")
+
+
+def hex_in(text: str) -> bytes:
+    return bytes.fromhex(re.sub(r"\s+", " ", text))
+
+
+def test_the_manifest_is_a_manifest_in_canonical_form() -> None:
+    assert example().to_bytes() == MANIFEST.encode()
+
+
+@pytest.mark.parametrize("stated", STATED, ids=lambda stated: stated.__name__)
+def test_every_key_of_a_manifest_is_explained(stated: type) -> None:
+    names = [field.name.removesuffix("_") for field in dataclasses.fields(stated)]
+    missing = [name for name in names if f"`{PREFIXES.get(stated.__name__, '')}{name}`" not in DOC]
+    assert not missing
+
+
+def test_the_keys_of_the_table_are_those_of_the_manifest_in_order() -> None:
+    table = DOC.partition("| `format` | string")[2].partition("\n\n")[0]
+    keys = ["format", *re.findall(r"^\| `(\w+)` \|", table, re.MULTILINE)]
+    assert keys == list(json.loads(MANIFEST))
+
+
+def test_every_reject_code_is_listed() -> None:
+    listed = re.findall(r"`([A-Z][A-Z0-9_]+)`", DOC.partition("The codes:")[2].partition("\n\n")[0])
+    assert tuple(listed) == CODES
+
+
+def test_the_line_of_a_source_is_written_so() -> None:
+    line = json.loads(SOURCE)
+    counts = EntryCounts(0, line["read"], line["written"], line["rejected"], line["dropped"])
+    notes = {(0, "odd rows"): 2}
+    entry = EntryInfo(line["source"], line["bytes"], line["fingerprint"], line["files"])
+    plain = Accounts({0: counts}, RowCounts(8, 7, 1, 0), {}, (), {})
+    assert source_lines((entry,), plain) == SOURCE.encode()
+    noted = json.loads(source_lines((entry,), dataclasses.replace(plain, notes=notes)))
+    assert noted == line | {"notes": {"odd rows": 2}}
+    assert all(f"`{key}`" in DOC for key in noted)
+
+
+def test_the_line_of_a_reject_is_written_so() -> None:
+    line = json.loads(REJECT)
+    errors = tuple(CellError(**error) for error in line["errors"])
+    assert Reject(0, Place(line["source"]), errors, line["split"]).to_json_line() + "\n" == REJECT
+    keys = [field.name for kind in (Place, CellError) for field in dataclasses.fields(kind)]
+    assert all(f"`{key}`" in DOC for key in keys)
+
+
+def test_the_record_of_the_example_is_framed_and_mixed_so() -> None:
+    payload = hex_in(DOC.partition("payload of 51 bytes,\n")[2].partition("\n\nand stands")[0])
+    head, foot = (hex_in(text) for text in re.findall(r"between `([0-9a-f ]+)` and `([0-9a-f ]+)`", DOC)[0])
+    values = {"id": [7], "name": [b"Ada"], "score": [0.5]}
+    assert example_from_values(values).SerializeToString(deterministic=True) == payload
+    frames = frame_records(pa.array([payload], pa.large_binary()))
+    assert b"".join(frames.buffers) == head + payload + foot
+    assert f"`{crc32c(payload):08x}`" in DOC
+    assert f"`sum128:{frames.digest:032x}`" in DOC
+
+
+def test_the_digest_is_computed_as_the_page_says() -> None:
+    low = (1 << 64) - 1
+
+    def mix(x: int) -> int:
+        x = ((x ^ x >> 30) * 0xBF58476D1CE4E5B9) & low
+        x = ((x ^ x >> 27) * 0x94D049BB133111EB) & low
+        return x ^ x >> 31
+
+    seed = 51 << 32 | 0x0E7C04A0
+    digest = mix(seed + 0x9E3779B97F4A7C15 & low) << 64 | mix(seed + 2 * 0x9E3779B97F4A7C15 & low)
+    assert f"`sum128:{digest:032x}`" in DOC
+
+
+def test_the_files_of_the_example_are_in_the_drawing_of_the_folder() -> None:
+    drawing = DOC.partition("## The folder")[2].partition("Generations are")[0]
+    names = [*example().sidecars, "manifests/00000001.json", "sources/00000001.jsonl", "rejects/00000001.jsonl"]
+    assert all(re.sub(r"^.*(\.labels\.txt)$", r"*\1", name) in drawing for name in names)
