@@ -184,6 +184,44 @@ def test_every_supported_type_arrives_as_it_was_written(tmp_path: Path) -> None:
     assert rows.batch.equals(table.combine_chunks().to_batches()[0])
 
 
+def test_a_null_among_fixed_size_lists_is_a_null_and_every_other_column_stays_what_it_was(tmp_path: Path) -> None:
+    tensors = pa.fixed_shape_tensor(pa.float32(), (1, 2))
+    pairs = pa.array([[1.0, 2.0], None, [3.0, 4.0], [5.0, 6.0]], tensors.storage_type)
+    tensor = pa.ExtensionArray.from_storage(tensors, pairs)
+    columns = {
+        "fsl": pa.array([[1, 2], None, [3, 4], [5, 6]], pa.list_(pa.int32(), 2)),
+        "text": pa.array([["a"], ["b"], None, ["c"]], pa.list_(pa.large_string(), 1)),
+        "tensor": tensor,
+        "duration": pa.array([1, 2, None, 4], pa.duration("ms")),
+        "ts": pa.array([1, 2, None, 4], pa.timestamp("s", "UTC")),
+        "dict": pa.array(["a", "b", None, "a"]).dictionary_encode(),
+        "f16": pa.array([np.float16(1.5), None, None, np.float16(2)], pa.float16()),
+        "u8": pa.array([255, None, 0, 1], pa.uint8()),
+        "json": pa.array(["{}", None, "[]", "1"], pa.json_()),
+        "ARROW:schema": pa.array([1, 2, 3, 4]),
+    }
+    table = write(tmp_path / "a.parquet", columns, row_group_size=3)
+    source = ParquetSource(("a.parquet",), str(tmp_path))
+    assert [piece.null_lists for piece in survey(source).pieces if isinstance(piece, ParquetPiece)] == [True, False]
+    found = joined(read(source))
+    assert found.column_names == table.column_names
+    for name in set(columns) - {"tensor", "json"}:
+        assert found[name].to_pylist() == table[name].to_pylist(), name
+    assert found["json"].to_pylist() == ["{}", None, "[]", "1"]
+    assert found["tensor"].type == tensor.type
+    assert found["tensor"].combine_chunks().storage.equals(tensor.storage)
+    assert joined(read(source, 0)).slice(0, 3).equals(found.slice(0, 3))
+    assert joined(read(source, 1))["fsl"].to_pylist() == [[5, 6]]  # by the writer's own schema
+
+
+def test_fixed_size_lists_whose_nulls_nobody_counted_are_read_alike(tmp_path: Path) -> None:
+    values = [[1.0, 2.0], None, [3.0, 4.0]]
+    write(tmp_path / "a.parquet", {"v": pa.array(values, pa.list_(pa.float32(), 2))}, write_statistics=False)
+    source = ParquetSource(("a.parquet",), str(tmp_path))
+    assert joined(read(source))["v"].to_pylist() == values
+    assert survey(source).frozen.schema.features[0].shape == (2,)
+
+
 def test_extension_types_are_read_as_their_storage_but_tensors_keep_their_shape(tmp_path: Path) -> None:
     uuid = pa.array([b"0123456789abcdef"], pa.uuid())
     tensor = pa.FixedShapeTensorArray.from_numpy_ndarray(np.arange(6, dtype=np.float32).reshape(1, 2, 3))

@@ -21,6 +21,7 @@ from ..format.rejects import printable
 from .arrow_checks import storage_type
 from .nearest import nearest_name
 from .parquet_chunks import ChunkGroup, EncryptedError, read_groups
+from .parquet_lists import is_fixed_list, metadata_of_plain_lists
 from .source import SourceEntry
 from .stamp import check_stamp
 
@@ -41,11 +42,15 @@ _INT32_FIELD: Final = b"\x15"
 
 @dataclass(frozen=True, slots=True)
 class RowGroup:
-    """One row group: `bytes` of the chosen columns in the file, `row_bytes` of one row of them, uncompressed."""
+    """One row group: `bytes` of the chosen columns in the file, `row_bytes` of one row of them, uncompressed.
+
+    `null_lists` says that a fixed-size list in it may be null.
+    """
 
     rows: int
     bytes: int
     row_bytes: int
+    null_lists: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +70,13 @@ class Footer:
     checksums: bool | None
 
 
-def open_parquet(path: bytes, name: str, *, checksums: bool = True, columns: int = 1) -> pq.ParquetFile:
+def open_parquet(
+    path: bytes, name: str, *, checksums: bool = True, columns: int = 1, plain_lists: bool = False
+) -> pq.ParquetFile:
     """Open a file after a look at both of its ends; `columns` are to be read, each through a buffer of its own.
+
+    With `plain_lists` its columns are what Parquet says and not what the writer's Arrow schema adds: see
+    `parquet_lists`.
 
     Raises:
         SourceError: it is not a Parquet file, it is cut, encrypted, or its footer cannot be read.
@@ -77,7 +87,11 @@ def open_parquet(path: bytes, name: str, *, checksums: bool = True, columns: int
         # Without `pre_buffer` and with a small buffer a row group of any size passes through little memory:
         # 33 MB for one of 88 MB, against 116 MB, at the same speed.
         return pq.ParquetFile(
-            pa.OSFile(path), pre_buffer=False, buffer_size=buffer_bytes, page_checksum_verification=checksums
+            pa.OSFile(path),
+            metadata=metadata_of_plain_lists(_footer_bytes(path)) if plain_lists else None,
+            pre_buffer=False,
+            buffer_size=buffer_bytes,
+            page_checksum_verification=checksums,
         )
     except READ_ERRORS as error:
         raise SourceError(name, f"{_DAMAGED}: {printable(error)}") from error
@@ -158,8 +172,11 @@ def _check_ends(path: bytes, name: str) -> None:
 def _footer_of(file: pq.ParquetFile, entry: SourceEntry, columns: Sequence[str] | None) -> Footer:
     schema: pa.Schema = file.schema_arrow
     fields, leaves = choose_columns(schema, columns, entry.name)
-    rows, chunk_groups = read_groups(_footer_bytes(entry), leaves, sum(_leaf_count(field.type) for field in schema))
-    groups = tuple(_row_group(group, i, entry) for i, group in enumerate(chunk_groups))
+    rows, chunk_groups = read_groups(
+        _footer_bytes(entry.path), leaves, sum(_leaf_count(field.type) for field in schema)
+    )
+    fixed = _fixed_lists(schema, fields)
+    groups = tuple(_row_group(group, i, entry, fixed) for i, group in enumerate(chunk_groups))
     in_groups = sum(group.rows for group in groups)
     if in_groups != rows:
         raise SourceError(entry.name, f"{_DAMAGED}: {rows} rows, but its row groups add up to {in_groups}")
@@ -174,15 +191,25 @@ def _footer_of(file: pq.ParquetFile, entry: SourceEntry, columns: Sequence[str] 
     return Footer(entry.name, tuple(schema.names), pa.schema(chosen), tuple(reasons), groups, checksums)
 
 
-def _footer_bytes(entry: SourceEntry) -> bytes:
-    with open(entry.path, "rb") as file:
+def _footer_bytes(path: bytes) -> bytes:
+    with open(path, "rb") as file:
         file.seek(-8, os.SEEK_END)
         length = int.from_bytes(file.read(4), "little")
         file.seek(-8 - length, os.SEEK_END)
         return file.read(length)
 
 
-def _row_group(group: ChunkGroup, index: int, entry: SourceEntry) -> RowGroup:
+def _fixed_lists(schema: pa.Schema, fields: Sequence[int]) -> list[int]:
+    """Return which of the chosen columns' leaves hold fixed-size lists that may be null."""
+    leaves, first = [], 0
+    for field in (schema.field(index) for index in fields):
+        if field.nullable and is_fixed_list(field.type):
+            leaves.append(first)
+        first += _leaf_count(field.type)
+    return leaves
+
+
+def _row_group(group: ChunkGroup, index: int, entry: SourceEntry, fixed: Sequence[int]) -> RowGroup:
     """Hold the numbers of a row group against the file, and add up its chosen columns."""
     for chunk in group.chunks:
         if chunk.start + chunk.compressed > entry.bytes:
@@ -191,7 +218,9 @@ def _row_group(group: ChunkGroup, index: int, entry: SourceEntry) -> RowGroup:
                 f"and the file has {entry.bytes}"
             )  # fmt: skip
     unpacked = sum(chunk.unpacked for chunk in group.chunks)
-    return RowGroup(group.rows, sum(chunk.compressed for chunk in group.chunks), -(-unpacked // max(group.rows, 1)))
+    compressed = sum(chunk.compressed for chunk in group.chunks)
+    null_lists = any(group.chunks[leaf].nulls != 0 for leaf in fixed)  # None: nobody counted them
+    return RowGroup(group.rows, compressed, -(-unpacked // max(group.rows, 1)), null_lists)
 
 
 def _nullable(field: pa.Field, leaf: int, groups: Sequence[ChunkGroup]) -> tuple[bool, str]:

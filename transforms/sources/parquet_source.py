@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
@@ -20,6 +21,7 @@ from .arrow_checks import check_batch, meaning, storage_column
 from .listing import SUFFIXES, list_entries
 from .nearest import nearest_name
 from .parquet_footer import READ_ERRORS, Footer, choose_columns, open_parquet, read_footer
+from .parquet_lists import cast_as_written
 from .source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
 from .stamp import check_stamp
 
@@ -35,10 +37,14 @@ MANY_COLUMNS: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParquetPiece(Piece):
-    """One row group of a file; `row_bytes` is what one row of the chosen columns takes uncompressed."""
+    """One row group of a file; `row_bytes` is what one row of the chosen columns takes uncompressed.
+
+    `null_lists` says that a fixed-size list in it may be null.
+    """
 
     row_group: int
     row_bytes: int
+    null_lists: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,21 +123,32 @@ class ParquetSource:
         first = pieces[0]
         check_stamp(first.path, first.name, first.stamp)
         seen_row_bytes = 0
-        with open_parquet(first.path, first.name, checksums=self.checksums, columns=columns) as file:
-            _, leaves = choose_columns(file.schema_arrow, self.columns, first.name)
+        with ExitStack() as opened:
+            file = opened.enter_context(self._open(first, columns))
+            fields, leaves = choose_columns(file.schema_arrow, self.columns, first.name)
+            written = None
+            if any(piece.null_lists for piece in pieces):
+                written = pa.schema([file.schema_arrow.field(index) for index in fields])
+                file = opened.enter_context(self._open(first, columns, plain_lists=True))
             for piece in pieces:
                 # A footer tells the size of a dictionary, not of the text it stands for: what was seen counts too.
                 batch_rows = BATCH_BYTES // max(piece.row_bytes, seen_row_bytes, 1)
-                for batch, done in _read_row_group(file, piece, leaves, min(max(batch_rows, 1), BATCH_ROWS)):
+                for batch, done in _read_row_group(file, piece, leaves, min(max(batch_rows, 1), BATCH_ROWS), written):
                     seen_row_bytes = max(seen_row_bytes, batch.nbytes // batch.num_rows)
                     yield batch, piece, done
         check_stamp(first.path, first.name, first.stamp)
 
+    def _open(self, piece: ParquetPiece, columns: int, *, plain_lists: bool = False) -> pq.ParquetFile:
+        return open_parquet(piece.path, piece.name, checksums=self.checksums, columns=columns, plain_lists=plain_lists)
+
 
 def _read_row_group(
-    file: pq.ParquetFile, piece: ParquetPiece, leaves: list[int], batch_rows: int
+    file: pq.ParquetFile, piece: ParquetPiece, leaves: list[int], batch_rows: int, written: pa.Schema | None
 ) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """Yield the batches of one row group, each with the number of rows before it."""
+    """Yield the batches of one row group, each with the number of rows before it.
+
+    `written` is the schema to cast to, where the file was opened without its own.
+    """
     done = 0
     try:
         batches = file.reader.iter_batches(
@@ -143,10 +160,7 @@ def _read_row_group(
             if isinstance(piece.rows, int) and done + batch.num_rows > piece.rows:
                 break
             check_batch(batch)
-            columns = [storage_column(column) for column in batch.columns]
-            if any(new is not old for new, old in zip(columns, batch.columns, strict=True)):
-                batch = pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
-            yield batch, done
+            yield _as_stored(batch) if written is None else _as_written(batch, written), done
             done += batch.num_rows
     except READ_ERRORS as error:
         if isinstance(error, SourceError):
@@ -165,6 +179,18 @@ def _read_row_group(
         )
 
 
+def _as_stored(batch: pa.RecordBatch) -> pa.RecordBatch:
+    columns = [storage_column(column) for column in batch.columns]
+    if all(new is old for new, old in zip(columns, batch.columns, strict=True)):
+        return batch
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _as_written(batch: pa.RecordBatch, written: pa.Schema) -> pa.RecordBatch:
+    columns = [cast_as_written(column, kind) for column, kind in zip(batch.columns, written.types, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, names=written.names)
+
+
 def _pieces(index: int, entry: SourceEntry, footer: Footer) -> Iterator[ParquetPiece]:
     first_row = 0
     for number, group in enumerate(footer.groups):
@@ -178,6 +204,7 @@ def _pieces(index: int, entry: SourceEntry, footer: Footer) -> Iterator[ParquetP
             bytes=group.bytes,
             row_group=number,
             row_bytes=group.row_bytes,
+            null_lists=group.null_lists,
         )
         first_row += group.rows
 
