@@ -18,7 +18,7 @@ from pydantic import ValidationError
 
 from ..transforms.errors import ConfigError, InputError
 from ..transforms.format.naming import dataset_name
-from ..transforms.format.rejects import printable
+from ..transforms.format.printable import printable
 from .config_errors import config_error, problems_of, unknown_format
 from .config_model import INPUTS, Config, UntoldInput
 from .config_yaml import Document, Path, Place, Problem, copy_values, dotted, read_document, read_scalar

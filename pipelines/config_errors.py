@@ -11,7 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ..transforms.errors import ConfigError
-from ..transforms.format.rejects import printable
+from ..transforms.format.printable import printable
 from .config_model import INPUTS, Config
 from .config_yaml import Document, Path, Problem, dotted
 

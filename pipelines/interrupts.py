@@ -157,7 +157,7 @@ def _leave_soon(code: int) -> None:
 
 
 def _unexpected(session: Session, error: Exception, *, debug: bool) -> int:
-    from ..transforms.format.rejects import printable
+    from ..transforms.format.printable import printable
 
     if debug:
         traceback.print_exception(error, file=sys.stderr)

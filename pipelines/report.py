@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Protocol
 
 from ..transforms.format.manifest import Manifest
-from ..transforms.format.rejects import printable
+from ..transforms.format.printable import escaped, printable
 from ..transforms.format.schema import Choice, Schema
 
 FIRST_REJECTS: Final = 20
@@ -170,13 +170,8 @@ def reject_text(line: str) -> str:
     cells = []
     for error in document["errors"]:
         column = f'column "{printable(error["column"])}": ' if error.get("column") is not None else ""
-        cells.append(f"{column}{error['code']}: {_whole(error['message'])}")
-    return f"{_whole(place)}: {'; '.join(cells)}"
-
-
-def _whole(text: str) -> str:
-    """Return a text of ours with what is not printable escaped, and not cut: it holds values that are cut already."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in text)
+        cells.append(f"{column}{error['code']}: {escaped(error['message'])}")
+    return f"{escaped(place)}: {'; '.join(cells)}"
 
 
 def _schema_json(schema: Schema | None) -> list[dict[str, Any]] | None:

@@ -22,7 +22,7 @@ from rich.text import Text
 from ..transforms.dataset.findings import Report
 from ..transforms.errors import ShardmillError
 from ..transforms.format.manifest import Manifest
-from ..transforms.format.rejects import printable
+from ..transforms.format.printable import escaped, printable
 from ..transforms.format.schema import Choice, Feature, Schema
 from ..transforms.format.sizes import format_size
 from .report import PlanReport, Summary, rejects_text
@@ -277,6 +277,4 @@ def _count(number: int, noun: str) -> str:
 
 def _escaped(text: str) -> str:
     """Return text with everything that is not printable escaped, but for its line ends."""
-    return "".join(
-        c if c.isprintable() or c == "\n" else c.encode("unicode_escape", "backslashreplace").decode() for c in text
-    )
+    return escaped(text, keep="\n")

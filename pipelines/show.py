@@ -20,7 +20,7 @@ from ..transforms.dataset.generations import locate_shard, read_manifest
 from ..transforms.dataset.record_file import read_record_batches
 from ..transforms.errors import InputError, UsageError
 from ..transforms.format.example_proto import ExampleMessage, feature_values, iter_features, parse_example
-from ..transforms.format.rejects import printable
+from ..transforms.format.printable import printable
 
 if TYPE_CHECKING:
     from .screen import Screen

@@ -11,7 +11,7 @@ import yaml
 
 from ..transforms.errors import RunError, TargetError
 from ..transforms.format.naming import dataset_name
-from ..transforms.format.rejects import printable
+from ..transforms.format.printable import printable
 from ..transforms.sources.listing import tell_format
 
 if TYPE_CHECKING:

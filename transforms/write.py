@@ -33,7 +33,7 @@ from .dataset.task_result import TaskResult
 from .errors import UsageError
 from .format.blocks import Block
 from .format.naming import DEFAULT_SHARD_NAME, dataset_name, is_split_name
-from .format.rejects import printable
+from .format.printable import printable
 from .format.rows import TaskEnd
 from .format.schema import Schema
 from .format.sizes import parse_size

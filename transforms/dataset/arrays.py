@@ -20,7 +20,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..errors import DamageError, SchemaError, UsageError
-from ..format.rejects import printable
+from ..format.printable import printable
 from ..format.schema import Feature, Schema
 
 _NUMBERS: Final = frozenset({

@@ -19,7 +19,7 @@ from ..errors import DamageError, InputError
 from ..format.manifest import Manifest
 from ..format.manifest_parser import MANIFEST_LIMIT, parse_manifest
 from ..format.naming import generation_file, staged_file
-from ..format.rejects import printable_path
+from ..format.printable import printable_path
 
 _GENERATION_NAME: Final = re.compile(r"([0-9]{8,})\.json")
 

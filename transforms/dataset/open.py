@@ -25,7 +25,7 @@ from ..errors import DamageError, UsageError
 from ..format.decode import ExampleDecoder, ExampleError
 from ..format.manifest import Manifest, ShardEntry, SplitEntry
 from ..format.naming import is_split_name
-from ..format.rejects import printable, printable_path
+from ..format.printable import printable, printable_path
 from ..format.schema import Schema
 from .arrays import ArrayReader
 from .generations import locate_shard, read_manifest

@@ -22,7 +22,7 @@ import pyarrow as pa
 from ..errors import DamageError, InputError, UsageError
 from ..format.gzip_members import Form, InflateError, InflateLimits, compress_member, inflate, sniff_form
 from ..format.payloads import Payloads
-from ..format.rejects import printable_path
+from ..format.printable import printable_path
 from ..format.scan import RECORD_BYTES_LIMIT, Damage, Scan, ScanStart, is_record_header, scan_records
 from ..format.tfrecord import FRAME_BYTES, HEADER_BYTES, frame_records
 from .incomplete_file import incomplete_file

@@ -19,7 +19,8 @@ from typing import Final
 from ..errors import UsageError
 from ..format.blocks import Block, EntryCounts, Frames, Narrowing
 from ..format.naming import is_split_name
-from ..format.rejects import Reject, printable
+from ..format.printable import printable
+from ..format.rejects import Reject
 from ..format.rows import TaskEnd
 from .part_file import PartFile
 from .split_stager import SplitStager, StageSettings

@@ -7,7 +7,7 @@ from typing import Final
 
 from ..errors import TargetError
 from ..format.manifest import Manifest
-from ..format.rejects import printable
+from ..format.printable import printable
 from .publish import finish_publish
 from .spec import NO_FINGERPRINT, DatasetSpec
 

@@ -18,7 +18,7 @@ from ..format.checksum import add_digests
 from ..format.index import index_path
 from ..format.manifest import Manifest, SplitEntry
 from ..format.naming import generation_file
-from ..format.rejects import printable_path
+from ..format.printable import printable_path
 from .findings import Finding, Report
 from .generations import list_generations, locate_shard, read_manifest
 from .shard_sizes import size_breaches

@@ -11,7 +11,7 @@ from typing import Any, Final
 from ..errors import DamageError
 from ..format.manifest import Manifest
 from ..format.naming import STAGING_FOLDER, generation_file
-from ..format.rejects import printable_path
+from ..format.printable import printable_path
 from ..format.sidecars import sidecar_files
 from .findings import Finding
 from .generations import check_regular, list_generations, read_file, read_json_lines

@@ -15,7 +15,7 @@ from ..format.checksum import add_digests, crc32c, record_digests
 from ..format.decode import ExampleDecoder
 from ..format.index import index_text
 from ..format.manifest import ShardEntry
-from ..format.rejects import printable_path
+from ..format.printable import printable_path
 from ..format.scan import Damage
 from ..format.schema import Schema
 from ..format.tfrecord import FRAME_BYTES

@@ -25,7 +25,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from ..errors import SchemaError
-from .rejects import printable
+from .printable import printable
 from .schema import ColumnRule, Feature, Kind
 
 UNITS: Final = ("s", "ms", "us", "ns")

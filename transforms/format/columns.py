@@ -25,7 +25,8 @@ from .blocks import Narrowing
 from .columns_bytes import bytes_values
 from .columns_lists import Cells, cells_of
 from .columns_numbers import BadValues, float_values, int64_values
-from .rejects import CellError, CellProblem, printable
+from .printable import printable
+from .rejects import CellError, CellProblem
 from .schema import Feature, Kind
 from .views import I64
 

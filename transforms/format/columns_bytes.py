@@ -12,7 +12,7 @@ from pyarrow import types
 from .arrow_memory import offsets_of, raw_values, valid_mask
 from .arrow_types import is_string
 from .columns_numbers import BadValues
-from .rejects import VALUE_LIMIT, printable
+from .printable import VALUE_LIMIT, printable
 from .schema import Feature
 from .views import BUFFER_LIMIT, I64, Views, inline_views, reference_views, words_of
 

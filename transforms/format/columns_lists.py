@@ -20,7 +20,7 @@ from pyarrow import types
 from ..errors import SchemaError
 from .arrow_memory import int64_array, offsets_of, raw_values, valid_mask
 from .arrow_types import is_list
-from .rejects import printable
+from .printable import printable
 from .schema import Feature
 from .views import I64
 

@@ -14,7 +14,8 @@ from pyarrow import types
 from .arrow_memory import bits, raw_values, valid_mask
 from .arrow_types import DEFAULT_UNIT, UNITS
 from .blocks import Narrowing
-from .rejects import CellError, printable
+from .printable import printable
+from .rejects import CellError
 from .schema import Feature
 from .views import I64
 

@@ -24,7 +24,7 @@ from .decode_walk import WORD, FeatureWalker, Mask, Span, walk_examples
 from .example_proto import ExampleMessage, feature_values, iter_features, parse_example
 from .key_order import map_key_order
 from .payloads import Payloads
-from .rejects import printable
+from .printable import printable
 from .schema import Feature, Kind, Schema
 from .varints import varint
 

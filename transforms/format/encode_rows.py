@@ -26,7 +26,8 @@ from .arrow_memory import int64_array
 from .blocks import Block, EntryCounts, Frames, Narrowing
 from .columns import DEFAULT_FIELD_BYTES, FeatureColumn, absent_column, feature_column
 from .example import ExampleEncoder, ExampleLayout
-from .rejects import CellError, Reject, printable
+from .printable import printable
+from .rejects import CellError, Reject
 from .rows import RowOrigin, Rows
 from .schema import Schema
 from .splits import SplitRule

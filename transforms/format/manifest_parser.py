@@ -21,7 +21,7 @@ from .manifest import (
     SplitEntry,
 )
 from .naming import is_safe_path, is_split_name
-from .rejects import printable
+from .printable import printable
 from .schema import Feature, Schema
 
 MANIFEST_LIMIT: Final = 256 << 20

@@ -13,34 +13,6 @@ CODES: Final = (
 )  # fmt: skip
 """The closed list of reject codes."""
 
-VALUE_LIMIT: Final = 80
-"""A value is cut at this many characters wherever it is shown: a cell may be megabytes long."""
-
-
-def printable(value: object) -> str:
-    r"""Return a value as one line of at most 80 characters that is safe to print on a terminal.
-
-    Bytes are read as UTF-8; whatever is not printable is escaped, so that data cannot forge a line or move a cursor.
-
-    >>> printable(b"caf\xc3\xa9\x1b[2J")
-    'café\\x1b[2J'
-    """
-    text = value.decode("utf-8", "backslashreplace") if isinstance(value, (bytes, bytearray)) else str(value)
-    cut = text[: VALUE_LIMIT + 1]
-    shown = "".join(c if c.isprintable() else c.encode("unicode_escape", "backslashreplace").decode() for c in cut)
-    return shown if len(shown) <= VALUE_LIMIT else shown[: VALUE_LIMIT - 1] + "…"
-
-
-def printable_path(path: str | bytes) -> str:
-    r"""Return a path as one line that is safe to print, escaped like a value and never cut: its end tells the file.
-
-    >>> printable_path(b"data/caf\xe9\n.csv")
-    'data/caf\\xe9\\n.csv'
-    """
-    held = path if isinstance(path, bytes) else path.encode("utf-8", "surrogateescape")
-    text = held.decode("utf-8", "backslashreplace")
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
 
 @dataclass(frozen=True, slots=True)
 class Place:

@@ -25,7 +25,7 @@ import pyarrow as pa
 
 from ..errors import SchemaError, UsageError
 from .columns import FeatureColumn
-from .rejects import printable
+from .printable import printable
 from .schema import Schema
 from .views import I64
 

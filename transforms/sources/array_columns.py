@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ..errors import SchemaError
-from ..format.rejects import printable
+from ..format.printable import printable
 
 _ARROW_UNITS: Final = {"M": ("D", "s", "ms", "us", "ns"), "m": ("s", "ms", "us", "ns")}
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ..errors import SourceError
-from ..format.rejects import printable
+from ..format.printable import printable
 from .csv_bits import Dialect
 from .csv_chunks import cut_stream
 from .csv_parse import header_cells

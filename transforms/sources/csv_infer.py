@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ..format.rejects import printable
+from ..format.printable import printable
 from .csv_cast import first_problem, prove_column
 from .csv_parse import Cells, Parser
 

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from ..format.rejects import CellError, CellProblem, Reject, printable
+from ..format.printable import printable
+from ..format.rejects import CellError, CellProblem, Reject
 from ..format.schema import Feature
 from .csv_bits import Dialect
 from .csv_cast import cast_column, cell_bytes, nullify, problem_of, type_noun

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from ..errors import SchemaError
 from ..format.arrow_types import feature_of
-from ..format.rejects import printable
+from ..format.printable import printable
 from ..format.schema import Choice, ColumnRule, Feature
 from .csv_infer import Evidence, explain, join_evidence, look_at_columns
 from .csv_parse import Cells, Parser, check_utf8, parse_cells, text_type

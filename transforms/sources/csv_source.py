@@ -8,7 +8,7 @@ from functools import partial
 from itertools import groupby
 
 from ..errors import SchemaError, SourceError, UsageError
-from ..format.rejects import printable
+from ..format.printable import printable
 from ..format.rows import Rows
 from ..format.schema import ColumnRule, Schema
 from .csv_bits import Dialect

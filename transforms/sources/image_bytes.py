@@ -8,9 +8,9 @@ import stat
 from typing import Final
 
 from ..errors import SourceError
+from ..format.printable import printable_path
 from .image_facts import ImageProblem
 from .image_listing import NOT_READABLE, is_inside
-from .listing import shown
 
 _FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 """A link is opened only after it was resolved, and a named pipe that took a file's place cannot block."""
@@ -79,7 +79,7 @@ def _explain(path: bytes, root: bytes) -> Exception:
 def _problem_of(error: OSError, path: bytes) -> Exception:
     reason = error.strerror or type(error).__name__
     if error.errno in _MACHINE_ERRORS:
-        return SourceError(shown(path), f"cannot be read: {reason}; run again")
+        return SourceError(printable_path(path), f"cannot be read: {reason}; run again")
     if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
         message = "the file is gone" if not os.path.islink(path) else "the link leads nowhere"
         return ImageProblem("MISSING_FILE", f"{message}: {reason}; restore it, or take it away", expected="a file")
@@ -99,4 +99,6 @@ def _outside(path: bytes) -> ImageProblem:
 
 
 def _changed(path: bytes, what: str) -> SourceError:
-    return SourceError(shown(path), f"is not what it was when it was listed ({what}); run again when it is at rest")
+    return SourceError(
+        printable_path(path), f"is not what it was when it was listed ({what}); run again when it is at rest"
+    )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
-from ..format.rejects import CellError, printable
+from ..format.printable import printable
+from ..format.rejects import CellError
 
 Content = bytes | memoryview
 """The bytes of a file: a view, of unsigned bytes, where they lie among those of other files."""

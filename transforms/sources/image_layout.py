@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from ..errors import UsageError
-from ..format.rejects import printable
+from ..format.printable import printable
 
 Layout = Literal["label", "split_label", "flat"]
 _BY_NAME: Final[dict[str, Layout]] = {"label": "label", "split_label": "split_label", "flat": "flat"}

@@ -16,7 +16,8 @@ from dataclasses import dataclass, field
 from typing import Final, NamedTuple
 
 from ..errors import InputError
-from .listing import entry_name, shown
+from ..format.printable import printable_path
+from .listing import entry_name
 from .source import Listing, SourceEntry
 
 NOT_READABLE: Final = -1
@@ -106,7 +107,7 @@ def _expand(paths: Sequence[str], root: bytes) -> tuple[list[bytes], list[bytes]
             continue
         hits = glob.glob(raw, root_dir=root, recursive=True) if glob.has_magic(raw) else []
         if not hits:
-            raise InputError(f"{shown(path)}: no such file or folder, and as a glob it matches nothing")
+            raise InputError(f"{printable_path(path)}: no such file or folder, and as a glob it matches nothing")
         matches.update(os.path.abspath(os.path.join(root, hit)) for hit in hits)
     folders = sorted(path for path in matches if os.path.isdir(path))
     for inner in sorted(matches):
@@ -123,7 +124,7 @@ def _walk(folder: ImageFolder, found: _Found) -> Iterator[bytes]:
         with os.scandir(folder.path) as scan:
             entries = list(scan)
     except OSError as error:
-        raise InputError(f"{shown(folder.path)}: the folder cannot be read: {error.strerror}") from error
+        raise InputError(f"{printable_path(folder.path)}: the folder cannot be read: {error.strerror}") from error
     for entry in entries:
         if entry.name.lower() in _JUNK:
             found.skipped["junk"] += 1

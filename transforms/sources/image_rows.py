@@ -23,10 +23,10 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import SchemaError
-from ..format.rejects import Place, printable
+from ..format.printable import printable, printable_path
+from ..format.rejects import Place
 from ..format.schema import Feature, Schema
 from .image_facts import ImageFacts
-from .listing import shown
 from .nearest import nearest_name
 
 ENCODED: Final = "image/encoded"
@@ -76,7 +76,7 @@ class ImageOrigin:
 
 def image_place(folder: str, name: bytes) -> Place:
     """Return the place of a file in a folder whose shown name is given."""
-    return Place(shown(name) if folder == "." else f"{folder}/{shown(name)}")
+    return Place(printable_path(name) if folder == "." else f"{folder}/{printable_path(name)}")
 
 
 def image_schema(*, labelled: bool, hashed: bool, columns: Sequence[str] | None = None) -> Schema:

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ..errors import InputError
+from ..format.printable import printable_path
 from .source import Listing, SourceEntry
 
 SUFFIXES: Final[dict[str, tuple[str, ...]]] = {
@@ -52,20 +53,10 @@ class _Found:
         self.skipped[reason] = self.skipped.get(reason, 0) + 1
 
 
-def shown(text: str | bytes) -> str:
-    r"""Return a path as one printable line, whole: whatever is not printable is escaped.
-
-    >>> shown(b"data/caf\xe9\n.csv")
-    'data/caf\\xe9\\n.csv'
-    """
-    decoded = os.fsencode(text).decode("utf-8", "backslashreplace")
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in decoded)
-
-
 def entry_name(path: bytes, base: bytes) -> str:
     """Return how an absolute path is shown: relative to the absolute folder `base` where it lies below it."""
     prefix = base.rstrip(b"/") + b"/"
-    return shown(path[len(prefix) :] if path.startswith(prefix) else path)
+    return printable_path(path[len(prefix) :] if path.startswith(prefix) else path)
 
 
 def file_fingerprint(path: bytes, size: int) -> str:
@@ -101,12 +92,11 @@ def expand_paths(
         before = len(found.paths)
         matched = _expand_one(path, root, suffixes, found)
         if not matched:
-            raise InputError(
-                f"{shown(path)}: no such file or folder, and as a glob it matches nothing below {shown(root)}"
-            )
+            where = f"{printable_path(path)}: no such file or folder, and as a glob it matches nothing below"
+            raise InputError(f"{where} {printable_path(root)}")
         if len(found.paths) == before and not _all_known(matched, found):
             wanted = ", ".join(suffixes)
-            raise InputError(f"{shown(path)}: the folder holds no file with one of the suffixes {wanted}")
+            raise InputError(f"{printable_path(path)}: the folder holds no file with one of the suffixes {wanted}")
     return sorted(found.paths), dict(sorted(found.skipped.items()))  # a folder gives its names in no order of its own
 
 
@@ -156,11 +146,13 @@ def tell_format(paths: Sequence[str], base: str = "") -> str:
         by_format.setdefault(_format_of(path), path)
     choices = "--set input.format=" + "|".join(SUFFIXES)
     if not files:
-        raise InputError(f"{shown(paths[0])}: holds no file of a known kind; say which it is: {choices}")
+        raise InputError(f"{printable_path(paths[0])}: holds no file of a known kind; say which it is: {choices}")
     if None in by_format:
-        raise InputError(f"{shown(by_format[None])}: the kind of file cannot be told; say which it is: {choices}")
+        raise InputError(
+            f"{printable_path(by_format[None])}: the kind of file cannot be told; say which it is: {choices}"
+        )
     if len(by_format) > 1:
-        told = ", ".join(f"{shown(path)} is {kind}" for kind, path in by_format.items())
+        told = ", ".join(f"{printable_path(path)} is {kind}" for kind, path in by_format.items())
         raise InputError(f"the paths hold several kinds of files ({told}); say which to read: {choices}")
     return str(next(iter(by_format)))
 
@@ -209,9 +201,9 @@ def _add_folder(folder: bytes, name: str, suffixes: tuple[str, ...], found: _Fou
             found.paths.add(path)
         else:
             try:
-                _refuse_special(shown(path), os.stat(path).st_mode)
+                _refuse_special(printable_path(path), os.stat(path).st_mode)
             except OSError as error:
-                raise InputError(f"{shown(path)}: cannot be read: {error.strerror}") from error
+                raise InputError(f"{printable_path(path)}: cannot be read: {error.strerror}") from error
 
 
 def _walk(folder: bytes, name: str, found: _Found) -> Iterator[tuple[bytes, os.DirEntry[bytes]]]:
@@ -226,7 +218,7 @@ def _walk(folder: bytes, name: str, found: _Found) -> Iterator[tuple[bytes, os.D
         if entry.name.startswith((b".", b"_")):
             found.skip("hidden")
         elif entry.is_dir(follow_symlinks=False):
-            yield from _walk(path, shown(path), found)
+            yield from _walk(path, printable_path(path), found)
         elif _is_folder(entry):
             found.skip("links")
         else:

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from ..errors import SchemaError, SourceError
 from ..format.arrow_types import feature_of
-from ..format.rejects import printable
+from ..format.printable import printable
 from ..format.rows import RowOrigin, Rows
 from ..format.schema import Choice, ColumnRule, Schema
 from .listing import list_file

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import SchemaError, UsageError
-from ..format.rejects import printable
+from ..format.printable import printable
 from .array_columns import column_of_array
 from .arrow_checks import check_batch, storage_column, storage_type
 from .nearest import nearest_name

@@ -6,7 +6,7 @@ import difflib
 from collections.abc import Sequence
 from typing import Final
 
-from ..format.rejects import printable
+from ..format.printable import printable
 
 _SHOWN: Final = 10
 """This many names are listed where none is near: more would bury the message."""

@@ -17,7 +17,7 @@ from typing import Any, Final
 import numpy as np
 import numpy.typing as npt
 
-from ..format.rejects import printable
+from ..format.printable import printable
 
 HEADER_READ_BYTES: Final = 16 * 1024
 """So many bytes of a file hold any header that is read; numpy too takes none of more than 10,000 bytes."""

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from ..errors import ShardmillError
-from ..format.rejects import printable
+from ..format.printable import printable
 from .npy import NpyError
 
 ZIP_MAGIC: Final = b"PK"

@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import IO, Any
 
-from ..format.rejects import printable
+from ..format.printable import printable
 from .nearest import nearest_name
 from .npy import HEADER_READ_BYTES, NpyError, NpyHeader, parse_header
 from .npz import ZIP_ERRORS, ZIP_MAGIC, array_members, open_npz

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import SchemaError, SourceError
-from ..format.rejects import CellError, Place, Reject, printable
+from ..format.printable import printable
+from ..format.rejects import CellError, Place, Reject
 from ..format.rows import Rows
 from ..format.schema import Choice, Feature, Schema
 from .array_columns import column_of_array

@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from ..errors import SchemaError, SourceError
 from ..format.arrow_types import feature_of
-from ..format.rejects import printable
+from ..format.printable import printable
 from ..format.rows import RowOrigin, Rows
 from ..format.schema import Choice, ColumnRule, Schema
 from .array_columns import column_of_array, column_type

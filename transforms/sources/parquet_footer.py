@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import SchemaError, SourceError
-from ..format.rejects import printable
+from ..format.printable import printable
 from .arrow_checks import storage_type
 from .nearest import nearest_name
 from .parquet_chunks import ChunkGroup, EncryptedError, read_groups

@@ -14,7 +14,7 @@ import pyarrow.parquet as pq
 
 from ..errors import SchemaError, SourceError
 from ..format.arrow_types import feature_of
-from ..format.rejects import printable
+from ..format.printable import printable
 from ..format.rows import RowOrigin, Rows
 from ..format.schema import Choice, ColumnRule, Feature, Schema
 from .arrow_checks import check_batch, meaning, storage_column
