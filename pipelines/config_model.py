@@ -30,6 +30,9 @@ from ..transforms.format.sizes import parse_size
 MIN_SHARD_SIZE: Final = 64 * 1024
 """Below this the cut points of a part, S/256 apart, would be closer than a record is long."""
 
+MAX_WORKERS: Final = 256
+"""Workers are threads of one machine: far more of them than it has processors only wait for each other."""
+
 _PERCENT: Final = re.compile(r"(?:100(?:\.0+)?|[0-9]{1,2}(?:\.[0-9]+)?) ?%")
 
 
@@ -56,9 +59,9 @@ def _check_max_rejects(value: object) -> int | str:
 
 
 def _check_workers(value: object) -> int | str:
-    if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and value >= 1):
+    if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_WORKERS):
         return value
-    raise ValueError(f"{_quoted(value)} is not a number of workers (1 or more) or auto")
+    raise ValueError(f"{_quoted(value)} is not a number of workers (1 to {MAX_WORKERS}) or auto")
 
 
 def _check_runner(value: object) -> str:

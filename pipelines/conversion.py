@@ -117,7 +117,8 @@ def _convert_data(config: Config, data: Data) -> Summary:
 
 
 def _run_pipeline(prepared: Prepared, config: Config, beam_options: Sequence[str]) -> None:
-    pipeline = make_pipeline(config.runner.name, count_workers(config.runner.workers), beam_options)
+    workers = min(count_workers(config.runner.workers), max(len(prepared.plan.tasks), 1))
+    pipeline = make_pipeline(config.runner.name, workers, beam_options)
     from ..transforms.encode import EncodeExamples
     from ..transforms.read import ReadRows
     from ..transforms.write import WriteShards

@@ -117,7 +117,7 @@ class TestAnswers:
         assert done.stderr.splitlines() == [
             "error: config: 2 problems",
             '  --compression: output.compression: "zip" is not a choice; did you mean "gzip"? choices: none, gzip',
-            '  --workers: runner.workers: "x" is not a number of workers (1 or more) or auto',
+            '  --workers: runner.workers: "x" is not a number of workers (1 to 256) or auto',
         ]
 
     def test_a_path_that_matches_nothing_exits_2(self, tmp_path: Path) -> None:

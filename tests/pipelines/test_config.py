@@ -310,7 +310,7 @@ class TestProblems:
             ),
             (
                 "runner: {workers: 0}",
-                "c.yaml:3:10: runner.workers: 0 is not a number of workers (1 or more) or auto",
+                "c.yaml:3:10: runner.workers: 0 is not a number of workers (1 to 256) or auto",
             ),
             (
                 "split: {fractions: {a: 0.9, b: 0.2}}",
@@ -427,7 +427,7 @@ class TestProblems:
             '--set a: is not "key=value", like output.shard_size=256MiB',
             "--set name.b=5: name: a mapping is not text",
             '--max-rejects: max_rejects: "x" is not a number of rows (0 or more) or a percentage of them ("1%")',
-            "--set runner.workers=no: runner.workers: False is not a number of workers (1 or more) or auto",
+            "--set runner.workers=no: runner.workers: False is not a number of workers (1 to 256) or auto",
         ]
 
     def test_an_empty_config_says_what_is_needed(self, folder: Path) -> None:
