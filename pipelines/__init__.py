@@ -26,3 +26,8 @@ def __getattr__(name: str) -> object:
 
         return open_dataset
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    """Return the public names, loaded or not, so that `help` finds them."""
+    return sorted({*globals(), *__all__})

@@ -48,6 +48,9 @@ def convert(
 ) -> Summary:
     """Convert what a config names, or data in memory, to a dataset of TFRecord shards.
 
+        convert("configs/csv.yaml", shard_size="64MiB")
+        convert(data=frame, output="out/people", split__fractions={"train": 0.9, "val": 0.1}, max_rejects="1%")
+
     Args:
         config: the path of a YAML config, or its content as a mapping.
         data: a pandas DataFrame, an Arrow table, record batch or reader, or a dict of NumPy arrays whose first axis is

@@ -33,3 +33,8 @@ def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_MODULES[name], __name__), name)
+
+
+def __dir__() -> list[str]:
+    """Return the public names, loaded or not, so that `help` finds them."""
+    return sorted({*globals(), *__all__})

@@ -28,7 +28,8 @@ class ReadRows(beam.PTransform):
 
     The output stays in one fused chain with what follows, up to the stage step of `WriteShards`: a batch is never
     stored between stages. A corrupt file is told in the `TaskEnd`, and refused by `WriteShards` before anything is
-    committed; it is never raised here, where an engine would only try again.
+    committed; it is never raised here, where an engine would only try again. `plan` is what `make_plan` returned, where
+    that was called before.
 
         read = ReadRows("data/*.parquet")
         pipeline | read | EncodeExamples(read.schema) | WriteShards("out/", schema=read.schema)

@@ -48,13 +48,27 @@ _BATCH_BYTES: Final = 4 << 20
 class WriteShards(beam.PTransform):
     """Write a `PCollection` of blocks, or of plain `bytes` (one record each), as a dataset.
 
-    `path` is the dataset's folder. `shard_size` is in bytes on disk, or text like "128MiB". `schema` states what the
-    Examples hold; without it the manifest's schema is null, and no sidecars are written. Plain records all go to
-    `split`. Records that come from no task keep the runner's order.
+        read = ReadRows("data/*.parquet")
+        pipeline | read | EncodeExamples(read.schema) | WriteShards("out/", schema=read.schema, shard_size="64MiB")
 
     The result is a `PCollection` of one `WriteOutcome`. Too many rejects, or rows that do not add up, fail the pipeline
-    in its very last step; nothing is committed then. `spec` states a whole run instead of the other arguments; with
-    `raise_refusal=False` a refusal is only in the outcome, and in the staging folder.
+    in its very last step; nothing is committed then. Records that come from no task keep the runner's order.
+
+    Args:
+        path: the dataset's folder.
+        shard_size: the most that a shard takes on disk, in bytes, or as text like "128MiB"; 64 KiB at least.
+        compression: "none", or "gzip".
+        order: "task", or "source" for records that follow the source throughout; bytes may then be written twice.
+        schema: what the Examples hold. Without it the manifest's schema is null, and no sidecars are written.
+        labels: the class names of each label feature.
+        name: the dataset's name, by default made of the folder's.
+        split: where plain records go; blocks know their own splits.
+        shard_name: the names of shards, without their suffix.
+        sidecars: which files for other tools are written: "tfds", "tfx", "index".
+        max_rejects: how many rows may be rejected, or a share of those read, like "1%".
+        if_exists: "refuse", or "replace" for a folder that holds another dataset.
+        spec: a whole run, instead of the other arguments but `split`.
+        raise_refusal: whether a refusal fails the pipeline; if not, it is in the outcome and the staging folder only.
 
     Raises:
         UsageError: an argument is not allowed (when made), or the folder holds something else (when applied).

@@ -36,7 +36,12 @@ if TYPE_CHECKING:
 
 
 def open_dataset(path: str | os.PathLike[str], generation: int | None = None) -> Dataset:
-    """Open a dataset's folder; `generation` is an older state of it, by default the latest.
+    """Open the dataset in the folder `path`; `generation` is an older state of it, by default the latest.
+
+        dataset = open_dataset("out/people")
+        dataset.splits                                  # ("train", "val")
+        for batch in dataset.batches("train"): ...      # Arrow record batches
+        frame = dataset.to_pandas("val", ["id", "zip"])
 
     Raises:
         InputError: the folder holds no dataset, or no such generation.

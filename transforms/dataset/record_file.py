@@ -83,7 +83,15 @@ def read_records(
     record_bytes_limit: int = RECORD_BYTES_LIMIT,
     inflate_limits: InflateLimits | None = None,
 ) -> Iterator[bytes]:
-    """Yield the payload of each record of a TFRecord file, plain or compressed.
+    """Yield the payload of each record of a TFRecord file, plain or compressed: its first bytes tell.
+
+        for record in read_records("train-00000.tfrecord"): ...
+
+    Args:
+        path: the file.
+        check_crc: whether payloads are held against their CRCs; the lengths always are.
+        record_bytes_limit: the longest record that is believed, in bytes.
+        inflate_limits: what a compressed file may become, against decompression bombs.
 
     Raises:
         DamageError: the file is damaged or cut; names the file, the record, its offset and the reason. The records
@@ -142,6 +150,13 @@ Compression = Literal["none", "gzip"]
 
 def write_records(path: Path, records: Iterable[bytes], compression: Compression = "none") -> None:
     """Write a TFRecord file of these payloads; it appears whole or not at all, and replaces what was there.
+
+        write_records("some.tfrecord", (example.SerializeToString() for example in examples))
+
+    Args:
+        path: the file.
+        records: the payloads, one after the other; they are not held in memory.
+        compression: "none", or "gzip" for a series of gzip members of about 1 MiB of input.
 
     Raises:
         UsageError: the compression is neither none nor gzip.
