@@ -108,5 +108,21 @@ def read_task(source: Source, task: Task, frozen: Frozen) -> Iterator[Rows | Tas
             batches += 1
             yield rows
     except SourceError as error:
-        failures = (str(error),)
+        failures = (str(error), *_further_failures(source, task, frozen, error))
     yield TaskEnd(task.ordinal, batches, rows_read, failures, dict(notes))
+
+
+def _further_failures(source: Source, task: Task, frozen: Frozen, error: SourceError) -> Iterator[str]:
+    """Read the files of a task that follow a corrupt one, for their errors only: one run names all corrupt files."""
+    while True:
+        last = max((i for i, piece in enumerate(task.pieces) if piece.name == error.source), default=len(task.pieces))
+        task = Task(task.ordinal, task.pieces[last + 1 :])
+        if not task.pieces:
+            return
+        try:
+            for _ in source.read(task, frozen):
+                pass
+            return
+        except SourceError as another:
+            yield str(another)
+            error = another

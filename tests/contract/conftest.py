@@ -16,6 +16,9 @@ from shardmill.transforms.dataset.open import open_dataset
 Content = bytes | Callable[[Path], object]
 """What a file holds, or what makes it."""
 
+PROGRESS = ("Planning ", "Converting ", "Finishing ")
+"""How the lines begin that come every ten seconds: only a very busy machine sees one here."""
+
 
 @dataclass(frozen=True)
 class Screen:
@@ -47,13 +50,22 @@ class Desk:
             main(["convert", *args, "-o", "out", "--workers", "1"])
         code = ended.value.code
         assert isinstance(code, int)
-        return Screen(code, *self.capsys.readouterr())
+        out, err = self.capsys.readouterr()
+        told = [line for line in err.splitlines(keepends=True) if not line.startswith(PROGRESS)]
+        return Screen(code, out, "".join(told))
 
     def records(self) -> list[dict[str, Any]]:
         """Return the records of all splits, without the features that are absent."""
         dataset = open_dataset(self.root / "out")
         rows = [row for split in dataset.splits for batch in dataset.batches(split) for row in batch.to_pylist()]
         return [{key: value for key, value in row.items() if value is not None} for row in rows]
+
+    def inspect_json(self) -> dict[str, Any]:
+        """Return the raw features of the first record."""
+        with pytest.raises(SystemExit):
+            main(["inspect", "out", "--json", "-n", "1"])
+        features: dict[str, Any] = json.loads(self.capsys.readouterr().out)["features"]
+        return features
 
     def assert_nothing_committed(self) -> None:
         out = self.root / "out"
