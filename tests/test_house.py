@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -106,6 +107,13 @@ def test_pandas_and_pyarrow_dataset_are_never_imported_at_the_top(module: Path) 
 @pytest.mark.parametrize("module", MODULES, ids=str)
 def test_no_tensorflow_in_the_product(module: Path) -> None:
     assert not {name for name in imports_of(module) if name.split(".")[0] in ("tensorflow", "tensorflow_datasets")}
+
+
+@pytest.mark.parametrize("folder", [folder for folder in FLOORS if folder != "transforms"])
+def test_the_map_of_a_folder_names_each_of_its_modules(folder: str) -> None:
+    drawn = ast.get_docstring(ast.parse((ROOT / folder / "__init__.py").read_text())) or ""
+    here = [module.name for module in MODULES if module.parent.as_posix() == folder and module.name[0] != "_"]
+    assert [name for name in here if not re.search(rf"\b{name}\b", drawn)] == []
 
 
 @pytest.mark.parametrize("module", MODULES, ids=str)

@@ -1,1 +1,21 @@
-"""Files and generations: staging, the shard plan, the commit, and reading a dataset back. No Beam on this floor."""
+"""Files and generations: staging, the shard plan, the commit, and reading a dataset back. No Beam on this floor.
+
+a run          spec             what a run is to make
+               target           whether it may;  run_lock  and whether it is the only one
+  stage        stage            blocks become parts, and a task_result
+                                ── split_stager  part_writer  part_file  frame_slices  cut_points
+  plan         plan_step        the one step that sees all tasks
+                                ── accounting  source_list    every row is accounted for
+                                ── shard_plan    which bytes make which shard
+                                ── refusal       why nothing is committed
+  assemble     assemble         shards in staging
+  commit       commit           a manifest makes them a generation
+  publish      publish          files get their final names
+               outcome          what became of it all
+               write_generation  the last four in one call, without an engine
+reading        open             a dataset's records, rows and arrays
+                                ── generations   manifests, and where shards lie;  arrays  features as arrays
+               record_file      plain TFRecord files, in and out
+verifying      verify           ── verify_shard  verify_folder  shard_sizes  findings
+files          storage          what a file system must do;  incomplete_file  a file that appears whole or not
+"""

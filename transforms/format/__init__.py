@@ -1,1 +1,19 @@
-"""Bytes and their meaning: Arrow columns, Examples, TFRecord frames, manifests. No Beam and no I/O on this floor."""
+"""Bytes and their meaning: Arrow columns, Examples, TFRecord frames, manifests. No Beam and no I/O on this floor.
+
+what flows     rows  blocks  rejects  schema      the types between reading, encoding and writing
+               printable  sizes                   values and sizes as people see them
+encoding       encode_rows      a batch becomes framed records by split, and rejects
+                                ── columns    Arrow columns as plain values: columns_numbers  columns_bytes
+                                              columns_lists  arrow_types  arrow_memory
+                                ── example    plain values as Examples: entry_prefix  key_order  varints
+                                              segments  frame_in_place
+                                ── splits     which row goes where
+                                ── views      the trick under all of it: many small pieces at memory speed
+framing        tfrecord         payloads become frames;  scan  frames become payloads
+                                ── checksum  gzip_members
+decoding       decode           payloads become batches: ── payloads  decode_walk  decode_values
+proof          example_proto    the message as protobuf itself reads and writes it
+a dataset      manifest         the document, written;  manifest_parser  and read
+               naming           names of splits and files
+               sidecars         the files for other tools: tfds  tfx  index
+"""

@@ -1,1 +1,27 @@
-"""What comes in: listing, surveying and reading of CSV, Parquet, image and NumPy files. No Beam on this floor."""
+"""What comes in: listing, surveying and reading of CSV, Parquet, image and NumPy files. No Beam on this floor.
+
+Begin with `source`, the contract, and one of the `*_source` modules that keep it; each of the others is a piece of one.
+
+    every source   source           list, survey, read: what each of them does, and what passes between
+                   pick             which of them reads some paths
+                   listing          paths, globs and folders become a sorted list of files
+                   task_planning    pieces become tasks
+                   stamp            a file is still what it was when it was listed
+                   arrow_checks     what comes from outside is sound Arrow data
+                   nearest          which name was probably meant
+    CSV            csv_source       ── csv_text      bytes to UTF-8, compressed or not
+                                    ── csv_split     where records begin, in parallel;  csv_bits  the same, a bit a byte
+                                    ── csv_chunks    whole records, and their places;  csv_pieces  what a task holds
+                                    ── csv_header  csv_infer  csv_schema    names and types
+                                    ── csv_parse  csv_cast    cells to proven values
+    Parquet        parquet_source   ── parquet_footer  parquet_chunks  thrift_compact    metadata, walked by us
+                                    ── parquet_lists    what pyarrow refuses to read
+    images         image_source     ── image_listing  image_layout    folders, and what they mean
+                                    ── image_bytes  image_rows        files' own bytes as rows
+                                    ── image_check    format, size and wholeness by content, with image_facts and
+                                                      image_jpeg  image_png  image_gif  image_webp  image_bmp
+                                    ── image_decode   the same by decoding
+    NumPy          numpy_source     ── numpy_records  numpy_rows    a file is a record; its first axis is the row
+                                    ── numpy_files  npy  npz        arrays in files;  array_columns  arrays as columns
+    in memory      memory_source    ── memory_tables    DataFrames, Arrow data and dicts as batches
+"""
