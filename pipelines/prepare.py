@@ -64,8 +64,12 @@ class Prepared:
 
     def _split_estimates(self) -> tuple[SplitEstimate, ...]:
         estimate = self.plan.estimate
+        counted = self.plan.survey.split_rows
+        shares = self.encoder.split_shares()
+        if counted:
+            shares = {name: rows / sum(counted.values()) for name, rows in sorted(counted.items())}
         estimates = []
-        for name, share in self.encoder.split_shares().items():
+        for name, share in shares.items():
             size = int(estimate.bytes * share)
             shards = _count_shards(size, self.spec.shard_size)
             estimates.append(SplitEstimate(name, round(estimate.rows * share), size, shards))

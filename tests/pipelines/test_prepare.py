@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 from shardmill.pipelines.config import load_config
 from shardmill.pipelines.conversion import dry_run
 from shardmill.transforms.errors import SchemaError, SourceError
@@ -39,3 +40,20 @@ def test_more_columns_than_the_limit_are_an_error_in_every_source(files: Path, n
     features = 2 * len(COLUMNS) if name == "t.npz" else len(COLUMNS)  # an array is two features: shape and data
     assert len(dry_run(load_config(config(features))).schema) == features
     assert not (files / "out").exists()
+
+
+def test_a_dry_run_tells_the_records_of_splits_that_are_folders(tmp_path: Path) -> None:
+    for name in ("train/cat/1.png", "train/cat/2.png", "train/dog/1.png", "val/dog/1.png"):
+        path = tmp_path / "pets" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (4, 4)).save(path)
+    plan = dry_run(
+        load_config(
+            {
+                "input": {"format": "images", "paths": [str(tmp_path / "pets")]},
+                "output": {"path": str(tmp_path / "out")},
+            }
+        )
+    )
+    assert {split.name: split.records for split in plan.splits} == {"train": 3, "val": 1}
+    assert sum(split.bytes for split in plan.splits) > 0

@@ -189,6 +189,12 @@ def test_files_in_the_root_have_no_label(tmp_path: Path) -> None:
     assert filenames(ImageSource(("flat",), str(tmp_path))) == ["a.jpg", "b.jpg"]
 
 
+def test_the_rows_of_splits_are_counted_before_any_is_read(tmp_path: Path) -> None:
+    lay(tmp_path, {f"in/train/cat/{i}.jpg": b"" for i in range(3)} | {"in/val/cat/1.jpg": b"", "in/val/dog/1.jpg": b""})
+    _, survey = survey_of(ImageSource(("in",), str(tmp_path)))
+    assert survey.split_rows == {"train": 3, "val": 2}
+
+
 def test_splits_are_the_top_folders_and_labels_are_one_list_over_them(tmp_path: Path) -> None:
     root = lay(tmp_path / "set", {"Val/cat/1.jpg": draw(), "train/owl/1.jpg": draw(), "train/cat/2.jpg": b"no image"})
     source = ImageSource((str(root),))

@@ -138,6 +138,7 @@ class ImageSource:
             tuple(c for c in self._choices(layout, classes, splits) if c.column in kept | {"layout", "split"}),
             tuple(_cut(_in_order(listing, self.seed), folders, with_bytes=ENCODED in kept)),
             class_warnings(classes, layout),
+            dict(Counter(split for image in listing.images if (split := roles[image.folder].split) is not None)),
         )
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:

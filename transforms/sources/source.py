@@ -96,12 +96,16 @@ class Frozen:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What planning found out before any row is converted: `pieces` in source order, `warnings` for the user."""
+    """What planning found out before any row is converted: `pieces` in source order, `warnings` for the user.
+
+    `split_rows` are the rows of each split, where the source itself splits.
+    """
 
     frozen: Frozen
     choices: tuple[Choice, ...]
     pieces: tuple[Piece, ...]
     warnings: tuple[str, ...] = ()
+    split_rows: dict[str, int] = field(default_factory=dict)
 
 
 class Source(Protocol):
