@@ -362,6 +362,12 @@ def test_options_without_such_a_value_are_usage_errors(options: dict[str, Any]) 
         ImageSource(("pets",), **options)
 
 
+def test_a_limit_that_no_batch_could_hold_is_a_usage_error() -> None:
+    assert ImageSource(("pets",), bytes_limit=1 << 30).bytes_limit == 1 << 30
+    with pytest.raises(UsageError, match=r"limits\.image_bytes: 1073741825 is more than 1073741824, which is 1GiB"):
+        ImageSource(("pets",), bytes_limit=(1 << 30) + 1)
+
+
 def test_a_file_that_changed_since_it_was_listed_fails_the_run(pets: Path) -> None:
     source = ImageSource(("pets",), str(pets.parent))
     _, survey = survey_of(source)

@@ -106,6 +106,8 @@ class ImageSource:
         choose_layout((), self.layout)
         if not 0 <= self.label_offset <= MAX_LABEL_OFFSET:
             raise UsageError(f"input.label_offset: {self.label_offset} is not from 0 to {MAX_LABEL_OFFSET}")
+        if self.bytes_limit > _LARGEST_IMAGE:
+            raise UsageError(f"limits.image_bytes: {self.bytes_limit} is more than {_LARGEST_IMAGE}, which is 1GiB")
 
     def list_files(self) -> Listing:
         """Return the folders that hold files, and their files.
@@ -148,7 +150,7 @@ class ImageSource:
             SourceError: a file is not what it was when it was listed.
         """
         checker = self._checker()
-        limit = min(self.bytes_limit, _LARGEST_IMAGE)
+        limit = self.bytes_limit
         for ordinal, files in enumerate(_batches(task, limit)):
             buffer = pa.allocate_buffer(sum(_room(image, limit) for _, image in files))
             gathered = _Gathered(memoryview(buffer).cast("B"))  # Arrow's own are signed: FF would be -1
@@ -168,7 +170,7 @@ class ImageSource:
             filename = ""
         if not filename:
             raise _bad_name(folder, image)
-        limit = min(self.bytes_limit, _LARGEST_IMAGE)
+        limit = self.bytes_limit
         if image.size > limit:
             message = f"{image.size} bytes are more than limits.image_bytes = {limit}; raise it if they are meant"
             raise ImageProblem("FIELD_TOO_LARGE", message, value=image.size, expected=f"at most {limit} bytes")
