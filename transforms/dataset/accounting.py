@@ -44,7 +44,7 @@ def settle_accounts(results: Sequence[TaskResult], entries: Sequence[EntryInfo],
     notes: Counter[tuple[int, str]] = Counter()
     for result in results:
         for row in result.counts:
-            counts[row.entry] = _sum(counts.get(row.entry, EntryCounts(row.entry)), row)
+            counts[row.entry] = counts.get(row.entry, EntryCounts(row.entry)).plus(row)
         if result.rejects:
             by_code.update(result.rejects.by_code)
         notes.update(result.notes)
@@ -102,10 +102,6 @@ def _check_entry(row: EntryCounts, name: str, info: EntryInfo | None) -> list[st
     if info is not None and info.expected_rows is not None and row.read != info.expected_rows:
         problems.append(f"{name}: {row.read} rows were read, {info.expected_rows} are there")
     return problems
-
-
-def _sum(a: EntryCounts, b: EntryCounts) -> EntryCounts:
-    return EntryCounts(a.entry, a.read + b.read, a.written + b.written, a.rejected + b.rejected, a.dropped + b.dropped)
 
 
 def _name(entries: Sequence[EntryInfo], entry: int) -> str:

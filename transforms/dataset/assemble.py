@@ -10,15 +10,10 @@ import numpy.typing as npt
 
 from ..errors import RunError
 from ..format.index import index_path, index_text
-from ..format.naming import staged_file
+from ..format.naming import staged_file, staged_sidecar
 from .plan_step import ShardJob
 from .record_file import read_record_batches
 from .spec import DatasetSpec
-
-
-def wants_index(spec: DatasetSpec) -> bool:
-    """Tell whether shards get an index: its readers read uncompressed shards only."""
-    return "index" in spec.sidecars and spec.compression == "none"
 
 
 def assemble_shard(spec: DatasetSpec, job: ShardJob) -> None:
@@ -35,15 +30,10 @@ def assemble_shard(spec: DatasetSpec, job: ShardJob) -> None:
     size = storage.size(staged)
     if size != job.bytes:
         raise RunError(f"{spec.path}/{staged} has {size} bytes, {job.bytes} were planned: staged files were changed")
-    if wants_index(spec):
+    if spec.wants_index:
         storage.replace(
             staged_sidecar(spec.staging, index_path(job.path)), index_text(_record_ends(storage.path(staged)))
         )
-
-
-def staged_sidecar(staging: str, path: str) -> str:
-    """Return where a sidecar lies until it is published."""
-    return f"{staging}/sidecars/{path}"
 
 
 def _record_ends(path: str) -> npt.NDArray[np.int64]:

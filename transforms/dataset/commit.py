@@ -13,9 +13,8 @@ from dataclasses import dataclass, field, replace
 
 from ..format.index import index_path
 from ..format.manifest import Manifest, RejectSummary, RunInfo, ShardEntry, SourceSummary, SplitEntry
-from ..format.naming import generation_file, staged_file
+from ..format.naming import generation_file, staged_file, staged_sidecar
 from ..format.sidecars import sidecar_files
-from .assemble import staged_sidecar, wants_index
 from .generations import list_generations, read_manifest
 from .plan_step import Draft, ShardJob, leave_refusal
 from .refusal import Refusal
@@ -139,6 +138,6 @@ def _stage_sidecars(spec: DatasetSpec, draft: Draft, manifest: Manifest) -> Mani
     for name, data in files.items():
         spec.storage.replace(staged_sidecar(spec.staging, name), data)
     names = list(files)
-    if wants_index(spec):
+    if spec.wants_index:
         names += [index_path(shard.path) for split in manifest.splits.values() for shard in split.shards]
     return replace(manifest, sidecars=tuple(sorted(names)))

@@ -16,7 +16,6 @@ from .refusal import REFUSAL_FILE, Refusal
 from .shard_plan import CUTS_PER_SHARD, Part, PartRange, PlannedShard, plan_shards
 from .source_list import source_lines
 from .spec import DatasetSpec, rejects_allowed
-from .stage import merge_narrowing
 from .task_result import NO_TASK, TaskResult
 
 _SHOWN_PROBLEMS = 20
@@ -145,7 +144,8 @@ def _plan(spec: DatasetSpec, results: Sequence[TaskResult], accounts: Accounts) 
             parts[name] += split.parts
             digests[name].append(split.digest)
         for entry in result.narrowed:
-            narrowed[entry.name] = merge_narrowing(narrowed.get(entry.name), entry)
+            known = narrowed.get(entry.name)
+            narrowed[entry.name] = known.plus(entry) if known else entry
     jobs: list[ShardJob] = []
     splits: dict[str, SplitTotals] = {}
     for name in sorted(parts):

@@ -12,9 +12,8 @@ from dataclasses import dataclass
 
 from ..errors import CommitError
 from ..format.manifest import Manifest
-from ..format.naming import STAGING_FOLDER, generation_file, staged_file
-from ..format.sidecars import PUBLISH_LAST
-from .assemble import staged_sidecar
+from ..format.naming import STAGING_FOLDER, generation_file, staged_file, staged_sidecar
+from ..format.sidecars import in_publishing_order
 from .commit import Commit
 from .generations import list_generations, read_manifest
 from .storage import LocalStorage
@@ -86,7 +85,7 @@ def complete_publish(storage: LocalStorage, commit: Commit) -> None:
     for folder in sorted({os.path.dirname(move.target) for move in moves_of(commit)} | {""}):
         storage.sync(folder)
     if list_generations(storage.root)[-1] == manifest.generation:
-        for name in sorted(manifest.sidecars, key=_sidecar_rank):
+        for name in in_publishing_order(manifest.sidecars):
             staged = staged_sidecar(staging, name)
             if storage.size(staged) is not None:
                 storage.place(staged, name)
@@ -126,11 +125,6 @@ def finish_publish(path: str) -> Manifest | None:
             publish_file(storage, move)
     complete_publish(storage, commit)
     return manifest
-
-
-def _sidecar_rank(name: str) -> tuple[int, str]:
-    """Put what readers begin with last."""
-    return (PUBLISH_LAST.index(name) + 1 if name in PUBLISH_LAST else 0, name)
 
 
 def _remove_superseded(storage: LocalStorage, old: Manifest, new: Manifest) -> None:

@@ -150,6 +150,11 @@ class DatasetSpec:
         return LocalStorage(self.path)
 
     @property
+    def wants_index(self) -> bool:
+        """Whether shards get an index: its readers read uncompressed shards only."""
+        return "index" in self.sidecars and self.compression == "none"
+
+    @property
     def stage_settings(self) -> StageSettings:
         """What the stage step must know of this."""
         return StageSettings(self.shard_size, self.compression, self.order)

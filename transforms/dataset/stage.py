@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter
-from dataclasses import replace
 from typing import Final
 
 from ..errors import UsageError
@@ -72,7 +71,8 @@ class TaskStager:
         for counts in block.counts:
             self._count(counts)
         for narrowing in block.narrowed:
-            self._narrowed[narrowing.name] = merge_narrowing(self._narrowed.get(narrowing.name), narrowing)
+            known = self._narrowed.get(narrowing.name)
+            self._narrowed[narrowing.name] = known.plus(narrowing) if known else narrowing
         self._formats.update(block.image_formats)
         if block.rejects:
             self._add_rejects(block.rejects)
@@ -151,23 +151,5 @@ class TaskStager:
             self._codes.update({error.code for error in reject.errors})
 
     def _count(self, counts: EntryCounts) -> None:
-        known = self._counts.get(counts.entry, EntryCounts(counts.entry))
-        self._counts[counts.entry] = EntryCounts(
-            counts.entry,
-            known.read + counts.read,
-            known.written + counts.written,
-            known.rejected + counts.rejected,
-            known.dropped + counts.dropped,
-        )
-
-
-def merge_narrowing(known: Narrowing | None, more: Narrowing) -> Narrowing:
-    """Return what both lost together."""
-    if known is None:
-        return more
-    return replace(
-        known,
-        values=known.values + more.values,
-        max_relative_error=max(known.max_relative_error, more.max_relative_error),
-        underflows=known.underflows + more.underflows,
-    )
+        known = self._counts.get(counts.entry)
+        self._counts[counts.entry] = known.plus(counts) if known else counts

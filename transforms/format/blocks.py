@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -44,6 +44,16 @@ class EntryCounts:
     rejected: int = 0
     dropped: int = 0
 
+    def plus(self, more: EntryCounts) -> EntryCounts:
+        """Return the sum over more rows of the same entry."""
+        return EntryCounts(
+            self.entry,
+            self.read + more.read,
+            self.written + more.written,
+            self.rejected + more.rejected,
+            self.dropped + more.dropped,
+        )
+
 
 @dataclass(frozen=True, slots=True)
 class Narrowing:
@@ -55,6 +65,15 @@ class Narrowing:
     values: int
     max_relative_error: float
     underflows: int
+
+    def plus(self, more: Narrowing) -> Narrowing:
+        """Return what more values of the same feature lost together with these."""
+        return replace(
+            self,
+            values=self.values + more.values,
+            max_relative_error=max(self.max_relative_error, more.max_relative_error),
+            underflows=self.underflows + more.underflows,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

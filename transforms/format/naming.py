@@ -105,6 +105,11 @@ def staged_file(staging: str, path: str) -> str:
     return f"{staging}/shards/{path}"
 
 
+def staged_sidecar(staging: str, path: str) -> str:
+    """Return where a sidecar lies until it replaces that of the generation before."""
+    return f"{staging}/sidecars/{path}"
+
+
 def dataset_name(path: str) -> str:
     """Return the name of the dataset in a folder: the folder's own name, as far as `[a-z][a-z0-9_]*` allows.
 

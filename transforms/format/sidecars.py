@@ -7,14 +7,14 @@ index    index/*.idx, one for each shard (these follow from the shards: see `ind
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from typing import Final
 
 from .manifest import Manifest
 from .tfds import SplitShards, tfds_files
 from .tfx import schema_text
 
-PUBLISH_LAST: Final = ("features.json", "dataset_info.json")
+_LAST: Final = ("features.json", "dataset_info.json")
 """TFDS opens a folder by `dataset_info.json`: it is replaced when everything that it leads to is there."""
 
 
@@ -47,8 +47,13 @@ def sidecar_files(
             ],
             image_formats=image_formats,
         )
-    return {name: files[name] for name in sorted(files, key=lambda name: (_rank(name), name))}
+    return {name: files[name] for name in in_publishing_order(files)}
 
 
-def _rank(name: str) -> int:
-    return PUBLISH_LAST.index(name) + 1 if name in PUBLISH_LAST else 0
+def in_publishing_order(names: Iterable[str]) -> list[str]:
+    """Return the names of sidecars in the order in which they are to be replaced: what readers begin with comes last.
+
+    >>> in_publishing_order(["dataset_info.json", "schema.pbtxt", "features.json"])
+    ['schema.pbtxt', 'features.json', 'dataset_info.json']
+    """
+    return sorted(names, key=lambda name: (_LAST.index(name) + 1 if name in _LAST else 0, name))
