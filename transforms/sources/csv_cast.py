@@ -142,14 +142,14 @@ def _prove_integers(cells: pa.Array, target: pa.DataType) -> pa.Array | None:
     if not len(cells) or offsets[0] == offsets[-1]:  # no row, or nulls only
         return values
     text = np.frombuffer(cells.buffers()[2], np.uint8)
-    # a null may take no bytes; at the end of the data its offset points behind them
-    first = text[np.minimum(begins, len(text) - 1)]
+    # a null may take no bytes; at the end of the data its offset points behind them, and is clipped
+    first = text.take(begins, mode="clip")
     odd = np.flatnonzero((first - np.uint8(ord("1")) > 8) & (begins < ends))
     if len(odd) and cells.null_count:
         odd = odd[cells.is_valid().to_numpy(zero_copy_only=False)[odd]]
     if len(odd):
         first, begins, ends = first[odd], begins[odd], ends[odd]
-        second = text[np.minimum(begins + 1, len(text) - 1)]
+        second = text.take(begins + 1, mode="clip")
         zero = (first == ord("0")) & (ends - begins == 1)
         negative = (first == ord("-")) & (second - np.uint8(ord("1")) <= 8)
         if not (zero | negative).all():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -181,16 +182,22 @@ def _run_arrow(parser: Parser, text: bytes) -> tuple[list[pa.Array], list[tuple[
             ignore_empty_lines=not parser.blank_rows,
             invalid_row_handler=skip,
         ),
-        convert_options=csv.ConvertOptions(
-            check_utf8=False,
-            column_types=dict.fromkeys(parser.kept, pa.binary()),
-            include_columns=parser.kept,
-            null_values=parser.null_values,
-            strings_can_be_null=True,
-            quoted_strings_can_be_null=False,
-        ),
+        convert_options=_convert_options(parser.kept, parser.null_values),
     )
     return [column.combine_chunks() if column.num_chunks != 1 else column.chunk(0) for column in table.columns], invalid
+
+
+@lru_cache(maxsize=8)
+def _convert_options(kept: tuple[str, ...], null_values: tuple[str, ...]) -> csv.ConvertOptions:
+    # the same for all chunks of a source: to make them takes as long as to cast a column of a chunk
+    return csv.ConvertOptions(
+        check_utf8=False,
+        column_types=dict.fromkeys(kept, pa.binary()),
+        include_columns=kept,
+        null_values=null_values,
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )
 
 
 def _bad_width(parser: Parser, actual: int, shown: str) -> CellError:
