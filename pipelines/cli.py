@@ -189,6 +189,7 @@ def init(
     output: Annotated[
         str, typer.Option("-o", "--output", metavar="FILE", help="The config to write; - is stdout.")
     ] = "shardmill.yaml",
+    as_json: _Json = False,
     debug: _Debug = False,
 ) -> None:
     """Write a commented config for some sources."""
@@ -198,7 +199,7 @@ def init(
 
         write_starter(sources, output, session.screen)
 
-    _answer(body, as_json=False, quiet=False, debug=debug)
+    _answer(body, as_json=as_json, quiet=False, debug=debug)
 
 
 def _number(text: str | None) -> object:

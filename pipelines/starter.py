@@ -85,6 +85,8 @@ def starter_text(sources: Sequence[str], config: str) -> str:
 def write_starter(sources: Sequence[str], config: str, screen: Screen) -> None:
     """Write the starter config, or print it where `config` is `-`; a file that is there is left alone.
 
+    As JSON both are one document: `path` is null where nothing was written, `text` is the config.
+
     Raises:
         InputError: a path matches nothing, or the format cannot be told.
         TargetError: the file is there already.
@@ -92,7 +94,10 @@ def write_starter(sources: Sequence[str], config: str, screen: Screen) -> None:
     """
     text = starter_text(sources, config)
     if config == "-":
-        sys.stdout.write(text)
+        if screen.as_json:
+            screen.data({"command": "init", "path": None, "text": text})
+        else:
+            sys.stdout.write(text)
         return
     try:
         with open(config, "x", encoding="utf-8") as file:
@@ -101,4 +106,6 @@ def write_starter(sources: Sequence[str], config: str, screen: Screen) -> None:
         raise TargetError(f"{printable(config)}: is there already; give another name with -o, or -o -") from error
     except OSError as error:
         raise RunError(f"{printable(config)}: cannot be written: {error.strerror}") from error
+    if screen.as_json:
+        screen.data({"command": "init", "path": config, "text": text})
     screen.note(f"Wrote {printable(config)}; now: shardmill convert {printable(config)} --dry-run")

@@ -165,6 +165,14 @@ class TestAnswers:
         assert done.returncode == 2
         assert done.stderr == "error: conf/a.yaml: is there already; give another name with -o, or -o -\n"
 
+    def test_init_as_json_is_one_document_with_the_config(self, tmp_path: Path) -> None:
+        (tmp_path / "a.csv").write_text("x\n1\n")
+        for target, path in (("a.yaml", "a.yaml"), ("-", None)):
+            done = shardmill("init", "a.csv", "-o", target, "--json", cwd=tmp_path)
+            document = json.loads(done.stdout)
+            assert (done.returncode, document["command"], document["path"]) == (0, "init", path)
+            assert "paths: [a.csv]" in document["text"]
+
 
 class TestBeamOptions:
     @pytest.mark.parametrize(
