@@ -68,7 +68,6 @@ def test_a_sound_dataset_has_no_findings(sound: Path) -> None:
     report = verify_dataset(sound)
     assert report == Report(str(sound), 1, 2, 10, 10 * FRAME, (), ())
     assert report.ok
-    report.raise_damage()
 
 
 def test_a_sound_gzip_dataset_has_no_findings(tmp_path: Path, build: Callable[..., Manifest]) -> None:
@@ -368,15 +367,6 @@ def test_a_tfrecord_file_alone_is_verified_and_cannot_be_proven_complete(tmp_pat
 def test_a_folder_without_a_dataset_is_a_wrong_path(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="no dataset"):
         verify_dataset(tmp_path)
-
-
-def test_a_report_raises_its_damage_as_one_error_of_at_most_20_lines() -> None:
-    found = tuple(Finding("a", "bad", number, 0) for number in range(1, 24))
-    with pytest.raises(DamageError) as caught:
-        Report("out", 1, 1, 1, 1, found).raise_damage()
-    lines = str(caught.value).splitlines()
-    assert lines[0] == "a record 1 at byte 0: bad"
-    assert (len(lines), lines[-1]) == (21, "... and 3 more")
 
 
 def test_verifying_imports_neither_beam_nor_pandas(sound: Path) -> None:

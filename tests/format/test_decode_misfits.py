@@ -10,7 +10,6 @@ from shardmill.transforms.format.decode import (
     ExampleDecoder,
     ExampleError,
     decode_examples,
-    infer_schema_from_examples,
 )
 from shardmill.transforms.format.example_proto import example_from_values
 from shardmill.transforms.format.schema import Feature, Schema
@@ -78,35 +77,3 @@ def test_values_in_lists_must_fit_too() -> None:
         (3, "feature \"y\": [b'a', b'\\xff'] does not fit the type string"),
     ]
     assert decoded.batch.to_pylist()[0] == decoded.batch.to_pylist()[4] == {"x": [1, -2], "y": ["a", "b"]}
-
-
-# --- schemas of others
-
-
-def test_a_schema_is_inferred_from_what_the_records_hold() -> None:
-    payloads = [
-        example_from_values({"i": 1, "f": [1.0, 2.0], "s": "text", "b": b"\xff", "l": ["a"]}).SerializeToString(),
-        example_from_values({"i": 2, "f": 3.0, "s": "é", "b": b"a", "n": 0}, {"n": "none"}).SerializeToString(),
-    ]
-    assert infer_schema_from_examples(payloads) == Schema(
-        (
-            Feature("b", "bytes", "binary"),
-            Feature("f", "float", "float32", (-1,)),
-            Feature("i", "int64", "int64"),
-            Feature("l", "bytes", "string", nullable=True),
-            Feature("n", "bytes", "binary", nullable=True),
-            Feature("s", "bytes", "string"),
-        )
-    )
-    schema = infer_schema_from_examples(payloads)
-    assert decode_examples(payloads, schema).to_pylist()[1] == {
-        "b": b"a", "f": [3.0], "i": 2, "l": None, "n": None, "s": "é",
-    }  # fmt: skip
-
-
-def test_records_that_disagree_have_no_schema() -> None:
-    payloads = [serialize([("x", "int64", [1])]), serialize([("x", "float", [1])])]
-    with pytest.raises(ExampleError, match=r'record 2 .*: feature "x" holds float values, where records before it'):
-        infer_schema_from_examples(payloads)
-    with pytest.raises(ExampleError, match=r"record 1 .*: it is no tf\.train\.Example"):
-        infer_schema_from_examples([b"\xff"])

@@ -3,12 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final
-
-from ..errors import DamageError
-
-_SHOWN: Final = 20
-"""Findings in the text of one error; the report holds all of them."""
+from typing import Any
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,18 +48,6 @@ class Report:
     def ok(self) -> bool:
         """Whether nothing is damaged."""
         return not self.findings
-
-    def raise_damage(self) -> None:
-        """Raise what was found as one error.
-
-        Raises:
-            DamageError: something is damaged.
-        """
-        if self.findings:
-            lines = [str(finding) for finding in self.findings[:_SHOWN]]
-            if len(self.findings) > _SHOWN:
-                lines.append(f"... and {len(self.findings) - _SHOWN} more")
-            raise DamageError("\n".join(lines))
 
     def to_json(self) -> dict[str, Any]:
         """Return the report as `verify --json` prints it."""

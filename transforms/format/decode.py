@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,11 +21,11 @@ from ..errors import DamageError
 from .arrow_types import arrow_type_of
 from .decode_values import decode_column
 from .decode_walk import WORD, FeatureWalker, Mask, Span, walk_examples
-from .example_proto import ExampleMessage, feature_values, iter_features, parse_example
+from .example_proto import ExampleMessage, feature_values, parse_example
 from .key_order import map_key_order
 from .payloads import Payloads
 from .printable import printable
-from .schema import Feature, Kind, Schema
+from .schema import Feature, Schema
 from .varints import varint
 
 _BLOCK_ROWS: Final = 6144
@@ -202,68 +202,8 @@ def decode_examples(
     return ExampleDecoder(schema, columns).decode(payloads)
 
 
-def infer_schema_from_examples(payloads: Payloads | pa.Array | Sequence[bytes]) -> Schema:
-    """Return the features that Examples of unknown origin hold.
-
-    A feature is a scalar if every record that has it holds one value, else a list; it is nullable if a record lacks
-    it. Bytes are strings if all of them are UTF-8. A feature that never has a kind is nullable binary.
-
-    Raises:
-        ExampleError: a record is no Example, or holds a feature as another kind than the records before it.
-    """
-    if isinstance(payloads, pa.Array):
-        payloads = Payloads.from_arrow(payloads)
-    seen: dict[str, _Seen] = {}
-    count = 0
-    for row, payload in enumerate(payloads):
-        message = parse_example(payload)
-        if message is None:
-            raise ExampleError(row, "it is no tf.train.Example")
-        count += 1
-        for name, feature in iter_features(message):
-            seen.setdefault(name, _Seen()).add(row, name, *feature_values(feature))
-    return Schema(tuple(seen[name].feature(name, count) for name in sorted(seen)))
-
-
-@dataclass(slots=True)
-class _Seen:
-    """What the records so far hold of one feature."""
-
-    kind: Kind | None = None
-    records: int = 0
-    scalar: bool = True
-    text: bool = True
-
-    def add(self, row: int, name: str, kind: str, values: Sequence[Any]) -> None:
-        if kind == "none":
-            return
-        if self.kind not in (None, kind):
-            raise ExampleError(
-                row, f'feature "{printable(name)}" holds {kind} values, where records before it hold {self.kind}'
-            )
-        self.kind = kind  # type: ignore[assignment]
-        self.records += 1
-        self.scalar = self.scalar and len(values) == 1
-        if kind == "bytes" and self.text:
-            self.text = all(map(_is_utf8, values))
-
-    def feature(self, name: str, records: int) -> Feature:
-        kind: Kind = self.kind or "bytes"
-        text = self.text and self.kind is not None
-        type_ = {"int64": "int64", "float": "float32", "bytes": "string" if text else "binary"}[kind]
-        return Feature(name, kind, type_, () if self.scalar else (-1,), nullable=self.records < records)
-
-
 def _delimited(content: bytes, tag: bytes = b"\x0a") -> bytes:
     return tag + varint(len(content)) + content
-
-
-def _is_utf8(value: bytes) -> bool:
-    try:
-        value.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
 
 
 def _count_fits(feature: Feature, count: int) -> bool:

@@ -51,11 +51,6 @@ def varint(value: int) -> bytes:
     return bytes(groups)
 
 
-def varint_sizes(values: I64) -> npt.NDArray[np.int32]:
-    """Return the number of bytes of each value's varint: 1 to 9, and 10 for a negative one."""
-    return _sizes(values.view(np.uint64))
-
-
 def _sizes(words: U64) -> npt.NDArray[np.int32]:
     sizes = np.ones(len(words), np.uint8)
     top = int(words.max(initial=0))
