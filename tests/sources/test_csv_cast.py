@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from shardmill.transforms.sources.csv_cast import cast_column, prove_column
+from shardmill.transforms.sources.csv_cast import cast_column, first_problem, leading_zeros, prove_column
 
 INTS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
 NUMBERISH = st.text(alphabet="0123456789+-.eExXnaif ()", max_size=24).map(str.encode)
@@ -81,6 +81,23 @@ def test_the_fast_path_gives_up_exactly_where_the_slow_one_finds_a_problem(
 ) -> None:
     _, problems = cast_column(cells(*values), target, "c")
     assert (prove_column(cells(*values), target) is None) == bool(problems)
+
+
+@settings(deadline=None)
+@given(CELLS, st.integers(0, 3))
+@example([b"00", b"0", b"-07", b"+0.5", b"01x", b"0", None, b"", b"-"], 0)
+def test_leading_zeros_are_those_that_the_pattern_finds(values: list[bytes | None], skip: int) -> None:
+    slow = [i for i, v in enumerate(values[skip:]) if v is not None and re.match(rb"[+-]?0[0-9]", v)]
+    assert leading_zeros(cells(*values).slice(skip)).tolist() == slow
+
+
+@pytest.mark.parametrize("row", [0, 63, 64, 319, 320, 5000])
+def test_the_first_problem_is_found_wherever_it_stands(row: int) -> None:
+    values = [b"1"] * 6000
+    values[row] = b"007"
+    values[row + 1] = b"x"
+    assert first_problem(cells(*values), pa.int64()) == (row, "BAD_TYPE")
+    assert first_problem(cells(*values[:row]), pa.int64()) is None
 
 
 def test_a_float32_has_its_own_bounds() -> None:

@@ -74,11 +74,13 @@ def prove_column(cells: pa.Array, target: pa.DataType) -> pa.Array | None:
 
 def first_problem(cells: pa.Array, target: pa.DataType) -> tuple[int, str] | None:
     """Return the row and the code of the first cell that is not exactly a value of `target`, or None."""
-    for start in range(0, len(cells), _SLICE_ROWS):  # a column of text mostly shows it in its first cell
-        part = cells.slice(start, _SLICE_ROWS)
+    start, size = 0, _SLICE_ROWS  # a column of text mostly shows it in its first cells
+    while start < len(cells):
+        part = cells.slice(start, size)
         if prove_column(part, target) is None:
             row, (code, _) = _find_problems(part, target)[1][0]
             return start + row, code
+        start, size = start + size, 4 * size
     return None
 
 
@@ -93,6 +95,23 @@ def cell_bytes(cells: pa.Array) -> npt.NDArray[np.int64]:
     """Return the length of each binary cell; 0 where it is null."""
     lengths: npt.NDArray[np.int64] = pc.binary_length(cells).fill_null(0).to_numpy().astype(np.int64)
     return lengths
+
+
+def leading_zeros(cells: pa.Array) -> npt.NDArray[np.int64]:
+    """Return the rows whose text begins, behind a sign, with a zero and another digit."""
+    offsets = _offsets(cells)
+    if offsets[0] == offsets[-1]:  # no row, or no text in any
+        return np.empty(0, np.int64)
+    begins, ends = offsets[:-1], offsets[1:]
+    text = np.frombuffer(cells.buffers()[2], np.uint8)
+    first = text.take(begins, mode="clip")
+    begins = begins + ((first == ord("-")) | (first == ord("+")))
+    zero, digit = (
+        text.take(begins, mode="clip") == ord("0"),
+        text.take(begins + 1, mode="clip") - np.uint8(ord("0")) < 10,
+    )
+    found = np.flatnonzero(zero & digit & (ends - begins > 1))
+    return found[cells.is_valid().to_numpy(zero_copy_only=False)[found]] if cells.null_count else found
 
 
 def type_noun(target: pa.DataType) -> str:

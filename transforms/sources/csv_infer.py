@@ -14,11 +14,12 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..format.printable import printable
-from .csv_cast import first_problem, prove_column
+from .csv_cast import first_problem, leading_zeros, prove_column
 from .csv_parse import Cells, Parser
 
 Kind = Literal["null", "int64", "float64", "bool", "string"]
@@ -31,7 +32,6 @@ AUTO_ROWS: Final = 10_000
 
 _TRIED_ROWS: Final = 64
 _INTEGER_LIKE: Final = r"^[+-]?[0-9]+$"
-_LEADING_ZERO: Final = r"^[+-]?0[0-9]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +108,22 @@ def _is_all(column: pa.Array, target: pa.DataType) -> bool:
 
 def _odd_integer(column: pa.Array, cells: Cells) -> str | None:
     """Return why a column of floats is not one: a cell that looks like an integer and is none, or a leading zero."""
-    zeros = np.flatnonzero(pc.match_substring_regex(column, _LEADING_ZERO).fill_null(False).to_numpy(False))
+    zeros = leading_zeros(column)
     if len(zeros):
         return f"{_shown(column, int(zeros[0]), cells)} has a leading zero, which a number would lose"
-    integers = pc.if_else(pc.match_substring_regex(column, _INTEGER_LIKE), column, pa.scalar(None, column.type))
-    problem = first_problem(integers, pa.int64())
+    # most floats have a point: only the others are held against the pattern, which takes longer than the cast
+    rows = _true_rows(pc.invert(pc.match_substring(column, ".")))
+    rows = rows[_true_rows(pc.match_substring_regex(column.take(pa.array(rows)), _INTEGER_LIKE))]
+    problem = first_problem(column.take(pa.array(rows)), pa.int64()) if len(rows) else None
     if problem is None:
         return None
-    row, code = problem
+    row, code = int(rows[problem[0]]), problem[1]
     what = "is beyond int64" if code == "INT_OVERFLOW" else "is not how an integer is written"
     return f"{_shown(column, row, cells)} {what}"
+
+
+def _true_rows(flags: pa.Array) -> npt.NDArray[np.int64]:
+    return np.flatnonzero(flags.fill_null(False).to_numpy(zero_copy_only=False))
 
 
 def _why_text(column: pa.Array, cells: Cells) -> str:
