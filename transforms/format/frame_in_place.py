@@ -24,11 +24,14 @@ import pyarrow as pa
 from .blocks import Frames
 from .checksum import crc32c_each, mask_each, record_digests
 from .tfrecord import FOOTER_BYTES, FRAME_BYTES, header_words, join_frames
-from .views import I64, Views, gather, inline_views
+from .views import I64, Views, gather, inline_views, reference_views
 
 NEUTRAL: Final = bytes(12) + bytes.fromhex("f62e80b0")
 """A footer's room and a header's: 16 bytes whose CRC32C is 0. The last four are solved for, the others are zero."""
 
+_NEUTRAL: Final = pa.py_buffer(NEUTRAL)
+_ZERO: Final = np.zeros(1, np.int64)
+_NEUTRAL_LENGTH: Final = np.full(1, len(NEUTRAL), np.int64)
 
 _STRETCH_BYTES: Final = 1 << 20
 """Records are written in stretches of about so many bytes: memory that the allocator has at hand and the cache holds.
@@ -48,8 +51,9 @@ def frame_in_place(pieces: Sequence[Views], lengths: I64, buffers: Sequence[pa.B
 
 def _frame_stretch(pieces: Sequence[Views], lengths: I64, buffers: Sequence[pa.Buffer]) -> Frames:
     rows = len(lengths)
-    room = _constant(bytes(FOOTER_BYTES))
-    data, ends = gather([_constant(NEUTRAL[FOOTER_BYTES:]), *pieces, room], rows, buffers, before=room)
+    joint = reference_views(_ZERO, _NEUTRAL_LENGTH, _NEUTRAL, len(buffers))
+    room = inline_views(np.zeros((1, 1), np.uint32), FOOTER_BYTES)
+    data, ends = gather([joint, *pieces], rows, [*buffers, _NEUTRAL], after=room)
     framed: npt.NDArray[np.uint8] = np.frombuffer(data, np.uint8)
     if not framed.flags.writeable:
         framed = framed.copy()
@@ -63,12 +67,7 @@ def _frame_stretch(pieces: Sequence[Views], lengths: I64, buffers: Sequence[pa.B
     # Every 16 bytes of the buffer, wherever they begin: the views overlap, the ones that are written do not.
     anywhere = np.ndarray((len(framed) - FRAME_BYTES + 1,), np.complex128, framed.data, 0, (1,))
     ends = ends[:, -1]
-    anywhere[ends - (lengths + FRAME_BYTES + FOOTER_BYTES)] = joints.view(np.complex128).reshape(-1)
+    anywhere[ends - (lengths + FRAME_BYTES)] = joints.view(np.complex128).reshape(-1)
     framed[-FOOTER_BYTES:] = masked[-1:].view(np.uint8)
-    return Frames((data.slice(FOOTER_BYTES),), ends - FOOTER_BYTES, record_digests(lengths, crcs))
-
-
-def _constant(content: bytes) -> Views:
-    """Return the one view of these bytes, at most 12."""
-    words = np.frombuffer(content, np.uint32).reshape(1, -1)
-    return inline_views(words, len(content))
+    # The slice begins a footer's room later, and a record ends with its footer: the ends stay what they are.
+    return Frames((data.slice(FOOTER_BYTES),), ends, record_digests(lengths, crcs))

@@ -94,22 +94,22 @@ def at_index(views: Views, index: int) -> Views:
 
 
 def gather(
-    pieces: Sequence[Views], rows: int, buffers: Sequence[pa.Buffer], *, before: Views | None = None
+    pieces: Sequence[Views], rows: int, buffers: Sequence[pa.Buffer], *, after: Views | None = None
 ) -> tuple[pa.Buffer, I64]:
-    """Put the pieces of every row together, row after row; `before`, one view, stands in front of them all.
+    """Put the pieces of every row together, row after row; `after`, one view, stands behind them all.
 
     Each of `pieces` holds one view a row, or a single view that all rows share. The result is the bytes, and
     `int64[rows, len(pieces)]`: where each piece ends in them.
     """
-    lead = 0 if before is None else 1
-    views = np.empty(lead + rows * len(pieces), np.complex128)
-    matrix = views[lead:].reshape(rows, len(pieces))
+    count = rows * len(pieces)
+    views = np.empty(count if after is None else count + 1, np.complex128)
+    matrix = views[:count].reshape(rows, len(pieces))
     for column, piece in enumerate(pieces):
         matrix[:, column] = piece
-    if before is not None:
-        views[:1] = before
+    if after is not None:
+        views[count:] = after
     data, ends = concatenate(views, buffers)
-    return data, ends[lead:].reshape(rows, len(pieces))
+    return data, ends[:count].reshape(rows, len(pieces))
 
 
 def concatenate(views: Views, buffers: Sequence[pa.Buffer]) -> tuple[pa.Buffer, I64]:
