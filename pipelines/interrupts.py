@@ -6,14 +6,15 @@ made of it. So the signal handlers note that there was one, and any error after 
 
 from __future__ import annotations
 
+import io
 import os
 import select
 import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Self
 
@@ -81,23 +82,47 @@ def run(body: Body, *, as_json: bool, quiet: bool, debug: bool) -> int:
     """Run the body of a command and return the exit code; whatever it raised has been told."""
     with _Interrupt() as interrupt:
         session = Session(as_json=as_json, quiet=quiet)
-        try:
-            code = body(session) or 0
-            sys.stdout.flush()
-            return code
-        except BrokenPipeError as error:
-            return _READER_GONE if _stdout_is_closed() else _unexpected(session, error, debug=debug)
-        except KeyboardInterrupt:
-            return _interrupted(session, interrupt.signal or signal.SIGINT)
-        except ShardmillError as error:
-            if interrupt.signal is not None:
-                return _interrupted(session, interrupt.signal)
-            session.screen.error(error)
-            return error.exit_code
-        except Exception as error:  # noqa: BLE001  (the last line of defence: it is told, with its traceback on request)
-            if interrupt.signal is not None or _wraps_interrupt(error):
+        with _muted_engine(interrupt, debug=debug):
+            try:
+                code = body(session) or 0
+                sys.stdout.flush()
+                return code
+            except BrokenPipeError as error:
+                return _READER_GONE if _stdout_is_closed() else _unexpected(session, error, debug=debug)
+            except KeyboardInterrupt:
                 return _interrupted(session, interrupt.signal or signal.SIGINT)
-            return _unexpected(session, error, debug=debug)
+            except ShardmillError as error:
+                if interrupt.signal is not None:
+                    return _interrupted(session, interrupt.signal)
+                session.screen.error(error)
+                return error.exit_code
+            except Exception as error:  # noqa: BLE001  (the last line of defence: it is told)
+                if interrupt.signal is not None or _wraps_interrupt(error):
+                    return _interrupted(session, interrupt.signal or signal.SIGINT)
+                return _unexpected(session, error, debug=debug)
+
+
+class _Nowhere(io.TextIOBase):
+    """A stream that takes text and keeps none of it."""
+
+    def write(self, text: str) -> int:
+        return len(text)
+
+
+@contextmanager
+def _muted_engine(interrupt: _Interrupt, *, debug: bool) -> Iterator[None]:
+    """Keep off the screen what an engine prints to stderr by itself: the tracebacks of its threads, at every error.
+
+    The screen has its own hold of stderr. After an interrupt the threads go on failing until the process ends.
+    """
+    before = sys.stderr
+    if not debug:
+        sys.stderr = _Nowhere()
+    try:
+        yield
+    finally:
+        if interrupt.signal is None:
+            sys.stderr = before
 
 
 def _stdout_is_closed() -> bool:
