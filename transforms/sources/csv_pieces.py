@@ -19,9 +19,8 @@ from .source import Piece, SourceEntry
 class CsvPiece(Piece):
     """Whole records of a file of about 1 MiB; of a compressed file, or one in UTF-16 and the like, all of them.
 
-    `before` is where it starts, the records and blank lines between the header and there, and all lines of the file
-    before it, so that a reject's line is the one that an editor shows. `stop` is the offset of its end. `columns` are
-    the names of all columns of the file, in its order.
+    `before` is where it starts, and the records, blank lines and lines between the header and there. `stop` is the
+    offset of its end. `columns` are the names of all columns of the file, in its order.
     """
 
     before: Cut
@@ -130,7 +129,7 @@ def _skip(blocks: Iterable[bytes], count: int) -> Iterator[bytes]:
 
 
 def _since(cut: Cut, origin: Cut) -> Cut:
-    return Cut(cut.offset, cut.records - origin.records, cut.blanks - origin.blanks, cut.lines)
+    return Cut(cut.offset, cut.records - origin.records, cut.blanks - origin.blanks, cut.lines - origin.lines)
 
 
 def _rows(cut: Cut, names: Sequence[str] | None) -> int:
