@@ -18,7 +18,8 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Self
 
-from ..transforms.errors import ShardmillError
+from ..transforms.errors import RunError, ShardmillError
+from .full_disk import full_disk
 
 if TYPE_CHECKING:
     from .screen import Screen
@@ -99,6 +100,8 @@ def run(body: Body, *, as_json: bool, quiet: bool, debug: bool) -> int:
             except Exception as error:  # noqa: BLE001  (the last line of defence: it is told)
                 if interrupt.signal is not None or _wraps_interrupt(error):
                     return _interrupted(session, interrupt.signal or signal.SIGINT)
+                if (words := full_disk(error)) is not None and not debug:
+                    return _disk_is_full(session, words)
                 return _unexpected(session, error, debug=debug)
 
 
@@ -152,8 +155,15 @@ def _interrupted(session: Session, number: int) -> int:
     return 128 + number
 
 
+def _disk_is_full(session: Session, words: str) -> int:
+    mend = "make room for the output, or choose another folder (-o), and run the command again"
+    error = RunError(f"{words}: {_what_is_left(session.staging)}; {mend}")
+    session.screen.error(error)
+    return error.exit_code
+
+
 def _what_is_left(staging: str | None) -> str:
-    """Say what an interrupted run leaves: nothing, staged work, or a generation that was committed just before."""
+    """Say what a run that was stopped leaves: nothing, staged work, or a generation that was committed just before."""
     if staging is None or not os.path.isdir(staging):
         return "nothing was committed"
     from ..transforms.dataset.generations import read_manifest
