@@ -18,8 +18,11 @@ from .thrift_compact import LISTS, NUMBERS, STRUCT, ThriftError, ThriftReader
 _FILE_ROWS, _FILE_ROW_GROUPS, _FILE_ENCRYPTION = 3, 4, 8
 _GROUP_COLUMNS, _GROUP_ROWS = 1, 3
 _CHUNK_FILE, _CHUNK_META, _CHUNK_CRYPTO = 1, 3, 8
-_VALUES, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE, _DICTIONARY_PAGE = 5, 6, 7, 9, 11
-_META_NUMBERS: Final = frozenset({_VALUES, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE, _DICTIONARY_PAGE})
+_TYPE, _VALUES, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE, _DICTIONARY_PAGE = 1, 5, 6, 7, 9, 11
+_META_NUMBERS: Final = frozenset({_TYPE, _VALUES, _UNCOMPRESSED, _COMPRESSED, _DATA_PAGE, _DICTIONARY_PAGE})
+_WIDTHS: Final = {1: 4, 2: 8, 3: 12, 4: 4, 5: 8}
+"""Bytes of a value in memory by physical type (int32, int64, int96, float, double): in a file with a dictionary, or of
+long runs, values take a small part of that."""
 _META_STATISTICS, _META_SIZES = 12, 16
 _NULL_COUNT: Final = 3
 _UNENCODED_BYTES: Final = 1
@@ -138,4 +141,5 @@ def _read_meta(reader: ThriftReader) -> Chunk:
     start = min(start, dictionary) if dictionary > 0 else start
     if min(start, values, compressed) < 0:
         raise ThriftError("a column chunk has a negative offset or size")
-    return Chunk(start, values, compressed, max(uncompressed, compressed, unencoded), nulls)
+    decoded = values * _WIDTHS.get(numbers.get(_TYPE, -1), 0)
+    return Chunk(start, values, compressed, max(uncompressed, compressed, unencoded, decoded), nulls)
