@@ -96,7 +96,10 @@ def test_the_format_floor_does_no_io(module: Path) -> None:
     tree = ast.parse((ROOT / module).with_suffix(".py").read_text())
     calls = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
     assert "open" not in calls
-    assert not {"os", "io", "pathlib", "shutil", "socket", "tempfile", "subprocess"} & set(imports_of(module))
+    assert not {"os", "pathlib", "shutil", "socket", "tempfile", "subprocess"} & set(imports_of(module))
+    taken = {a.name for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) and n.module == "io" for a in n.names}
+    assert taken <= {"BytesIO"}, "a BytesIO is memory; nothing else of io is"
+    assert not any(a.name == "io" for n in ast.walk(tree) if isinstance(n, ast.Import) for a in n.names)
 
 
 @pytest.mark.parametrize("module", MODULES, ids=str)

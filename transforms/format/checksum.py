@@ -8,9 +8,8 @@ of one table entry for each of its bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import chain, pairwise
-from struct import Struct
+from collections.abc import Iterable
+from io import BytesIO
 from typing import Any, Final
 
 import numpy as np
@@ -21,8 +20,6 @@ _POLYNOMIAL: Final = 0x82F63B78  # Castagnoli, bits reflected: the highest power
 _MASK_DELTA: Final = 0xA282EAD8  # the TFRecord format's constant
 _MASK_32: Final = 0xFFFFFFFF
 _MASK_64: Final = (1 << 64) - 1
-_CUT_RUN: Final = 512  # pieces: with those of a table's usual rows, a quarter of the second cache
-_CUT_FORMATS: Final = tuple(f"{length}s" for length in range(513))  # above it, views are faster than copies
 _GAMMA: Final = 0x9E3779B97F4A7C15  # SplitMix64's increment: 2**64 divided by the golden ratio
 
 U32 = npt.NDArray[np.uint32]
@@ -41,26 +38,11 @@ def crc32c(data: Any, crc: int = 0) -> int:
 def crc32c_each(data: Any, lengths: npt.NDArray[np.int64]) -> U32:
     """Return the CRC32C of each of the pieces that follow each other in a buffer; their lengths add up to its size.
 
-    One call a piece is what it costs (0.1 us), and half as much again to cut the piece out of the buffer first.
+    One call a piece is what it costs (0.1 us): reading the pieces off a `BytesIO` is the cheapest way in Python to cut
+    them, at 20 ns each, and copies the buffer once, at memory speed.
     """
-    if lengths.max(initial=0) < len(_CUT_FORMATS):
-        pieces = chain.from_iterable(_cut_short(data, lengths.tolist()))
-        return np.fromiter(map(_crc32c, pieces), np.uint32, len(lengths))
-    view, ends = memoryview(data), np.cumsum(lengths).tolist()
-    return np.fromiter([_crc32c(view[i:j]) for i, j in pairwise([0, *ends])], np.uint32, len(lengths))
-
-
-def _cut_short(data: Any, lengths: list[int]) -> Iterator[tuple[bytes, ...]]:
-    """Yield copies of the pieces of a buffer, a run at a time.
-
-    `struct` is the cheapest way to cut many short pieces in Python: one call copies a whole run of them, so short that
-    the copies are still in cache when they are read. Long pieces are cheaper as views, which copy nothing.
-    """
-    start = 0
-    for first in range(0, len(lengths), _CUT_RUN):
-        cutter = Struct("".join(map(_CUT_FORMATS.__getitem__, lengths[first : first + _CUT_RUN])))
-        yield cutter.unpack_from(data, start)
-        start += cutter.size
+    read = BytesIO(data).read
+    return np.fromiter(map(_crc32c, map(read, lengths.tolist())), np.uint32, len(lengths))
 
 
 def mask(crc: int) -> int:
