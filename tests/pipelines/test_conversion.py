@@ -17,6 +17,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from PIL import Image
 from shardmill.pipelines import convert, open_dataset
 from shardmill.transforms.errors import ConfigError, RunError, TargetError, TooManyRejects, UsageError
 
@@ -43,6 +44,21 @@ def committed(out: Path) -> list[str]:
 
 
 class TestConfigs:
+    @pytest.mark.parametrize("kind", ["csv", "images"])
+    def test_an_output_inside_the_folder_that_is_read_is_not_read_the_next_time(
+        self, tmp_path: Path, kind: str
+    ) -> None:
+        (tmp_path / "a").mkdir()
+        if kind == "csv":
+            (tmp_path / "a" / "x.csv").write_text("n\n1\n")
+        else:
+            Image.new("RGB", (4, 3)).save(tmp_path / "a" / "x.png")
+        config = {"input": {"paths": [str(tmp_path)]}, "output": {"path": str(tmp_path / "out")}}
+        assert convert(config).manifest.counts.written == 1
+        again = convert(config)
+        assert again.nothing_to_do
+        assert again.manifest.counts.written == 1
+
     def test_the_path_of_a_config_and_its_content_give_the_same_dataset(
         self, people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:

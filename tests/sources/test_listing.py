@@ -64,6 +64,16 @@ def test_a_folder_is_recursed_and_counts_what_it_passes_over(tmp_path: Path) -> 
     assert list(listing.skipped.items()) == [("hidden", 2), ("links", 1), ("other", 1)]  # in this order in the manifest
 
 
+def test_a_dataset_of_ours_below_a_folder_is_passed_over_and_counted(tmp_path: Path) -> None:
+    for name in ("x.csv", "out/manifest.json", "out/manifests/00000001.json", "out/copy.csv", "other/manifest.json"):
+        put(tmp_path / name)
+    put(tmp_path / "other" / "y.csv")
+    listing = list_entries(["."], str(tmp_path), CSV)
+    assert [e.name for e in listing.entries] == ["other/y.csv", "x.csv"]
+    assert listing.skipped == {"dataset": 1, "other": 1}
+    assert tell_format(["."], str(tmp_path)) == "csv"
+
+
 def test_a_file_that_is_named_is_taken_whatever_its_suffix(tmp_path: Path) -> None:
     put(tmp_path / "_data.txt")
     assert names(["_data.txt"], tmp_path) == ["_data.txt"]

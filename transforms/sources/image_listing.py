@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 
 from ..errors import InputError
 from ..format.printable import printable_path
-from .listing import entry_name
+from .listing import entry_name, holds_dataset
 from .source import Listing, SourceEntry
 
 NOT_READABLE: Final = -1
@@ -119,7 +119,7 @@ def _expand(paths: Sequence[str], root: bytes) -> tuple[list[bytes], list[bytes]
 
 
 def _walk(folder: ImageFolder, found: _Found) -> Iterator[bytes]:
-    """Yield the path of all that is not a folder; hidden names and known junk are skipped and counted."""
+    """Yield the path of all that is not a folder; hidden names, junk and datasets of ours are skipped and counted."""
     try:
         with os.scandir(folder.path) as scan:
             entries = list(scan)
@@ -130,6 +130,8 @@ def _walk(folder: ImageFolder, found: _Found) -> Iterator[bytes]:
             found.skipped["junk"] += 1
         elif entry.name.startswith((b".", b"_")):
             found.skipped["hidden"] += 1
+        elif entry.is_dir(follow_symlinks=False) and holds_dataset(entry.path):
+            found.skipped["dataset"] = found.skipped.get("dataset", 0) + 1
         elif entry.is_dir(follow_symlinks=False):
             yield from _walk(ImageFolder(entry.path, folder.root), found)
         else:

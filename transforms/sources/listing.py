@@ -2,8 +2,9 @@
 
 A path that exists is taken literally, so `a[1].csv` works as it stands; only what does not exist is read as a glob.
 A folder gives the files below it that bear one of the format's suffixes: names that begin with `.` or `_` are skipped
-and counted as `hidden`, other suffixes as `other`, links to folders (they may run in a circle) as `links`. A file that
-is named, or matched by a glob, is taken whatever its suffix.
+and counted as `hidden`, other suffixes as `other`, links to folders (they may run in a circle) as `links`, folders
+below it that hold a dataset of ours as `dataset`: `convert . -o out` must not read its own output the next time. A file
+that is named, or matched by a glob, is taken whatever its suffix.
 """
 
 from __future__ import annotations
@@ -144,7 +145,7 @@ def tell_format(paths: Sequence[str], base: str = "") -> str:
     by_format: dict[str | None, bytes] = {}
     for path in files:
         by_format.setdefault(_format_of(path), path)
-    choices = "--set input.format=" + "|".join(SUFFIXES)
+    choices = "--set input.format=" + "|".join(kind for kind in SUFFIXES if kind != "tfrecord")  # not read yet
     if not files:
         raise InputError(f"{printable_path(paths[0])}: holds no file of a known kind; say which it is: {choices}")
     if None in by_format:
@@ -218,11 +219,19 @@ def _walk(folder: bytes, name: str, found: _Found) -> Iterator[tuple[bytes, os.D
         if entry.name.startswith((b".", b"_")):
             found.skip("hidden")
         elif entry.is_dir(follow_symlinks=False):
-            yield from _walk(path, printable_path(path), found)
+            if holds_dataset(path):
+                found.skip("dataset")
+            else:
+                yield from _walk(path, printable_path(path), found)
         elif _is_folder(entry):
             found.skip("links")
         else:
             yield path, entry
+
+
+def holds_dataset(folder: bytes) -> bool:
+    """Tell whether a folder is a dataset that was written here: its files are no source."""
+    return os.path.isfile(os.path.join(folder, b"manifest.json")) and os.path.isdir(os.path.join(folder, b"manifests"))
 
 
 def _is_folder(entry: os.DirEntry[bytes]) -> bool:
