@@ -142,9 +142,10 @@ class Screen:
             self.text(
                 "\nLeft out, as their readers do not read gzip: dataset_info.json (TFDS), index/ (DALI)", "yellow"
             )
-        self.text("\nRead it:", "bold")
-        for line in reading_lines(where, manifest):
-            self.text(f"  {line}")
+        if manifest.splits:  # without records there is nothing to read
+            self.text("\nRead it:", "bold")
+            for line in reading_lines(where, manifest):
+                self.text(f"  {line}")
         if not summary.nothing_to_do:
             rate = summary.bytes / 1e6 / max(summary.seconds, 1e-3)
             self.text(f"\n{summary.seconds:.1f} s, {rate:.{1 if rate >= 1 else 2}f} MB/s")
@@ -170,7 +171,7 @@ class Screen:
         table = _table("split", "records", "shards", "bytes", "shard sizes")
         for name, split in manifest.splits.items():
             sizes = [shard.bytes for shard in split.shards]
-            span = "" if not sizes else f"{format_size(min(sizes))} to {format_size(max(sizes))}"
+            span = " to ".join(dict.fromkeys(format_size(size) for size in (min(sizes), max(sizes)))) if sizes else ""
             table.add_row(name, f"{split.records:,}", f"{len(sizes):,}", format_size(split.bytes), span)
         if manifest.splits:
             self.out.print()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 from pathlib import Path
@@ -143,6 +144,19 @@ Read it:
   for example in dataset.take(1): print(example)
 
 2.5 s, 0.05 MB/s"""
+
+
+def test_a_dataset_without_records_is_not_said_to_be_readable(screen: Screen, out: io.StringIO) -> None:
+    screen.summary(Summary("out/pets", dataclasses.replace(manifest(), splits={}), 0.5))
+    assert "Read it" not in shown(out)
+    assert "builder_from_directory" not in shown(out)
+
+
+def test_shards_of_one_size_are_shown_with_that_size(screen: Screen, out: io.StringIO) -> None:
+    split = manifest().splits["train"]
+    one = dataclasses.replace(split, shards=split.shards[:1])
+    screen.summary(Summary("out/pets", dataclasses.replace(manifest(), splits={"train": one}), 0.5))
+    assert "train       24       1  121.4 KiB     63.5 KiB" in shown(out)
 
 
 def test_a_second_run_of_the_same_says_that_there_is_nothing_to_do(screen: Screen, out: io.StringIO) -> None:

@@ -68,6 +68,10 @@ def test_a_short_and_a_long_row_are_rejects_with_row_line_and_offset(tmp_path: P
 def test_a_file_whose_rows_are_all_too_long_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"^a\.csv: every row that was read \(2\) has more than the 2 columns"):
         load(tmp_path, b"a,b\n1,2,3\n4,5,6\n")
+    with pytest.raises(
+        SourceError, match=r"more than the 1 column of the header.* the delimiter with input\.delimiter$"
+    ):
+        load(tmp_path, b"a;b\n1,5;2\n")
 
 
 def test_a_wrong_type_far_down_is_a_bad_cell_with_its_row_and_does_not_change_the_schema(tmp_path: Path) -> None:

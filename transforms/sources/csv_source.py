@@ -222,10 +222,11 @@ def _refuse_wide_files(pieces: Sequence[CsvPiece], evidence: Sequence[PieceEvide
         pairs = list(group)
         rows = sum(found.rows for _, found in pairs)
         if rows and sum(found.too_wide for _, found in pairs) == rows:
+            columns = "1 column" if len(names) == 1 else f"{len(names)} columns"
             raise SourceError(
                 pairs[0][0].name,
-                f"every row that was read ({rows}) has more than the {len(names)} columns of the header; mend the "
-                "header, or give the names with input.names",
+                f"every row that was read ({rows}) has more than the {columns} of the "
+                "header; mend the header, or give the names with input.names, or the delimiter with input.delimiter",
             )
 
 

@@ -234,7 +234,7 @@ def _nullable(field: pa.Field, leaf: int, groups: Sequence[ChunkGroup]) -> tuple
     counts = [group.chunks[leaf].nulls for group in groups if group.rows]
     nulls = sum(count for count in counts if count is not None)
     if nulls:
-        return True, f"nullable: {nulls} nulls by its statistics"
+        return True, f"nullable: {nulls} {'null' if nulls == 1 else 'nulls'} by its statistics"
     if None in counts:
         return True, "nullable: optional in the file, which counts no nulls"
     return False, "not null: optional in the file, but its statistics count no nulls"
