@@ -5,6 +5,7 @@
 Nothing is imported before it is used, so that `shardmill --help` answers at once.
 
     commands       cli              argv; runs a command under interrupts, which turns its end into an exit code
+                                    ── full_disk     told from a fault of ours
                    conversion       convert: prepare, then runners make the pipeline, then report
                    verify  show  starter      the other commands: verify, inspect, init
     config         config           files, --set and flags laid over each other
