@@ -14,7 +14,7 @@ a run          spec             what a run is to make
                outcome          what became of it all
                write_generation  the last four in one call, without an engine
 reading        open             a dataset's records, rows and arrays
-                                ── generations   manifests, and where shards lie;  arrays  features as arrays
+                                ── generations   manifests, and where shards lie;  arrays  features as arrays;  frames
                record_file      plain TFRecord files, in and out
 verifying      verify           ── verify_shard  verify_folder  shard_sizes  findings
 files          storage          what a file system must do;  incomplete_file  a file that appears whole or not

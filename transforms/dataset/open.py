@@ -28,6 +28,7 @@ from ..format.naming import is_split_name
 from ..format.printable import printable, printable_path
 from ..format.schema import Schema
 from .arrays import ArrayReader
+from .frames import to_frame
 from .generations import locate_shard, read_manifest
 from .record_file import RecordRun, read_record_batches
 
@@ -115,8 +116,11 @@ class Dataset:
         return pa.Table.from_batches(self.batches(split, columns), decoder.arrow_schema)
 
     def to_pandas(self, split: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """Return all rows of a split as a DataFrame; raises what `batches` raises."""
-        return self.to_table(split, columns).to_pandas()
+        """Return all rows of a split as a DataFrame; raises what `batches` raises.
+
+        Integers with nulls have pandas' nullable types, such as Int64: as float64 large ones would change.
+        """
+        return to_frame(self.to_table(split, columns))
 
     def arrays(
         self,
