@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pytest
-from shardmill.transforms.errors import SchemaError, SourceError, UsageError
+from shardmill.transforms.errors import RunError, SchemaError, SourceError, UsageError
 from shardmill.transforms.format.rejects import Place
 from shardmill.transforms.format.rows import Rows
 from shardmill.transforms.format.schema import ColumnRule, Feature
@@ -221,6 +221,16 @@ def test_where_no_file_is_sound_there_is_no_schema(tmp_path: Path) -> None:
     save_object(tmp_path / "b.npy")
     with pytest.raises(SchemaError, match=r"none of the files .* a.npy: the file is empty"):
         survey(source_of(tmp_path))
+
+
+def test_where_all_files_are_damaged_the_run_fails_and_no_config_is_blamed(tmp_path: Path) -> None:
+    (tmp_path / "a.npy").write_bytes(b"")
+    np.save(tmp_path / "b.npy", np.arange(5))
+    with (tmp_path / "b.npy").open("r+b") as file:
+        file.truncate(140)
+    with pytest.raises(RunError, match=r"none of the files .* a.npy: the file is empty") as caught:
+        survey(source_of(tmp_path))
+    assert caught.value.exit_code == 1
 
 
 def test_the_first_sound_file_sets_the_schema(tmp_path: Path) -> None:

@@ -169,10 +169,9 @@ def _canonical(descr: object) -> str:
         dtype = None
     # Extended precision (16-byte floats, 32-byte complex) means another thing on every machine.
     if dtype is None or (dtype.kind in "fc" and dtype.char in "gG"):
-        raise NpyError(
-            "BAD_DTYPE", f"its dtype {printable(descr)} is not supported",
-            printable(descr), "bool, integers, floats, complex or datetime64",
-        )  # fmt: skip
+        known = "bool, integers, floats, complex or datetime64"
+        message = f"its dtype {printable(descr)} is not supported; save it as {known}"
+        raise NpyError("BAD_DTYPE", message, printable(descr), known)
     return dtype.str
 
 

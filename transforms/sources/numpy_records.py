@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 import pyarrow as pa
 
-from ..errors import SchemaError, SourceError
+from ..errors import RunError, SchemaError, SourceError
 from ..format.printable import printable
 from ..format.rejects import CellError, Place, Reject
 from ..format.rows import Rows
@@ -176,20 +176,22 @@ def _expected(schema: Schema) -> dict[str, _Expected]:
 
 
 def _first_schema(listing: Listing, choice: ArrayChoice) -> tuple[list[Feature], list[Choice]]:
-    first_problem = ""
+    first_problem, damaged = "", True
     for entry in listing.entries:
         try:
             with open_arrays(entry.path, choice, whole=False) as arrays:
                 headers = {name: array.header for name, array in arrays.items()}
         except NpyError as error:
             first_problem = first_problem or f"{entry.name}: {error}"
+            damaged = damaged and error.code in ("CORRUPT", "TRUNCATED")
             continue
         except OSError as error:
             raise SourceError(entry.name, f"cannot be read: {error.strerror or printable(error)}") from error
         if headers:
             return _features(headers), [_choice(name, header, entry) for name, header in headers.items()]
-        first_problem = first_problem or f"{entry.name}: it holds no array"
-    raise SchemaError(f"none of the files holds an array that can be written ({len(listing.entries)}); {first_problem}")
+        first_problem, damaged = first_problem or f"{entry.name}: it holds no array", False
+    error_type = RunError if damaged else SchemaError  # nothing but damage: no config mends it
+    raise error_type(f"none of the files holds an array that can be written ({len(listing.entries)}); {first_problem}")
 
 
 def _features(headers: dict[str, NpyHeader]) -> list[Feature]:

@@ -66,7 +66,8 @@ class NumpySource:
         `rows` all headers are read, and must agree.
 
         Raises:
-            SchemaError: no file is sound; an array has no feature; with `rows`, two files differ.
+            RunError: all files are damaged.
+            SchemaError: no file holds an array of a known dtype; an array has no feature; with `rows`, two files differ.
             SourceError: with `rows`, a file is damaged.
         """
         if self.rows:
