@@ -22,7 +22,7 @@ from rich.text import Text
 from ..transforms.dataset.findings import Report
 from ..transforms.errors import ShardmillError
 from ..transforms.format.manifest import Manifest
-from ..transforms.format.printable import escaped, printable
+from ..transforms.format.printable import escaped, printable, printable_path
 from ..transforms.format.schema import Choice, Feature, Schema
 from ..transforms.format.sizes import format_size
 from .report import PlanReport, Summary, rejects_text
@@ -224,7 +224,7 @@ def reading_lines(where: str, manifest: Manifest) -> list[str]:
 def shown_path(path: str) -> str:
     """Return a folder relative to the working folder where it lies below it, in one printable line."""
     relative = os.path.relpath(path)
-    return _escaped(path if relative.startswith("..") else relative)
+    return printable_path(path if relative.startswith("..") else relative)
 
 
 class _PlainConsole(Console):

@@ -152,6 +152,11 @@ def test_a_dataset_without_records_is_not_said_to_be_readable(screen: Screen, ou
     assert "builder_from_directory" not in shown(out)
 
 
+def test_the_name_of_an_output_folder_cannot_forge_a_line(screen: Screen, out: io.StringIO) -> None:
+    screen.summary(Summary("out/a\nWrote b\x1b[1m", manifest(), 0.5))
+    assert shown(out).splitlines()[0].startswith(r"Wrote out/a\nWrote b\x1b[1m: 24 records in 2 shards")
+
+
 def test_shards_of_one_size_are_shown_with_that_size(screen: Screen, out: io.StringIO) -> None:
     split = manifest().splits["train"]
     one = dataclasses.replace(split, shards=split.shards[:1])

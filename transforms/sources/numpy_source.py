@@ -67,7 +67,7 @@ class NumpySource:
 
         Raises:
             RunError: all files are damaged.
-            SchemaError: no file holds an array of a known dtype; an array has no feature; with `rows`, two files differ.
+            SchemaError: no array has a known dtype; an array has no feature; with `rows`, two files differ.
             SourceError: with `rows`, a file is damaged.
         """
         if self.rows:
