@@ -283,7 +283,8 @@ def _room(image: ImageFile, limit: int) -> int:
 
 def _bad_name(folder: ReadFolder, image: ImageFile) -> ImageProblem:
     message = "the path is not UTF-8, so it cannot be a feature; rename the file or its folder"
-    return ImageProblem("BAD_UTF8", message, value=image_place(folder.name, image.name).source, expected="a path in UTF-8")
+    place = image_place(folder.name, image.name)
+    return ImageProblem("BAD_UTF8", message, value=place.source, expected="a path in UTF-8")
 
 
 def _in_order(listing: ImageListing, seed: int | None) -> Sequence[ImageFile]:
