@@ -123,6 +123,13 @@ def test_what_follows_the_last_record_is_damage(tail: bytes, reason: str) -> Non
     assert scan.broken == Damage(3, len(TWO), reason)
 
 
+def test_bytes_that_begin_with_no_record_are_said_to_be_probably_no_tfrecord_file() -> None:
+    reason = (
+        "the checksum of its length is wrong; this is probably no TFRecord file, unless its first bytes are damaged"
+    )
+    assert scan_whole(b"id,price\n1,2.50\n").broken == Damage(1, 0, reason)
+
+
 def test_damage_is_told_by_number_and_offset_without_the_payload() -> None:
     assert str(Damage(8, 1900, "the checksum of its data is wrong")) == (
         "record 8 at byte 1900: the checksum of its data is wrong"

@@ -28,6 +28,9 @@ from .tfrecord import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 RECORD_BYTES_LIMIT: Final = 1 << 30
 """The default of `limits.record_bytes`."""
 
+_WRONG_LENGTH: Final = "the checksum of its length is wrong"
+_NO_TFRECORD: Final = "; this is probably no TFRecord file, unless its first bytes are damaged"
+
 
 @dataclass(frozen=True, slots=True)
 class Damage:
@@ -99,6 +102,8 @@ def scan_records(
     )
     consumed = int(heads[good])
     wanted, reason = _look_at_next(data[consumed:], None if left is None else left - consumed, record_bytes_limit)
+    if reason == _WRONG_LENGTH and at.offset + consumed == 0:
+        reason += _NO_TFRECORD
     broken = Damage(at.record + good, at.offset + consumed, reason) if reason else None
     return Scan(payloads, crcs, consumed, wanted, damages, damaged, broken)
 
@@ -160,7 +165,7 @@ def _look_at_next(rest: npt.NDArray[np.uint8], left: int | None, limit: int) -> 
     head = rest[:HEADER_BYTES].tobytes()
     if not is_record_header(head):
         zeros = not any(head)
-        return 0, "zeros stand where it should begin" if zeros else "the checksum of its length is wrong"
+        return 0, "zeros stand where it should begin" if zeros else _WRONG_LENGTH
     length = int.from_bytes(head[:8], "little")
     if length > limit:
         return 0, f"its length, {length} bytes, is over the limit of {limit} (limits.record_bytes)"
