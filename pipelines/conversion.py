@@ -26,7 +26,7 @@ from .config import load_config
 from .config_model import Config
 from .config_sources import column_rules
 from .prepare import Prepared, prepare
-from .report import FIRST_REJECTS, PlanReport, Summary, Watch, rejects_text
+from .report import FIRST_REJECTS, PlanReport, Summary, Watch, oversize_warnings, rejects_text
 from .runners import check_beam_options, count_workers, make_pipeline
 
 if TYPE_CHECKING:
@@ -160,7 +160,7 @@ def _summary(prepared: Prepared, manifest: Manifest, seconds: float, *, nothing_
         manifest=manifest,
         seconds=seconds,
         choices=survey.choices,
-        warnings=(*survey.warnings, *notes),
+        warnings=(*survey.warnings, *notes, *oversize_warnings(manifest)),
         first_rejects=_first_lines(os.path.join(spec.path, rejects)) if rejects is not None else (),
         nothing_to_do=nothing_to_do,
     )

@@ -16,6 +16,7 @@ from typing import Any, Final, Protocol
 from ..transforms.format.manifest import Manifest
 from ..transforms.format.printable import escaped, printable
 from ..transforms.format.schema import Choice, Schema
+from ..transforms.format.sizes import format_size
 
 FIRST_REJECTS: Final = 20
 """So many rejects stand on the screen; all of them are in the reject file."""
@@ -172,6 +173,16 @@ def reject_text(line: str) -> str:
         column = f'column "{printable(error["column"])}": ' if error.get("column") is not None else ""
         cells.append(f"{column}{error['code']}: {escaped(error['message'])}")
     return f"{escaped(place)}: {'; '.join(cells)}"
+
+
+def oversize_warnings(manifest: Manifest) -> list[str]:
+    """Return a warning for each split with a record that no shard of the size can hold."""
+    return [
+        f"split {name}: its largest record takes {format_size(split.unit_bytes)}, over the shard size: such records "
+        "stand alone in shards of their own"
+        for name, split in manifest.splits.items()
+        if split.unit_bytes > manifest.shard_size
+    ]
 
 
 def _schema_json(schema: Schema | None) -> list[dict[str, Any]] | None:

@@ -22,3 +22,19 @@ def test_what_is_noted_of_good_rows_is_a_counted_warning_also_when_nothing_is_le
     first, again = convert(config), convert(config)
     assert (first.warnings, first.nothing_to_do) == (warnings, False)
     assert (again.warnings, again.nothing_to_do) == (warnings, True)
+
+
+def test_records_over_the_shard_size_are_a_warning_also_when_nothing_is_left_to_do(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(f"text\n{'x' * 100_000}\nshort\n")
+    config = {
+        "version": 1,
+        "input": {"paths": [str(tmp_path / "a.csv")]},
+        "output": {"path": str(tmp_path / "out"), "shard_size": "64KiB"},
+    }
+    warnings = (
+        "split train: its largest record takes 97.7 KiB, over the shard size: such records stand alone in shards of "
+        "their own",
+    )
+    first, again = convert(config), convert(config)
+    assert (first.warnings, first.nothing_to_do) == (warnings, False)
+    assert (again.warnings, again.nothing_to_do) == (warnings, True)
