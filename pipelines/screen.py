@@ -194,7 +194,7 @@ class Screen:
             choice = reasons.get(feature.name)
             nulls = "yes" if feature.nullable else "no"
             reason = "" if choice is None else _escaped(choice.reason)
-            table.add_row(printable(feature.name), _KINDS[feature.kind], _type_text(feature), nulls, reason)
+            table.add_row(_name_text(feature.name), _KINDS[feature.kind], _type_text(feature), nulls, reason)
         self.out.print()
         self.table(table)
         if len(features) > _MAX_CHOICES:
@@ -202,7 +202,7 @@ class Screen:
         names = {feature.name for feature in features}
         for choice in choices[:_MAX_CHOICES]:
             if choice.column not in names:  # a column that became several features
-                self.text(f"{printable(choice.column)}: {_escaped(choice.type)}: {_escaped(choice.reason)}")
+                self.text(f"{_name_text(choice.column)}: {_escaped(choice.type)}: {_escaped(choice.reason)}")
 
 
 def reading_lines(where: str, manifest: Manifest) -> list[str]:
@@ -245,6 +245,10 @@ def _table(*titles: str) -> Table:
     for index, title in enumerate(titles):
         table.add_column(title, justify="left" if index == 0 else "right")
     return table
+
+
+def _name_text(name: str) -> str:
+    return printable(name) or '""'
 
 
 def _type_text(feature: Feature) -> str:

@@ -142,7 +142,7 @@ def _print_record(record: ShownRecord, example: ExampleMessage | None, screen: S
         kind, values = feature_values(feature)
         shown = ", ".join(_shown_value(value) for value in values[:_SHOWN_VALUES])
         more = f", and {len(values) - _SHOWN_VALUES:,} more" if len(values) > _SHOWN_VALUES else ""
-        table.add_row(printable(name), kind, f"{shown}{more}" if len(values) else "(empty)")
+        table.add_row(printable(name) or '""', kind, f"{shown}{more}" if len(values) else "(empty)")
     screen.table(table)
     screen.text("")
 

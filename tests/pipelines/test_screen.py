@@ -146,6 +146,12 @@ Read it:
 2.5 s, 0.05 MB/s"""
 
 
+def test_a_feature_without_a_name_is_shown_as_quotes_and_not_as_a_blank(screen: Screen, out: io.StringIO) -> None:
+    nameless = Schema((Feature("", "int64", "int64"),))
+    screen.summary(Summary("out/pets", dataclasses.replace(manifest(), schema=nameless), 0.5))
+    assert '""       int64 list  int64  no' in shown(out)
+
+
 def test_a_dataset_without_records_is_not_said_to_be_readable(screen: Screen, out: io.StringIO) -> None:
     screen.summary(Summary("out/pets", dataclasses.replace(manifest(), splits={}), 0.5))
     assert "Read it" not in shown(out)

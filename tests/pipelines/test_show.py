@@ -80,6 +80,12 @@ def test_the_table_of_a_record_shows_every_feature_and_no_control_characters(rec
     ]
 
 
+def test_a_feature_without_a_name_is_shown_as_quotes_and_not_as_a_blank(tmp_path: Path) -> None:
+    path = tmp_path / "a.tfrecord"
+    write_records(path, [example_from_values({"": [7]}).SerializeToString()])
+    assert run(path, as_json=False).splitlines()[2].split() == ['""', "int64", "7"]
+
+
 def test_long_lists_and_long_values_are_cut_in_the_table_only(tmp_path: Path) -> None:
     path = tmp_path / "a.tfrecord"
     example = example_from_values({"v": list(range(300)), "raw": [b"\xff" * 100]})
