@@ -96,6 +96,7 @@ def run(body: Body, *, as_json: bool, quiet: bool, debug: bool) -> int:
                 if interrupt.signal is not None:
                     return _interrupted(session, interrupt.signal)
                 session.screen.error(error)
+                _tell_staged(session)
                 return error.exit_code
             except Exception as error:  # noqa: BLE001  (the last line of defence: it is told)
                 if interrupt.signal is not None or _wraps_interrupt(error):
@@ -178,7 +179,24 @@ def _what_is_left(staging: str | None) -> str:
             f"generation {manifest.generation} was committed before, and can be read; the same command again "
             f"finishes its publishing"
         )
-    return f"nothing was committed; the staged work lies in {shown_path(staging)}"
+    return f"nothing was committed; the staged work lies in {shown_path(staging)} ({_size_of(staging)})"
+
+
+def _tell_staged(session: Session) -> None:
+    """Say how much of a failed run lies where, and that it is no burden."""
+    if session.staging is not None and os.path.isdir(session.staging):
+        from .screen import shown_path
+
+        line = f"staged: {_size_of(session.staging)} in {shown_path(session.staging)}; the same command begins anew"
+        session.screen.err.print(line, soft_wrap=True, highlight=False)
+
+
+def _size_of(folder: str) -> str:
+    """Return the bytes of all files below a folder, as people write them."""
+    from ..transforms.format.sizes import format_size
+
+    paths = (os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names)
+    return format_size(sum(os.lstat(path).st_size for path in paths))
 
 
 def _leave_soon(code: int) -> None:

@@ -51,7 +51,12 @@ class Desk:
         code = ended.value.code
         assert isinstance(code, int)
         out, err = self.capsys.readouterr()
-        told = [line for line in err.splitlines(keepends=True) if not line.startswith(PROGRESS)]
+        told = [line for line in err.splitlines(keepends=True) if not line.startswith((*PROGRESS, "staged: "))]
+        runs = [path for path in self.root.glob("out/.staging/*") if path.is_dir()]
+        staged = [line for line in err.splitlines() if line.startswith("staged: ")]
+        assert [line.split(" in ")[1] for line in staged] == [
+            f"out/.staging/{run.name}; the same command begins anew" for run in runs
+        ]
         return Screen(code, out, "".join(told))
 
     def records(self) -> list[dict[str, Any]]:
