@@ -20,12 +20,14 @@ from ..transforms.errors import ConfigError, InputError
 from ..transforms.format.naming import dataset_name
 from ..transforms.format.printable import printable
 from .config_errors import config_error, problems_of, unknown_format
-from .config_model import INPUTS, Config, UntoldInput
+from .config_model import INPUTS, Config, InputOfAnyFormat, UntoldInput
 from .config_yaml import Document, Path, Place, Problem, copy_values, dotted, read_document, read_scalar
 
 CONFIG_SUFFIXES: Final = (".yaml", ".yml")
 """By these a config is told from a file to convert."""
 
+_FORMATS: Final = tuple(INPUTS)  # no set: what stands in a config may have no hash
+_TABLES: Final = tuple(name for name in INPUTS if name != "images")
 _MAX_CONFIG_BYTES: Final = 64 * 2**20
 _SET_PART: Final = re.compile(r'"([^"]*)"|([^".=]+)')
 
@@ -177,7 +179,7 @@ def _fill_defaults(document: Document, base: str, *, data_given: bool) -> None:
     section = document.values.get("input")
     if isinstance(section, dict):
         _fill_input(document, section, base)
-        if document.values.get("shuffle") is not None and section.get("format") in set(INPUTS) - {"images"}:
+        if document.values.get("shuffle") is not None and section.get("format") in _TABLES:
             text = f"shuffle: only images are shuffled yet, and this input is {section['format']}; leave the key out"
             document.problems.append(Problem(document.place(("shuffle",)), text))
     if document.values.get("name") is None:
@@ -197,9 +199,14 @@ def _fill_input(document: Document, section: dict[str, Any], base: str) -> None:
         section.pop("format", None)
         if paths:
             section["format"] = _told_format(document, paths, base)
-    elif section["format"] not in INPUTS:
+    elif section["format"] not in _FORMATS:
         text = f"input.format: {unknown_format(section['format'])}"
         document.problems.append(Problem(document.place(("input", "format")), text))
+    if section.get("format") not in _FORMATS:  # so that no format's own model will look at the other keys
+        try:
+            InputOfAnyFormat.model_validate(section)
+        except ValidationError as error:
+            document.problems += problems_of(error, document, ("input",))
 
 
 def _told_format(document: Document, paths: list[str], base: str) -> str | None:
@@ -223,7 +230,7 @@ def _below(path: str, base: str) -> str:
 def _check(document: Document, title: str, base: str) -> Config:
     values, problems = document.values, list(document.problems)
     section = values.get("input")
-    if isinstance(section, dict) and section.get("format") not in INPUTS:
+    if isinstance(section, dict) and section.get("format") not in _FORMATS:
         values = {key: value for key, value in values.items() if key != "input"}  # what is wrong with it is known
     try:
         config = Config.model_validate(values)

@@ -12,7 +12,7 @@ from pydantic_core import ErrorDetails
 
 from ..transforms.errors import ConfigError
 from ..transforms.format.printable import printable
-from .config_model import INPUTS, Config
+from .config_model import INPUTS, Config, InputOfAnyFormat
 from .config_yaml import Document, Path, Problem, dotted
 
 _TYPES: Final = {
@@ -138,7 +138,7 @@ def _keys_at(path: Path, document: Document) -> list[str]:
     model: type[BaseModel] = Config
     for part in path:
         if part == "input":
-            model = INPUTS[_format_of(document)]
+            model = INPUTS.get(_format_of(document), InputOfAnyFormat)
             continue
         found = _field(model, str(part))
         if found is not None:

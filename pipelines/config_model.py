@@ -188,6 +188,13 @@ AnyInput: TypeAlias = Annotated[
     CsvInput | ParquetInput | ImagesInput | NumpyInput | TfrecordInput, Field(discriminator="format")
 ]
 
+
+class InputOfAnyFormat(CsvInput, ParquetInput, ImagesInput, NumpyInput, TfrecordInput):
+    """An input whose format is wrong or cannot be told: the keys of all formats, each with its own bounds."""
+
+    format: Any = None
+
+
 INPUTS: Final[dict[str, type[_Input]]] = {
     "csv": CsvInput,
     "parquet": ParquetInput,

@@ -430,6 +430,34 @@ class TestProblems:
             "--set runner.workers=no: runner.workers: False is not a number of workers (1 to 256) or auto",
         ]
 
+    @pytest.mark.parametrize(
+        ("form", "problem"),
+        [
+            (
+                "format: cvs",
+                'c.yaml:2:3: input.format: "cvs" is not a choice; did you mean "csv"? choices: csv, parquet, images, '
+                "numpy, tfrecord",
+            ),
+            (
+                "format: [csv]",
+                "c.yaml:2:3: input.format: a list is not a choice; choices: csv, parquet, images, numpy, tfrecord",
+            ),
+            ("columns: []", "c.yaml:2:3: input.columns: is an empty list; name at least one, or leave the key out"),
+        ],
+    )
+    def test_an_input_of_no_known_format_hides_nothing_that_is_wrong_with_its_other_keys(
+        self, folder: Path, form: str, problem: str
+    ) -> None:
+        text = f"input:\n  {form}\n  pathes: [data]\n  delimiter: ab\n  rows: 7\noutput: {{path: out}}\n"
+        assert problems(text) == [
+            "c.yaml: 5 problems",
+            "c.yaml:1:1: input.paths: is missing; name files, globs or folders to read",
+            problem,
+            'c.yaml:3:3: input.pathes: unknown key; did you mean "paths"?',
+            'c.yaml:4:3: input.delimiter: "ab" is not one ASCII character',
+            "c.yaml:5:3: input.rows: 7 is not true or false",
+        ]
+
     def test_an_empty_config_says_what_is_needed(self, folder: Path) -> None:
         assert problems("") == [
             "c.yaml: 2 problems",
