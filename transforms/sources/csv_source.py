@@ -77,13 +77,14 @@ class CsvSource:
         """Scan all plain files for their records, infer the types, and return pieces of about 1 MiB.
 
         Raises:
-            SchemaError: two files have other columns, or a column that is named is not there.
+            SchemaError: two files have other columns, a column that is named is not there, or there are too many.
             SourceError: a file is not sound as a whole, or no file holds a record.
         """
         heads = run(partial(read_head, options=self._head_options()), listing.entries)
-        names = _shared_names(heads, self.limits.columns)
+        names = _shared_names(heads)
         parser = self._parser(names)
         self._check_columns(names)
+        _check_count(len(parser.kept), self.limits.columns)
         scans = self._scan(listing.entries, heads, run)
         pieces = [
             piece
@@ -175,12 +176,25 @@ class CsvSource:
         return [found.get(id(piece), unread) for piece in pieces], whole
 
 
-def _shared_names(heads: Sequence[FileHead], most: int) -> tuple[str, ...]:
+def _check_count(count: int, most: int) -> None:
+    """Refuse too many columns before their types are looked for.
+
+    Raises:
+        SchemaError: there are more than `most`.
+    """
+    if count > most:
+        raise SchemaError(
+            f"{count} columns are more than limits.columns ({most}); keep some: input.columns, or raise it: "
+            f"--set limits.columns={count}"
+        )
+
+
+def _shared_names(heads: Sequence[FileHead]) -> tuple[str, ...]:
     """Return the column names that all files have.
 
     Raises:
         SchemaError: two files differ.
-        SourceError: no file holds a record, or there are too many columns.
+        SourceError: no file holds a record.
     """
     full = [head for head in heads if head.names is not None]
     if not full:
@@ -190,11 +204,6 @@ def _shared_names(heads: Sequence[FileHead], most: int) -> tuple[str, ...]:
         raise SourceError(heads[0].name, f"is empty{others}: there is no header and no row")
     first = full[0]
     names = first.names or ()
-    if len(names) > most:
-        raise SourceError(
-            first.name,
-            f"has {len(names)} columns, more than limits.columns ({most}); raise it: --set limits.columns={len(names)}",
-        )
     for head in full[1:]:
         if head.names != names:
             raise SchemaError(_difference(first.name, names, head.name, head.names or ()))
