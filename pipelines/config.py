@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -102,13 +103,21 @@ def _apply_set(document: Document, text: str, cwd: str) -> None:
     try:
         value = read_scalar(value_text)
     except ValueError as error:
-        document.problems.append(Problem(place, f"the value {error}"))
+        document.problems.append(Problem(place, f"the value {error}{_quotes_hint(path, value_text, str(error))}"))
         return
     _put(document, path, value, place)
     if path in (("output",), ("output", "path")):
         _resolve_output(document, cwd)
     if path in (("input",), ("input", "paths")):
         _absolute_paths(document, cwd)
+
+
+def _quotes_hint(path: Path, value: str, error: str) -> str:
+    """Say how a value that is no YAML is given as text; one that has quotes already may be anything."""
+    if not error.startswith("is not YAML") or any(sign in value for sign in "\"'\\"):
+        return ""
+    written = shlex.quote(f'{dotted(path)}="{printable(value)}"')
+    return f"; text with such signs needs quotes inside: --set {written}"
 
 
 def _split_set(text: str) -> tuple[tuple[str, ...], str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import shlex
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -457,6 +458,18 @@ class TestProblems:
             'c.yaml:4:3: input.delimiter: "ab" is not one ASCII character',
             "c.yaml:5:3: input.rows: 7 is not true or false",
         ]
+
+    def test_a_set_value_with_signs_of_yaml_is_told_how_it_is_quoted(self, folder: Path) -> None:
+        (line,) = problems(minimal(""), set_values=["output.shard_name={split}-{index:05d}"])
+        assert line == (
+            "--set output.shard_name={split}-{index:05d}: the value is not YAML: expected '<document start>', but "
+            "found '<scalar>'; text with such signs needs quotes inside: "
+            "--set 'output.shard_name=\"{split}-{index:05d}\"'"
+        )
+        (_, mend) = shlex.split(line[line.rindex("--set ") :])
+        assert load_config("c.yaml", set_values=[mend]).output.shard_name == "{split}-{index:05d}"
+        (line,) = problems(minimal(""), set_values=['name="a'])
+        assert line.endswith("found unexpected end of stream")
 
     def test_an_empty_config_says_what_is_needed(self, folder: Path) -> None:
         assert problems("") == [
