@@ -181,7 +181,7 @@ def _absolute_paths(document: Document, cwd: str) -> None:
 
 
 def _fill_defaults(document: Document, base: str, *, data_given: bool) -> None:
-    """Fill in what other values decide: the format by the paths' suffixes, the name by the output folder."""
+    """Fill in what others decide: format and delimiter by the paths' suffixes, the name by the output folder."""
     if document.values.get("input") is None and not data_given:
         mend = "is missing; say what to read: input: {paths: [data/*.csv]}"
         document.problems.append(Problem(document.place(("input",)), f"input: {mend}"))
@@ -211,6 +211,8 @@ def _fill_input(document: Document, section: dict[str, Any], base: str) -> None:
     elif section["format"] not in _FORMATS:
         text = f"input.format: {unknown_format(section['format'])}"
         document.problems.append(Problem(document.place(("input", "format")), text))
+    if section.get("format") == "csv" and "delimiter" not in section and paths:
+        section["delimiter"] = _told_delimiter(paths, base)
     if section.get("format") not in _FORMATS:  # so that no format's own model will look at the other keys
         try:
             InputOfAnyFormat.model_validate(section)
@@ -227,6 +229,12 @@ def _told_format(document: Document, paths: list[str], base: str) -> str | None:
         place = document.place(("input", "paths"))
         document.problems.append(Problem(place, f"input.paths: {error}"))
         return None
+
+
+def _told_delimiter(paths: list[str], base: str) -> str:
+    from ..transforms.sources.listing import tell_delimiter
+
+    return tell_delimiter(paths, base)
 
 
 def _below(path: str, base: str) -> str:

@@ -134,7 +134,10 @@ class UntoldInput(_Input):
 
 
 class CsvInput(_Input):
-    """CSV files; `names` are the column names where there is no header, or instead of it; no `quote` is null."""
+    """CSV files; `names` are the column names where there is no header, or instead of it; no `quote` is null.
+
+    `load_config` sets `delimiter` where it is left out: a tab where all files are .tsv.
+    """
 
     format: Literal["csv"] = "csv"
     delimiter: OneByte = ","

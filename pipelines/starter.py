@@ -12,14 +12,14 @@ import yaml
 from ..transforms.errors import RunError, TargetError
 from ..transforms.format.naming import dataset_name
 from ..transforms.format.printable import printable
-from ..transforms.sources.listing import tell_format
+from ..transforms.sources.listing import tell_delimiter, tell_format
 
 if TYPE_CHECKING:
     from .screen import Screen
 
 _INPUTS: Final = {
     "csv": """\
-  delimiter: ","
+  delimiter: {delimiter}
   header: true                # false: give the names of the columns in `names`
   encoding: utf-8
   null_values: [""]           # unquoted cells that are null; NA is text
@@ -77,9 +77,16 @@ def starter_text(sources: Sequence[str], config: str) -> str:
         file=config if config != "-" else "FILE",
         format=kind,
         paths=yaml.safe_dump(paths, default_flow_style=True, width=10**6, allow_unicode=True).strip(),
-        input=_INPUTS[kind],
+        input=_input_keys(kind, sources),
         output=f"out/{name}",
     )
+
+
+def _input_keys(kind: str, sources: Sequence[str]) -> str:
+    if kind != "csv":
+        return _INPUTS[kind]
+    sign = "\\t" if tell_delimiter(sources, os.getcwd()) == "\t" else ","
+    return _INPUTS[kind].replace("{delimiter}", f'"{sign}"')
 
 
 def write_starter(sources: Sequence[str], config: str, screen: Screen) -> None:

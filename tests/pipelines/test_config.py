@@ -143,6 +143,28 @@ class TestValues:
         Path("c.yaml").write_text(f"input: {section}\noutput: {{path: out}}")
         assert load_config("c.yaml").to_json()["input"] == expected
 
+    @pytest.mark.parametrize(
+        ("section", "delimiter"),
+        [
+            ("paths: [tabs]", "\t"),
+            ("paths: [tabs/a.tsv]", "\t"),
+            ("format: csv, paths: ['tabs/*']", "\t"),
+            ("paths: [tabs], delimiter: ','", ","),
+            ("paths: [tabs, data/a.csv]", ","),
+            ("format: csv, paths: [not/yet.tsv]", ","),
+        ],
+    )
+    def test_the_delimiter_is_a_tab_where_all_files_are_tsv_and_none_is_given(
+        self, folder: Path, section: str, delimiter: str
+    ) -> None:
+        Path("tabs").mkdir()
+        for name in ("a.tsv", "B.TSV.gz"):
+            (Path("tabs") / name).write_text("x\ty\n1\t2\n")
+        config = load_config(yaml.safe_load(f"{{input: {{{section}}}, output: {{path: out}}}}"))
+        assert config.to_json()["input"]["delimiter"] == delimiter
+        told = load_config(config.to_json())
+        assert (told, told.fingerprint()) == (config, config.fingerprint())
+
     def test_columns_of_a_schema_may_have_any_name(self, folder: Path) -> None:
         Path("c.yaml").write_text(
             minimal("schema: {columns: {no: {type: int64}, 5: {type: string}, a.b: {as: bytes}, when: {unit: us}}}")

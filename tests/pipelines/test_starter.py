@@ -13,7 +13,14 @@ from shardmill.transforms.errors import InputError
 
 @pytest.mark.parametrize(
     ("file", "kind"),
-    [("a.csv", "csv"), ("a.parquet", "parquet"), ("a.npy", "numpy"), ("a.jpg", "images"), ("a.tfrecord", "tfrecord")],
+    [
+        ("a.csv", "csv"),
+        ("a.tsv", "csv"),
+        ("a.parquet", "parquet"),
+        ("a.npy", "numpy"),
+        ("a.jpg", "images"),
+        ("a.tfrecord", "tfrecord"),
+    ],
 )
 def test_the_config_loads_and_names_the_sources_from_its_own_folder(
     file: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -15,6 +15,7 @@ from shardmill.transforms.format.rows import Rows
 from shardmill.transforms.format.schema import ColumnRule, Feature
 from shardmill.transforms.sources import csv_chunks, csv_source
 from shardmill.transforms.sources.csv_source import CsvSource
+from shardmill.transforms.sources.pick import pick_source
 from shardmill.transforms.sources.source import Survey, Task
 
 T = TypeVar("T")
@@ -206,3 +207,11 @@ def test_text_that_is_not_in_the_declared_encoding_names_the_byte(tmp_path: Path
     source = put(tmp_path, body, encoding="cp1252")
     with pytest.raises(SourceError, match=r"a\.csv: not cp1252 at byte 2000006 \(0x81\)"):
         survey_of(source)
+
+
+def test_a_source_that_is_picked_for_tsv_files_splits_at_tabs(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("id\tname\n1\tx, y\n")
+    source = pick_source(["a.tsv"], str(tmp_path))
+    assert isinstance(source, CsvSource)
+    survey = survey_of(source)
+    assert [feature.name for feature in survey.frozen.schema] == ["id", "name"]

@@ -30,6 +30,7 @@ SUFFIXES: Final[dict[str, tuple[str, ...]]] = {
 }
 """The suffixes by which the format of a file is told, in lower case; case is ignored."""
 
+_TAB_SUFFIXES: Final = (".tsv", ".tsv.gz")
 _EDGE_BYTES: Final = 64 * 1024
 _KINDS: Final = (
     (stat.S_ISFIFO, "a named pipe"),
@@ -156,6 +157,18 @@ def tell_format(paths: Sequence[str], base: str = "") -> str:
         told = ", ".join(f"{printable_path(path)} is {kind}" for kind, path in by_format.items())
         raise InputError(f"the paths hold several kinds of files ({told}); say which to read: {choices}")
     return str(next(iter(by_format)))
+
+
+def tell_delimiter(paths: Sequence[str], base: str = "") -> str:
+    """Return a tab where all CSV files that `paths` name are .tsv or .tsv.gz, else a comma.
+
+    Paths that match nothing have no say: whoever lists the files refuses them.
+    """
+    try:
+        files, _ = expand_paths(paths, base, SUFFIXES["csv"], names_only=True)
+    except InputError:
+        return ","
+    return "\t" if all(os.fsdecode(path).lower().endswith(_TAB_SUFFIXES) for path in files) else ","
 
 
 def _format_of(path: bytes) -> str | None:

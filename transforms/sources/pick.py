@@ -6,12 +6,12 @@ import os
 from collections.abc import Sequence
 
 from ..errors import InputError
-from .listing import tell_format
+from .listing import tell_delimiter, tell_format
 from .source import Source
 
 
 def pick_source(paths: Sequence[str], base: str | None = None) -> Source:
-    """Return the source that reads these files, globs or folders, told by their suffixes.
+    """Return the source that reads these files, globs or folders, told by their suffixes (.tsv: with tabs).
 
     `base` is the folder that relative paths start from, and that names are shown relative to: the working folder.
 
@@ -23,7 +23,7 @@ def pick_source(paths: Sequence[str], base: str | None = None) -> Source:
     if kind == "csv":
         from .csv_source import CsvSource
 
-        return CsvSource(tuple(paths), folder)
+        return CsvSource(tuple(paths), folder, delimiter=tell_delimiter(paths, folder))
     if kind == "parquet":
         from .parquet_source import ParquetSource
 
