@@ -271,7 +271,10 @@ class TestEnds:
         assert child.stdout.readline() == "ready\n"
         child.send_signal(number)
         _, text = child.communicate(timeout=30)
-        assert (child.returncode, text) == (code, f"{word}: nothing was committed; the staged work lies in staged (0 B)\n")
+        assert (child.returncode, text) == (
+            code,
+            f"{word}: nothing was committed; the staged work lies in staged (0 B)\n",
+        )
 
     def test_an_interrupt_after_the_commit_does_not_say_that_nothing_was_committed(self, dataset: Path) -> None:
         def interrupted(run_id: str) -> tuple[int, str]:
