@@ -7,11 +7,12 @@ Nothing is imported before it is used, so that `shardmill --help` answers at onc
     commands       cli              argv; runs a command under interrupts, which turns its end into an exit code
                                     ── full_disk     told from a fault of ours
                    conversion       convert: prepare, then runners make the pipeline, then report
+                                    ── worker_processes  that stage the tasks of large plans
                    verify  show  starter      the other commands: verify, inspect, init
     config         config           files, --set and flags laid over each other
                                     ── config_yaml  config_model  config_errors  config_sources
     words          screen           all that is printed;  report  what there is to say;  progress  the live line
-    memory         freed_memory     kept for the next batch
+    memory         freed_memory     kept by workers for the next batch
 """
 
 from __future__ import annotations

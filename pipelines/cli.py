@@ -125,9 +125,6 @@ def _convert(
     *,
     dry_run: bool,
 ) -> None:
-    from .freed_memory import keep_freed_memory
-
-    keep_freed_memory()
     from .config import CONFIG_SUFFIXES, load_config
 
     is_config = sources[0].lower().endswith(CONFIG_SUFFIXES)

@@ -64,6 +64,12 @@ def _check_workers(value: object) -> int | str:
     raise ValueError(f"{_quoted(value)} is not a number of workers (1 to {MAX_WORKERS}) or auto")
 
 
+def _check_processes(value: object) -> bool | str:
+    if value == "auto" or isinstance(value, bool):
+        return value
+    raise ValueError(f"{_quoted(value)} is not true, false or auto")
+
+
 def _check_runner(value: object) -> str:
     if value in ("local", "DirectRunner"):
         return "local"
@@ -278,10 +284,14 @@ class LimitsConfig(_Section):
 
 
 class RunnerConfig(_Section):
-    """The engine; `workers` is a number, or `auto` for one on each processor."""
+    """The engine; `workers` is a number, or `auto` for one on each processor.
+
+    `processes` makes the workers processes (true) or threads (false); `auto` takes what is faster for the plan.
+    """
 
     name: Annotated[Literal["local"], BeforeValidator(_check_runner)] = "local"
     workers: Annotated[int | Literal["auto"], BeforeValidator(_check_workers)] = "auto"
+    processes: Annotated[bool | Literal["auto"], BeforeValidator(_check_processes)] = "auto"
 
 
 class Config(_Section):

@@ -22,17 +22,21 @@ from ..transforms.dataset.target import prepare_target
 from ..transforms.errors import TooManyRejects, UsageError
 from ..transforms.format.manifest import Manifest
 from ..transforms.sources.source import Source
+from ..transforms.stage_task import TaskStaging
 from .config import load_config
 from .config_model import Config
 from .config_sources import column_rules
 from .prepare import Prepared, prepare
 from .report import FIRST_REJECTS, PlanReport, Summary, Watch, oversize_warnings, rejects_text
-from .runners import check_beam_options, count_workers, make_pipeline
+from .runners import check_beam_options, count_workers, make_pipeline, wants_processes
 
 if TYPE_CHECKING:
+    import apache_beam as beam
     import numpy as np
     import pandas as pd
     import pyarrow as pa
+
+    from .worker_processes import WorkerProcesses
 
     Data: TypeAlias = pd.DataFrame | pa.Table | pa.RecordBatch | pa.RecordBatchReader | Mapping[str, np.ndarray]
 
@@ -121,7 +125,23 @@ def _convert_data(config: Config, data: Data) -> Summary:
 
 def _run_pipeline(prepared: Prepared, config: Config, beam_options: Sequence[str]) -> None:
     workers = min(count_workers(config.runner.workers), max(len(prepared.plan.tasks), 1))
-    pipeline = make_pipeline(config.runner.name, workers, beam_options)
+    if not wants_processes(config.runner.processes, prepared.plan.estimate.bytes):
+        _run_in_threads(prepared, make_pipeline(config.runner.name, workers, beam_options))
+        return
+    from .worker_processes import WorkerProcesses
+
+    plan = prepared.plan
+    staging = TaskStaging(prepared.source, plan.survey.frozen, prepared.encoder, prepared.spec)
+    with WorkerProcesses(staging, plan.tasks, workers) as processes:
+        try:
+            _run_in_processes(prepared, processes, make_pipeline(config.runner.name, workers, beam_options))
+        except Exception:
+            if processes.broken is not None:
+                raise processes.broken from None
+            raise
+
+
+def _run_in_threads(prepared: Prepared, pipeline: beam.Pipeline) -> None:
     from ..transforms.encode import EncodeExamples
     from ..transforms.read import ReadRows
     from ..transforms.write import WriteShards
@@ -133,6 +153,20 @@ def _run_pipeline(prepared: Prepared, config: Config, beam_options: Sequence[str
             # Rows, ..., TaskEnd
             | "Encode" >> EncodeExamples(prepared.encoder)
             # Block, ..., TaskEnd
+            | "Write" >> WriteShards(prepared.spec.path, spec=prepared.spec, raise_refusal=False)
+            # WriteOutcome
+        )
+
+
+def _run_in_processes(prepared: Prepared, processes: WorkerProcesses, pipeline: beam.Pipeline) -> None:
+    from ..transforms.stage_tasks import StageTasks
+    from ..transforms.write import WriteShards
+
+    with pipeline:
+        _ = (
+            pipeline
+            | "Stage" >> StageTasks(prepared.plan.tasks, processes.stage)
+            # TaskResult
             | "Write" >> WriteShards(prepared.spec.path, spec=prepared.spec, raise_refusal=False)
             # WriteOutcome
         )

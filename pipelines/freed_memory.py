@@ -1,4 +1,4 @@
-"""Keep the memory that a conversion frees, for its next batch: for a process that is the conversion's own.
+"""Keep the memory that a batch frees, for the next one: for a worker process, which does nothing else.
 
 Every batch takes some tens of MB and frees them again. As they are set up, both allocators then hand the pages back to
 the system, and the next batch takes fresh ones: a page fault and 4 KiB of zeros each (on a virtual machine a multiple
@@ -7,7 +7,8 @@ of that, where the host takes free pages away), in all a tenth of the run.
     malloc (numpy, Python)    gives back the top of its heap, and maps large pieces one by one
     mimalloc (Arrow)          gives back what has been free for 10 ms
 
-The peak is hardly higher for it: what one batch took is what the next one takes.
+The peak is hardly higher for it: what one batch took is what the next one takes. The command itself, which plans and
+then waits for its workers, gives back what planning took.
 """
 
 from __future__ import annotations
@@ -27,15 +28,30 @@ _MAPPED_BYTES: Final = 32 << 20
 """Pieces from here on are mapped one by one: the largest value that glibc takes."""
 
 
+ARROW_ENVIRONMENT: Final = {"MIMALLOC_PURGE_DELAY": "-1"}
+"""What lets Arrow keep memory, in the environment of a process when it loads Arrow."""
+
+
 def keep_freed_memory() -> None:
     """Let the allocators of this process keep what is freed; to be called before pyarrow is imported.
 
     What the user has set in the environment stands. Where malloc is not glibc's, it is left alone.
     """
-    os.environ.setdefault("MIMALLOC_PURGE_DELAY", "-1")
+    for name, value in ARROW_ENVIRONMENT.items():
+        os.environ.setdefault(name, value)
     if not sys.platform.startswith("linux") or any(name.startswith("MALLOC_") for name in os.environ):
         return
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         mallopt(_M_TRIM_THRESHOLD, _KEPT_BYTES)
         mallopt(_M_MMAP_THRESHOLD, _MAPPED_BYTES)
+
+
+def release_freed_memory() -> None:
+    """Give back to the system what Arrow and malloc have kept until now."""
+    import pyarrow as pa
+
+    pa.default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None)  # glibc's
+    if trim is not None:
+        trim(0)

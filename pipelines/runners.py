@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from ..transforms.errors import UsageError
 
@@ -21,10 +21,18 @@ R = TypeVar("R")
 
 LOCAL_NAMES = ("local", "DirectRunner")
 
+PROCESSES_FROM_BYTES: Final = 128 << 20
+"""Expected output from which worker processes are faster than threads; see benchmarks/RESULTS.md."""
+
 
 def count_workers(workers: int | str) -> int:
     """Return the number of threads: as given, or for `auto` the processors that this process may use."""
     return len(os.sched_getaffinity(0)) if workers == "auto" else int(workers)
+
+
+def wants_processes(asked: Literal[True, False, "auto"], output_bytes: int) -> bool:
+    """Tell whether the local engine's workers are processes: as asked, or for `auto` where that is faster."""
+    return output_bytes >= PROCESSES_FROM_BYTES if asked == "auto" else asked
 
 
 def threads(workers: int) -> ParallelMap:

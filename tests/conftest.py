@@ -1,8 +1,15 @@
-"""What every test shares: which tests run at all."""
+"""What every test shares: which tests run at all, and how long Hypothesis may take to draw."""
 
 from __future__ import annotations
 
 from importlib.util import find_spec
+
+from hypothesis import HealthCheck, settings
+
+# How fast values are drawn says something about the machine (its first tables of Unicode alone take a second), not about
+# what is tested.
+settings.register_profile("shardmill", suppress_health_check=[HealthCheck.too_slow], deadline=None)
+settings.load_profile("shardmill")
 
 READERS_MISSING = find_spec("tensorflow") is None
 

@@ -21,6 +21,7 @@ BEAM_MAY_BE_IMPORTED_BY = {
     "transforms/read",
     "transforms/encode",
     "transforms/write",
+    "transforms/stage_tasks",
     "pipelines/runners",
     "pipelines/conversion",
 }

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import apache_beam as beam
 
-from .errors import SourceError
 from .format.encode_rows import RowEncoder
 from .format.rows import Rows, TaskEnd
 from .format.schema import Schema
 from .format.sizes import parse_size
 from .sources.pick import pick_source
+from .sources.read_task import read_task
 from .sources.source import Frozen, Source, Task, map_in_turn
 from .sources.task_planning import Plan, make_plan
 
@@ -93,36 +92,3 @@ class _ReadTaskFn(beam.DoFn):
 
     def process(self, task: Task) -> Iterator[Rows | TaskEnd]:
         yield from read_task(self.source, task, self.frozen)
-
-
-def read_task(source: Source, task: Task, frozen: Frozen) -> Iterator[Rows | TaskEnd]:
-    """Yield the batches of a task and its end mark, which counts what was read of each entry."""
-    batches = 0
-    rows_read: dict[int, int] = {}
-    failures: tuple[str, ...] = ()
-    notes: Counter[tuple[int, str]] = Counter()
-    try:
-        for rows in source.read(task, frozen):
-            rows.count_into(rows_read)
-            notes.update(rows.notes)
-            batches += 1
-            yield rows
-    except SourceError as error:
-        failures = (str(error), *_further_failures(source, task, frozen, error))
-    yield TaskEnd(task.ordinal, batches, rows_read, failures, dict(notes))
-
-
-def _further_failures(source: Source, task: Task, frozen: Frozen, error: SourceError) -> Iterator[str]:
-    """Read the files of a task that follow a corrupt one, for their errors only: one run names all corrupt files."""
-    while True:
-        last = max((i for i, piece in enumerate(task.pieces) if piece.name == error.source), default=len(task.pieces))
-        task = Task(task.ordinal, task.pieces[last + 1 :])
-        if not task.pieces:
-            return
-        try:
-            for _ in source.read(task, frozen):
-                pass
-            return
-        except SourceError as another:
-            yield str(another)
-            error = another

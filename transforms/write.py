@@ -172,10 +172,12 @@ class _StagePartsFn(beam.DoFn):
         """Let go of what a failed bundle left."""
         self._abandon()
 
-    def process(self, element: Block | TaskEnd | bytes) -> Iterator[tuple[int, bytes]]:
-        """Stage one element; the end of a task gives its result."""
+    def process(self, element: Block | TaskEnd | TaskResult | bytes) -> Iterator[tuple[int, bytes]]:
+        """Stage one element; the end of a task gives its result, a result goes by."""
         try:
-            if isinstance(element, TaskEnd):
+            if isinstance(element, TaskResult):
+                yield _keyed(element)
+            elif isinstance(element, TaskEnd):
                 result = (self._task or self._stager(element.task)).finish(element)
                 self._task = None
                 yield _keyed(result)

@@ -101,9 +101,10 @@ def sources(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], dict[st
     return config_of
 
 
-def run(config: Mapping[str, Any], out: Path, workers: int = 1, **output: Any) -> Manifest:
+def run(config: Mapping[str, Any], out: Path, workers: int = 1, *, processes: bool = False, **output: Any) -> Manifest:
     settings = {"path": str(out), "shard_size": SHARD_SIZE, **output}
-    whole = {"name": "same", "max_rejects": "10%", **config, "output": settings, "runner": {"workers": workers}}
+    runner = {"workers": workers, "processes": processes}
+    whole = {"name": "same", "max_rejects": "10%", **config, "output": settings, "runner": runner}
     return convert(whole).manifest
 
 
@@ -202,6 +203,15 @@ def test_splits_by_fractions_are_the_same_for_any_workers_and_sized_on_their_own
     ids = [set(dataset.to_table(name, ["id"])["id"].to_pylist()) for name in ("train", "val")]
     assert not ids[0] & ids[1]
     assert len(ids[0] | ids[1]) == manifests[0].counts.written
+
+
+@pytest.mark.parametrize("case", SOURCES)
+def test_worker_processes_give_the_bytes_that_threads_give(
+    sources: Callable[[str], dict[str, Any]], tmp_path: Path, case: str
+) -> None:
+    run(sources(case), tmp_path / "threads/out", 2)
+    run(sources(case), tmp_path / "processes/out", 2, processes=True)
+    assert tree(tmp_path / "threads/out") == tree(tmp_path / "processes/out")
 
 
 class _ReadTwiceFn(read._ReadTaskFn):

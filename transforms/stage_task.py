@@ -1,0 +1,46 @@
+"""One task from its source to its staged parts in a single call, without an engine between the steps.
+
+    Task ─▶ read_task ─▶ RowEncoder.encode ─▶ TaskStager ─▶ TaskResult
+
+What `ReadRows | EncodeExamples | WriteShards` do with a task as one fused stage, for whoever has the whole task: the
+worker processes of the local engine, which therefore need not load Beam.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .dataset.spec import DatasetSpec
+from .dataset.stage import TaskStager
+from .dataset.task_result import TaskResult
+from .format.encode_rows import RowEncoder
+from .format.rows import TaskEnd
+from .sources.read_task import read_task
+from .sources.source import Frozen, Source, Task
+
+
+@dataclass(frozen=True, slots=True)
+class TaskStaging:
+    """Everything that staging a task needs but the task: picklable, and the same for all tasks of a run."""
+
+    source: Source
+    frozen: Frozen = field(repr=False)
+    encoder: RowEncoder = field(repr=False)
+    spec: DatasetSpec = field(repr=False)
+
+    def stage(self, task: Task) -> TaskResult:
+        """Make one attempt at a task; return what it staged, when that is durable.
+
+        A corrupt file is told in the result, as everywhere; what is raised is no fault of the source.
+        """
+        spec = self.spec
+        stager = TaskStager(spec.storage, spec.staging, task.ordinal, spec.stage_settings)
+        try:
+            for element in read_task(self.source, task, self.frozen):
+                if isinstance(element, TaskEnd):
+                    return stager.finish(element)
+                stager.add(self.encoder.encode(element))
+        except BaseException:
+            stager.abandon()
+            raise
+        raise AssertionError("read_task closes every task with its end")

@@ -1,0 +1,38 @@
+"""Stage the tasks of a plan by one call each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import apache_beam as beam
+
+from .dataset.task_result import TaskResult
+from .sources.source import Task
+
+
+@dataclass(eq=False)
+class StageTasks(beam.PTransform):
+    """Hand each task to `stage`, which returns what it staged, for `WriteShards` to go on with.
+
+    It stands where `ReadRows | EncodeExamples` and the first step of `WriteShards` stand otherwise, and gives the same
+    bytes: for an engine whose own workers are not the ones that do the work.
+    """
+
+    tasks: Sequence[Task] = field(repr=False)
+    stage: Callable[[Task], TaskResult]
+
+    def __post_init__(self) -> None:
+        """Let Beam name the transform."""
+        super().__init__()
+
+    def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection:
+        """Return the PCollection of `TaskResult`."""
+        return (
+            pbegin
+            | "List tasks" >> beam.Create(self.tasks, reshuffle=False)
+            # Task
+            | "Spread tasks" >> beam.Reshuffle()
+            | "Stage tasks" >> beam.Map(self.stage)
+            # TaskResult
+        )
