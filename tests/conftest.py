@@ -6,8 +6,8 @@ from importlib.util import find_spec
 
 from hypothesis import HealthCheck, settings
 
-# How fast values are drawn says something about the machine (its first tables of Unicode alone take a second), not about
-# what is tested.
+# How fast values are drawn says something of the machine (its first tables of Unicode alone take a second), not of what
+# is tested.
 settings.register_profile("shardmill", suppress_health_check=[HealthCheck.too_slow], deadline=None)
 settings.load_profile("shardmill")
 
