@@ -9,8 +9,6 @@ import time
 from pathlib import Path
 
 import pytest
-from shardmill.transforms.dataset import storage as storage_module
-from shardmill.transforms.dataset.part_file import LocalPartFile
 from shardmill.transforms.dataset.shard_plan import CutPoint, Part, PartRange
 from shardmill.transforms.dataset.storage import LocalStorage
 
@@ -48,73 +46,7 @@ def test_a_part_that_cannot_be_made_durable_is_an_error_with_its_path(
         part.wait()
 
 
-def test_a_long_part_is_synced_while_it_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    synced = threading.Event()
-    real = os.fdatasync
-
-    def fdatasync(file: int) -> None:
-        real(file)
-        synced.set()
-
-    monkeypatch.setattr(os, "fdatasync", fdatasync)
-    part = storage_in(tmp_path).create_part("part")
-    assert isinstance(part, LocalPartFile)
-    part.write([memoryview(bytes(33 << 20))])
-    assert synced.wait(60)
-    part.close()
-    part.wait()
-    assert (tmp_path / "part").stat().st_size == 33 << 20
-
-
-def test_what_is_durable_leaves_the_page_cache_while_the_end_of_a_part_stays(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    dropped: list[tuple[int, int]] = []
-    calls: list[str] = []
-    real = os.fdatasync
-
-    def fdatasync(file: int) -> None:
-        calls.append("sync")
-        real(file)
-
-    def advise(file: int, offset: int, length: int, advice: int) -> None:
-        assert advice == os.POSIX_FADV_DONTNEED
-        calls.append("drop")
-        dropped.append((offset, length))
-
-    monkeypatch.setattr(os, "fdatasync", fdatasync)
-    monkeypatch.setattr(os, "posix_fadvise", advise)
-    part = storage_in(tmp_path).create_part("part")
-    part.write([memoryview(bytes(17 << 20))])
-    part.write([memoryview(b"tail")])
-    part.close()
-    part.wait()
-    assert (calls, dropped) == (["sync", "drop"], [(0, 17 << 20)])
-
-
-def test_a_file_system_that_takes_no_advice_does_not_fail_a_part(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def refuse(*args: object) -> None:
-        raise OSError(22, "Invalid argument")
-
-    monkeypatch.setattr(os, "posix_fadvise", refuse)
-    part = storage_in(tmp_path).create_part("part")
-    part.write([memoryview(bytes(17 << 20))])
-    part.close()
-    part.wait()
-    assert (tmp_path / "part").stat().st_size == 17 << 20
-
-
-@pytest.mark.parametrize("kernel_copies", [True, False])
-def test_ranges_of_parts_are_put_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, kernel_copies: bool) -> None:
-    if not kernel_copies:
-
-        def refuse(*args: object) -> int:
-            raise OSError(18, "Invalid cross-device link")
-
-        monkeypatch.setattr(os, "copy_file_range", refuse)
-        monkeypatch.setattr(storage_module, "_COPY_BYTES", 3)
+def test_ranges_of_parts_are_put_together(tmp_path: Path) -> None:
     (tmp_path / "run").mkdir()
     (tmp_path / "run/a").write_bytes(b"0123456789")
     (tmp_path / "run/b").write_bytes(b"abcdefghij")

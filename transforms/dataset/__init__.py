@@ -18,4 +18,5 @@ reading        open             a dataset's records, rows and arrays
                record_file      plain TFRecord files, in and out
 verifying      verify           ── verify_shard  verify_folder  shard_sizes  findings
 files          storage          what a file system must do;  incomplete_file  a file that appears whole or not
+               direct_file      written past the page cache, from aligned_buffers
 """

@@ -1,6 +1,6 @@
 """Make each planned shard in the staging folder, under its final name, before anything is committed.
 
-A shard that is one whole part is a second link to it; any other is copied from ranges of parts by the kernel.
+A shard that is one whole part is a second link to it; any other is copied from ranges of parts.
 """
 
 from __future__ import annotations

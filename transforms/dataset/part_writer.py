@@ -39,15 +39,14 @@ class PartWriter:
         base, before = self.bytes, self._records
         self.unit_bytes = max(self.unit_bytes, int(np.diff(ends, prepend=0).max()))
         points: list[CutPoint] = []
-        views: list[memoryview] = []
         for i in self._cuts.wanted(ends + base):
-            for view in take(int(ends[i])):
+            views = take(int(ends[i]))
+            for view in views:
                 self._crc = crc32c(view, self._crc)
-                views.append(view)
+            self.file.write(views)  # at once, while the processor has the bytes in its cache
             count = i + 1 if records is None else int(records[i])
             points.append(CutPoint(base + int(ends[i]), before + count, self._crc))
         self._cuts.add(points)
-        self.file.write(views)
         self.bytes, self._records = points[-1].offset, points[-1].records
 
     def close(self) -> tuple[CutPoint, ...]:

@@ -12,14 +12,15 @@ import shutil
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 from ..format.checksum import crc32c
-from .part_file import LocalPartFile, PartFile, drop_pages
+from .direct_file import DirectFile, append_range
+from .part_file import PartFile
 from .shard_plan import PartRange
 
-_COPY_BYTES: Final = 8 << 20
-"""One step of a copy that the kernel cannot do by itself."""
+_READ_BYTES: Final = 8 << 20
+"""One step of reading a file through."""
 
 
 class Storage(Protocol):
@@ -92,32 +93,22 @@ class LocalStorage:
         """Return the absolute path of a file of the dataset."""
         return os.path.join(self.root, path) if path else self.root
 
-    def create_part(self, path: str) -> LocalPartFile:
+    def create_part(self, path: str) -> DirectFile:
         """Return a new file to write, its folders made; it must not be there."""
         full = self._with_folders(path)
-        return LocalPartFile(os.open(full, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666), full)
+        return DirectFile(_create(full), full)
 
     def assemble(self, path: str, ranges: Sequence[PartRange], base: str) -> None:
-        """Make a durable file of ranges of files, copied by the kernel; their paths are relative to `base`."""
-        with self._replacing(path) as target:
+        """Make a durable file of ranges of files; their paths are relative to `base`."""
+        with self._replacing(path) as temporary, _durable(temporary) as target:
             for part, start, end in ranges:
-                source = os.open(self.path(f"{base}/{part.path}"), os.O_RDONLY | os.O_CLOEXEC)
-                try:
-                    length = end.offset - start.offset
-                    _copy_range(source, target, start.offset, length, part.path)
-                    drop_pages(source, start.offset, length)  # the next range is copied into this memory
-                finally:
-                    os.close(source)
+                append_range(target, self.path(f"{base}/{part.path}"), part.path, start.offset, end.offset)
 
     def concatenate(self, path: str, sources: Sequence[str]) -> None:
-        """Make a durable file of other files, one after the other, copied by the kernel."""
-        with self._replacing(path) as target:
+        """Make a durable file of other files, one after the other."""
+        with self._replacing(path) as temporary, _durable(temporary) as target:
             for name in sources:
-                source = os.open(self.path(name), os.O_RDONLY | os.O_CLOEXEC)
-                try:
-                    _copy_range(source, target, 0, os.fstat(source).st_size, name)
-                finally:
-                    os.close(source)
+                append_range(target, self.path(name), name, 0)
 
     def place(self, source: str, target: str) -> None:
         """Let `target` be the file `source` too (a second link), whatever it was before."""
@@ -150,8 +141,8 @@ class LocalStorage:
 
     def replace(self, path: str, data: bytes) -> None:
         """Make or replace a file by renaming a synced temporary one over it."""
-        with self._replacing(path) as target:
-            _write_all(target, data)
+        with self._replacing(path) as temporary:
+            _write_synced(temporary, data)
 
     def read(self, path: str) -> bytes:
         """Return a whole (small) file."""
@@ -178,7 +169,7 @@ class LocalStorage:
         """Return the CRC32C of a file, read a piece at a time."""
         crc = 0
         with open(self.path(path), "rb") as file:
-            while data := file.read(_COPY_BYTES):
+            while data := file.read(_READ_BYTES):
                 crc = crc32c(data, crc)
         return crc
 
@@ -208,21 +199,34 @@ class LocalStorage:
         return os.path.join(os.path.dirname(full), f".{os.path.basename(full)}.{uuid.uuid4().hex}")
 
     @contextlib.contextmanager
-    def _replacing(self, path: str) -> Iterator[int]:
-        """Give a file to write that becomes `path`, durably, if nothing is raised, and is gone otherwise."""
+    def _replacing(self, path: str) -> Iterator[str]:
+        """Give the name of a file to make that becomes `path` if nothing is raised, and is gone otherwise."""
         temporary = self._temporary(path)
-        file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
         try:
-            try:
-                yield file
-                os.fsync(file)
-            finally:
-                os.close(file)
+            yield temporary
             os.rename(temporary, self.path(path))
         except BaseException:
-            os.unlink(temporary)
+            with contextlib.suppress(FileNotFoundError):  # it was not made
+                os.unlink(temporary)
             raise
         self.sync(os.path.dirname(path))
+
+
+def _create(path: str) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+
+
+@contextlib.contextmanager
+def _durable(path: str) -> Iterator[DirectFile]:
+    """Give a new file to write, which is durable in the end."""
+    file = DirectFile(_create(path), path)
+    try:
+        yield file
+        file.close()
+        file.wait()
+    except BaseException:
+        file.abandon()
+        raise
 
 
 def _make_folders(folder: str) -> None:
@@ -245,30 +249,11 @@ def _sync_folder(folder: str) -> None:
 
 
 def _write_synced(path: str, data: bytes) -> None:
-    file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+    file = _create(path)
     try:
-        _write_all(file, data)
+        view = memoryview(data).cast("B")
+        while view:
+            view = view[os.write(file, view) :]
         os.fsync(file)
     finally:
         os.close(file)
-
-
-def _write_all(file: int, data: Any) -> None:
-    view = memoryview(data).cast("B")
-    while view:
-        view = view[os.write(file, view) :]
-
-
-def _copy_range(source: int, target: int, offset: int, length: int, name: str) -> None:
-    """Append a range of one file to another: shared by the file system where it can, else copied in the kernel."""
-    while length:
-        try:
-            done = os.copy_file_range(source, target, min(length, 1 << 30), offset)
-        except OSError:  # another file system below, or one that cannot: read and write
-            data = os.pread(source, min(length, _COPY_BYTES), offset)
-            _write_all(target, data)
-            done = len(data)
-        if not done:
-            raise OSError(f"{name} ends {length} bytes early: it was cut while the run went on")
-        offset += done
-        length -= done

@@ -1,0 +1,257 @@
+"""Files that are written once, from front to back, past the page cache, and are durable in the end.
+
+A write through the cache costs the processor ten times as much as one past it: a page has to be found for every 4 KiB,
+filled, handed to the disk, and taken back, and in the end the cache holds nothing but what nobody reads soon. So bytes
+are gathered in page-aligned buffers, and a thread of its own hands full ones to the disk (O_DIRECT) while work goes on.
+If the disk falls behind, whoever writes waits for it.
+
+    write(...)   ├──┼─┼────┼──────┼──┼─┼─┼───────┼─┤ close()
+                  copied, the GIL released
+    buffers      │ full │ full │ full │ full │ fu  │      1 MiB each
+                    ▼      ▼      ▼      ▼     ▼└─ the end, less than a block: through the cache
+    disk         │ direct                      ││▒│       then fsync: size and extents are durable as well
+
+A file that does not fill one buffer goes through the cache as a whole: it is a tail as a rule, and copied soon. A file
+system without O_DIRECT gets the same bytes through the cache too; there what is durable leaves the cache at once, which
+makes the kernel write the next bytes into the same pages, and drives nothing else out of memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+from typing import Final
+
+from .aligned_buffers import BUFFER_BYTES, AlignedBuffer, BufferPool
+
+_BLOCK_BYTES: Final = 4096
+"""Offsets, lengths and memory are multiples of this. Where a disk wants more it says EINVAL, and gets cached writes."""
+
+_STRETCH_BYTES: Final = 16 << 20
+"""What is written through the cache is synced and dropped in stretches of this."""
+
+_ON_THE_WAY: Final = 4
+"""Full buffers in a process that wait for the disk."""
+
+
+class _Disk:
+    """What the files of a process share: a thread that writes, threads that sync, and the buffers."""
+
+    def __init__(self) -> None:
+        self.writer: Final = ThreadPoolExecutor(1, thread_name_prefix="shardmill-write")
+        self.syncer: Final = ThreadPoolExecutor(2, thread_name_prefix="shardmill-sync")
+        self.buffers: Final = BufferPool()
+        self.room: Final = threading.Semaphore(_ON_THE_WAY)
+
+
+class DirectFile:
+    """A local file that is being written past the page cache. It owns the descriptor; `path` is for its errors."""
+
+    def __init__(self, file: int, path: str) -> None:
+        self._file = file
+        self._path = path
+        self._disk = _disk()
+        self._buffer: AlignedBuffer | None = None
+        self._bytes = 0  # of the buffers that were handed over
+        self._last: Future[None] | None = None  # the last buffer's write, which follows those before it
+        self._done: Future[None] | None = None
+        self._direct: bool | None = None  # None: not tried yet
+        self._unsynced = 0
+        self._abandoned = False
+
+    def write(self, buffers: Sequence[memoryview]) -> None:
+        """Append the bytes of all buffers.
+
+        Raises:
+            OSError: they, or bytes before them, could not be written.
+        """
+        if self._last is not None and self._last.done():
+            self._last.result()
+        for view in buffers:
+            while view.nbytes:
+                if self._buffer is None:
+                    self._buffer = self._disk.buffers.take()
+                view = view[self._buffer.append(view) :]
+                if self._buffer.filled == self._buffer.size:
+                    self._hand_over()
+
+    def close(self) -> None:
+        """Take no more bytes; write what is left, sync and close the file in the background.
+
+        Raises:
+            OSError: a file of less than one buffer, which is written here, could not be.
+        """
+        if self._done is not None:
+            return
+        if self._buffer is not None and self._last is not None:
+            self._hand_over()
+        elif self._buffer is not None:
+            with self._errors_named():
+                _write_all(self._file, self._buffer.view[: self._buffer.filled], 0)
+            self._disk.buffers.give(self._buffer)
+            self._buffer = None
+        self._done = self._disk.syncer.submit(self._finish)
+
+    def wait(self) -> None:
+        """Return when the closed file is durable."""
+        assert self._done is not None, "wait follows close"
+        self._done.result()
+
+    def abandon(self) -> None:
+        """Let go of the file, whatever is in it; nothing waits for the disk."""
+        if self._done is None:
+            self._abandoned = True
+            if self._buffer is not None:
+                self._disk.buffers.give(self._buffer)
+                self._buffer = None
+            self._done = self._disk.writer.submit(os.close, self._file)  # after its writes: the thread is one
+
+    def _hand_over(self) -> None:
+        assert self._buffer is not None
+        buffer, self._buffer = self._buffer, None
+        offset, self._bytes = self._bytes, self._bytes + buffer.filled
+        self._disk.room.acquire()
+        self._last = self._disk.writer.submit(self._write_out, self._last, buffer, offset)
+
+    def _write_out(self, before: Future[None] | None, buffer: AlignedBuffer, offset: int) -> None:
+        """Write a buffer, in the thread that writes, unless one before it could not be written."""
+        try:
+            if before is not None:
+                before.result()
+            if not self._abandoned:
+                with self._errors_named():
+                    self._put(buffer.view[: buffer.filled], offset)
+        finally:
+            self._disk.buffers.give(buffer)
+            self._disk.room.release()
+
+    def _put(self, data: memoryview, offset: int) -> None:
+        """Write whole blocks past the cache, and through it what is left of them or what was refused."""
+        if self._direct is None:
+            self._direct = go_past_cache(self._file)
+        done = 0
+        if self._direct:
+            done = _write_blocks(self._file, data, offset)
+            if done < data.nbytes:
+                self._direct = False
+                go_through_cache(self._file)
+        _write_all(self._file, data[done:], offset + done)
+        self._unsynced += data.nbytes - done
+        if self._unsynced >= _STRETCH_BYTES:
+            self._unsynced = 0
+            os.fdatasync(self._file)
+            drop_pages(self._file, 0, offset + data.nbytes)
+
+    def _finish(self) -> None:
+        try:
+            if self._last is not None:
+                self._last.result()
+            with self._errors_named():
+                os.fsync(self._file)
+        finally:
+            os.close(self._file)
+
+    @contextlib.contextmanager
+    def _errors_named(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise OSError(error.errno, error.strerror, self._path) from error
+
+
+def append_range(target: DirectFile, path: str, name: str, start: int, end: int | None = None) -> None:
+    """Append bytes [start, end) of the file at `path`, or from `start` to its end; `name` is for the error.
+
+    A long range is read past the cache, in whole blocks around it, one step while the last is written; a short one
+    through it, since a file of that length was just written there.
+
+    Raises:
+        OSError: the file ends before `end`.
+    """
+    source = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    buffers = _disk().buffers
+    buffer = buffers.take()
+    try:
+        end = os.fstat(source).st_size if end is None else end
+        direct = end - start >= BUFFER_BYTES and go_past_cache(source)
+        at = start
+        while at < end:
+            base = at - at % _BLOCK_BYTES
+            try:
+                got = os.preadv(source, [buffer.view[: _whole_blocks(end - base)]], base)
+            except OSError as error:
+                if error.errno != errno.EINVAL or not direct:
+                    raise
+                go_through_cache(source)
+                direct = False
+                continue
+            stop = min(base + got, end)
+            if stop <= at:
+                raise OSError(f"{name} ends {end - at} bytes early: it was cut while the run went on")
+            target.write([buffer.view[at - base : stop - base]])
+            at = stop
+        if not direct:
+            drop_pages(source, start, end - start)  # the next range is read into this memory
+    finally:
+        buffers.give(buffer)
+        os.close(source)
+
+
+def go_past_cache(file: int) -> bool:
+    """Let reads and writes of a file bypass the page cache; return False if its file system has no such way."""
+    try:
+        fcntl.fcntl(file, fcntl.F_SETFL, fcntl.fcntl(file, fcntl.F_GETFL) | os.O_DIRECT)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return False
+    return True
+
+
+def go_through_cache(file: int) -> None:
+    """Let reads and writes of a file go through the page cache, as they do at first."""
+    fcntl.fcntl(file, fcntl.F_SETFL, fcntl.fcntl(file, fcntl.F_GETFL) & ~os.O_DIRECT)
+
+
+def drop_pages(file: int, offset: int, length: int) -> None:
+    """Let go of the cached pages of a range that is durable: their memory is the kernel's next to use."""
+    with contextlib.suppress(OSError):  # advice: a file system that takes none keeps the pages
+        os.posix_fadvise(file, offset, length, os.POSIX_FADV_DONTNEED)
+
+
+@lru_cache(maxsize=1)
+def _disk() -> _Disk:
+    """Return what the files of this process share."""
+    return _Disk()
+
+
+os.register_at_fork(after_in_child=_disk.cache_clear)  # which has none of its parent's threads
+
+
+def _whole_blocks(size: int) -> int:
+    """Return a size, made up to whole blocks."""
+    return size + -size % _BLOCK_BYTES
+
+
+def _write_blocks(file: int, data: memoryview, offset: int) -> int:
+    """Write the whole blocks of `data`; return how far it came before the disk refused to take more this way."""
+    done, end = 0, data.nbytes - data.nbytes % _BLOCK_BYTES
+    try:
+        while done < end:
+            done += os.pwrite(file, data[done:end], offset + done)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+    return done
+
+
+def _write_all(file: int, data: memoryview, offset: int) -> None:
+    while data:
+        done = os.pwrite(file, data, offset)
+        data, offset = data[done:], offset + done
