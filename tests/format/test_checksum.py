@@ -11,6 +11,8 @@ from shardmill.transforms.format.checksum import (
     crc32c_each,
     crc32c_of_lengths,
     crc32c_range,
+    crc32c_shift_each,
+    crc32c_through,
     mask,
     mask_each,
     record_digests,
@@ -121,3 +123,20 @@ def test_the_digest_of_a_record_is_frozen() -> None:
     lengths, crcs = np.array([0, 9], np.int64), np.array([0, 0xE3069283], np.uint32)
     assert f"{record_digests(lengths[:1], crcs[:1]):032x}" == "e220a8397b1dcdaf6e789e6aa1b965f4"
     assert f"{record_digests(lengths, crcs):032x}" == "4db82243781ffe96a0073bd61edf22d5"
+
+
+@given(st.lists(st.tuples(st.binary(max_size=40), st.integers(0, 10**10)), min_size=1, max_size=20))
+def test_many_checksums_are_shifted_as_one_is_and_back(pieces: list[tuple[bytes, int]]) -> None:
+    crcs = np.array([crc32c(data) for data, _ in pieces], np.uint32)
+    lengths = np.array([length for _, length in pieces], np.int64)
+    shifted = crc32c_shift_each(crcs, lengths)
+    assert shifted.tolist() == [crc32c_combine(crc32c(data), 0, length) for data, length in pieces]
+    assert crc32c_shift_each(shifted, -lengths).tolist() == crcs.tolist()
+
+
+@given(st.lists(st.binary(max_size=40)), st.lists(st.binary(max_size=40), min_size=1, max_size=20))
+def test_checksums_up_to_some_ends_follow_from_those_of_the_pieces(front: list[bytes], pieces: list[bytes]) -> None:
+    crcs = np.array([crc32c(piece) for piece in pieces], np.uint32)
+    ends = np.cumsum([len(piece) for piece in pieces])
+    through = crc32c_through(crc32c(b"".join(front)), crcs, ends, np.arange(len(pieces)))
+    assert through.tolist() == [crc32c(b"".join([*front, *pieces[: i + 1]])) for i in range(len(pieces))]

@@ -178,6 +178,10 @@ def test_spliced_records_have_the_bytes_the_sums_and_the_frames_of_copied_ones(
         slow = frame_records(expected)
         assert b"".join(frames.buffers) == b"".join(slow.buffers)
         assert (frames.ends.tolist(), frames.digest) == (slow.ends.tolist(), slow.digest)
+        if frames.crcs is not None:
+            data = b"".join(frames.buffers)
+            bounds = zip([0, *frames.ends.tolist()], frames.ends.tolist(), strict=False)
+            assert frames.crcs.tolist() == [crc32c(data[start:end]) for start, end in bounds]
 
 
 @pytest.mark.parametrize("length", [11, 12, 13, 126, 127, 128, 16382, 16383, 16384, 16385, 2097151, 2097152])

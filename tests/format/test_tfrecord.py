@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.format import tfrecord
 from shardmill.transforms.format.checksum import crc32c, mask, record_digests
-from shardmill.transforms.format.tfrecord import FRAME_BYTES, frame_records, join_frames
+from shardmill.transforms.format.tfrecord import FRAME_BYTES, frame_records, framed_crcs, join_frames
 
 
 def slow_frame(payload: bytes) -> bytes:
@@ -20,6 +20,13 @@ def slow_frame(payload: bytes) -> bytes:
 def test_a_frame_is_these_bytes() -> None:
     frames = frame_records(pa.array([b"123456789"], pa.large_binary()))
     assert b"".join(frames.buffers).hex() == "090000000000000037f97139313233343536373839e5b08ac7"
+
+
+@given(st.lists(st.binary(max_size=300), min_size=1, max_size=30))
+def test_a_framed_records_checksum_follows_from_its_payloads(payloads: list[bytes]) -> None:
+    crcs = np.array([crc32c(payload) for payload in payloads], np.uint32)
+    found = framed_crcs(np.array([len(payload) for payload in payloads]), crcs)
+    assert found.tolist() == [crc32c(slow_frame(payload)) for payload in payloads]
 
 
 @given(st.lists(st.binary(max_size=30), max_size=30), st.integers(0, 30), st.integers(0, 30))

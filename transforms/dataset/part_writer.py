@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ..format.checksum import crc32c
+from ..format.checksum import crc32c, crc32c_through
 from .cut_points import CutChooser
 from .part_file import PartFile
 from .shard_plan import CutPoint
@@ -30,24 +30,40 @@ class PartWriter:
         take: Callable[[int], Sequence[memoryview]],
         ends: npt.NDArray[np.int64],
         records: npt.NDArray[np.int64] | None = None,
+        crcs: npt.NDArray[np.uint32] | None = None,
     ) -> None:
         """Append units: `ends` are the offsets in their own bytes at which they end, one after the other.
 
         `take(end)` returns the bytes up to `end` that it has not returned before. `records[i]` is the number of
-        records up to the end of unit i; without it a unit is a record.
+        records up to the end of unit i; without it a unit is a record. `crcs` are the CRC32Cs of the units, where they
+        are known: then the bytes are not read for the part's.
         """
         base, before = self.bytes, self._records
         self.unit_bytes = max(self.unit_bytes, int(np.diff(ends, prepend=0).max()))
-        points: list[CutPoint] = []
-        for i in self._cuts.wanted(ends + base):
-            views = take(int(ends[i]))
-            for view in views:
-                self._crc = crc32c(view, self._crc)
-            self.file.write(views)  # at once, while the processor has the bytes in its cache
+        positions = self._cuts.wanted(ends + base)
+        if crcs is None:
+            through = self._write_reading(take, ends[positions])
+        else:
+            self.file.write(take(int(ends[-1])))
+            through = crc32c_through(self._crc, crcs, ends, np.array(positions)).tolist()
+        points = []
+        for i, crc in zip(positions, through, strict=True):
             count = i + 1 if records is None else int(records[i])
-            points.append(CutPoint(base + int(ends[i]), before + count, self._crc))
+            points.append(CutPoint(base + int(ends[i]), before + count, crc))
         self._cuts.add(points)
-        self.bytes, self._records = points[-1].offset, points[-1].records
+        self.bytes, self._records, self._crc = points[-1].offset, points[-1].records, points[-1].crc
+
+    def _write_reading(self, take: Callable[[int], Sequence[memoryview]], ends: npt.NDArray[np.int64]) -> list[int]:
+        """Write the bytes up to the last of some ends, and return the part's CRC at each of them."""
+        crcs = []
+        crc = self._crc
+        for end in ends.tolist():
+            views = take(end)
+            for view in views:
+                crc = crc32c(view, crc)
+            self.file.write(views)  # at once, while the processor has the bytes in its cache
+            crcs.append(crc)
+        return crcs
 
     def close(self) -> tuple[CutPoint, ...]:
         """Close the part, and return its cut points, its end last."""

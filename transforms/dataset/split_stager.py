@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +61,7 @@ class SplitStager:
             return
         self._digest = add_digests((self._digest, frames.digest))
         if self._members is None:
-            self._add_units(FrameSlices(frames).take, frames.ends, None)
+            self._add_units(FrameSlices(frames).take, frames.ends, crcs=frames.crcs)
         else:
             for raw, records in self._members.add(frames):
                 self._add_member(raw, records)
@@ -83,9 +83,16 @@ class SplitStager:
     def _add_member(self, raw: Sequence[memoryview], records: int) -> None:
         data = raw[0] if len(raw) == 1 else b"".join(raw)
         member = memoryview(compress_member(data))
-        self._add_units(lambda end: [member[:end]], np.array([member.nbytes]), np.array([records]))
+        self._add_units(lambda end: [member[:end]], np.array([member.nbytes]), records=np.array([records]))
 
-    def _add_units(self, take: Take, ends: npt.NDArray[np.int64], records: npt.NDArray[np.int64] | None) -> None:
+    def _add_units(
+        self,
+        take: Take,
+        ends: npt.NDArray[np.int64],
+        *,
+        records: npt.NDArray[np.int64] | None = None,
+        crcs: npt.NDArray[np.uint32] | None = None,
+    ) -> None:
         """Append units to parts, rolling over where a part would become larger than a shard."""
         size = self._settings.shard_size
         start, done = 0, 0  # units taken, and their bytes
@@ -95,16 +102,15 @@ class SplitStager:
             stop = int(np.searchsorted(ends, room, side="right"))
             if stop > start:
                 writer = part or self._roll()
-                writer.add(
-                    _shifted(take, done), ends[start:stop] - done, None if records is None else records[start:stop]
-                )
+                units = slice(start, stop)
+                writer.add(_shifted(take, done), ends[units] - done, _at(records, units), _at(crcs, units))
                 start, done = stop, int(ends[stop - 1])
             elif part is not None:
                 oversize = int(ends[start]) - done > size
                 self._close("tail" if oversize or part.bytes * 16 < size * 15 else "full")
             else:
-                count = None if records is None else records[start : start + 1]
-                self._roll().add(_shifted(take, done), ends[start : start + 1] - done, count)
+                unit = slice(start, start + 1)
+                self._roll().add(_shifted(take, done), ends[unit] - done, _at(records, unit), _at(crcs, unit))
                 self._close("oversize")
                 done = int(ends[start])
                 start += 1
@@ -136,6 +142,10 @@ class SplitStager:
 
 def _shifted(take: Take, by: int) -> Take:
     return lambda end: take(end + by)
+
+
+def _at(values: npt.NDArray[Any] | None, units: slice) -> npt.NDArray[Any] | None:
+    return None if values is None else values[units]
 
 
 class _MemberGatherer:

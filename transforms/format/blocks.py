@@ -17,11 +17,13 @@ class Frames:
 
     `buffers`, one after the other, are the bytes as they stand in the file; `ends[i]` is where record i ends in them
     (int64). `digest` is the sum modulo 2**128 of the records' mixes (`record_digests`), as `records_digest` adds up.
+    `crcs` are the CRC32Cs of the framed records (uint32), where they came at less than the price of reading them.
     """
 
     buffers: tuple[pa.Buffer, ...]
     ends: npt.NDArray[np.int64]
     digest: int
+    crcs: npt.NDArray[np.uint32] | None = None
 
     @property
     def records(self) -> int:

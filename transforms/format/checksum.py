@@ -9,6 +9,7 @@ of one table entry for each of its bytes.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from io import BytesIO
 from typing import Any, Final
 
@@ -20,6 +21,7 @@ _POLYNOMIAL: Final = 0x82F63B78  # Castagnoli, bits reflected: the highest power
 _MASK_DELTA: Final = 0xA282EAD8  # the TFRecord format's constant
 _MASK_32: Final = 0xFFFFFFFF
 _MASK_64: Final = (1 << 64) - 1
+_ORDER: Final = (1 << 31) - 1  # x to this power is 1 modulo the polynomial, and 8 is prime to it
 _GAMMA: Final = 0x9E3779B97F4A7C15  # SplitMix64's increment: 2**64 divided by the golden ratio
 
 U32 = npt.NDArray[np.uint32]
@@ -124,6 +126,67 @@ def crc32c_range(before: int, through: int, length: int) -> int:
     True
     """
     return _shift(before, length) ^ through
+
+
+@lru_cache(maxsize=1)
+def _shift_tables() -> U32:
+    """Return what `d * 16**p` zero bytes make of each byte of a register: `uint32[p, d, 4 * 256]`, made in 2 ms."""
+    powers = np.empty((8, 16, 1024), np.uint32)
+    powers[:, 0] = (np.arange(256, dtype=np.uint32) << np.arange(0, 32, 8, dtype=np.uint32)[:, None]).reshape(-1)
+    by_byte = np.array([_shift(1 << bit, 1) for bit in range(32)], np.uint32)
+    bits = (powers[0, 0][:, None] >> np.arange(32, dtype=np.uint32)) & 1
+    step: U32 = np.bitwise_xor.reduce(bits.astype(np.uint32) * by_byte, axis=1)
+    for position in range(8):
+        for digit in range(1, 16):
+            powers[position, digit] = _look_up(step, powers[position, digit - 1], np.zeros(1024, np.int64))
+        step = _look_up(step, powers[position, 15], np.zeros(1024, np.int64))
+    return powers
+
+
+_BYTE_PLACES: Final = np.arange(0, 1024, 256)
+
+
+def _look_up(table: U32, registers: U32, starts: npt.NDArray[np.int64]) -> U32:
+    """Return registers changed by the operators that begin at `starts` in a table: one entry for each of four bytes."""
+    octets = np.ascontiguousarray(registers, "<u4").view(np.uint8).reshape(-1, 4)
+    changed: U32 = np.bitwise_xor.reduce(table.take(octets + (starts[:, None] + _BYTE_PLACES)), axis=1)
+    return changed
+
+
+def crc32c_shift_each(crcs: U32, lengths: npt.NDArray[np.int64]) -> U32:
+    """Return the shift of each CRC by its own number of bytes, a hexadecimal digit at a time; a negative one undoes it.
+
+    x has an order, so a length counts modulo that, and the way back is the rest of the circle. Costs 0.1 us a digit
+    for each of a hundred CRCs, whatever the number of bytes.
+    """
+    tables = _shift_tables()
+    rest = lengths % _ORDER
+    for position in range((int(rest.max(initial=0)).bit_length() + 3) // 4):
+        crcs = _look_up(tables[position].reshape(-1), crcs, (rest >> 4 * position & 15) << 10)
+    return crcs
+
+
+def crc32c_followed_by(crcs: U32, words: U32) -> U32:
+    """Return the CRC32C of each byte string with one more word of four bytes, little-endian, behind it."""
+    return ~crc32c_shift_each(~crcs ^ words, np.full(len(crcs), 4))
+
+
+def crc32c_through(
+    before: int, crcs: U32, ends: npt.NDArray[np.int64], positions: npt.NDArray[np.int64]
+) -> npt.NDArray[np.uint32]:
+    """Return the CRC32C up to the end of some pieces, of which `crcs` are known, without reading them.
+
+    `before` is that of the bytes in front of the pieces, `ends` are offsets from there. All are shifted to the last
+    end, where running sums are theirs, and those that are asked for are shifted back:
+
+        before ─────────────────────────▶ ╮
+        crc 0  ├──────┤ ─────────────────▶ │ sums        each sum without what comes behind it:
+        crc 1         ├────────┤ ────────▶ │             ◀──────── sum 1
+        crc 2                  ├─────────┤ ╯
+    """
+    moved = crc32c_shift_each(np.append(np.uint32(before), crcs), ends[-1] - np.append(0, ends))
+    sums = np.bitwise_xor.accumulate(moved)[1:]
+    return crc32c_shift_each(sums[positions], ends[positions] - ends[-1])
 
 
 def _length_tables() -> tuple[int, U32]:

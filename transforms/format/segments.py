@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from .blocks import Frames
 from .checksum import U32, crc32c, crc32c_each, record_digests
-from .tfrecord import FRAME_BYTES, footer_views, header_views
+from .tfrecord import FRAME_BYTES, footer_views, framed_crcs, header_views
 from .views import I64, gather, reference_views
 
 
@@ -92,7 +92,10 @@ class SegmentedRecords:
         ]
         framed, ends = gather(pieces, len(rows), (self.data,))
         buffers = self._interleave(framed, ends[:, 1 : 1 + len(self.splices)], rows)
-        return Frames(buffers, np.cumsum(lengths + FRAME_BYTES), record_digests(lengths, crcs))
+        digest = record_digests(lengths, crcs)
+        return Frames(
+            buffers, np.cumsum(lengths + FRAME_BYTES), digest, framed_crcs(lengths, crcs) if self.splices else None
+        )
 
     def _interleave(self, framed: pa.Buffer, cuts: I64, rows: I64) -> tuple[pa.Buffer, ...]:
         """Return the framed bytes with the splices at their places: the bytes between two of them are one buffer."""

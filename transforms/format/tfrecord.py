@@ -17,7 +17,16 @@ import numpy as np
 import pyarrow as pa
 
 from .blocks import Frames
-from .checksum import U32, add_digests, crc32c_each, crc32c_of_lengths, mask_each, record_digests
+from .checksum import (
+    U32,
+    add_digests,
+    crc32c_each,
+    crc32c_followed_by,
+    crc32c_of_lengths,
+    crc32c_shift_each,
+    mask_each,
+    record_digests,
+)
 from .views import BUFFER_LIMIT, I64, Views, gather, inline_views, reference_views
 
 HEADER_BYTES: Final = 12
@@ -45,6 +54,13 @@ def header_views(lengths: I64) -> Views:
 def footer_views(crcs: U32) -> Views:
     """Return the footer of each record with these (unmasked) payload CRC32Cs."""
     return inline_views(mask_each(crcs).reshape(-1, 1), FOOTER_BYTES)
+
+
+def framed_crcs(lengths: I64, crcs: U32) -> U32:
+    """Return the CRC32C of each record with its framing, from the length and the CRC32C of its payload."""
+    of_lengths = crc32c_of_lengths(lengths)
+    headers = crc32c_followed_by(of_lengths, mask_each(of_lengths))
+    return crc32c_followed_by(crc32c_shift_each(headers, lengths) ^ crcs, mask_each(crcs))
 
 
 def frame_records(payloads: pa.LargeBinaryArray) -> Frames:
@@ -89,8 +105,10 @@ def join_frames(parts: Sequence[Frames]) -> Frames:
         return parts[0]
     starts = np.cumsum([0, *(part.bytes for part in parts)])
     ends = [part.ends + start for part, start in zip(parts, starts, strict=False)]
+    crcs = [part.crcs for part in parts if part.crcs is not None]
     return Frames(
         tuple(buffer for part in parts for buffer in part.buffers),
         np.concatenate(ends) if ends else np.zeros(0, np.int64),
         add_digests(part.digest for part in parts),
+        np.concatenate(crcs) if crcs and len(crcs) == len(parts) else None,
     )
