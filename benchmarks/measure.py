@@ -36,6 +36,19 @@ def warm_memory(size: int = 4 << 30) -> None:
     np.empty(size, np.uint8)[::4096] = 1
 
 
+def warm_files(folder: Path) -> None:
+    """Read all files of a folder once, so that every tool finds its input in the page cache.
+
+    Virtual machines take back cached pages that lie idle: a run would otherwise read more or less of its input from the
+    disk, as chance has it.
+    """
+    for path in sorted(folder.rglob("*")):
+        if path.is_file():
+            with path.open("rb", buffering=0) as file:
+                while file.read(1 << 20):
+                    pass
+
+
 def tree_pss(pid: int) -> int:
     """Return the proportional set size in bytes of a process and its descendants: shared pages count once."""
     total = 0

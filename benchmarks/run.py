@@ -21,7 +21,7 @@ import sys
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from measure import Measured, measure, warm_memory
+from measure import Measured, measure, warm_files, warm_memory
 from workloads import WORKLOADS, Workload, prepare
 
 HERE = Path(__file__).parent
@@ -92,6 +92,7 @@ def run_once(tool: str, source: Path, work: Path) -> Measured:
     shutil.rmtree(out, ignore_errors=True)
     env = {**os.environ, "TF_CPP_MIN_LOG_LEVEL": "3", "CUDA_VISIBLE_DEVICES": "", "PYTHONPATH": str(HERE / "peers")}
     warm_memory()
+    warm_files(source)
     measured = measure(command_of(tool, source, out, work), work / f"{tool}.log", env)
     shutil.rmtree(out)
     return measured
