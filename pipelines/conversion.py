@@ -7,12 +7,15 @@ tell        the summary, or the error that says why nothing was committed
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+from ..transforms.dataset.generations import read_json_lines
 from ..transforms.dataset.outcome import read_outcome
 from ..transforms.dataset.refusal import Refusal
 from ..transforms.dataset.run_lock import hold_run
@@ -181,7 +184,7 @@ def _refused(spec: DatasetSpec, refusal: Refusal) -> Exception:
     error = refusal.error()
     if refusal.rejects is None or not isinstance(error, TooManyRejects):
         return error
-    first = _first_lines(os.path.join(spec.path, refusal.rejects))
+    first = _first_rejects(spec.path, refusal.rejects)
     return TooManyRejects(f"{refusal.message}\n{rejects_text(refusal.rejected, {}, first)}")  # it has the codes
 
 
@@ -195,14 +198,14 @@ def _summary(prepared: Prepared, manifest: Manifest, seconds: float, *, nothing_
         seconds=seconds,
         choices=survey.choices,
         warnings=(*survey.warnings, *notes, *oversize_warnings(manifest)),
-        first_rejects=_first_lines(os.path.join(spec.path, rejects)) if rejects is not None else (),
+        first_rejects=_first_rejects(spec.path, rejects) if rejects is not None else (),
         nothing_to_do=nothing_to_do,
     )
 
 
-def _first_lines(path: str) -> tuple[str, ...]:
-    with open(path, encoding="utf-8") as file:
-        return tuple(line.rstrip("\n") for _, line in zip(range(FIRST_REJECTS), file, strict=False))
+def _first_rejects(root: str, path: str) -> tuple[str, ...]:
+    """Return the first lines of a reject file below the dataset's folder."""
+    return tuple(json.dumps(document) for _, document in islice(read_json_lines(root, path), FIRST_REJECTS))
 
 
 def _dotted(key: str) -> str:

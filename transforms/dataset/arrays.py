@@ -27,6 +27,12 @@ _NUMBERS: Final = frozenset({
     "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
 })  # fmt: skip
 
+_MAX_RANK: Final = 64
+"""NumPy's own limit."""
+
+_LONGEST_AXIS: Final = 2**31
+"""Beside an axis of length 0 any other length is right by the count of bytes; NumPy refuses what is far over this."""
+
 _Array = np.ndarray
 _Column = list["_Array | None"]
 
@@ -161,8 +167,10 @@ def _check_rank(plan: ArrayPlan, asked: int) -> None:
 
 def _restored(plan: ArrayPlan, shape: list[int], data: pa.Buffer, where: str) -> _Array:
     """Return the array whose shape and bytes a record holds."""
+    if len(shape) > _MAX_RANK:
+        raise DamageError(f"{where}: its shape has {len(shape)} axes; arrays have {_MAX_RANK} at most")
     wanted = math.prod(shape) * plan.dtype.itemsize
-    if min(shape, default=0) < 0 or wanted != data.size:
+    if min(shape, default=0) < 0 or wanted != data.size or max(shape, default=0) > _LONGEST_AXIS:
         raise DamageError(f"{where}: {data.size} bytes do not fill shape {shape} of {plan.dtype}, which takes {wanted}")
     if plan.rank is not None and len(shape) != plan.rank:
         raise DamageError(f"{where}: its shape {shape} has rank {len(shape)}, the schema states {plan.rank}")

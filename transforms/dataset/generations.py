@@ -8,20 +8,25 @@ A committed shard is at its final path, or still in the staging folder that its 
 
 from __future__ import annotations
 
-import json
 import os
 import re
 import stat
 from collections.abc import Iterator
 from typing import Any, Final
 
-from ..errors import DamageError, InputError
+from ..errors import DamageError, InputError, TargetError
 from ..format.manifest import Manifest
 from ..format.manifest_parser import MANIFEST_LIMIT, parse_manifest
-from ..format.naming import generation_file, staged_file
+from ..format.naming import STAGING_FOLDER, generation_file, staged_file
 from ..format.printable import printable_path
+from ..format.strict_json import JsonError, parse_json
 
-_GENERATION_NAME: Final = re.compile(r"([0-9]{8,})\.json")
+LINE_LIMIT: Final = 64 << 20
+"""Bytes: a rejected row of 100,000 columns, all bad, has a line of 30 MB."""
+
+_OWN_FOLDERS: Final = ("manifests", "sources", "rejects", "index", STAGING_FOLDER)
+
+_GENERATION_NAME: Final = re.compile(r"([0-9]{8}|[1-9][0-9]{8,18})\.json")
 
 
 def list_generations(root: str) -> tuple[int, ...]:
@@ -85,14 +90,16 @@ def read_json_lines(root: str, path: str) -> Iterator[tuple[int, dict[str, Any]]
     """Yield each line of a file of the dataset as the object that it holds, with its number from 1.
 
     Raises:
-        DamageError: the file is missing, or a line is no JSON object.
+        DamageError: the file is missing, or a line is no JSON object, or longer than any of ours.
     """
     check_regular(root, path)
     with open(os.path.join(root, path), "rb") as file:
-        for number, line in enumerate(file, 1):
+        for number, line in enumerate(iter(lambda: file.readline(LINE_LIMIT + 1), b""), 1):
+            if len(line) > LINE_LIMIT:
+                raise DamageError(f"{path}: line {number} is over {LINE_LIMIT} bytes")
             try:
-                document = json.loads(line)
-            except ValueError as error:
+                document = parse_json(line)
+            except JsonError as error:
                 raise DamageError(f"{path}: line {number} is no JSON") from error
             if not isinstance(document, dict) or not line.endswith(b"\n"):
                 raise DamageError(f"{path}: line {number} is no whole JSON object")
@@ -133,6 +140,20 @@ def check_regular(root: str, path: str) -> None:
         raise DamageError(f"{_shown(root, path)}: a link; a dataset's files are its own")
     if not stat.S_ISREG(mode):
         raise DamageError(f"{_shown(root, path)}: no regular file")
+
+
+def check_own_folders(root: str) -> None:
+    """Check that the folders that a dataset is written into are its own: a link would lead writes and removals out.
+
+    Raises:
+        TargetError: one is a link.
+    """
+    for name in _OWN_FOLDERS:
+        path = os.path.join(root, name)
+        if os.path.islink(path):
+            raise TargetError(
+                f"{printable_path(path)}: a link; a dataset's folders are its own: move what it leads to here"
+            )
 
 
 def _read(root: str, path: str) -> Manifest:

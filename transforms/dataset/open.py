@@ -154,12 +154,14 @@ class Dataset:
         for entry in entries:
             place = printable_path(os.path.join(self.path, entry.path))
             for run in self._runs(entry):
-                try:
-                    batch = decoder.decode(run.payloads)
-                except ExampleError as error:
-                    at = f"record {run.first_record + error.row} at byte {run.offsets[error.row]}"
-                    raise DamageError(f"{place} {at}: {error.reason}") from error
-                yield place, run.first_record, batch
+                for first in range(0, len(run), decoder.rows_at_once):
+                    try:
+                        batch = decoder.decode(run.payloads.tail(first).head(decoder.rows_at_once))
+                    except ExampleError as error:
+                        row = first + error.row
+                        at = f"record {run.first_record + row} at byte {run.offsets[row]}"
+                        raise DamageError(f"{place} {at}: {error.reason}") from error
+                    yield place, run.first_record + first, batch
 
     def _runs(self, entry: ShardEntry) -> Iterator[RecordRun]:
         path = os.path.join(self.path, locate_shard(self.path, self.manifest, entry.path))
@@ -192,7 +194,6 @@ class Dataset:
             return names
         for column in columns:
             if column not in names:
-                raise UsageError(
-                    f'{printable_path(self.path)}: no feature "{printable(column)}"; it has: {", ".join(names)}'
-                )
+                known = ", ".join(map(printable, names))
+                raise UsageError(f'{printable_path(self.path)}: no feature "{printable(column)}"; it has: {known}')
         return list(columns)

@@ -15,7 +15,7 @@ from ..format.manifest import Manifest
 from ..format.naming import STAGING_FOLDER, generation_file, staged_file, staged_sidecar
 from ..format.sidecars import in_publishing_order
 from .commit import Commit
-from .generations import list_generations, read_manifest
+from .generations import check_own_folders, list_generations, read_manifest
 from .storage import LocalStorage
 
 
@@ -108,8 +108,10 @@ def finish_publish(path: str) -> Manifest | None:
     Raises:
         CommitError: a file is in the way, or is gone.
         DamageError: the manifest is damaged.
+        TargetError: a folder of the dataset is a link.
     """
     storage = LocalStorage(os.path.abspath(path))
+    check_own_folders(storage.root)
     generations = list_generations(storage.root)
     if not generations:
         return None

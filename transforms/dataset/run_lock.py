@@ -15,6 +15,7 @@ from collections.abc import Iterator
 
 from ..errors import TargetError
 from ..format.naming import STAGING_FOLDER
+from .generations import check_own_folders
 from .spec import DatasetSpec
 
 
@@ -23,8 +24,9 @@ def hold_run(spec: DatasetSpec) -> Iterator[None]:
     """Hold the staging folder of a run from before `prepare_target` until it is published.
 
     Raises:
-        TargetError: another process holds it, or it cannot be made.
+        TargetError: another process holds it, or it cannot be made, or would lie behind a link.
     """
+    check_own_folders(spec.path)
     path = f"{spec.storage.path(spec.staging)}.lock"
     try:
         file = _locked(path)

@@ -15,6 +15,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import Any
 
+from ..errors import DamageError
 from ..format.blocks import EntryCounts
 from ..format.manifest import Manifest
 from .accounting import Accounts
@@ -48,6 +49,9 @@ def read_notes(root: str, manifest: Manifest) -> dict[str, int]:
     """
     notes: Counter[str] = Counter()
     if manifest.source.list is not None:
-        for _, document in read_json_lines(root, manifest.source.list):
-            notes.update(document.get("notes", {}))
+        for number, document in read_json_lines(root, manifest.source.list):
+            found = document.get("notes", {})
+            if not isinstance(found, dict) or any(type(count) is not int for count in found.values()):
+                raise DamageError(f"{manifest.source.list}: line {number} has notes that are no counts")
+            notes.update(found)
     return dict(sorted(notes.items()))

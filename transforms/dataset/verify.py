@@ -10,8 +10,8 @@ around        lists, rejects, sidecars, index; no file that passes for a shard a
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
-from itertools import groupby
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby, islice, pairwise
 
 from ..errors import DamageError
 from ..format.checksum import add_digests
@@ -24,6 +24,8 @@ from .generations import list_generations, locate_shard, read_manifest
 from .shard_sizes import size_breaches
 from .verify_folder import list_findings, sidecar_findings, stray_findings
 from .verify_shard import ShardCheck, ShardFacts, verify_shard
+
+_MOST_GAPS = 1000
 
 ShardMap = Callable[[Callable[[ShardCheck], ShardFacts], Iterable[ShardCheck]], Iterable[ShardFacts]]
 """Applies the function to each shard and gives the results in order: `map`, or that of a pool of workers."""
@@ -85,9 +87,14 @@ def _older_manifests(root: str, latest: Manifest) -> tuple[list[Manifest], list[
         except DamageError as error:
             name = generation_file("manifests", number, "json")
             findings.append(Finding(name, str(error).rpartition(f"{name}: ")[2]))
-    gaps = sorted(set(range(1, known[-1])) - set(known)) if known else []
-    findings += [Finding(generation_file("manifests", number, "json"), "missing") for number in gaps]
+    findings += [Finding(generation_file("manifests", number, "json"), "missing") for number in _gaps(known)]
     return manifests, findings, [] if known else ["no manifests/ folder: older generations are not known"]
+
+
+def _gaps(known: Sequence[int]) -> list[int]:
+    """Return the numbers that are missing, the first 1,000: a lone generation 10**18 has more than can be told."""
+    missing = (n for a, b in pairwise((0, *known)) for n in range(a + 1, b))
+    return list(islice(missing, _MOST_GAPS))
 
 
 def _shard_checks(root: str, manifest: Manifest) -> tuple[list[ShardCheck], list[Finding]]:

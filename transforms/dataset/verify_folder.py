@@ -11,7 +11,8 @@ from typing import Any, Final
 from ..errors import DamageError
 from ..format.manifest import Manifest
 from ..format.naming import STAGING_FOLDER, generation_file
-from ..format.printable import printable_path
+from ..format.printable import printable, printable_path
+from ..format.rejects import CODES
 from ..format.sidecars import sidecar_files
 from .findings import Finding
 from .generations import check_regular, list_generations, read_file, read_json_lines
@@ -108,7 +109,7 @@ def _source_list(root: str, path: str, manifest: Manifest) -> Iterator[str]:
     totals: Counter[str] = Counter()
     keys = ("read", "written", "rejected", "dropped")
     for number, document in read_json_lines(root, path):
-        if not all(isinstance(document.get(key), int) for key in keys):
+        if not all(type(document.get(key)) is int for key in keys):
             raise DamageError(f"{path}: line {number} has no counts")
         totals.update({key: document[key] for key in keys})
     for key in keys:
@@ -125,11 +126,15 @@ def _reject_list(root: str, path: str, manifest: Manifest) -> Iterator[str]:
     if records != manifest.rejects.records:
         yield f"{records} rejected rows, the manifest states {manifest.rejects.records}"
     elif dict(by_code) != manifest.rejects.by_code:
-        yield f"its rows by code are {dict(sorted(by_code.items()))}, the manifest states {manifest.rejects.by_code}"
+        found, stated = (printable(dict(sorted(counts.items()))) for counts in (by_code, manifest.rejects.by_code))
+        yield f"its rows by code are {found}, the manifest states {stated}"
 
 
 def _codes(document: dict[str, Any], where: str) -> set[str]:
     try:
-        return {error["code"] for error in document["errors"]}
+        codes = {error["code"] for error in document["errors"]}
     except (KeyError, TypeError) as error:
         raise DamageError(f"{where} has no codes of errors") from error
+    if not codes <= set(CODES):
+        raise DamageError(f"{where} has a code that is none")
+    return codes

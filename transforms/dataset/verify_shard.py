@@ -123,11 +123,13 @@ class _Shard:
 
     def _read_examples(self, run: RecordRun, decoder: ExampleDecoder) -> None:
         """Hold each record whose data are sound against the schema."""
-        rows = np.delete(np.arange(len(run)), run.damaged)
-        decoded = decoder.try_decode(run.payloads.take(rows) if run.damaged else run.payloads)
-        for problem in decoded.problems:
-            self._add_row(run, int(rows[problem.row]), problem.reason)
-        self._note_formats(decoded.batch)
+        sound = np.delete(np.arange(len(run)), run.damaged)
+        payloads = run.payloads.take(sound) if run.damaged else run.payloads
+        for first in range(0, len(sound), decoder.rows_at_once):
+            decoded = decoder.try_decode(payloads.tail(first).head(decoder.rows_at_once))
+            for problem in decoded.problems:
+                self._add_row(run, int(sound[first + problem.row]), problem.reason)
+            self._note_formats(decoded.batch)
 
     def _note_formats(self, batch: pa.RecordBatch) -> None:
         if _FORMAT_FEATURE in batch.schema.names:

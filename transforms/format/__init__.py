@@ -14,6 +14,7 @@ framing        tfrecord         payloads become frames;  scan  frames become pay
 decoding       decode           payloads become batches: ── payloads  decode_walk  decode_values
 proof          example_proto    the message as protobuf itself reads and writes it
 a dataset      manifest         the document, written;  manifest_parser  and read
+               strict_json      measured before it is parsed
                naming           names of splits and files
                sidecars         the files for other tools: tfds  tfx  index
 """

@@ -230,16 +230,21 @@ def _reason(arrow: pa.DataType, scalar: pa.DataType, feature: Feature, rule: Col
     return reason
 
 
+WIDEST_FIXED_LIST: Final = 1 << 24
+"""Values: Arrow keeps room for those of a null fixed-size list too, so a schema alone could take all memory."""
+
+
 def arrow_type_of(feature: Feature) -> pa.DataType:
     """Return the Arrow type that a feature reads back as.
 
     Values have the type that they came from, but float64 that was narrowed is float32, and so says what it holds.
-    A fixed shape is one flat fixed-size list; fixed-size binary is binary.
+    A fixed shape is one flat fixed-size list, of more than 16 million values a plain list; fixed-size binary is binary.
     """
     value = _scalar_type_of(feature)
     if feature.shape == ():
         return value
-    return pa.list_(value) if feature.shape == (-1,) else pa.list_(value, math.prod(feature.shape))
+    size = -1 if feature.shape == (-1,) else math.prod(feature.shape)
+    return pa.list_(value, size if size <= WIDEST_FIXED_LIST else -1)
 
 
 def _scalar_type_of(feature: Feature) -> pa.DataType:

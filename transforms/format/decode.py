@@ -10,6 +10,7 @@ understood, and then decoded by the same code: so the two ways cannot differ in 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -18,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from ..errors import DamageError
-from .arrow_types import arrow_type_of
+from .arrow_types import WIDEST_FIXED_LIST, arrow_type_of
 from .decode_values import decode_column
 from .decode_walk import WORD, FeatureWalker, Mask, Span, walk_examples
 from .example_proto import ExampleMessage, feature_values, parse_example
@@ -27,6 +28,8 @@ from .payloads import Payloads
 from .printable import printable
 from .schema import Feature, Schema
 from .varints import varint
+
+_NULL_VALUES: Final = 1 << 24
 
 _BLOCK_ROWS: Final = 6144
 """Records that are walked together: their cursors and spans stay in the second cache."""
@@ -78,6 +81,10 @@ class ExampleDecoder:
             known = ", ".join(map(printable, places))
             raise KeyError(f'column "{printable(unknown[0])}" is no feature of the schema; it has: {known}')
         self._places = tuple(places[name] for name in names)
+        widths = [math.prod(f.shape) for f in self._features if f.shape not in ((), (-1,))]
+        wide = sum(width for width in widths if width <= WIDEST_FIXED_LIST)
+        self.rows_at_once = max(_NULL_VALUES // max(wide, 1), 1)
+        """How many records are decoded at once at most: null fixed-size lists take room for all of their values."""
         self.arrow_schema = pa.schema(
             [pa.field(f.name, arrow_type_of(f), f.nullable) for f in (self._features[place] for place in self._places)]
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -71,8 +72,9 @@ def decode_column(feature: Feature, data: U8, span: Span) -> Column:
     child, unfit = _to_arrow(values, type_.value_type, None)
     if unfit.any():
         bad[np.repeat(np.arange(len(counts)), counts)[unfit]] = True
+    if feature.shape != (-1,):
+        bad |= counts != math.prod(feature.shape)
     if types.is_fixed_size_list(type_):
-        bad |= counts != type_.list_size
         array = _fixed_lists(type_, child, counts, span.present & ~bad)
     else:
         offsets = np.zeros(len(counts) + 1, np.int32)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import math
 import re
 from collections.abc import Callable
 from typing import Any, Final, TypeVar
@@ -20,17 +20,28 @@ from .manifest import (
     SourceSummary,
     SplitEntry,
 )
-from .naming import is_safe_path, is_split_name
+from .naming import is_list_path, is_safe_path, is_shard_path, is_sidecar_path, is_split_name, is_staging_path
 from .printable import printable
 from .schema import Feature, Schema
+from .strict_json import JsonError, parse_json
 
-MANIFEST_LIMIT: Final = 256 << 20
+MANIFEST_LIMIT: Final = 128 << 20
 """Bytes: a million shards take about 110 MB; a larger document is refused before it is parsed."""
 
 _CRC: Final = re.compile(r"[0-9a-f]{8}")
 _DIGEST: Final = re.compile(r"sum128:[0-9a-f]{32}")
 _FINGERPRINT: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _INTEGER_LIMIT: Final = 1 << 63
+_TYPES: Final = (
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
+    "string", "binary", "date", "time", "timestamp", "duration", "label", "image", "array_shape", "array_data",
+)  # fmt: skip
+_DTYPE: Final = re.compile(r"[<|][biufcM][0-9]{1,2}(\[[a-zA-Z]{1,2}\])?")
+_SHAPE_LIMIT: Final = 1 << 31
+"""Values of a fixed shape: Arrow's lists are no longer, and no record could hold more."""
+
+_MAX_RANK: Final = 64
+"""NumPy's own limit."""
 
 T = TypeVar("T")
 
@@ -65,10 +76,12 @@ class _Members:
             raise self._bad(key, value, "one of " + ", ".join(choices))
         return value
 
-    def path(self, key: str) -> str:
+    def path(self, key: str, allowed: Callable[[str], bool], example: str) -> str:
         value = self.text(key)
         if not is_safe_path(value):
             raise self._bad(key, value, "a relative path of letters, digits and ._=/- that stays in the folder")
+        if not allowed(value):
+            raise self._bad(key, value, f"a path like {example}")
         return value
 
     def integer(self, key: str, least: int = 0) -> int:
@@ -124,30 +137,9 @@ def parse_manifest(data: bytes, name: str) -> Manifest:
     try:
         if len(data) > MANIFEST_LIMIT:
             raise _Wrong(f"the manifest has {len(data)} bytes, more than {MANIFEST_LIMIT}")
-        document = json.loads(data.decode("utf-8"), object_pairs_hook=_object, parse_constant=_constant)
-        return _manifest(document)
-    except UnicodeDecodeError as error:
-        raise DamageError(f"{name}: byte {error.start} is not UTF-8") from error
-    except json.JSONDecodeError as error:
-        raise DamageError(f"{name}: line {error.lineno} column {error.colno}: {error.msg}") from error
-    except _Wrong as error:
+        return _manifest(parse_json(data))
+    except (JsonError, _Wrong) as error:
         raise DamageError(f"{name}: {error}") from error
-    except RecursionError as error:
-        raise DamageError(f"{name}: the document is nested too deeply") from error
-    except ValueError as error:  # an integer of more digits than Python reads
-        raise DamageError(f"{name}: {printable(error)}") from error
-
-
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    members = dict(pairs)
-    if len(members) != len(pairs):
-        keys = [key for key, _ in pairs]
-        raise _Wrong(f"{printable(next(key for key in keys if keys.count(key) > 1))} stands twice in one object")
-    return members
-
-
-def _constant(text: str) -> Any:
-    raise _Wrong(f"{text} is no JSON number")
 
 
 def _manifest(document: Any) -> Manifest:
@@ -176,7 +168,7 @@ def _manifest(document: Any) -> Manifest:
         labels=top.mapping("labels", _texts),
         narrowed=top.items("narrowed", _narrowing),
         splits=top.mapping("splits", _split),
-        sidecars=top.items("sidecars", _path),
+        sidecars=top.items("sidecars", _sidecar),
         run=_run(top.members("run")),
     )
     if top.any("end") is not True:
@@ -191,7 +183,7 @@ def _source(members: _Members) -> SourceSummary:
         format=members.text("format"),
         files=members.integer("files"),
         bytes=members.integer("bytes"),
-        list=members.optional("list", members.path),
+        list=members.optional("list", lambda key: _list_path(members, key, "sources")),
         skipped=members.mapping("skipped", _count),
     )
     members.end()
@@ -206,7 +198,7 @@ def _counts(members: _Members) -> RowCounts:
 
 def _rejects(members: _Members) -> RejectSummary:
     rejects = RejectSummary(
-        path=members.optional("path", members.path),
+        path=members.optional("path", lambda key: _list_path(members, key, "rejects")),
         records=members.integer("records"),
         by_code=members.mapping("by_code", _count),
     )
@@ -219,7 +211,7 @@ def _run(members: _Members) -> RunInfo:
         created=members.text("created"),
         run_id=members.text("run_id"),
         commit_id=members.text("commit_id"),
-        staging=members.path("staging"),
+        staging=members.path("staging", is_staging_path, ".staging/5f0c9b1e2a7d4c88"),
         source_fingerprint=members.text("source_fingerprint", _FINGERPRINT),
         runner=members.text("runner"),
         tool=members.mapping("tool", _text),
@@ -238,19 +230,28 @@ def _schema(top: _Members, key: str) -> Schema:
 
 def _feature(value: Any, where: str) -> Feature:
     members = _Members(value, where)
-    members.text("name")
+    if any(0xD800 <= ord(sign) < 0xE000 for sign in members.text("name")):
+        raise _Wrong(f"{where}.name is no Unicode text, which the key of a feature is")
     members.choice("kind", "int64", "float", "bytes")
-    members.text("type")
-    members.items("shape", _dimension)
+    members.choice("type", *_TYPES)
+    _check_shape(members.items("shape", _dimension), where)
     if type(members.any("nullable")) is not bool:
         raise _Wrong(f"{where}.nullable is not true or false")
-    for key in ("unit", "timezone", "labels", "dtype"):
+    if "unit" in value:
+        members.choice("unit", "s", "ms", "us", "ns")
+    for key, pattern in (("timezone", None), ("labels", None), ("dtype", _DTYPE)):
         if key in value:
-            members.text(key)
-    if "rank" in value:
-        members.integer("rank")
+            members.text(key, pattern)
+    if "rank" in value and members.integer("rank") > _MAX_RANK:
+        raise _Wrong(f"{where}.rank is over {_MAX_RANK}")
     members.end()
     return Feature.from_json(value)
+
+
+def _check_shape(shape: tuple[int, ...], where: str) -> None:
+    """Refuse a shape that no values can have: readers allocate by it."""
+    if shape != (-1,) and (-1 in shape or len(shape) > _MAX_RANK or math.prod(shape) >= _SHAPE_LIMIT):
+        raise _Wrong(f"{where}.shape is [{printable(', '.join(map(str, shape)))}], which no feature has")
 
 
 def _narrowing(value: Any, where: str) -> Narrowing:
@@ -283,7 +284,7 @@ def _split(value: Any, where: str) -> SplitEntry:
 def _shard(value: Any, where: str) -> ShardEntry:
     members = _Members(value, where)
     shard = ShardEntry(
-        path=members.path("path"),
+        path=members.path("path", is_shard_path, "train-00000.tfrecord"),
         generation=members.integer("generation", 1),
         records=members.integer("records", 1),
         bytes=members.integer("bytes", 1),
@@ -317,9 +318,15 @@ def _texts(value: Any, where: str) -> tuple[str, ...]:
     return tuple(_text(item, f"{where}[{i}]") for i, item in enumerate(value))
 
 
-def _path(value: Any, where: str) -> str:
+def _list_path(members: _Members, key: str, folder: str) -> str:
+    return members.path(key, lambda path: is_list_path(path, folder), f"{folder}/00000001.jsonl")
+
+
+def _sidecar(value: Any, where: str) -> str:
     if not isinstance(value, str) or not is_safe_path(value):
         raise _Wrong(f'{where} is "{printable(value)}", not a path that stays in the folder')
+    if not is_sidecar_path(value):
+        raise _Wrong(f'{where} is "{printable(value)}", which is the name of no sidecar')
     return value
 
 

@@ -24,6 +24,13 @@ SPLIT_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 """The names of splits, which become parts of file names."""
 
 _SAFE_PATH: Final = re.compile(r"[A-Za-z0-9._=/-]+")
+_SHARD_PATH: Final = re.compile(r"[A-Za-z0-9=-][A-Za-z0-9._=-]*\.tfrecord(\.gz)?")
+_SIDECAR_PATH: Final = re.compile(
+    r"dataset_info\.json|features\.json|schema\.pbtxt|[A-Za-z0-9_=-][A-Za-z0-9._=-]*\.labels\.txt|"
+    r"index/[A-Za-z0-9=-][A-Za-z0-9._=-]*\.idx"
+)
+_LIST_PATH: Final = re.compile(r"(sources|rejects)/[0-9]{8,19}\.jsonl")
+_STAGING_PATH: Final = re.compile(r"\.staging/[0-9a-f]{16}")
 _FIELD: Final = re.compile(r"\{(split|index|count)(?::0([1-9])d)?\}")
 _TEMPLATE_TEXT: Final = re.compile(r"[A-Za-z0-9._=-]*")
 _SUFFIXES: Final = {"none": ".tfrecord", "gzip": ".tfrecord.gz"}
@@ -47,6 +54,42 @@ def is_safe_path(path: str) -> bool:
     if _SAFE_PATH.fullmatch(path) is None:
         return False
     return all(piece not in ("", ".", "..") for piece in path.split("/"))
+
+
+def is_shard_path(path: str) -> bool:
+    """Tell whether a shard may have this path: a file of the folder itself, by its suffix a TFRecord file.
+
+    >>> [is_shard_path(p) for p in ("train-00000.tfrecord", "manifest.json", "index/a.tfrecord", ".x.tfrecord")]
+    [True, False, False, False]
+    """
+    return _SHARD_PATH.fullmatch(path) is not None
+
+
+def is_sidecar_path(path: str) -> bool:
+    """Tell whether a sidecar may have this path: whoever replaces a generation removes its sidecars.
+
+    >>> [is_sidecar_path(p) for p in ("features.json", "a.labels.txt", "index/a.idx", "manifests/00000001.json")]
+    [True, True, True, False]
+    """
+    return _SIDECAR_PATH.fullmatch(path) is not None
+
+
+def is_list_path(path: str, folder: str) -> bool:
+    """Tell whether a list of sources or of rejects may have this path.
+
+    >>> is_list_path("rejects/00000001.jsonl", "rejects"), is_list_path("sources/00000001.jsonl", "rejects")
+    (True, False)
+    """
+    return _LIST_PATH.fullmatch(path) is not None and path.startswith(f"{folder}/")
+
+
+def is_staging_path(path: str) -> bool:
+    """Tell whether a run may have its staging folder here, which is removed with all that is in it.
+
+    >>> is_staging_path(".staging/5f0c9b1e2a7d4c88"), is_staging_path("photos"), is_staging_path(".staging")
+    (True, False, False)
+    """
+    return _STAGING_PATH.fullmatch(path) is not None
 
 
 def check_shard_name(template: str) -> str:
