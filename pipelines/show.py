@@ -90,7 +90,7 @@ def _records(path: str, split: str | None) -> Iterator[ShownRecord]:
         raise UsageError(f'{printable(path)}: no split "{printable(split)}"; it has: {known}')
     for name in [split] if split is not None else list(manifest.splits):
         for shard in manifest.splits[name].shards:
-            file = locate_shard(path, manifest, shard.path)
+            file = locate_shard(path, manifest, shard)
             yield from _file_records(os.path.join(path, file), file)
 
 

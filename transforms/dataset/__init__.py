@@ -10,6 +10,7 @@ a run          spec             what a run is to make
                                 ── refusal       why nothing is committed
   assemble     assemble         shards in staging
   commit       commit           a manifest makes them a generation
+                                ── continuation  what an append makes of the one before
   publish      publish          files get their final names
                outcome          what became of it all
                write_generation  the last four in one call, without an engine

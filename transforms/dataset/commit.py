@@ -3,22 +3,28 @@
     staged shards ──▶ sidecars staged ──▶ manifests/0000000N.json ──▶ published under their final names
                                           ▲ before it nothing has happened; after it all has
 
-Whoever makes number N owns the file names in it. A create that finds another one there has lost, and stops.
+Whoever makes number N owns the file names in it. A create that finds another one there has lost, and stops. An append
+that loses renumbers what it staged, and tries N + 1: see `continuation`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from ..format.index import index_path
 from ..format.manifest import Manifest, RejectSummary, RunInfo, ShardEntry, SourceSummary, SplitEntry
 from ..format.naming import generation_file, staged_file, staged_sidecar
 from ..format.sidecars import sidecar_files
+from .continuation import conflict_with, continued, image_formats_in_all, renumber
 from .generations import list_generations, read_manifest
 from .plan_step import Draft, ShardJob, leave_refusal
-from .refusal import Refusal
-from .spec import DatasetSpec
+from .refusal import Refusal, RefusalKind
+from .spec import AppendTo, DatasetSpec
+
+APPEND_TRIES: Final = 10
+"""So often an append may lose: each time another one has landed, so that somebody always gets on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +47,9 @@ def commit_generation(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob])
     """
     if len(jobs) != draft.shards:
         raise RuntimeError(f"{len(jobs)} shards were made, {draft.shards} were planned")
-    decided = find_commit(spec) or _commit(spec, draft, jobs)
+    decided: Commit | Refusal | None = find_commit(spec)
+    if decided is None:
+        decided = _commit(spec, draft, jobs) if spec.append_to is None else _append(spec, spec.append_to, draft, jobs)
     return replace(decided, notes=draft.notes) if isinstance(decided, Commit) else decided
 
 
@@ -51,19 +59,52 @@ def _commit(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob]) -> Commit
         return _lost(spec, generations[-1])
     superseded = read_manifest(spec.path) if generations else None
     manifest = _manifest(spec, draft, jobs, generations[-1] + 1 if generations else 1)
-    manifest = _stage_sidecars(spec, draft, manifest)
-    if jobs:
-        spec.storage.sync(staged_file(spec.staging, "").rstrip("/"))
-    path = generation_file("manifests", manifest.generation, "json")
-    if spec.storage.put_if_absent(path, manifest.to_bytes()):
+    manifest = _stage_sidecars(spec, manifest, draft.image_formats or None)
+    if _put(spec, manifest):
         return Commit(manifest, superseded)
     return find_commit(spec) or _lost(spec, manifest.generation)
+
+
+def _append(spec: DatasetSpec, to: AppendTo, draft: Draft, jobs: Sequence[ShardJob]) -> Commit | Refusal:
+    """Try to follow the latest generation, whichever it is by then."""
+    for _ in range(APPEND_TRIES):
+        conflict = conflict_with(spec, to)
+        if conflict is not None:
+            return _refused(spec, "stale", f"{conflict} while this append ran; nothing of this run was committed")
+        latest = read_manifest(spec.path)
+        attempt = renumber(spec, to, jobs, latest)
+        manifest = _manifest(spec, draft, attempt.jobs, latest.generation + 1)
+        manifest = continued(replace(manifest, run=replace(manifest.run, staging=attempt.staging)), latest)
+        formats = image_formats_in_all(spec, latest, draft.image_formats)
+        kept = [name for name in latest.sidecars if name.startswith("index/")]
+        manifest = _stage_sidecars(spec, manifest, formats, kept)
+        if _put(spec, manifest):
+            return Commit(manifest)
+        known = find_commit(spec)
+        if known is not None:
+            return known
+    return _refused(
+        spec,
+        "commit",
+        f"{APPEND_TRIES} other appends were faster, the last of them as generation {manifest.generation}; nothing of "
+        f"this run was committed; run it again",
+    )
+
+
+def _put(spec: DatasetSpec, manifest: Manifest) -> bool:
+    """Make the manifest, if there is none of its number, when all that it names is durable."""
+    if manifest.own_shards:
+        spec.storage.sync(staged_file(manifest.run.staging, "").rstrip("/"))
+    return spec.storage.put_if_absent(generation_file("manifests", manifest.generation, "json"), manifest.to_bytes())
 
 
 def find_commit(spec: DatasetSpec) -> Commit | None:
     """Return what this very run has committed, known by its commit id, or None."""
     generations = list_generations(spec.path)
+    first = spec.append_to.generation if spec.append_to else 0
     for i, generation in enumerate(generations):
+        if generation <= first:
+            continue
         manifest = read_manifest(spec.path, generation)
         if manifest.run.commit_id == spec.commit_id:
             replaced = spec.if_exists == "replace" and i > 0
@@ -73,11 +114,16 @@ def find_commit(spec: DatasetSpec) -> Commit | None:
 
 def _lost(spec: DatasetSpec, generation: int) -> Refusal:
     """Leave and return the refusal of a run that another writer was faster than."""
-    refusal = Refusal(
+    return _refused(
+        spec,
         "commit",
-        f"{spec.path}: generation {generation} was committed by another writer; nothing of this run was; write "
-        f"elsewhere, or over it: --set output.if_exists=replace",
+        f"generation {generation} was committed by another writer; nothing of this run was; write elsewhere, or over "
+        f"it: --set output.if_exists=replace",
     )
+
+
+def _refused(spec: DatasetSpec, kind: RefusalKind, message: str) -> Refusal:
+    refusal = Refusal(kind, f"{spec.path}: {message}")
     leave_refusal(spec, refusal)
     return refusal
 
@@ -132,12 +178,14 @@ def _manifest(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob], generat
     )
 
 
-def _stage_sidecars(spec: DatasetSpec, draft: Draft, manifest: Manifest) -> Manifest:
-    """Write the sidecars into staging, and return the manifest that names them."""
-    files = sidecar_files(manifest, spec.sidecars, draft.image_formats or None)
+def _stage_sidecars(
+    spec: DatasetSpec, manifest: Manifest, image_formats: Collection[str] | None, kept: Sequence[str] = ()
+) -> Manifest:
+    """Write the sidecars into staging, and return the manifest that names them, and the `kept` ones of before."""
+    files = sidecar_files(manifest, spec.sidecars, image_formats)
     for name, data in files.items():
-        spec.storage.replace(staged_sidecar(spec.staging, name), data)
-    names = list(files)
+        spec.storage.replace(staged_sidecar(manifest.run.staging, name), data)
+    names = [*files, *kept]
     if spec.wants_index:
-        names += [index_path(shard.path) for split in manifest.splits.values() for shard in split.shards]
+        names += [index_path(shard.path) for shard in manifest.own_shards]
     return replace(manifest, sidecars=tuple(sorted(names)))

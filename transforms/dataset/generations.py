@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 from ..errors import DamageError, InputError, TargetError
-from ..format.manifest import Manifest
+from ..format.manifest import Manifest, ShardEntry
 from ..format.manifest_parser import MANIFEST_LIMIT, parse_manifest
 from ..format.naming import STAGING_FOLDER, generation_file, staged_file
 from ..format.printable import printable_path
@@ -106,20 +106,63 @@ def read_json_lines(root: str, path: str) -> Iterator[tuple[int, dict[str, Any]]
             yield number, document
 
 
-def locate_shard(root: str, manifest: Manifest, path: str) -> str:
+def lineage(root: str, manifest: Manifest) -> Iterator[Manifest]:
+    """Yield a generation, the one that it was made from, and so on down to the one that began with nothing.
+
+    Raises:
+        InputError: a generation is missing.
+        DamageError: a manifest is damaged, or names a parent that is not older than itself.
+    """
+    yield manifest
+    while manifest.parent is not None:
+        if manifest.parent >= manifest.generation:
+            path = generation_file("manifests", manifest.generation, "json")
+            raise DamageError(f"{_shown(root, path)}: its parent, {manifest.parent}, is not older than itself")
+        manifest = read_manifest(root, manifest.parent)
+        yield manifest
+
+
+def locate_shard(root: str, manifest: Manifest, shard: ShardEntry) -> str:
     """Return where a shard lies, relative to the folder: still in staging, or else at its final path.
 
-    Staging comes first: while a replaced dataset is published, its old shards still have the final names.
+    Of the manifest's own generation staging comes first: while a replaced dataset is published, its old shards still
+    have the final names. Those of older generations are published before anything is appended to them, but for an
+    append that was faster by a little: then the older one's own manifest says where they are staged.
 
     Raises:
         DamageError: it is missing, no regular file, or reached by a link.
     """
-    staged = staged_file(manifest.run.staging, path)
-    if os.path.lexists(os.path.join(root, staged)):
-        check_regular(root, staged)
-        return staged
-    check_regular(root, path)
-    return path
+    if shard.generation == manifest.generation:
+        staged = staged_file(manifest.run.staging, shard.path)
+    elif _has_size(root, shard.path, shard.bytes):
+        staged = None
+    else:
+        staged = _staged_by(root, shard)
+    if staged is not None and os.path.lexists(os.path.join(root, staged)):
+        try:
+            check_regular(root, staged)
+        except DamageError:
+            if os.path.lexists(os.path.join(root, staged)):
+                raise
+        else:
+            return staged
+    check_regular(root, shard.path)  # if it was staged, it was published this moment
+    return shard.path
+
+
+def _has_size(root: str, path: str, size: int) -> bool:
+    try:
+        return os.lstat(os.path.join(root, path)).st_size == size
+    except OSError:
+        return False
+
+
+def _staged_by(root: str, shard: ShardEntry) -> str | None:
+    """Return where the generation that added a shard staged it, None if that cannot be told."""
+    try:
+        return staged_file(read_manifest(root, shard.generation).run.staging, shard.path)
+    except (InputError, DamageError):  # whoever asks learns that the shard is missing
+        return None
 
 
 def check_regular(root: str, path: str) -> None:

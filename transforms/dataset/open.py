@@ -86,7 +86,7 @@ class Dataset:
             DamageError: a shard is missing.
         """
         entries = self._split(split).shards
-        return [os.path.join(self.path, locate_shard(self.path, self.manifest, entry.path)) for entry in entries]
+        return [os.path.join(self.path, locate_shard(self.path, self.manifest, entry)) for entry in entries]
 
     def records(self, split: str) -> Iterator[bytes]:
         """Yield the records of a split, unparsed; both CRCs of each are checked.
@@ -164,7 +164,7 @@ class Dataset:
                     yield place, run.first_record + first, batch
 
     def _runs(self, entry: ShardEntry) -> Iterator[RecordRun]:
-        path = os.path.join(self.path, locate_shard(self.path, self.manifest, entry.path))
+        path = os.path.join(self.path, locate_shard(self.path, self.manifest, entry))
         records = 0
         for run in read_record_batches(path):
             records += len(run)

@@ -78,7 +78,8 @@ def plan_dataset(spec: DatasetSpec, results: Iterable[TaskResult]) -> Plan | Ref
         leave_refusal(spec, refusal)
         return refusal
     if spec.source_entries:
-        spec.storage.replace(f"{spec.staging}/sources.jsonl", source_lines(spec.source_entries, accounts))
+        options = spec.append_to.options if spec.append_to else None
+        spec.storage.replace(f"{spec.staging}/sources.jsonl", source_lines(spec.source_entries, accounts, options))
     return _plan(spec, ordered, accounts)
 
 
@@ -150,7 +151,8 @@ def _plan(spec: DatasetSpec, results: Sequence[TaskResult], accounts: Accounts) 
     splits: dict[str, SplitTotals] = {}
     for name in sorted(parts):
         shards = plan_shards(parts[name], spec.shard_size, cast(Literal["task", "source"], spec.order))
-        for index, shard in enumerate(shards):
+        first = spec.append_to.shards.get(name, 0) if spec.append_to else 0
+        for index, shard in enumerate(shards, first):
             path = shard_file_name(spec.shard_name, name, index, len(shards), spec.compression)
             jobs.append(ShardJob(name, index, path, shard.ranges, shard.records, shard.bytes, shard_crc(shard)))
         unit = max(spec.shard_size // CUTS_PER_SHARD, *(part.unit_bytes for part in parts[name]))

@@ -8,14 +8,17 @@ goes. Until then readers find a shard in the staging folder that its manifest na
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from ..errors import CommitError
+from ..format.index import index_path
 from ..format.manifest import Manifest
 from ..format.naming import STAGING_FOLDER, generation_file, staged_file, staged_sidecar
 from ..format.sidecars import in_publishing_order
 from .commit import Commit
-from .generations import check_own_folders, list_generations, read_manifest
+from .generations import check_own_folders, lineage, list_generations, read_manifest
+from .run_lock import hold_if_dead, hold_sidecars
 from .storage import LocalStorage
 
 
@@ -34,15 +37,15 @@ class Move:
 
 
 def moves_of(commit: Commit) -> list[Move]:
-    """Return what has to be moved to publish a generation; sidecars are replaced at the end."""
+    """Return what has to be moved to publish a generation; the sidecars that change are replaced at the end."""
     manifest, staging = commit.manifest, commit.manifest.run.staging
     replaces = commit.superseded is not None
     moves = [
         Move(staged_file(staging, shard.path), shard.path, shard.bytes, shard.crc32c, replaces)
-        for split in manifest.splits.values()
-        for shard in split.shards
-        if shard.generation == manifest.generation
+        for shard in manifest.own_shards
     ]
+    indexes = {index_path(shard.path) for shard in manifest.own_shards}.intersection(manifest.sidecars)
+    moves += [Move(staged_sidecar(staging, name), name, replaces=replaces) for name in sorted(indexes)]
     for listed, name in ((manifest.rejects.path, "rejects.jsonl"), (manifest.source.list, "sources.jsonl")):
         if listed is not None:
             moves.append(Move(f"{staging}/{name}", listed, replaces=replaces))
@@ -55,6 +58,15 @@ def publish_file(storage: LocalStorage, move: Move) -> None:
     Raises:
         CommitError: another file has the name, or the staged file is gone.
     """
+    try:
+        _move(storage, move)
+    except FileNotFoundError:
+        if storage.size(move.source) is not None:
+            raise
+        _move(storage, move)  # it was staged, and published by another process at this moment
+
+
+def _move(storage: LocalStorage, move: Move) -> None:
     if storage.size(move.source) is None:
         if move.bytes in (None, storage.size(move.target)) and _has_crc(storage, move):
             return
@@ -80,30 +92,20 @@ def _has_crc(storage: LocalStorage, move: Move) -> bool:
 
 
 def complete_publish(storage: LocalStorage, commit: Commit) -> None:
-    """Replace the sidecars and `manifest.json` when all moves are made, then remove the staging folder."""
-    manifest, staging = commit.manifest, commit.manifest.run.staging
-    for folder in sorted({os.path.dirname(move.target) for move in moves_of(commit)} | {""}):
-        storage.sync(folder)
-    if list_generations(storage.root)[-1] == manifest.generation:
-        for name in in_publishing_order(manifest.sidecars):
-            staged = staged_sidecar(staging, name)
-            if storage.size(staged) is not None:
-                storage.place(staged, name)
-            elif storage.size(name) is None:
-                raise CommitError(f"{storage.path(name)} was committed, but is neither there nor in {staged}")
-        storage.replace("manifest.json", manifest.to_bytes())
-        if commit.superseded is not None:
-            _remove_superseded(storage, commit.superseded, manifest)
-        for folder in sorted({os.path.dirname(name) for name in manifest.sidecars} | {""}):
-            storage.sync(folder)
-    storage.remove_tree(staging)
+    """Replace the sidecars and `manifest.json` when all moves are made, then remove the staging folder.
+
+    Sidecars tell of all generations: where an older one is not wholly published yet, its files are moved before.
+    """
+    _complete(storage, commit)
+    storage.remove_tree(_run_folder(commit.manifest))
     storage.remove_if_empty(STAGING_FOLDER)
 
 
-def finish_publish(path: str) -> Manifest | None:
-    """Complete the publishing of the latest generation, if a crash left it undone; return it.
+def finish_publish(path: str, run_id: str | None = None) -> Manifest | None:
+    """Complete the publishing of all generations that a crash left undone; return the latest.
 
-    Returns None where there is no dataset. Every command that opens a dataset for writing calls this first.
+    Returns None where there is no dataset. Every command that opens a dataset for writing calls this first. `run_id`
+    is the run whose staging folder the caller holds itself, if any: that of any other live process stays.
 
     Raises:
         CommitError: a file is in the way, or is gone.
@@ -118,15 +120,80 @@ def finish_publish(path: str) -> Manifest | None:
     manifest = read_manifest(storage.root)
     published = generation_file("manifests", manifest.generation, "json")
     done = storage.size("manifest.json") is not None and storage.read("manifest.json") == storage.read(published)
-    if done and not storage.list(manifest.run.staging):
-        return manifest
-    replaced = manifest.operation == "create" and len(generations) > 1
-    commit = Commit(manifest, read_manifest(storage.root, generations[-2]) if replaced else None)
     if not done or storage.list(f"{manifest.run.staging}/shards"):
+        replaced = manifest.operation == "create" and len(generations) > 1
+        commit = Commit(manifest, read_manifest(storage.root, generations[-2]) if replaced else None)
         for move in moves_of(commit):
             publish_file(storage, move)
-    complete_publish(storage, commit)
+        _complete(storage, commit)
+    _remove_published(storage, manifest, run_id)
     return manifest
+
+
+def _complete(storage: LocalStorage, commit: Commit) -> None:
+    manifest = commit.manifest
+    older = _publish_older(storage, manifest)
+    for folder in sorted({os.path.dirname(move.target) for move in [*older, *moves_of(commit)]} | {""}):
+        storage.sync(folder)
+    with hold_sidecars(storage):
+        if list_generations(storage.root)[-1] == manifest.generation:
+            _replace_sidecars(storage, manifest)
+            if commit.superseded is not None:
+                _remove_superseded(storage, commit.superseded, manifest)
+            for folder in sorted({os.path.dirname(name) for name in manifest.sidecars} | {""}):
+                storage.sync(folder)
+
+
+def _publish_older(storage: LocalStorage, latest: Manifest) -> list[Move]:
+    """Make, and return, the moves of earlier generations whose runs have not come to it, or died before."""
+    made: list[Move] = []
+    for manifest in _staged_lineage(storage, latest):
+        if manifest.generation != latest.generation:
+            moves = moves_of(Commit(manifest))
+            missing = [move for move in moves if storage.size(move.target) is None]
+            for move in missing:
+                publish_file(storage, move)
+            made += missing
+    return made
+
+
+def _staged_lineage(storage: LocalStorage, latest: Manifest) -> Iterator[Manifest]:
+    """Yield the generations that a dataset is made of whose runs have a staging folder still, the latest first."""
+    left = {f"{STAGING_FOLDER}/{name}" for name in storage.list(STAGING_FOLDER) if "." not in name}
+    generations = lineage(storage.root, latest)
+    while left and (manifest := next(generations, None)) is not None:
+        folder = _run_folder(manifest)
+        if folder in left:
+            left.remove(folder)
+            yield manifest
+
+
+def _remove_published(storage: LocalStorage, latest: Manifest, run_id: str | None) -> None:
+    """Remove the staging folders of published generations, but for those of live runs, who do that themselves."""
+    for manifest in _staged_lineage(storage, latest):
+        if manifest.run.run_id == run_id:
+            storage.remove_tree(_run_folder(manifest))
+            continue
+        with hold_if_dead(storage, manifest.run.run_id) as dead:
+            if dead and all(storage.size(move.target) is not None for move in moves_of(Commit(manifest))):
+                storage.remove_tree(_run_folder(manifest))
+    storage.remove_if_empty(STAGING_FOLDER)
+
+
+def _run_folder(manifest: Manifest) -> str:
+    """Return the staging folder of a run: what a generation was staged in lies in it, or is it."""
+    return "/".join(manifest.run.staging.split("/")[:2])
+
+
+def _replace_sidecars(storage: LocalStorage, manifest: Manifest) -> None:
+    for name in in_publishing_order(name for name in manifest.sidecars if not name.startswith("index/")):
+        staged = staged_sidecar(manifest.run.staging, name)
+        try:
+            storage.place(staged, name)
+        except FileNotFoundError:
+            if storage.size(name) is None:
+                raise CommitError(f"{storage.path(name)} was committed, but is neither there nor in {staged}") from None
+    storage.replace("manifest.json", manifest.to_bytes())
 
 
 def _remove_superseded(storage: LocalStorage, old: Manifest, new: Manifest) -> None:

@@ -14,12 +14,14 @@ from ..errors import CommitError, RunError, ShardmillError, TooManyRejects
 
 REFUSAL_FILE: Final = "refusal.json"
 
-RefusalKind = Literal["failed", "rejects", "commit"]
+RefusalKind = Literal["failed", "rejects", "commit", "stale"]
+"""`stale`: what an append was planned on has changed under it; planned anew it may land."""
 
 _ERRORS: Final[dict[str, type[ShardmillError]]] = {
     "failed": RunError,
     "rejects": TooManyRejects,
     "commit": CommitError,
+    "stale": CommitError,
 }
 
 

@@ -17,6 +17,7 @@ from ..errors import TargetError
 from ..format.naming import STAGING_FOLDER
 from .generations import check_own_folders
 from .spec import DatasetSpec
+from .storage import LocalStorage
 
 
 @contextlib.contextmanager
@@ -29,7 +30,7 @@ def hold_run(spec: DatasetSpec) -> Iterator[None]:
     check_own_folders(spec.path)
     path = f"{spec.storage.path(spec.staging)}.lock"
     try:
-        file = _locked(path)
+        file = _locked(path, wait=False)
     except BlockingIOError as error:
         raise TargetError(
             f"{spec.path}: another process is converting the same source with the same config there: let it end, or "
@@ -40,12 +41,42 @@ def hold_run(spec: DatasetSpec) -> Iterator[None]:
     try:
         yield
     finally:
-        os.unlink(path)
-        os.close(file)
-        spec.storage.remove_if_empty(STAGING_FOLDER)
+        _unlock(spec.storage, path, file)
 
 
-def _locked(path: str) -> int:
+@contextlib.contextmanager
+def hold_sidecars(storage: LocalStorage) -> Iterator[None]:
+    """Wait until nobody else replaces sidecars: of two generations at once the older must not come last."""
+    path = storage.path(f"{STAGING_FOLDER}/sidecars.lock")
+    file = _locked(path, wait=True)
+    try:
+        yield
+    finally:
+        _unlock(storage, path, file)
+
+
+@contextlib.contextmanager
+def hold_if_dead(storage: LocalStorage, run_id: str) -> Iterator[bool]:
+    """Tell whether no process holds the staging folder of a run, and hold it if so."""
+    path = storage.path(f"{STAGING_FOLDER}/{run_id}.lock")
+    try:
+        file = _locked(path, wait=False)
+    except BlockingIOError:
+        yield False
+        return
+    try:
+        yield True
+    finally:
+        _unlock(storage, path, file)
+
+
+def _unlock(storage: LocalStorage, path: str, file: int) -> None:
+    os.unlink(path)
+    os.close(file)
+    storage.remove_if_empty(STAGING_FOLDER)
+
+
+def _locked(path: str, *, wait: bool) -> int:
     """Return the open and locked file of that name; a holder that ends removes the name it held."""
     while True:
         os.makedirs(os.path.dirname(path), exist_ok=True)
@@ -54,7 +85,7 @@ def _locked(path: str) -> int:
         except FileNotFoundError:  # another run ended, and took the empty folder away meanwhile
             continue
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             if os.path.exists(path) and os.path.samestat(os.fstat(file), os.stat(path)):
                 return file
         except OSError:

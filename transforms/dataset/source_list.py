@@ -1,18 +1,22 @@
 """The list of sources: what became of each input file, one line of JSON a file (images: a folder).
 
     {"source": "pets/cat", "bytes": 93011, "fingerprint": "sha256:…", "files": 12,
-     "read": 12, "written": 11, "rejected": 1, "dropped": 0, "notes": {"animated images, of which …": 3}}
+     "read": 12, "written": 11, "rejected": 1, "dropped": 0, "notes": {"animated images, of which …": 3},
+     "options": "sha256:…"}
 
 `notes` count rows that are in order, and of which the user should know something; the key is there only if there are
 any. They are kept here, and not in a log, so that a run can tell them whatever engine it ran on, and each row once,
-however often its task was tried.
+however often its task was tried. `options`, in the list of an append only, is the fingerprint of what decides which
+records a file becomes: a later append knows by it, the path and the fingerprint that the dataset holds the file.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from ..errors import DamageError
@@ -23,7 +27,7 @@ from .generations import read_json_lines
 from .spec import EntryInfo
 
 
-def source_lines(entries: Sequence[EntryInfo], accounts: Accounts) -> bytes:
+def source_lines(entries: Sequence[EntryInfo], accounts: Accounts, options: str | None = None) -> bytes:
     """Return the list of sources, one line an entry."""
     notes: dict[int, dict[str, int]] = {}
     for (entry, text), count in accounts.notes.items():
@@ -37,6 +41,8 @@ def source_lines(entries: Sequence[EntryInfo], accounts: Accounts) -> bytes:
         }  # fmt: skip
         if index in notes:
             document["notes"] = notes[index]
+        if options is not None:
+            document["options"] = options
         lines.append(json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
     return b"".join(lines)
 
@@ -48,10 +54,43 @@ def read_notes(root: str, manifest: Manifest) -> dict[str, int]:
         DamageError: the list is missing, or a line of it is no JSON object.
     """
     notes: Counter[str] = Counter()
-    if manifest.source.list is not None:
-        for number, document in read_json_lines(root, manifest.source.list):
-            found = document.get("notes", {})
-            if not isinstance(found, dict) or any(type(count) is not int for count in found.values()):
-                raise DamageError(f"{manifest.source.list}: line {number} has notes that are no counts")
-            notes.update(found)
+    for number, document in _read_list(root, manifest):
+        found = document.get("notes", {})
+        if not isinstance(found, dict) or any(type(count) is not int for count in found.values()):
+            raise DamageError(f"{manifest.source.list}: line {number} has notes that are no counts")
+        notes.update(found)
     return dict(sorted(notes.items()))
+
+
+@dataclass(frozen=True, slots=True)
+class HeldSource:
+    """An input file (images: a folder) that a generation holds; `options` is None in what an append did not write."""
+
+    name: str
+    fingerprint: str
+    generation: int
+    options: str | None = None
+
+
+def read_held_sources(root: str, manifest: Manifest) -> Iterator[HeldSource]:
+    """Yield the input files of one generation, published or not.
+
+    Raises:
+        DamageError: the list is missing, or a line of it is not of the form.
+    """
+    for number, document in _read_list(root, manifest):
+        name, fingerprint, options = (document.get(key) for key in ("source", "fingerprint", "options"))
+        if not isinstance(name, str) or not isinstance(fingerprint, str) or not isinstance(options, str | None):
+            raise DamageError(f"{manifest.source.list}: line {number} names no file, or no fingerprint")
+        yield HeldSource(name, fingerprint, manifest.generation, options)
+
+
+def _read_list(root: str, manifest: Manifest) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the lines of a generation's list of sources, numbered; it is in staging until it is published."""
+    path = manifest.source.list
+    if path is None:
+        return
+    staged = f"{manifest.run.staging}/sources.jsonl"
+    if not os.path.lexists(os.path.join(root, path)) and os.path.lexists(os.path.join(root, staged)):
+        path = staged
+    yield from read_json_lines(root, path)

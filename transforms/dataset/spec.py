@@ -46,6 +46,21 @@ class EntryInfo:
     expected_rows: int | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class AppendTo:
+    """The dataset that a run adds to, as it was when the run was planned.
+
+    `generation` is its latest, `shards` are how many shards each split had, where its new ones are numbered on.
+    `options` is the fingerprint of what decides which records a file becomes; the list of sources keeps it. With
+    `force`, files that the dataset holds are appended again.
+    """
+
+    generation: int
+    shards: dict[str, int]
+    options: str
+    force: bool = False
+
+
 def rejects_allowed(max_rejects: int | str, rows_read: int) -> int:
     """Return how many rejects `max_rejects` allows; a percentage of the rows read is rounded down.
 
@@ -89,7 +104,7 @@ class DatasetSpec:
     `path` is the dataset's folder, absolute. `shard_size` is in bytes on disk. `max_rejects` is a number of rows, or a
     percentage of the rows read ("1%"). `tasks` is how many there are, None where the runner's bundles are the tasks.
     `run_id` names the staging folder; `commit_id` is fixed when the run is built, so that a commit of unknown outcome
-    can be looked for.
+    can be looked for. `append_to` is the dataset that the run adds to, None for one that makes a dataset.
     """
 
     path: str
@@ -116,6 +131,7 @@ class DatasetSpec:
     runner: str = "beam"
     created: str = field(default_factory=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
     tool: dict[str, str] = field(default_factory=tool_versions)
+    append_to: AppendTo | None = None
 
     def __post_init__(self) -> None:
         """Check the values.

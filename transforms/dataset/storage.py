@@ -184,9 +184,10 @@ class LocalStorage:
             os.rmdir(self.path(folder))
 
     def remove_tree(self, folder: str) -> None:
-        """Remove a folder and what is in it, if it is there."""
-        with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(self.path(folder))
+        """Remove a folder and what is in it, if it is there; another process may be doing the same."""
+        while os.path.lexists(self.path(folder)):
+            with contextlib.suppress(FileNotFoundError):
+                shutil.rmtree(self.path(folder))
 
     def _with_folders(self, path: str) -> str:
         full = self.path(path)

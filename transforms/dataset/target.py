@@ -8,6 +8,7 @@ from typing import Final
 from ..errors import TargetError
 from ..format.manifest import Manifest
 from ..format.printable import printable
+from .generations import lineage
 from .publish import finish_publish
 from .spec import NO_FINGERPRINT, DatasetSpec
 
@@ -22,13 +23,13 @@ def prepare_target(spec: DatasetSpec) -> Manifest | None:
     """Complete what an earlier run left half published, and clear the staging folder of a failed one.
 
     Returns:
-        the manifest that already states the same source and config, so that there is nothing to do; else None.
+        the generation that states the same source and config, so that there is nothing to do; else None.
 
     Raises:
         TargetError: the folder holds another dataset (and `if_exists` is "refuse"), or files of someone else that have
             names of ours; or it cannot be written.
     """
-    latest = finish_publish(spec.path)
+    latest = finish_publish(spec.path, spec.run_id)
     storage = spec.storage
     if latest is None:
         foreign = [name for name in storage.list("") if any(fnmatch.fnmatchcase(name, ours) for ours in _OUR_NAMES)]
@@ -37,8 +38,8 @@ def prepare_target(spec: DatasetSpec) -> Manifest | None:
                 f"{spec.path} holds {printable(foreign[0])}, and is no dataset of Shardmill: choose another folder "
                 f"(-o), or move it elsewhere"
             )
-    elif _is_held(spec, latest):
-        return latest
+    elif (held := _held_by(spec, latest)) is not None:
+        return held
     elif spec.if_exists == "refuse":
         raise TargetError(
             f"{spec.path} holds dataset {latest.name}, generation {latest.generation}, from another source or config; "
@@ -46,6 +47,17 @@ def prepare_target(spec: DatasetSpec) -> Manifest | None:
         )
     _check_writable(spec)
     return None
+
+
+def prepare_append(spec: DatasetSpec) -> None:
+    """Clear the staging folder of a failed run, and prove that files can be made and linked in it.
+
+    What an earlier run left half published has been completed before this run was planned.
+
+    Raises:
+        TargetError: the folder cannot be written.
+    """
+    _check_writable(spec)
 
 
 def _check_writable(spec: DatasetSpec) -> None:
@@ -65,7 +77,17 @@ def _check_writable(spec: DatasetSpec) -> None:
         ) from error
 
 
-def _is_held(spec: DatasetSpec, latest: Manifest) -> bool:
-    """Tell whether a generation states this very source and config; what has no fingerprint equals nothing."""
+def _held_by(spec: DatasetSpec, latest: Manifest) -> Manifest | None:
+    """Return the generation that states this very source and config; what has no fingerprint equals nothing.
+
+    That may be one which others were appended to, unless the dataset is to be replaced: then nothing else may stay.
+    """
     wanted = (spec.config_fingerprint, spec.source_fingerprint)
-    return NO_FINGERPRINT not in wanted and wanted == (latest.config_fingerprint, latest.run.source_fingerprint)
+    if NO_FINGERPRINT in wanted:
+        return None
+    generations = lineage(spec.path, latest) if spec.if_exists == "refuse" else iter([latest])
+    for manifest in generations:
+        made = manifest.operation == "create"
+        if made and wanted == (manifest.config_fingerprint, manifest.run.source_fingerprint):
+            return manifest
+    return None

@@ -48,7 +48,7 @@ def verify_dataset(path: str | os.PathLike[str], *, run: ShardMap = map) -> Repo
     findings += missing
     findings += [finding for shard in facts.values() for finding in shard.findings]
     if not missing:
-        findings += _split_findings(root, manifest, facts)
+        findings += _split_findings(root, manifest, facts, {older.generation: older.shard_size for older in manifests})
     findings += list_findings(root, manifest)
     unfinished = os.path.isdir(os.path.join(root, manifest.run.staging))
     around = list(sidecar_findings(root, manifest, _image_formats(manifest, facts)))
@@ -105,7 +105,7 @@ def _shard_checks(root: str, manifest: Manifest) -> tuple[list[ShardCheck], list
         for entry in split.shards:
             index = index_path(entry.path) if index_path(entry.path) in manifest.sidecars else None
             try:
-                file = locate_shard(root, manifest, entry.path)
+                file = locate_shard(root, manifest, entry)
             except DamageError as error:
                 missing.append(Finding(entry.path, str(error).rpartition(f"{entry.path}: ")[2]))
             else:
@@ -113,19 +113,26 @@ def _shard_checks(root: str, manifest: Manifest) -> tuple[list[ShardCheck], list
     return checks, missing
 
 
-def _split_findings(root: str, manifest: Manifest, facts: dict[str, ShardFacts]) -> Iterator[Finding]:
-    """Yield what is wrong with a split as a whole, though each of its shards may be sound."""
+def _split_findings(
+    root: str, manifest: Manifest, facts: dict[str, ShardFacts], sizes: dict[int, int]
+) -> Iterator[Finding]:
+    """Yield what is wrong with a split as a whole, though each of its shards may be sound.
+
+    `sizes` are the shard sizes of the generations, which may differ.
+    """
     for name, split in manifest.splits.items():
-        files = [locate_shard(root, manifest, entry.path) for entry in split.shards]
+        files = [locate_shard(root, manifest, entry) for entry in split.shards]
         digest = f"sum128:{add_digests(facts[file].digest for file in files):032x}"
         if digest != split.records_digest and not any(facts[file].findings for file in files):
             yield Finding(f"split {name}", f"the digest of its records is {digest}, not {split.records_digest}")
-        yield from _size_findings(manifest, split)
+        yield from _size_findings(split, sizes)
 
 
-def _size_findings(manifest: Manifest, split: SplitEntry) -> Iterator[Finding]:
-    for _, entries in groupby(split.shards, key=lambda entry: entry.generation):
-        for path, reason in size_breaches(list(entries), manifest.shard_size, split.unit_bytes):
+def _size_findings(split: SplitEntry, sizes: dict[int, int]) -> Iterator[Finding]:
+    for generation, entries in groupby(split.shards, key=lambda entry: entry.generation):
+        if generation not in sizes:  # its manifest is damaged, which is told
+            continue
+        for path, reason in size_breaches(list(entries), sizes[generation], split.unit_bytes):
             yield Finding(path, reason)
 
 

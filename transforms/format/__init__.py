@@ -15,6 +15,6 @@ decoding       decode           payloads become batches: ── payloads  decode
 proof          example_proto    the message as protobuf itself reads and writes it
 a dataset      manifest         the document, written;  manifest_parser  and read
                strict_json      measured before it is parsed
-               naming           names of splits and files
+               naming           names of splits and files;  schema_difference  two schemas side by side
                sidecars         the files for other tools: tfds  tfx  index
 """

@@ -117,6 +117,12 @@ class Manifest:
     sidecars: tuple[str, ...]
     run: RunInfo
 
+    @property
+    def own_shards(self) -> tuple[ShardEntry, ...]:
+        """The shards that this very generation added."""
+        shards = (shard for split in self.splits.values() for shard in split.shards)
+        return tuple(shard for shard in shards if shard.generation == self.generation)
+
     def to_bytes(self) -> bytes:
         """Return the canonical document, UTF-8 with a final newline.
 
