@@ -30,7 +30,7 @@ _SIDECAR_PATH: Final = re.compile(
     r"index/[A-Za-z0-9=-][A-Za-z0-9._=-]*\.idx"
 )
 _LIST_PATH: Final = re.compile(r"(sources|rejects)/[0-9]{8,19}\.jsonl")
-_STAGING_PATH: Final = re.compile(r"\.staging/[0-9a-f]{16}")
+_STAGING_PATH: Final = re.compile(r"\.staging/[0-9a-f]{16}(/try-[0-9]{8,18})?")
 _FIELD: Final = re.compile(r"\{(split|index|count)(?::0([1-9])d)?\}")
 _TEMPLATE_TEXT: Final = re.compile(r"[A-Za-z0-9._=-]*")
 _SUFFIXES: Final = {"none": ".tfrecord", "gzip": ".tfrecord.gz"}
@@ -88,6 +88,8 @@ def is_staging_path(path: str) -> bool:
 
     >>> is_staging_path(".staging/5f0c9b1e2a7d4c88"), is_staging_path("photos"), is_staging_path(".staging")
     (True, False, False)
+    >>> is_staging_path(".staging/5f0c9b1e2a7d4c88/try-00000003")  # of an append that was numbered anew
+    True
     """
     return _STAGING_PATH.fullmatch(path) is not None
 
