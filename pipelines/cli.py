@@ -179,6 +179,24 @@ def verify(
 
 
 @app.command()
+def salvage(
+    path: Annotated[str, typer.Argument(metavar="FILE", help="A damaged TFRecord file, plain or compressed.")],
+    output: Annotated[str, _option("FOLDER", "Where to write the new file, of the same name.", "-o", "--output")],
+    as_json: _Json = False,
+    quiet: _Quiet = False,
+    debug: _Debug = False,
+) -> None:
+    """Copy every intact record out of a damaged TFRecord file, and say what was lost; exit 3 if anything is damaged."""
+
+    def body(session: interrupts.Session) -> int:
+        from .salvage import salvage_command
+
+        return salvage_command(path, output, session.screen)
+
+    _answer(body, as_json=as_json, quiet=quiet, debug=debug)
+
+
+@app.command()
 def init(
     sources: Annotated[
         list[str], typer.Argument(metavar="SOURCES...", help="The files, folders or globs that the config will read.")

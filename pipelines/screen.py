@@ -22,6 +22,7 @@ from rich.text import Text
 from ..transforms.dataset.findings import Report
 from ..transforms.errors import ShardmillError
 from ..transforms.format.manifest import Manifest
+from ..transforms.format.printable import counted as _count
 from ..transforms.format.printable import escaped, printable, printable_path
 from ..transforms.format.schema import Choice, Feature, Schema
 from ..transforms.format.sizes import format_size
@@ -274,10 +275,6 @@ def _read_line(manifest: Manifest) -> str:
 def _skipped(skipped: Mapping[str, int]) -> str:
     text = ", ".join(f"{count:,} {reason}" for reason, count in skipped.items() if count)
     return f"; skipped {text}" if text else ""
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
 def _escaped(text: str) -> str:

@@ -95,13 +95,53 @@ def test_every_damaged_payload_is_named(sound: Path) -> None:
     assert [finding.record for finding in verify_dataset(sound).findings[1:]] == [1, 3, 6]
 
 
-def test_a_damaged_length_ends_the_shard_and_the_others_are_verified_on(sound: Path) -> None:
+def test_a_record_whose_length_is_damaged_is_named_and_the_shard_is_read_on(sound: Path) -> None:
     flip(sound / FIRST, FRAME)
+    flip(sound / FIRST, 3 * FRAME + 20)
     flip(sound / "train-00001.tfrecord", 20)
     found = findings(sound)
-    assert f"{FIRST} record 2 at byte {FRAME}: the checksum of its length is wrong" in found
-    assert f"{FIRST}: 1 whole records, the manifest states 6" in found
+    whole = "the checksum of its length is wrong; its data are whole"
+    assert found[1:3] == [
+        f"{FIRST} record 2 at byte {FRAME}: {whole}",
+        f"{FIRST} record 4 at byte {3 * FRAME}: the checksum of its data is wrong",
+    ]
     assert "train-00001.tfrecord record 1 at byte 0: the checksum of its data is wrong" in found
+    assert len(found) == 5
+
+
+def test_each_damage_of_a_shard_is_named_and_records_are_found_again_after_it(sound: Path) -> None:
+    shard = sound / FIRST
+    data = bytearray(shard.read_bytes())
+    data[FRAME : FRAME + 20] = bytes(20)
+    data[3 * FRAME + 20] ^= 1
+    data[5 * FRAME - 1] ^= 1
+    shard.write_bytes(data)
+    assert findings(sound)[1:] == [
+        f"{FIRST}: 5 whole records, the manifest states 6",
+        f"{FIRST} record 2 at byte {FRAME}: zeros stand where it should begin; no record can be read up to byte "
+        f"{2 * FRAME}",
+        f"{FIRST} record 4 at byte {3 * FRAME}: the checksum of its data is wrong",
+        f"{FIRST} record 5 at byte {4 * FRAME}: the checksum of its data is wrong",
+    ]
+
+
+def test_records_behind_a_damage_are_held_against_the_schema_too(
+    tmp_path: Path, build: Callable[..., Manifest]
+) -> None:
+    build([*ROWS[:3], row(1, id=1.5), *ROWS[3:]])
+    flip(tmp_path / FIRST, FRAME)
+    assert any(f"{FIRST} record 4 at byte {3 * FRAME}: feature " in finding for finding in findings(tmp_path))
+
+
+def test_each_damaged_gzip_member_is_named(tmp_path: Path, build: Callable[..., Manifest]) -> None:
+    big = [row(number, name=os.urandom(400_000).hex()) for number in range(6)]
+    build(big, compression="gzip", shard_size=100 << 20)
+    shard = tmp_path / "train-00000.tfrecord.gz"
+    for part in (1, 5):
+        flip(shard, shard.stat().st_size * part // 6)
+    found = verify_dataset(tmp_path).findings
+    members = [finding for finding in found if "of the compressed file: the " in finding.reason]
+    assert [finding.record in range(first, first + 3) for finding, first in zip(members, (1, 5), strict=True)]
 
 
 @pytest.mark.parametrize("offset", range(FRAME))

@@ -132,13 +132,13 @@ def read_record_batches(
             raise DamageError(f"{name}: {damage}")
         on_damage(damage)
 
-    with _open_regular(path, name) as file:
+    with open_regular(path, name) as file:
         file.seek(start)
-        form = _tell_form(file, start)
-        pieces: _PlainPieces | _InflatedPieces
+        form = tell_form(file, start)
+        pieces: PlainPieces | _InflatedPieces
         if form is None:
             at = ScanStart(first_record, start)
-            pieces = _PlainPieces(file, os.fstat(file.fileno()).st_size - start)
+            pieces = PlainPieces(file, os.fstat(file.fileno()).st_size - start)
         else:
             at = ScanStart(first_record, 0)
             pieces = _InflatedPieces(file, form, inflate_limits)
@@ -188,7 +188,12 @@ def _framed(batch: list[bytes]) -> Iterator[memoryview]:
     yield memoryview(b"".join(frame_records(pa.array(batch, pa.large_binary())).buffers))
 
 
-def _open_regular(path: Path, name: str) -> FileIO:
+def open_regular(path: Path, name: str) -> FileIO:
+    """Open a regular file to read; `name` is its printable name.
+
+    Raises:
+        InputError: it is none, or cannot be read.
+    """
     try:
         # A FIFO would block in open() for ever: look first.
         if not stat.S_ISREG(os.stat(path).st_mode):
@@ -198,14 +203,15 @@ def _open_regular(path: Path, name: str) -> FileIO:
         raise InputError(f"{name}: cannot be read: {error.strerror}") from error
 
 
-def _tell_form(file: FileIO, start: int) -> Form | None:
+def tell_form(file: FileIO, start: int) -> Form | None:
+    """Tell from the bytes at `start` how a file is compressed, None if it is not; the file stands there again."""
     head = file.read(HEADER_BYTES)
     file.seek(start)
     # A record of 560,927 bytes begins with gzip's magic bytes: its CRC tells them apart.
     return None if is_record_header(head) else sniff_form(head)
 
 
-class _PlainPieces:
+class PlainPieces:
     """The bytes of a plain file; `left` of them, as its size was when it was opened, are not read yet."""
 
     problem = ""
@@ -260,7 +266,7 @@ class _InflatedPieces:
 
 
 def _scan_pieces(
-    pieces: _PlainPieces | _InflatedPieces,
+    pieces: PlainPieces | _InflatedPieces,
     at: ScanStart,
     report: Callable[[Damage], None],
     *,
@@ -294,7 +300,7 @@ def _scan_pieces(
 
 
 def _fill(
-    pieces: _PlainPieces | _InflatedPieces, carried: npt.NDArray[np.uint8], room: int
+    pieces: PlainPieces | _InflatedPieces, carried: npt.NDArray[np.uint8], room: int
 ) -> tuple[npt.NDArray[np.uint8], int]:
     """Return a new buffer that begins with what was carried over, and where its bytes end."""
     if pieces.left is not None:

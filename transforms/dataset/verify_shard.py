@@ -16,12 +16,14 @@ from ..format.decode import ExampleDecoder
 from ..format.index import index_text
 from ..format.manifest import ShardEntry
 from ..format.printable import printable_path
-from ..format.scan import Damage
+from ..format.scan import WRONG_DATA
 from ..format.schema import Schema
 from ..format.tfrecord import FRAME_BYTES
 from .findings import Finding
 from .generations import read_file
+from .intact_records import walk_records
 from .record_file import RecordRun, read_record_batches
+from .record_walk import DamagedRange
 
 _READ_BYTES: Final = 4 << 20
 
@@ -78,9 +80,13 @@ class _Shard:
     digest: int = 0
     ends: list[npt.NDArray[np.int64]] = field(default_factory=list)
     image_formats: set[str] = field(default_factory=set)
+    torn: bool = False
 
     def add(self, reason: str, record: int | None = None, offset: int | None = None) -> None:
-        self.findings.append(Finding(printable_path(self.check.file), reason, record, offset))
+        self.findings.append(self._finding(reason, record, offset))
+
+    def _finding(self, reason: str, record: int | None = None, offset: int | None = None) -> Finding:
+        return Finding(printable_path(self.check.file), reason, record, offset)
 
     def read_file(self) -> None:
         """Hold the size and the checksum of the file against the manifest."""
@@ -97,17 +103,40 @@ class _Shard:
 
     def read_records(self) -> None:
         """Hold the records against their CRCs, the schema, and the counts of the manifest."""
-        schema = self.check.schema
+        schema, path = self.check.schema, os.path.join(self.check.root, self.check.file)
         decoder = None if schema is None else ExampleDecoder(schema)
-        found: list[Damage] = []
-        for run in read_record_batches(os.path.join(self.check.root, self.check.file), on_damage=found.append):
-            self._read_run(run, decoder)
-        for damage in found:
-            self.add(damage.reason, damage.record, damage.offset)
-        self.findings.sort(key=lambda finding: (finding.record is not None, finding.record or 0))
+        before = len(self.findings)
+        try:
+            for run in read_record_batches(path):
+                self._read_run(run, decoder)
+        except DamageError:
+            self._begin_again(before)
+            for event in walk_records(path):
+                if isinstance(event, DamagedRange):
+                    self._note_damage(event)
+                else:
+                    self._read_run(event, decoder)
+        self.findings[before:] = sorted(self.findings[before:], key=lambda finding: finding.record or 0)
         entry = self.check.entry
         if entry is not None and self.records != entry.records:
-            self.add(f"{self.records} whole records, the manifest states {entry.records}")
+            self.findings.insert(
+                before, self._finding(f"{self.records} whole records, the manifest states {entry.records}")
+            )
+
+    def _begin_again(self, findings: int) -> None:
+        """Forget what was found since so many findings: damaged files are read by another, slower way."""
+        self.records = self.digest = 0
+        self.ends.clear()
+        self.image_formats.clear()
+        del self.findings[findings:]
+
+    def _note_damage(self, damage: DamagedRange) -> None:
+        self.add(str(damage), damage.record, damage.offset)
+        if damage.reason == WRONG_DATA:
+            self.records += 1
+            self.ends.append(np.array([damage.end], np.int64))
+        elif not damage.recovered:
+            self.torn = True
 
     def _read_run(self, run: RecordRun, decoder: ExampleDecoder | None) -> None:
         sizes = run.payloads.ends - run.payloads.starts
@@ -122,13 +151,11 @@ class _Shard:
             self._read_examples(run, decoder)
 
     def _read_examples(self, run: RecordRun, decoder: ExampleDecoder) -> None:
-        """Hold each record whose data are sound against the schema."""
-        sound = np.delete(np.arange(len(run)), run.damaged)
-        payloads = run.payloads.take(sound) if run.damaged else run.payloads
-        for first in range(0, len(sound), decoder.rows_at_once):
-            decoded = decoder.try_decode(payloads.tail(first).head(decoder.rows_at_once))
+        """Hold each record against the schema."""
+        for first in range(0, len(run), decoder.rows_at_once):
+            decoded = decoder.try_decode(run.payloads.tail(first).head(decoder.rows_at_once))
             for problem in decoded.problems:
-                self._add_row(run, int(sound[first + problem.row]), problem.reason)
+                self._add_row(run, first + problem.row, problem.reason)
             self._note_formats(decoded.batch)
 
     def _note_formats(self, batch: pa.RecordBatch) -> None:
@@ -140,8 +167,8 @@ class _Shard:
         self.add(reason, run.first_record + row, int(run.offsets[row]))
 
     def check_index(self) -> None:
-        """Hold the index against the records."""
-        if self.check.index is None:
+        """Hold the index against the records, where all of them can be found."""
+        if self.check.index is None or self.torn:
             return
         ends = np.concatenate(self.ends) if self.ends else np.empty(0, np.int64)
         expected = index_text(ends)

@@ -33,6 +33,15 @@ def printable_path(path: str | bytes) -> str:
     return escaped(held.decode("utf-8", "backslashreplace"))
 
 
+def counted(number: int, noun: str) -> str:
+    """Return a number of things.
+
+    >>> counted(1, "record"), counted(1200, "record")
+    ('1 record', '1,200 records')
+    """
+    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+
+
 def escaped(text: str, *, keep: str = "") -> str:
     r"""Return a text of ours, which holds values that are cut already, with all escaped but the characters in `keep`.
 

@@ -28,6 +28,7 @@ from .tfrecord import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 RECORD_BYTES_LIMIT: Final = 1 << 30
 """The default of `limits.record_bytes`."""
 
+WRONG_DATA: Final = "the checksum of its data is wrong"
 _WRONG_LENGTH: Final = "the checksum of its length is wrong"
 _NO_TFRECORD: Final = "; this is probably no TFRecord file, unless its first bytes are damaged"
 
@@ -97,9 +98,7 @@ def scan_records(
     payloads = Payloads(buffer, starts, stops)
     crcs = unmask_each(_uint32_at(data, stops))
     damaged = _find_damaged(payloads, crcs) if check_crc else ()
-    damages = tuple(
-        Damage(at.record + row, at.offset + int(heads[row]), "the checksum of its data is wrong") for row in damaged
-    )
+    damages = tuple(Damage(at.record + row, at.offset + int(heads[row]), WRONG_DATA) for row in damaged)
     consumed = int(heads[good])
     wanted, reason = _look_at_next(data[consumed:], None if left is None else left - consumed, record_bytes_limit)
     if reason == _WRONG_LENGTH and at.offset + consumed == 0:
