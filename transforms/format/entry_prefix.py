@@ -8,7 +8,8 @@ r"""The bytes before the payload of a feature: everything about it that its size
                 payload
 
 For one key and kind the prefix is a function of the payload's size: it is built once for each size that occurs, and
-looked up for every row.
+looked up for every row. An integer's whole entry is a function of its value: if all values lie near each other, as what
+is counted or enumerated does, entries are built once for the range and looked up by value.
 """
 
 from __future__ import annotations
@@ -20,10 +21,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from .schema import Kind
-from .varints import varint
-from .views import I64, Views, at_index, reference_views
+from .varints import varint, varint_views
+from .views import I64, Views, at_index, gather, lengths_of, reference_views
 
 LIST_TAGS: Final[dict[Kind, bytes]] = {"bytes": b"\x0a", "float": b"\x12", "int64": b"\x1a"}
+
+_ENTRIES_LIMIT: Final = 1 << 14
+"""Values of a range with entries of their own: with their views some 600 KiB a key, so that they stay in cache."""
 
 _TABLE_LIMIT: Final = 1 << 14
 """Sizes below it are looked up in a table by size (256 KiB a key, in the end); larger payloads are worth a search."""
@@ -56,6 +60,9 @@ class EntryPrefixes:
         self._table: Views = np.zeros(0, np.complex128)
         self._known: npt.NDArray[np.bool_] = np.zeros(0, np.bool_)
         self._buffer = pa.py_buffer(b"")
+        self._entries: Views = np.zeros(0, np.complex128)
+        self._entries_buffer = self._buffer
+        self._lowest = 0
 
     def of(self, size: int) -> bytes:
         """Return the prefix of a payload of `size` bytes."""
@@ -73,6 +80,32 @@ class EntryPrefixes:
             self._learn(sizes)
             table, buffer, rows = self._table, self._buffer, sizes
         return at_index(table, index).take(rows), buffer
+
+    def knows(self, values: I64) -> bool:
+        """Say whether `entries` can be had for all values; more are learned if that is worth while for so many."""
+        low, high = int(values.min()), int(values.max())
+        if self._lowest <= low and high < self._lowest + len(self._entries):
+            return True
+        if len(self._entries):  # one step further in either direction, so that a range that grows is seldom learned
+            low, high = min(low, self._lowest), max(high, self._lowest + len(self._entries) - 1)
+        if high - low >= _ENTRIES_LIMIT or high - low >= 4 * len(values):
+            return False
+        spare = (high - low) // 4
+        self._learn_entries(max(low - spare, -(1 << 63)), min(high + spare, (1 << 63) - 1))
+        return True
+
+    def entries(self, values: I64, index: int) -> tuple[Views, pa.Buffer]:
+        """Return the entry of each of some known values as a view into the returned buffer, which is number `index`."""
+        return at_index(self._entries, index).take(values - self._lowest), self._entries_buffer
+
+    def _learn_entries(self, low: int, high: int) -> None:
+        payloads = varint_views(np.arange(high - low + 1, dtype=np.int64) + low)
+        prefixes, buffer = self.views(lengths_of(payloads), 0)
+        self._entries_buffer, ends = gather([prefixes, payloads], len(payloads), [buffer])
+        stops = ends[:, 1]
+        starts = np.concatenate([[0], stops[:-1]])
+        self._entries = reference_views(starts, stops - starts, self._entries_buffer, 0)
+        self._lowest = low
 
     def _fresh(self, size: int) -> bytes:
         # Large sizes seldom come twice: remembering them would only fill memory.

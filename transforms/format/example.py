@@ -8,9 +8,10 @@ prefix and its payload. Each of these is a piece, described by a view (`views`),
     row 1    [ 0A 0C     ] [ ──▶      ][ 80 01  ] [          ][         ]      long ones in the column's own memory;
                                                                                row 1 has no b: views of length zero
 
-Two things make it faster than one copy a piece. Features that always have the same size (float scalars) and follow
-each other are one piece: a row template, broadcast, with the values written into it. And large payloads (images) are
-no piece at all: the record is written around them, and they are spliced in by reference (`SegmentedRecords`).
+Three things make it faster than one copy a piece. Features that always have the same size (float scalars) and follow
+each other are one piece: a row template, broadcast, with the values written into it. Integers of a small range are one
+piece with their prefix, looked up by value. And large payloads (images) are no piece at all: the record is written
+around them, and they are spliced in by reference (`SegmentedRecords`).
 
 A row without features is `0A 00`: an Example whose map is there, and empty.
 """
@@ -27,11 +28,11 @@ import pyarrow as pa
 from .blocks import Frames
 from .columns import FeatureColumn
 from .entry_prefix import EntryPrefixes
-from .frame_in_place import frame_in_place
+from .frame_in_place import NEUTRAL, frame_in_place
 from .key_order import map_key_order
 from .schema import Kind
 from .segments import SegmentedRecords
-from .varints import varint_views
+from .varints import varint, varint_views
 from .views import I64, INLINE_BYTES, Views, at_index, gather, inline_views, lengths_of, reference_views, words_of
 
 SPLICE_BYTES: Final = 16 << 10
@@ -93,6 +94,11 @@ class ExampleLayout:
             self._fixed.append((prefixes.of(4), column.values.view(np.uint32)))
             return
         self.flush()
+        if column.kind == "int64" and column.offsets is None and prefixes.knows(column.values):
+            entries, buffer = prefixes.entries(column.values, len(self._buffers))
+            self._buffers.append(buffer)
+            self._append(entries if column.present is None else np.where(column.present, entries, 0))
+            return
         payload = self._payload(column)
         if column.present is not None:
             payload = np.where(column.present, payload, 0)
@@ -135,7 +141,11 @@ class ExampleLayout:
         if self._splices:
             return None
         heads = self._heads()
-        return frame_in_place([heads, *self._pieces], self._sizes + lengths_of(heads), self._buffers)
+        lengths = self._sizes + lengths_of(heads)
+        if int(self._sizes.max(initial=0)) >= len(_SHORT):
+            return frame_in_place([heads, *self._pieces], lengths, self._buffers)
+        openings = at_index(_OPENINGS, len(self._buffers)).take(self._sizes)
+        return frame_in_place([openings, *self._pieces], lengths, [*self._buffers, _OPENING_TEXTS], opened=True)
 
     def _heads(self) -> Views:
         """Return the head of each record: `0A varint(size of its features)`."""
@@ -212,3 +222,12 @@ def _tag(varints: Views) -> Views:
 
 _SHORT: Final = _tag(varint_views(np.arange(1 << 14, dtype=np.int64)))
 """The views of lengths of at most two bytes: of a table's records, looked up in little time and few cache lines."""
+
+_OPENING_TEXTS: Final = pa.py_buffer(b"".join(NEUTRAL + b"\x0a" + varint(size) for size in range(len(_SHORT))))
+_OPENINGS: Final = reference_views(
+    np.concatenate([[0], np.cumsum(len(NEUTRAL) + lengths_of(_SHORT))[:-1]]),
+    len(NEUTRAL) + lengths_of(_SHORT),
+    _OPENING_TEXTS,
+    0,
+)
+"""The same heads with the room before them in which records are framed (`frame_in_place`): one piece instead of two."""
