@@ -10,6 +10,7 @@ Nothing is imported before it is used, so that `shardmill --help` answers at onc
                                     ── worker_processes  that stage the tasks of large plans
                    verify  show  starter      the other commands: verify, inspect, init
                    salvage
+                                    ── process_map   verify's worker processes
     config         config           files, --set and flags laid over each other
                                     ── config_yaml  config_model  config_errors  config_sources
     words          screen           all that is printed;  report  what there is to say;  progress  the live line

@@ -163,7 +163,8 @@ def inspect_command(
 
 @app.command()
 def verify(
-    path: Annotated[str, typer.Argument(metavar="PATH", help="A dataset's folder.")],
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A dataset's folder, or a TFRecord file.")],
+    quick: Annotated[bool, typer.Option("--quick", help="Sizes only: read no record.")] = False,
     as_json: _Json = False,
     quiet: _Quiet = False,
     debug: _Debug = False,
@@ -173,7 +174,7 @@ def verify(
     def body(session: interrupts.Session) -> int:
         from .verify import verify_command
 
-        return verify_command(path, session.screen)
+        return verify_command(path, session.screen, quick=quick)
 
     _answer(body, as_json=as_json, quiet=quiet, debug=debug)
 

@@ -113,7 +113,7 @@ class Screen:
         size = f"{_count(report.shards, 'shard')}, {_count(report.records, 'record')}, {format_size(report.bytes)}"
         where = f"{what}{shown_path(report.path)}: {size}"
         if report.ok:
-            self.text(f"OK: {where}", "bold green")
+            self.text(f"OK{' (sizes only)' if report.quick else ''}: {where}", "bold green")
         else:
             self.text(f"Damaged, {_count(len(report.findings), 'finding')}: {where}", "bold red")
 

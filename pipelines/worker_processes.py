@@ -57,7 +57,7 @@ class WorkerProcesses:
         )
 
     def __enter__(self) -> Self:
-        with _without_interrupts():
+        with without_interrupts():
             self._first = {task.ordinal: self._pool.submit(_stage_in_worker, task) for task in self._tasks}
         _running[self._token] = self
         release_freed_memory()
@@ -94,7 +94,7 @@ def _running_pool(token: str) -> WorkerProcesses:
 
 
 @contextlib.contextmanager
-def _without_interrupts() -> Iterator[None]:
+def without_interrupts() -> Iterator[None]:
     """Start processes that Ctrl-C does not reach (it is sent to all of a terminal's): the command ends them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
@@ -108,12 +108,12 @@ _staging: Final[list[TaskStaging]] = []
 
 
 def _begin_worker(staging: TaskStaging, parent: int) -> None:
-    _end_with(parent)
+    end_with(parent)
     keep_freed_memory()
     _staging.append(staging)
 
 
-def _end_with(parent: int) -> None:
+def end_with(parent: int) -> None:
     """Let the system end this process when the thread that started it ends: no worker outlives its command."""
     if not sys.platform.startswith("linux"):
         return

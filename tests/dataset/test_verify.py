@@ -417,3 +417,91 @@ def test_verifying_imports_neither_beam_nor_pandas(sound: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True, text=True)
     assert done.stdout == "[]\n"
+
+
+def quick_findings(root: Path) -> list[str]:
+    return [str(finding) for finding in verify_dataset(root, quick=True).findings]
+
+
+def test_a_quick_look_holds_sizes_against_the_manifest_and_reads_no_record(sound: Path) -> None:
+    report = verify_dataset(sound, quick=True)
+    assert report == Report(str(sound), 1, 2, 10, 10 * FRAME, (), (), quick=True)
+    flip(sound / FIRST, 20)
+    assert quick_findings(sound) == []
+    os.truncate(sound / FIRST, 5 * FRAME)
+    (sound / "train-00001.tfrecord").unlink()
+    (sound / "features.json").write_bytes(b"{}")
+    (sound / "train-00002.tfrecord").write_bytes(b"")
+    assert quick_findings(sound) == [
+        "train-00001.tfrecord: missing",
+        f"{FIRST}: {5 * FRAME} bytes, the manifest states {6 * FRAME}",
+        "features.json: does not agree with the manifest",
+        "train-00002.tfrecord: no generation names this file: remove it, or move it away",
+    ]
+
+
+def test_a_quick_look_wants_lists_and_indexes_to_be_there(tmp_path: Path, build: Callable[..., Manifest]) -> None:
+    manifest = build(ROWS, source=SourceSummary("csv", 1, 100, "sources/00000001.jsonl"))
+    restate(tmp_path, manifest, sidecars=(*manifest.sidecars, index_path(FIRST)))
+    assert sorted(quick_findings(tmp_path)) == ["index/train-00000.idx: missing", "sources/00000001.jsonl: missing"]
+
+
+def test_a_quick_look_at_a_file_alone_can_tell_nothing(tmp_path: Path) -> None:
+    write_records(tmp_path / "x.tfrecord", ROWS)
+    with pytest.raises(InputError, match="no manifest states the size: leave --quick out"):
+        verify_dataset(tmp_path / "x.tfrecord", quick=True)
+
+
+def test_the_lists_of_each_generation_of_the_lineage_are_verified(
+    tmp_path: Path, build: Callable[..., Manifest]
+) -> None:
+    first = build(source=SourceSummary("csv", 1, 100, "sources/00000001.jsonl"))
+    second = dataclasses.replace(
+        first, generation=2, parent=1, source=SourceSummary("csv", 1, 100, "sources/00000002.jsonl")
+    )
+    for name in ("manifests/00000002.json", "manifest.json"):
+        (tmp_path / name).write_bytes(second.to_bytes())
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources/00000001.jsonl").write_bytes(SOURCE * 2)
+    (tmp_path / "sources/00000002.jsonl").write_bytes(SOURCE)
+    assert {finding.file for finding in verify_dataset(tmp_path).findings} == {"sources/00000001.jsonl"}
+
+
+def test_the_lists_of_a_generation_that_is_not_published_are_verified_where_they_are_staged(
+    tmp_path: Path, build: Callable[..., Manifest]
+) -> None:
+    manifest = build(source=SourceSummary("csv", 1, 100, "sources/00000001.jsonl"))
+    staged = tmp_path / manifest.run.staging / "sources.jsonl"
+    staged.parent.mkdir(parents=True)
+    staged.write_bytes(SOURCE)
+    assert findings(tmp_path) == []
+    staged.write_bytes(SOURCE * 2)
+    assert len(findings(tmp_path)) == 2
+
+
+def test_a_manifest_that_no_other_generation_comes_from_may_be_gone(
+    tmp_path: Path, build: Callable[..., Manifest]
+) -> None:
+    manifest = build()
+    entries = [dataclasses.replace(shard, generation=2) for shard in manifest.splits["train"].shards]
+    split = dataclasses.replace(manifest.splits["train"], shards=tuple(entries))
+    second = dataclasses.replace(manifest, generation=2, splits={"train": split})
+    for name in ("manifests/00000002.json", "manifest.json"):
+        (tmp_path / name).write_bytes(second.to_bytes())
+    (tmp_path / "manifests/00000001.json").unlink()
+    report = verify_dataset(tmp_path)
+    assert report.findings == ()
+    assert report.notes == ("manifests/00000001.json: missing; no other generation was made from it",)
+
+
+def test_verifying_changes_nothing(sound: Path) -> None:
+    flip(sound / FIRST, 20)
+    (sound / "features.json").unlink()
+
+    def state() -> list[tuple[str, int, bytes]]:
+        files = sorted(path for path in sound.rglob("*") if path.is_file())
+        return [(str(path), path.stat().st_mtime_ns, path.read_bytes()) for path in files]
+
+    before = state()
+    assert not verify_dataset(sound).ok
+    assert state() == before

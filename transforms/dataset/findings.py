@@ -33,7 +33,8 @@ class Finding:
 class Report:
     """What was verified, and what was found. `notes` are worth knowing and no damage. `bytes` are those of shards.
 
-    `generation` is None for a TFRecord file that belongs to no dataset.
+    `generation` is None for a TFRecord file that belongs to no dataset. After a `quick` look only sizes are known, and
+    `records` are those that the manifest states.
     """
 
     path: str
@@ -43,6 +44,7 @@ class Report:
     bytes: int
     findings: tuple[Finding, ...]
     notes: tuple[str, ...] = ()
+    quick: bool = False
 
     @property
     def ok(self) -> bool:
@@ -55,6 +57,7 @@ class Report:
             "path": self.path,
             "generation": self.generation,
             "ok": self.ok,
+            "quick": self.quick,
             "shards": self.shards,
             "records": self.records,
             "bytes": self.bytes,

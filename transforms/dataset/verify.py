@@ -13,17 +13,17 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, islice, pairwise
 
-from ..errors import DamageError
+from ..errors import DamageError, InputError
 from ..format.checksum import add_digests
 from ..format.index import index_path
-from ..format.manifest import Manifest, SplitEntry
+from ..format.manifest import Manifest
 from ..format.naming import generation_file
 from ..format.printable import printable_path
 from .findings import Finding, Report
 from .generations import list_generations, locate_shard, read_manifest
 from .shard_sizes import size_breaches
 from .verify_folder import list_findings, sidecar_findings, stray_findings
-from .verify_shard import ShardCheck, ShardFacts, verify_shard
+from .verify_shard import ShardCheck, ShardFacts, verify_shard, verify_size
 
 _MOST_GAPS = 1000
 
@@ -31,8 +31,11 @@ ShardMap = Callable[[Callable[[ShardCheck], ShardFacts], Iterable[ShardCheck]], 
 """Applies the function to each shard and gives the results in order: `map`, or that of a pool of workers."""
 
 
-def verify_dataset(path: str | os.PathLike[str], *, run: ShardMap = map) -> Report:
+def verify_dataset(path: str | os.PathLike[str], *, quick: bool = False, run: ShardMap = map) -> Report:
     """Verify the latest generation of a dataset's folder, or one TFRecord file; `run` spreads the shards over workers.
+
+    With `quick` no record is read: of the shards only the sizes are held against the manifest, in which a local file
+    system has no checksums to add; lists and indexes only have to be there. Nothing is repaired, or changed at all.
 
     Raises:
         InputError: there is no dataset and no TFRecord file.
@@ -40,18 +43,21 @@ def verify_dataset(path: str | os.PathLike[str], *, run: ShardMap = map) -> Repo
     """
     root = os.fspath(path)
     if os.path.isfile(root):
-        return _verify_file(root)
+        return _verify_file(root, quick=quick)
     manifest = read_manifest(root)
     manifests, findings, notes = _older_manifests(root, manifest)
     checks, missing = _shard_checks(root, manifest)
-    facts = dict(zip((check.file for check in checks), run(verify_shard, checks), strict=True))
+    done = map(verify_size, checks) if quick else run(verify_shard, checks)
+    facts = dict(zip((check.file for check in checks), done, strict=True))
     findings += missing
     findings += [finding for shard in facts.values() for finding in shard.findings]
-    if not missing:
-        findings += _split_findings(root, manifest, facts, {older.generation: older.shard_size for older in manifests})
-    findings += list_findings(root, manifest)
+    if not missing and not quick:
+        findings += _digest_findings(root, manifest, facts)
+    findings += _size_findings(manifest, {older.generation: older.shard_size for older in manifests})
+    for older in _lineage(manifest, manifests):
+        findings += list_findings(root, older, quick=quick)
     unfinished = os.path.isdir(os.path.join(root, manifest.run.staging))
-    around = list(sidecar_findings(root, manifest, _image_formats(manifest, facts)))
+    around = list(sidecar_findings(root, manifest, None if quick else _image_formats(manifest, facts)))
     if unfinished:
         notes.append("the last commit is not wholly published; the next command that writes to the dataset ends it")
         notes += [str(finding) for finding in around]
@@ -66,11 +72,21 @@ def verify_dataset(path: str | os.PathLike[str], *, run: ShardMap = map) -> Repo
         bytes=sum(shard.bytes for shard in facts.values()),
         findings=tuple(findings + strays),
         notes=tuple(notes + more_notes),
+        quick=quick,
     )
 
 
-def _verify_file(path: str) -> Report:
-    """Verify the framing of a file that belongs to no dataset."""
+def _verify_file(path: str, *, quick: bool) -> Report:
+    """Verify the framing of a file that belongs to no dataset.
+
+    Raises:
+        InputError: a quick look cannot tell anything of it.
+    """
+    if quick:
+        raise InputError(
+            f"{printable_path(path)}: a file, of which no manifest states the size: leave --quick out, or name the "
+            f"dataset's folder"
+        )
     root, name = os.path.split(path)
     facts = verify_shard(ShardCheck(root, name))
     note = "no manifest: that it is complete cannot be proven, as a file cut between two records looks whole"
@@ -87,8 +103,30 @@ def _older_manifests(root: str, latest: Manifest) -> tuple[list[Manifest], list[
         except DamageError as error:
             name = generation_file("manifests", number, "json")
             findings.append(Finding(name, str(error).rpartition(f"{name}: ")[2]))
-    findings += [Finding(generation_file("manifests", number, "json"), "missing") for number in _gaps(known)]
-    return manifests, findings, [] if known else ["no manifests/ folder: older generations are not known"]
+    notes = [] if known else ["no manifests/ folder: older generations are not known"]
+    needed = _needed(manifests)
+    for number in _gaps(known):
+        name = generation_file("manifests", number, "json")
+        if number in needed:
+            findings.append(Finding(name, "missing"))
+        else:
+            notes.append(f"{name}: missing; no other generation was made from it")
+    return manifests, findings, notes
+
+
+def _needed(manifests: Iterable[Manifest]) -> set[int]:
+    """Return the generations that others were made from, or have shards of."""
+    shards = {shard.generation for m in manifests for split in m.splits.values() for shard in split.shards}
+    return shards | {manifest.parent for manifest in manifests if manifest.parent is not None}
+
+
+def _lineage(latest: Manifest, manifests: Iterable[Manifest]) -> Iterator[Manifest]:
+    """Yield the latest generation and those that it was made from, as far as their manifests can be read."""
+    known = {manifest.generation: manifest for manifest in manifests}
+    manifest: Manifest | None = latest
+    while manifest is not None:
+        yield known.pop(manifest.generation)
+        manifest = None if manifest.parent is None else known.get(manifest.parent)
 
 
 def _gaps(known: Sequence[int]) -> list[int]:
@@ -113,27 +151,23 @@ def _shard_checks(root: str, manifest: Manifest) -> tuple[list[ShardCheck], list
     return checks, missing
 
 
-def _split_findings(
-    root: str, manifest: Manifest, facts: dict[str, ShardFacts], sizes: dict[int, int]
-) -> Iterator[Finding]:
-    """Yield what is wrong with a split as a whole, though each of its shards may be sound.
-
-    `sizes` are the shard sizes of the generations, which may differ.
-    """
+def _digest_findings(root: str, manifest: Manifest, facts: dict[str, ShardFacts]) -> Iterator[Finding]:
+    """Yield the splits whose records are not those that the manifest states, though each of its shards may be sound."""
     for name, split in manifest.splits.items():
         files = [locate_shard(root, manifest, entry) for entry in split.shards]
         digest = f"sum128:{add_digests(facts[file].digest for file in files):032x}"
         if digest != split.records_digest and not any(facts[file].findings for file in files):
             yield Finding(f"split {name}", f"the digest of its records is {digest}, not {split.records_digest}")
-        yield from _size_findings(split, sizes)
 
 
-def _size_findings(split: SplitEntry, sizes: dict[int, int]) -> Iterator[Finding]:
-    for generation, entries in groupby(split.shards, key=lambda entry: entry.generation):
-        if generation not in sizes:  # its manifest is damaged, which is told
-            continue
-        for path, reason in size_breaches(list(entries), sizes[generation], split.unit_bytes):
-            yield Finding(path, reason)
+def _size_findings(manifest: Manifest, sizes: dict[int, int]) -> Iterator[Finding]:
+    """Yield the shards that break the promise on sizes; `sizes` are those asked for, by generation."""
+    for split in manifest.splits.values():
+        for generation, entries in groupby(split.shards, key=lambda entry: entry.generation):
+            if generation not in sizes:  # its manifest is damaged, which is told
+                continue
+            for path, reason in size_breaches(list(entries), sizes[generation], split.unit_bytes):
+                yield Finding(path, reason)
 
 
 def _image_formats(manifest: Manifest, facts: dict[str, ShardFacts]) -> frozenset[str] | None:

@@ -6,6 +6,7 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import partial
 from typing import Any, Final
 
 from ..errors import DamageError
@@ -21,12 +22,27 @@ _OURS: Final = re.compile(r".*\.tfrecord(\.gz)?|(manifests|sources|rejects|index
 """Names that a dataset gives to its files: readers that glob would take such a file for a part of it."""
 
 
-def list_findings(root: str, manifest: Manifest) -> Iterator[Finding]:
-    """Yield what is wrong with a generation's lists of input files and of rejected rows."""
-    if manifest.source.list is not None:
-        yield from _guarded(manifest.source.list, lambda path: _source_list(root, path, manifest))
-    if manifest.rejects.path is not None:
-        yield from _guarded(manifest.rejects.path, lambda path: _reject_list(root, path, manifest))
+def list_findings(root: str, manifest: Manifest, *, quick: bool = False) -> Iterator[Finding]:
+    """Yield what is wrong with a generation's lists of input files and of rejected rows; `quick`: if they are there."""
+    lists = (
+        (manifest.source.list, "sources.jsonl", _source_list),
+        (manifest.rejects.path, "rejects.jsonl", _reject_list),
+    )
+    for listed, name, check in lists:
+        if listed is not None:
+            path = _located(root, listed, f"{manifest.run.staging}/{name}")
+            yield from _guarded(path, partial(_is_there, root) if quick else partial(check, root, manifest=manifest))
+
+
+def _located(root: str, path: str, staged: str) -> str:
+    """Return where a list lies: in staging, as long as its generation is not published."""
+    published = os.path.lexists(os.path.join(root, path))
+    return staged if not published and os.path.lexists(os.path.join(root, staged)) else path
+
+
+def _is_there(root: str, path: str) -> Iterator[str]:
+    check_regular(root, path)
+    yield from ()
 
 
 def sidecar_findings(root: str, manifest: Manifest, image_formats: Collection[str] | None) -> Iterator[Finding]:

@@ -1,0 +1,43 @@
+from __future__ import annotations
+
+import os
+import signal
+from pathlib import Path
+
+import pytest
+from shardmill.pipelines import verify as verify_module
+from shardmill.pipelines.process_map import map_in_processes
+from shardmill.pipelines.screen import Screen
+from shardmill.pipelines.verify import verify_command
+from shardmill.transforms.errors import RunError
+
+
+def test_results_come_in_order_and_from_other_processes() -> None:
+    assert list(map_in_processes(abs, [-3, 2, -1], 2)) == [3, 2, 1]
+    assert os.getpid() not in map_in_processes(lambda _: os.getpid(), range(4), 2)
+
+
+def test_a_worker_that_is_killed_ends_the_command_with_words() -> None:
+    with pytest.raises(RunError, match="ended from outside"):
+        list(map_in_processes(lambda _: os.kill(os.getpid(), signal.SIGKILL), [1, 2], 2))
+
+
+def test_a_dataset_is_verified_in_processes_with_the_same_report(
+    dataset_with_damage: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert verify_command(str(dataset_with_damage), Screen()) == 3
+    alone = capsys.readouterr().out
+    monkeypatch.setattr(verify_module, "_PROCESSES_FROM_BYTES", 0)
+    monkeypatch.setattr(verify_module, "count_workers", lambda _: 2)
+    assert verify_command(str(dataset_with_damage), Screen()) == 3
+    assert capsys.readouterr().out == alone
+    assert "record 2 at byte" in alone
+
+
+@pytest.fixture
+def dataset_with_damage(dataset: Path) -> Path:
+    shard = dataset / "train-00000.tfrecord"
+    data = bytearray(shard.read_bytes())
+    data[len(data) // 3 + 14] ^= 1
+    shard.write_bytes(data)
+    return dataset
