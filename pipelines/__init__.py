@@ -9,7 +9,7 @@ Nothing is imported before it is used, so that `shardmill --help` answers at onc
                    conversion       convert: prepare, then runners make the pipeline, then report
                                     ── worker_processes  that stage the tasks of large plans
                    verify  show  starter      the other commands: verify, inspect, init
-                   salvage
+                   salvage  upkeep             salvage, log and gc
                                     ── process_map   verify's worker processes
     config         config           files, --set and flags laid over each other
                                     ── config_yaml  config_model  config_errors  config_sources

@@ -198,6 +198,45 @@ def salvage(
 
 
 @app.command()
+def log(
+    path: Annotated[str, typer.Argument(metavar="FOLDER", help="A dataset's folder.")],
+    as_json: _Json = False,
+    debug: _Debug = False,
+) -> None:
+    """List the generations of a dataset, and what each of them added."""
+
+    def body(session: interrupts.Session) -> int:
+        from .upkeep import log_command
+
+        return log_command(path, session.screen)
+
+    _answer(body, as_json=as_json, quiet=False, debug=debug)
+
+
+@app.command()
+def gc(
+    path: Annotated[str, typer.Argument(metavar="FOLDER", help="A dataset's folder.")],
+    older_than: Annotated[str, _option("TIME", "Only what did not change for so long: 7d, 36h, 0s.")] = "7d",
+    keep: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=1, help="Keep only the latest N generations, and those they came from."),
+    ] = None,
+    delete: Annotated[bool, typer.Option("--delete", help="Remove it; without this it is only shown.")] = False,
+    as_json: _Json = False,
+    quiet: _Quiet = False,
+    debug: _Debug = False,
+) -> None:
+    """Show, and with --delete remove, what no generation of a dataset needs, and what dead runs left."""
+
+    def body(session: interrupts.Session) -> int:
+        from .upkeep import gc_command
+
+        return gc_command(path, older_than, keep, session.screen, delete=delete)
+
+    _answer(body, as_json=as_json, quiet=quiet, debug=debug)
+
+
+@app.command()
 def init(
     sources: Annotated[
         list[str], typer.Argument(metavar="SOURCES...", help="The files, folders or globs that the config will read.")

@@ -18,6 +18,7 @@ reading        open             a dataset's records, rows and arrays
                                 ── generations   manifests, and where shards lie;  arrays  features as arrays;  frames
                record_file      plain TFRecord files, in and out
 verifying      verify           ── verify_shard  verify_folder  shard_sizes  findings
+upkeep         history          what each generation added;  garbage  what none needs
 salvaging      salvage          what is intact in a damaged file
                                 ── intact_records  record_walk  intact_members
 files          storage          what a file system must do;  incomplete_file  a file that appears whole or not

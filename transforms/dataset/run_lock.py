@@ -70,6 +70,21 @@ def hold_if_dead(storage: LocalStorage, run_id: str) -> Iterator[bool]:
         _unlock(storage, path, file)
 
 
+def is_held(storage: LocalStorage, run_id: str) -> bool:
+    """Tell whether a process of this machine holds the staging folder of a run, without making anything."""
+    try:
+        file = os.open(storage.path(f"{STAGING_FOLDER}/{run_id}.lock"), os.O_RDONLY | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return False
+    try:
+        fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(file)
+    return False
+
+
 def _unlock(storage: LocalStorage, path: str, file: int) -> None:
     os.unlink(path)
     os.close(file)

@@ -77,7 +77,10 @@ def stray_findings(root: str, manifests: Sequence[Manifest]) -> tuple[list[Findi
     if os.path.isdir(staging):
         for run in sorted(os.listdir(staging)):
             folder = os.path.join(staging, run)
-            size = sum(os.lstat(os.path.join(folder, path)).st_size for path in _files_below(folder))
+            if run.endswith(".lock"):
+                continue
+            size = os.lstat(folder).st_size if os.path.isfile(folder) else 0
+            size += sum(os.lstat(os.path.join(folder, path)).st_size for path in _files_below(folder))
             notes.append(f"{STAGING_FOLDER}/{printable_path(run)}: left by a run that did not end, {size} bytes")
     return findings, notes
 

@@ -77,12 +77,13 @@ def verify_size(check: ShardCheck) -> ShardFacts:
     try:
         shard.bytes = os.lstat(os.path.join(check.root, check.file)).st_size
         shard.check_size()
-        if check.index is not None:
-            check_regular(check.root, check.index)
-    except DamageError as error:
-        shard.add(_without_path(str(error), check))
     except OSError as error:
         shard.add(f"cannot be read: {error.strerror}")
+    if check.index is not None:
+        try:
+            check_regular(check.root, check.index)
+        except DamageError as error:
+            shard.findings.append(Finding(check.index, str(error).rpartition(f"{check.index}: ")[2]))
     records = 0 if check.entry is None else check.entry.records
     return ShardFacts(records, shard.bytes, 0, tuple(shard.findings))
 

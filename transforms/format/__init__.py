@@ -1,7 +1,7 @@
 """Bytes and their meaning: Arrow columns, Examples, TFRecord frames, manifests. No Beam and no I/O on this floor.
 
 what flows     rows  blocks  rejects  schema      the types between reading, encoding and writing
-               printable  sizes                   values and sizes as people see them
+               printable  sizes  durations        values, sizes and times as people see them
 encoding       encode_rows      a batch becomes framed records by split, and rejects
                                 ── columns    Arrow columns as plain values: columns_numbers  columns_bytes
                                               columns_lists  arrow_types  arrow_memory

@@ -136,6 +136,21 @@ def shard_file_name(template: str, split: str, index: int, count: int, compressi
     return _FIELD.sub(fill, template) + _SUFFIXES[compression]
 
 
+def shard_name_pattern(template: str) -> re.Pattern[str]:
+    """Return what matches every name that a template can give to a shard, of any split.
+
+    >>> pattern = shard_name_pattern("{split}-{index:05d}")
+    >>> [bool(pattern.fullmatch(name)) for name in ("val-00012.tfrecord.gz", "val-12.tfrecord", "my.tfrecord")]
+    [True, False, False]
+    """
+    pieces, end = [], 0
+    for match in _FIELD.finditer(template):
+        number = f"[0-9]{{{match[2] or 1},}}"
+        pieces += [re.escape(template[end : match.start()]), SPLIT_NAME.pattern if match[1] == "split" else number]
+        end = match.end()
+    return re.compile("".join([*pieces, re.escape(template[end:])]) + r"\.tfrecord(\.gz)?")
+
+
 def generation_file(folder: str, generation: int, suffix: str) -> str:
     """Return the path of a generation's file in one of the dataset's folders.
 

@@ -1,0 +1,316 @@
+"""Garbage: what lies in a dataset's folder and no kept generation needs.
+
+    kept         the latest generations, and all that they were made from; by default all there are
+    may go       manifests and files of the others; files with a name of ours that no generation has; what a writer
+                 that was killed left half written; staging folders of runs that are dead
+    stays        whatever is younger than a week, in doubt by the clock of the file system; whatever a live run works
+                 in; the staging folder that any manifest on disk names, as its files may not be published yet;
+                 files of names that are not ours: they belong to someone else
+
+The folder is listed before the manifests are read: a commit comes before its files get their names, so a name that is
+listed and belongs to a generation is found in its manifest.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import stat
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..errors import DamageError, InputError, UsageError
+from ..format.manifest import Manifest
+from ..format.naming import STAGING_FOLDER, generation_file, shard_name_pattern
+from ..format.printable import printable_path
+from .generations import check_own_folders, lineage, list_generations, read_manifest
+from .run_lock import hold_if_dead, is_held
+from .storage import LocalStorage
+
+WEEK_SECONDS: Final = 7 * 86400
+
+_RUN_ID: Final = re.compile(r"[0-9a-f]{16}")
+_INDEX: Final = re.compile(r"index/[A-Za-z0-9._=-]+\.idx")
+_LISTED: Final = ("", "manifests", "sources", "rejects", "index")
+_NUMBERED: Final = re.compile(r"manifests/[0-9]{8,19}\.json|(sources|rejects)/[0-9]{8,19}\.jsonl")
+_HALF_WRITTEN: Final = re.compile(r"(.*/)?\.[^/]+\.([0-9a-f]{32}|[0-9a-f]{12}\.incomplete)", re.DOTALL)
+_SPOOLED: Final = re.compile(r"data-[0-9a-f]{16}\.arrow|tmp[a-z0-9_]+\.part")
+
+
+@dataclass(frozen=True, slots=True)
+class Garbage:
+    """One thing that may go: a file, or the staging folder of a dead run; `path` is relative to the dataset's folder.
+
+    `bytes` is what its removal frees: a file that has another name frees nothing. `age` is in seconds.
+    """
+
+    path: str
+    reason: str
+    files: int
+    bytes: int
+    age: int
+
+
+@dataclass(frozen=True, slots=True)
+class GarbageReport:
+    """What may go of the dataset in the folder `path`, or went, if `deleted`.
+
+    `kept` are the generations that stay, `dropped` those whose manifests go. `young` is how many things stay only since
+    they are not old enough, `live` how many staging folders since a run works in them.
+    """
+
+    path: str
+    kept: tuple[int, ...]
+    dropped: tuple[int, ...]
+    items: tuple[Garbage, ...]
+    young: int
+    live: int
+    deleted: bool
+
+    @property
+    def files(self) -> int:
+        """How many files there are to go."""
+        return sum(item.files for item in self.items)
+
+    @property
+    def bytes(self) -> int:
+        """How many bytes their removal frees."""
+        return sum(item.bytes for item in self.items)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the report as `gc --json` prints it."""
+        return {
+            "path": printable_path(self.path),
+            "deleted": self.deleted,
+            "kept": list(self.kept),
+            "dropped": list(self.dropped),
+            "files": self.files,
+            "bytes": self.bytes,
+            "young": self.young,
+            "live": self.live,
+            "items": [
+                {"path": item.path, "reason": item.reason, "files": item.files, "bytes": item.bytes, "age": item.age}
+                for item in self.items
+            ],
+        }
+
+
+def collect_garbage(
+    path: str | os.PathLike[str],
+    *,
+    older_than: int = WEEK_SECONDS,
+    keep: int | None = None,
+    delete: bool = False,
+    now: float | None = None,
+) -> GarbageReport:
+    """Find what no kept generation of a dataset needs, and remove it if `delete` says so.
+
+        collect_garbage("out/trips").bytes                   # what could be freed
+        collect_garbage("out/trips", keep=1, delete=True)    # the latest generation, and what it was made from, stay
+
+    `older_than` is in seconds, `keep` is a number of generations (None: all of them), `now` is the time to count from,
+    in seconds since 1970.
+
+    Raises:
+        InputError: there is no dataset.
+        DamageError: the manifest of a generation that stays is damaged, so that nobody knows what it needs.
+        TargetError: a folder of the dataset is a link.
+        UsageError: `keep` is less than 1, or `older_than` less than 0.
+    """
+    if (keep is not None and keep < 1) or older_than < 0:
+        raise UsageError(f"keep is {keep} and older_than {older_than}: keep at least 1, from 0 seconds on")
+    storage = LocalStorage(os.path.abspath(path))
+    check_own_folders(storage.root)
+    search = _Search(storage, older_than, time.time() if now is None else now)
+    listed, staged = search.listing(), storage.list(STAGING_FOLDER)
+    kept, dropped = _kept(storage.root, keep, search)
+    found = search.unnamed(listed, kept, dropped)
+    if delete:
+        found = search.remove_files(found)
+    for name in staged:
+        found += search.staged(name, delete=delete)
+    return GarbageReport(
+        path=storage.root,
+        kept=tuple(manifest.generation for manifest in kept),
+        dropped=dropped,
+        items=tuple(found),
+        young=search.young,
+        live=search.live,
+        deleted=delete,
+    )
+
+
+def _kept(root: str, keep: int | None, search: _Search) -> tuple[list[Manifest], tuple[int, ...]]:
+    """Return the generations that stay, in order, and the numbers of the others.
+
+    One stays with all that it was made from: their manifests and lists are its history. A manifest that is not old
+    enough to go keeps what it names.
+    """
+    latest = read_manifest(root)
+    numbers = list_generations(root)
+    if not numbers:
+        return [latest], ()
+    manifests: dict[int, Manifest] = {}
+    for number in numbers if keep is None else numbers[-keep:]:
+        manifests |= {manifest.generation: manifest for manifest in lineage(root, read_manifest(root, number))}
+    for number in numbers:
+        if number not in manifests and not search.is_old(generation_file("manifests", number, "json")):
+            search.young += 1
+            manifests[number] = read_manifest(root, number)
+    return [manifests[number] for number in sorted(manifests)], tuple(n for n in numbers if n not in manifests)
+
+
+def _names(manifest: Manifest) -> Iterator[str]:
+    """Yield the paths of all files of a generation."""
+    yield generation_file("manifests", manifest.generation, "json")
+    yield from (path for path in (manifest.source.list, manifest.rejects.path) if path is not None)
+    yield from manifest.sidecars
+    yield from (shard.path for split in manifest.splits.values() for shard in split.shards)
+
+
+class _Search:
+    """What is old enough, and what of it may go."""
+
+    def __init__(self, storage: LocalStorage, older_than: int, now: float) -> None:
+        self._storage = storage
+        self._older_than = older_than
+        self._now = now
+        self._files: dict[str, os.stat_result] = {}
+        self.young = 0
+        self.live = 0
+
+    def listing(self) -> list[str]:
+        """Return the regular files of the folders that a dataset has, but for staging."""
+        for folder in _LISTED:
+            for name in self._storage.list(folder):
+                path = f"{folder}/{name}" if folder else name
+                status = self._status(path)
+                if status is not None and stat.S_ISREG(status.st_mode):
+                    self._files[path] = status
+        return list(self._files)
+
+    def is_old(self, path: str) -> bool:
+        """Say whether a listed file, and its name, have not changed for long enough."""
+        return path in self._files and self._age(self._files[path]) >= self._older_than
+
+    def unnamed(self, listed: Sequence[str], kept: Sequence[Manifest], dropped: Sequence[int]) -> list[Garbage]:
+        """Return the files of our names that no kept generation has."""
+        needed = {"manifest.json"}.union(*map(_names, kept))
+        known = set[str]().union(*(_names_of_dropped(self._storage.root, number) for number in dropped))
+        patterns = {shard_name_pattern(manifest.shard_name) for manifest in kept}
+        found = []
+        for path in sorted(set(listed) - needed):
+            if path in known:
+                reason = "only generations that are not kept name it"
+            elif _HALF_WRITTEN.fullmatch(path):
+                reason = "left half written by a writer that was ended"
+            elif any(pattern.fullmatch(path) for pattern in (_NUMBERED, _INDEX, *patterns)):
+                reason = "no generation names it"
+            else:
+                continue
+            if self.is_old(path):
+                status = self._files[path]
+                found.append(Garbage(path, reason, 1, _freed(status), self._age(status)))
+            else:
+                self.young += 1
+        return found
+
+    def remove_files(self, found: Sequence[Garbage]) -> list[Garbage]:
+        """Remove files; return those that are gone. Manifests go first, for good: none is left that names what is not.
+
+        A name that is another file's by now stays: it was published meanwhile.
+        """
+        manifests = [item for item in found if item.path.startswith("manifests/")]
+        gone = [item for item in manifests if self._remove(item.path)]
+        if gone:
+            self._storage.sync("manifests")
+        return gone + [item for item in found if item not in manifests and self._remove(item.path)]
+
+    def _remove(self, path: str) -> bool:
+        status = self._status(path)
+        if status is None or not os.path.samestat(status, self._files[path]):
+            return False
+        self._storage.remove(path)
+        return True
+
+    def staged(self, name: str, *, delete: bool) -> list[Garbage]:
+        """Return an entry of the staging folder if it may go, after its removal if that is asked for."""
+        path, run_id = f"{STAGING_FOLDER}/{name}", name.removesuffix(".lock")
+        status = self._status(path)
+        if status is None:  # its run ended
+            return []
+        folder = stat.S_ISDIR(status.st_mode)
+        if not folder and _SPOOLED.fullmatch(name):
+            if any(is_held(self._storage, run.removesuffix(".lock")) for run in self._storage.list(STAGING_FOLDER)):
+                self.live += 1
+                return []
+            return self._old_tree(path, "data given in Python to a run that is dead", delete=delete)
+        if _RUN_ID.fullmatch(run_id) is None or folder != (name == run_id):
+            return []
+        if is_held(self._storage, run_id):
+            self.live += folder
+            return []
+        if not folder and self._status(f"{STAGING_FOLDER}/{run_id}") is not None:
+            return []  # it goes with the folder
+        if not delete:
+            return self._dead_run(path, delete=False)
+        with hold_if_dead(self._storage, run_id) as dead:  # and whoever holds a lock removes it in the end
+            return self._dead_run(path, delete=True) if dead else []
+
+    def _dead_run(self, path: str, *, delete: bool) -> list[Garbage]:
+        if path in _staging_folders(self._storage.root):
+            return []
+        return self._old_tree(path, "staged by a run that is dead", delete=delete)
+
+    def _old_tree(self, path: str, reason: str, *, delete: bool) -> list[Garbage]:
+        """Return a file or a folder with all that is in it, if none of it is young."""
+        files = list(self._tree(path))
+        age = min(self._age(status) for status in files)
+        if age < self._older_than:
+            self.young += 1
+            return []
+        regular = [status for status in files if not stat.S_ISDIR(status.st_mode)]
+        if delete and stat.S_ISDIR(files[0].st_mode):
+            self._storage.remove_tree(path)
+        elif delete and not path.endswith(".lock"):
+            self._storage.remove(path)
+        return [Garbage(path, reason, len(regular), sum(map(_freed, regular)), age)]
+
+    def _tree(self, path: str) -> Iterator[os.stat_result]:
+        """Yield what is known of a file, or of a folder and all that is in it; links are not followed."""
+        full = self._storage.path(path)
+        yield os.lstat(full)
+        for folder, folders, names in os.walk(full):
+            yield from (os.lstat(os.path.join(folder, name)) for name in (*folders, *names))
+
+    def _status(self, path: str) -> os.stat_result | None:
+        try:
+            return os.lstat(self._storage.path(path))
+        except FileNotFoundError:
+            return None
+
+    def _age(self, status: os.stat_result) -> int:
+        return int(self._now - max(status.st_mtime, status.st_ctime))
+
+
+def _names_of_dropped(root: str, number: int) -> set[str]:
+    try:
+        return set(_names(read_manifest(root, number)))
+    except DamageError:  # its files are found by their names
+        return {generation_file("manifests", number, "json")}
+
+
+def _staging_folders(root: str) -> set[str]:
+    """Return the staging folders of all runs that committed a generation which is there still."""
+    folders = set()
+    for number in list_generations(root):
+        with contextlib.suppress(DamageError, InputError):  # gone, or damaged, and not kept: nothing reads it again
+            folders.add("/".join(read_manifest(root, number).run.staging.split("/")[:2]))
+    return folders
+
+
+def _freed(status: os.stat_result) -> int:
+    return status.st_size if status.st_nlink == 1 else 0
