@@ -1,6 +1,6 @@
 """The commands of Shardmill, and the only folder that knows argv, config files and runners.
 
-    from shardmill.pipelines import convert, open_dataset
+    from shardmill.pipelines import append, convert, open_dataset
 
 Nothing is imported before it is used, so that `shardmill --help` answers at once.
 
@@ -8,6 +8,8 @@ Nothing is imported before it is used, so that `shardmill --help` answers at onc
                                     ── full_disk     told from a fault of ours
                    conversion       convert: prepare, then runners make the pipeline, then report
                                     ── worker_processes  that stage the tasks of large plans
+                   appending        append: finish, prepare_append, the same run, again where that is void
+                                    ── held_files  held_images   what the dataset has already
                    verify  show  starter      the other commands: verify, inspect, init
                    salvage  upkeep             salvage, log and gc
                                     ── process_map   verify's worker processes
@@ -23,12 +25,17 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ..transforms.dataset.open import open_dataset as open_dataset
+    from .appending import append as append
     from .conversion import convert as convert
 
-__all__ = ["convert", "open_dataset"]
+__all__ = ["append", "convert", "open_dataset"]
 
 
 def __getattr__(name: str) -> object:
+    if name == "append":
+        from .appending import append
+
+        return append
     if name == "convert":
         from .conversion import convert
 

@@ -12,12 +12,15 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any, Final, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, TypeAlias
 
 import typer
 from typer.core import TyperGroup
 
 from . import interrupts
+
+if TYPE_CHECKING:
+    from .config_model import Config
 
 
 class _QuickHelpGroup(TyperGroup):
@@ -116,6 +119,64 @@ def convert(
     _answer(body, as_json=as_json, quiet=quiet, debug=debug)
 
 
+@app.command()
+def append(
+    context: typer.Context,
+    sources: Annotated[list[str], typer.Argument(help=_SOURCES_HELP)],
+    output: Annotated[str | None, _option("FOLDER", "The folder of the dataset.", "-o", "--output")] = None,
+    force: Annotated[bool, typer.Option("--force", help="Append files again that the dataset holds.")] = False,
+    shard_size: Annotated[str | None, _option("SIZE", "Bytes of a new shard; the dataset's if not given.")] = None,
+    max_rejects: Annotated[str | None, _option("N", 'Rows that may be rejected: a number, or "1%".')] = None,
+    workers: Annotated[str | None, _option("N", "How many workers, or auto.")] = None,
+    runner: Annotated[str | None, _option("NAME", "The engine: local.")] = None,
+    split: Annotated[str | None, _option("NAME", "The split to append to, where the source has none.")] = None,
+    set_values: Annotated[list[str] | None, _option("KEY=VALUE", _SET_HELP, "--set")] = None,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Show files, tasks and sizes; write nothing.")] = False,
+    as_json: _Json = False,
+    quiet: _Quiet = False,
+    debug: _Debug = False,
+) -> None:
+    """Append what a dataset lacks of a source: new shards, and its next generation.
+
+    The schema is the dataset's, and unchanged files are left out. Options after `--` go to Beam.
+    """
+    given = {
+        "output.path": ("-o", output),
+        "output.shard_size": ("--shard-size", shard_size),
+        "max_rejects": ("--max-rejects", max_rejects),
+        "runner.workers": ("--workers", _number(workers)),
+        "runner.name": ("--runner", runner),
+        "output.split": ("--split", split),
+    }
+    flags = {key: flag for key, flag in given.items() if flag[1] is not None}
+    options: list[str] = context.obj or []
+
+    def body(session: interrupts.Session) -> None:
+        config = _load(sources, set_values or [], flags)
+        from .appending import dry_run_append, run_append
+
+        if not dry_run:
+            summary = run_append(config, force=force, beam_options=options, watch=session.watch)
+            session.screen.summary(summary)
+        else:
+            session.screen.append_plan(dry_run_append(config, force=force))
+
+    _answer(body, as_json=as_json, quiet=quiet, debug=debug)
+
+
+def _load(sources: Sequence[str], set_values: Sequence[str], flags: Mapping[str, object]) -> Config:
+    """Return the config of a command: the first source may be one."""
+    from .config import CONFIG_SUFFIXES, load_config
+
+    is_config = sources[0].lower().endswith(CONFIG_SUFFIXES)
+    return load_config(
+        sources[0] if is_config else None,
+        set_values=set_values,
+        flags=flags,
+        paths=sources[1:] if is_config else sources,
+    )
+
+
 def _convert(
     session: interrupts.Session,
     sources: Sequence[str],
@@ -125,15 +186,7 @@ def _convert(
     *,
     dry_run: bool,
 ) -> None:
-    from .config import CONFIG_SUFFIXES, load_config
-
-    is_config = sources[0].lower().endswith(CONFIG_SUFFIXES)
-    config = load_config(
-        sources[0] if is_config else None,
-        set_values=set_values,
-        flags=flags,
-        paths=sources[1:] if is_config else sources,
-    )
+    config = _load(sources, set_values, flags)
     from .conversion import dry_run as plan_only
     from .conversion import run_convert
 
@@ -267,13 +320,13 @@ def _answer(body: interrupts.Body, *, as_json: bool, quiet: bool, debug: bool) -
 
 
 def split_beam_options(args: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return our arguments and those for Beam, which stand after `--` in `convert`.
+    """Return our arguments and those for Beam, which stand after `--` in `convert` and `append`.
 
     >>> split_beam_options(["convert", "a.csv", "--", "--temp_location=/tmp"])
     (['convert', 'a.csv'], ['--temp_location=/tmp'])
     """
     ours = list(args)
-    if ours[:1] != ["convert"] or "--" not in ours:
+    if ours[:1] not in (["convert"], ["append"]) or "--" not in ours:
         return ours, []
     at = ours.index("--")
     return ours[:at], ours[at + 1 :]

@@ -10,13 +10,13 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..transforms.dataset.generations import read_json_lines
-from ..transforms.dataset.outcome import read_outcome
+from ..transforms.dataset.outcome import WriteOutcome, read_outcome
 from ..transforms.dataset.refusal import Refusal
 from ..transforms.dataset.run_lock import hold_run
 from ..transforms.dataset.source_list import read_notes
@@ -74,11 +74,25 @@ def convert(
         RunError: an input is corrupt, or the commit was lost.
         TooManyRejects: more rows were rejected than `max_rejects` allows; nothing was committed.
     """
+    loaded = load_call(config, output, settings, data_given=data is not None)
+    if data is None:
+        return run_convert(loaded)
+    with spooled(loaded, data) as source:
+        return run_convert(loaded, source=source)
+
+
+def load_call(
+    config: str | os.PathLike[str] | Mapping[str, Any] | None,
+    output: str | os.PathLike[str] | None,
+    settings: Mapping[str, object],
+    *,
+    data_given: bool,
+) -> Config:
+    """Return the config of a call from Python: `settings` have double underscores for dots."""
     flags: dict[str, object] = {_dotted(key): (key, value) for key, value in settings.items()}
     if output is not None:
         flags["output.path"] = ("output", os.fspath(output))
-    loaded = load_config(config, flags=flags, data_given=data is not None)
-    return run_convert(loaded) if data is None else _convert_data(loaded, data)
+    return load_config(config, flags=flags, data_given=data_given)
 
 
 def run_convert(
@@ -92,15 +106,21 @@ def run_convert(
     with hold_run(spec):
         held = prepare_target(spec)
         if held is not None:
-            return _summary(prepared, held, time.monotonic() - started, nothing_to_do=True)
-        spec.storage.replace(f"{spec.staging}/plan.json", prepared.plan_document())
-        with _watching(watch, spec):
-            _run_pipeline(prepared, config, beam_options)
-        outcome = read_outcome(spec)
+            return summary_of(prepared, held, time.monotonic() - started, nothing_to_do=True)
+        outcome = run_prepared(prepared, config, beam_options, watch)
     if outcome.refusal is not None:
-        raise _refused(spec, outcome.refusal)
+        raise refused(spec, outcome.refusal)
     assert outcome.manifest is not None
-    return _summary(prepared, outcome.manifest, time.monotonic() - started)
+    return summary_of(prepared, outcome.manifest, time.monotonic() - started)
+
+
+def run_prepared(prepared: Prepared, config: Config, beam_options: Sequence[str], watch: Watch | None) -> WriteOutcome:
+    """Run what is ready to run, and return what became of it; the caller holds the run."""
+    spec = prepared.spec
+    spec.storage.replace(f"{spec.staging}/plan.json", prepared.plan_document())
+    with _watching(watch, spec):
+        _run_pipeline(prepared, config, beam_options)
+    return read_outcome(spec)
 
 
 def dry_run(config: Config) -> PlanReport:
@@ -108,8 +128,9 @@ def dry_run(config: Config) -> PlanReport:
     return prepare(config).report()
 
 
-def _convert_data(config: Config, data: Data) -> Summary:
-    """Convert data in memory: written once as an Arrow file beside the staged work, and read from there."""
+@contextmanager
+def spooled(config: Config, data: Data) -> Iterator[Source]:
+    """Give the source of data in memory: written once as an Arrow file beside the staged work, and read from there."""
     from ..transforms.sources.memory_source import spool
 
     if config.input is not None:
@@ -119,7 +140,7 @@ def _convert_data(config: Config, data: Data) -> Summary:
     folder = os.path.join(config.output.path, ".staging")
     source = spool(data, folder, rules=column_rules(config))
     try:
-        return run_convert(config, source=source)
+        yield source
     finally:
         os.unlink(source.path)
         if os.path.isdir(folder) and not os.listdir(folder):
@@ -179,7 +200,7 @@ def _watching(watch: Watch | None, spec: DatasetSpec) -> AbstractContextManager[
     return nullcontext() if watch is None else watch(os.path.join(spec.path, spec.staging))
 
 
-def _refused(spec: DatasetSpec, refusal: Refusal) -> Exception:
+def refused(spec: DatasetSpec, refusal: Refusal) -> Exception:
     """Return the refusal's error; of too many rejects with the first of them."""
     error = refusal.error()
     if refusal.rejects is None or not isinstance(error, TooManyRejects):
@@ -188,7 +209,8 @@ def _refused(spec: DatasetSpec, refusal: Refusal) -> Exception:
     return TooManyRejects(f"{refusal.message}\n{rejects_text(refusal.rejected, {}, first)}")  # it has the codes
 
 
-def _summary(prepared: Prepared, manifest: Manifest, seconds: float, *, nothing_to_do: bool = False) -> Summary:
+def summary_of(prepared: Prepared, manifest: Manifest, seconds: float, *, nothing_to_do: bool = False) -> Summary:
+    """Return what a run did, or that a generation holds it."""
     spec, survey = prepared.spec, prepared.plan.survey
     rejects = manifest.rejects.path
     notes = [f"{text}: {count:,}" for text, count in read_notes(spec.path, manifest).items()]

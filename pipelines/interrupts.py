@@ -174,7 +174,7 @@ def _what_is_left(staging: str | None) -> str:
         manifest = read_manifest(os.path.dirname(os.path.dirname(os.path.abspath(staging))))
     except ShardmillError:  # there is no generation yet
         manifest = None
-    if manifest is not None and os.path.basename(manifest.run.staging) == os.path.basename(staging):
+    if manifest is not None and manifest.run.run_id == os.path.basename(staging):
         return (
             f"generation {manifest.generation} was committed before, and can be read; the same command again "
             f"finishes its publishing"

@@ -88,10 +88,10 @@ def prepare(config: Config, source: Source | None = None) -> Prepared:
     source = source or source_of(config)
     listing = source.list_files()
     survey = source.survey(listing, threads(count_workers(config.runner.workers)))
-    _check_columns(survey, config.limits.columns)
+    check_columns(survey, config.limits.columns)
     encoder = encoder_of(config, survey.frozen)
     plan = make_plan(source, listing, survey, config.output.shard_size, encoder.encode, config.output.compression)
-    return Prepared(source, plan, encoder, _spec(config, plan))
+    return Prepared(source, plan, encoder, spec_of(config, plan))
 
 
 def fingerprint_listing(listing: Listing) -> str:
@@ -103,7 +103,12 @@ def fingerprint_listing(listing: Listing) -> str:
     return "sha256:" + digest.hexdigest()
 
 
-def _check_columns(survey: Survey, most: int) -> None:
+def check_columns(survey: Survey, most: int) -> None:
+    """Refuse too many columns.
+
+    Raises:
+        SchemaError: there are more than `most`.
+    """
     count = len(survey.frozen.schema)
     if count > most:
         raise SchemaError(
@@ -112,7 +117,8 @@ def _check_columns(survey: Survey, most: int) -> None:
         )
 
 
-def _spec(config: Config, plan: Plan) -> DatasetSpec:
+def spec_of(config: Config, plan: Plan) -> DatasetSpec:
+    """Return what the run of a plan is to make."""
     listing, frozen, output = plan.listing, plan.survey.frozen, config.output
     expected = plan.expected_rows()
     config_fingerprint, source_fingerprint = config.fingerprint(), fingerprint_listing(listing)

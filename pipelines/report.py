@@ -17,6 +17,7 @@ from ..transforms.format.manifest import Manifest
 from ..transforms.format.printable import escaped, printable
 from ..transforms.format.schema import Choice, Schema
 from ..transforms.format.sizes import format_size
+from .held_files import Unchanged
 
 FIRST_REJECTS: Final = 20
 """So many rejects stand on the screen; all of them are in the reject file."""
@@ -24,11 +25,12 @@ FIRST_REJECTS: Final = 20
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """What a conversion did.
+    """What a conversion, or an append, did.
 
     `path` is the dataset's folder as the user wrote it, or absolute. `first_rejects` are lines of the reject file, as
     they stand there: the first 20 are enough. `nothing_to_do` says that the manifest's generation held the same source
-    and config before. `seconds` is wall clock.
+    and config before; of an append, that the dataset holds all files. `unchanged` are the files that an append left
+    out. `seconds` is wall clock.
     """
 
     path: str
@@ -38,25 +40,28 @@ class Summary:
     warnings: tuple[str, ...] = ()
     first_rejects: tuple[str, ...] = ()
     nothing_to_do: bool = False
+    command: str = "convert"
+    unchanged: tuple[Unchanged, ...] = ()
 
     @property
     def bytes(self) -> int:
-        """Bytes of all shards."""
-        return sum(split.bytes for split in self.manifest.splits.values())
+        """Bytes of the shards that were written."""
+        return sum(shard.bytes for shard in self.manifest.own_shards)
 
     @property
     def shards(self) -> int:
-        """The number of shards."""
-        return sum(len(split.shards) for split in self.manifest.splits.values())
+        """The number of shards that were written."""
+        return len(self.manifest.own_shards)
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that `convert --json` prints."""
         manifest = self.manifest
         return {
-            "command": "convert",
+            "command": self.command,
             "path": self.path,
             "nothing_to_do": self.nothing_to_do,
             "generation": manifest.generation,
+            **({"added": self._added()} if self.command == "append" else {}),
             "name": manifest.name,
             "counts": asdict(manifest.counts),
             "splits": {
@@ -75,6 +80,16 @@ class Summary:
             "sidecars": list(manifest.sidecars),
             "warnings": list(self.warnings),
             "seconds": round(self.seconds, 3),
+        }
+
+    def _added(self) -> dict[str, Any]:
+        """Return what this append did to the dataset whose splits stand beside."""
+        shards = () if self.nothing_to_do else self.manifest.own_shards
+        return {
+            "records": sum(shard.records for shard in shards),
+            "bytes": sum(shard.bytes for shard in shards),
+            "shards": [shard.path for shard in shards],
+            "unchanged": [asdict(file) for file in self.unchanged],
         }
 
 
@@ -107,11 +122,13 @@ class PlanReport:
     skipped: Mapping[str, int] = field(default_factory=dict)
     choices: tuple[Choice, ...] = ()
     warnings: tuple[str, ...] = ()
+    command: str = "convert"
+    unchanged: tuple[Unchanged, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that `convert --dry-run --json` prints."""
         return {
-            "command": "convert",
+            "command": self.command,
             "dry_run": True,
             "path": self.path,
             "name": self.name,
@@ -130,6 +147,7 @@ class PlanReport:
             "schema": _schema_json(self.schema),
             "choices": [asdict(choice) for choice in self.choices],
             "warnings": list(self.warnings),
+            **({"unchanged": [asdict(file) for file in self.unchanged]} if self.command == "append" else {}),
         }
 
 

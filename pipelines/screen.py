@@ -26,6 +26,7 @@ from ..transforms.format.printable import counted as _count
 from ..transforms.format.printable import escaped, printable, printable_path
 from ..transforms.format.schema import Choice, Feature, Schema
 from ..transforms.format.sizes import format_size
+from .held_files import unchanged_line
 from .report import PlanReport, Summary, rejects_text
 
 _FILE_WIDTH: Final = 200
@@ -98,6 +99,13 @@ class Screen:
         elif not self.quiet:
             self._print_plan(plan)
 
+    def append_plan(self, plan: PlanReport | Summary) -> None:
+        """Print what an append would write, or that it has nothing to."""
+        if isinstance(plan, Summary):
+            self.summary(plan)
+        else:
+            self.plan(plan)
+
     def verified(self, report: Report) -> None:
         """Print the place of every damage, and what was verified."""
         if self.as_json:
@@ -121,11 +129,16 @@ class Screen:
         manifest, where = summary.manifest, shown_path(summary.path)
         size = f"{_count(manifest.counts.written, 'record')} in {_count(summary.shards, 'shard')}, "
         size += format_size(summary.bytes)
-        if summary.nothing_to_do:
+        if summary.command == "append":
+            self._print_added(summary, size)
+        elif summary.nothing_to_do:
             self.text(f"Nothing to do: generation {manifest.generation} of {where} holds it ({size}).", "bold")
         else:
             self.text(f"Wrote {where}: {size} (generation {manifest.generation}).", "bold green")
         self._splits(manifest)
+        if summary.command == "append" and summary.nothing_to_do:
+            self._warnings(summary.warnings)
+            return
         self.text(_read_line(manifest))
         self._warnings(summary.warnings)
         self._schema(manifest.schema, summary.choices)
@@ -151,8 +164,22 @@ class Screen:
             rate = summary.bytes / 1e6 / max(summary.seconds, 1e-3)
             self.text(f"\n{summary.seconds:.1f} s, {rate:.{1 if rate >= 1 else 2}f} MB/s")
 
+    def _print_added(self, summary: Summary, size: str) -> None:
+        manifest, where = summary.manifest, shown_path(summary.path)
+        if summary.nothing_to_do:
+            held = sum(file.files for file in summary.unchanged)
+            what = "the file" if held == 1 else f"all {_count(held, 'file')}"
+            self.text(f"Nothing to do: {where} holds {what}; --force appends again.", "bold")
+        else:
+            self.text(f"Appended to {where}: {size} (generation {manifest.generation}).", "bold green")
+        if summary.unchanged:
+            self.text(f"Left out: {_escaped(unchanged_line(summary.unchanged))}")
+
     def _print_plan(self, plan: PlanReport) -> None:
-        self.text(f"Would write {shown_path(plan.path)} (dry run: nothing was written)", "bold")
+        verb = "append to" if plan.command == "append" else "write"
+        self.text(f"Would {verb} {shown_path(plan.path)} (dry run: nothing was written)", "bold")
+        if plan.unchanged:
+            self.text(f"Would leave out: {_escaped(unchanged_line(plan.unchanged))}")
         about = "" if plan.rows_exact else "about "
         self.text(
             f"Source: {plan.source_format}, {_count(plan.files, 'file')}, {format_size(plan.bytes)}, "

@@ -13,7 +13,7 @@ import sys
 import pytest
 
 PUBLIC = {
-    "shardmill.pipelines": ["convert", "open_dataset"],
+    "shardmill.pipelines": ["append", "convert", "open_dataset"],
     "shardmill.transforms": ["EncodeExamples", "ReadRows", "WriteShards", "read_records", "write_records"],
 }
 NAMES = [(module, name) for module, names in PUBLIC.items() for name in names]

@@ -71,6 +71,7 @@ class TestCost:
             ["init", "a.csv", "-o", "-"],
             ["convert", "c.yaml"],
             ["convert", "gone.csv", "-o", "out"],
+            ["append", "a.csv", "-o", "out"],
         ):
             assert imported(args, HEAVY, records.parent) == [], args
 

@@ -21,8 +21,8 @@ from .storage import LocalStorage
 
 
 @contextlib.contextmanager
-def hold_run(spec: DatasetSpec) -> Iterator[None]:
-    """Hold the staging folder of a run from before `prepare_target` until it is published.
+def hold_run(spec: DatasetSpec, *, wait: bool = False) -> Iterator[None]:
+    """Hold the staging folder of a run from before `prepare_target` until it is published; with `wait`, until it can.
 
     Raises:
         TargetError: another process holds it, or it cannot be made, or would lie behind a link.
@@ -30,7 +30,7 @@ def hold_run(spec: DatasetSpec) -> Iterator[None]:
     check_own_folders(spec.path)
     path = f"{spec.storage.path(spec.staging)}.lock"
     try:
-        file = _locked(path, wait=False)
+        file = _locked(path, wait=wait)
     except BlockingIOError as error:
         raise TargetError(
             f"{spec.path}: another process is converting the same source with the same config there: let it end, or "

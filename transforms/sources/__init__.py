@@ -5,7 +5,7 @@ Begin with `source`, the contract, and one of the `*_source` modules that keep i
     every source   source           list, survey, read: what each of them does, and what passes between
                    pick             which of them reads some paths
                    listing          paths, globs and folders become a sorted list of files
-                   task_planning    pieces become tasks
+                   task_planning    pieces become tasks;  fit  under the schema of a dataset that is there
                    read_task        a task's batches and its end mark
                    stamp            a file is still what it was when it was listed
                    arrow_checks     what comes from outside is sound Arrow data

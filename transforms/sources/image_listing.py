@@ -11,8 +11,9 @@ import glob
 import hashlib
 import os
 import stat
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final, NamedTuple
 
 from ..errors import InputError
@@ -54,6 +55,31 @@ class ImageListing(Listing):
 
     folders: tuple[ImageFolder, ...] = ()
     images: tuple[ImageFile, ...] = ()
+
+    def keep(self, wanted: Sequence[int]) -> ImageListing:
+        """Return the listing of some folders only, given by their indices, in order."""
+        moved = {index: i for i, index in enumerate(wanted)}
+        images = tuple(image._replace(folder=moved[image.folder]) for image in self.images if image.folder in moved)
+        return replace(
+            self,
+            entries=tuple(self.entries[index] for index in wanted),
+            files=len(images),
+            bytes=sum(self.entries[index].bytes for index in wanted),
+            folders=tuple(self.folders[index] for index in wanted),
+            images=images,
+        )
+
+    def without(self, images: Collection[ImageFile]) -> ImageListing:
+        """Return the listing without some images; a folder keeps its fingerprint, which is of all that it holds."""
+        gone = frozenset(images)
+        kept = tuple(image for image in self.images if image not in gone)
+        files, sizes = Counter(image.folder for image in kept), Counter[int]()
+        for image in kept:
+            sizes[image.folder] += max(image.size, 0)
+        entries = tuple(
+            replace(entry, bytes=sizes[index], files=files[index]) for index, entry in enumerate(self.entries)
+        )
+        return replace(self, entries=entries, files=len(kept), bytes=sum(sizes.values()), images=kept)
 
 
 @dataclass(slots=True)

@@ -41,6 +41,8 @@ MAX_LABEL_OFFSET: Final = 1000
 RECORD_OVERHEAD_BYTES: Final = 330
 """About what a record has beside the image: the keys, the small features and the framing."""
 
+_UNUSED: Final = "_unused_"
+
 _LARGEST_IMAGE: Final = 2**30
 """The buffer of a batch must stay below 2 GiB: a view's offsets are int32."""
 
@@ -83,6 +85,8 @@ class ImageSource:
     every file. `columns` are the features to keep (None: all). `seed` gives a random order that depends on it and on
     the paths below the roots only, so that it is the same on every machine; None is the order of the paths' bytes.
 
+    `known_classes` are those that have numbers already, from 0: new ones come behind them, and no offset counts.
+
     A file name that is not UTF-8 is a reject: as a feature it would be another name.
 
     Raises:
@@ -98,6 +102,7 @@ class ImageSource:
     formats: tuple[str, ...] = DEFAULT_FORMATS
     columns: tuple[str, ...] | None = None
     seed: int | None = None
+    known_classes: tuple[str, ...] | None = None
     pixels_limit: int = 50_000_000
     bytes_limit: int = 256 << 20
 
@@ -132,14 +137,13 @@ class ImageSource:
         splits = sorted({role.split for role in roles if role.split is not None})
         schema = image_schema(labelled=layout != "flat", hashed=self.sha256, columns=self.columns)
         kept = {feature.name for feature in schema}
-        # a label's value is the index of its name: names that no folder can have stand below the offset
-        names = tuple(f"_unused_{i}" for i in range(self.label_offset)) + tuple(classes)
-        folders = self._read_folders(listing, roles, classes, splits)
+        names = self._class_names(classes)
+        folders = self._read_folders(listing, roles, names, splits)
         return Survey(
             Frozen(schema, splits=tuple(splits), labels={LABEL: names} if LABEL in kept else {}),
             tuple(c for c in self._choices(layout, classes, splits) if c.column in kept | {"layout", "split"}),
             tuple(_cut(_in_order(listing, self.seed), folders, with_bytes=ENCODED in kept)),
-            class_warnings(classes, layout),
+            class_warnings([name for name in names if not name.startswith(_UNUSED)], layout),
             dict(Counter(split for image in listing.images if (split := roles[image.folder].split) is not None)),
         )
 
@@ -187,10 +191,17 @@ class ImageSource:
     def _checker(self) -> ImageCheck:
         return ImageCheck(self.check, self.formats, self.pixels_limit)
 
+    def _class_names(self, classes: Sequence[str]) -> tuple[str, ...]:
+        """Return the name of each label, from 0: names that no folder can have stand below the offset."""
+        known = self.known_classes
+        if known is None:
+            known = tuple(f"{_UNUSED}{i}" for i in range(self.label_offset))
+        return known + tuple(name for name in classes if name not in known)
+
     def _read_folders(
         self, listing: ImageListing, roles: Sequence[FolderRole], classes: Sequence[str], splits: Sequence[str]
     ) -> list[ReadFolder]:
-        labels = {name: self.label_offset + i for i, name in enumerate(classes)}
+        labels = {name: i for i, name in enumerate(classes)}
         codes = {name: i for i, name in enumerate(splits)}
         folders = []
         for entry, (found, role) in enumerate(zip(listing.folders, roles, strict=True)):

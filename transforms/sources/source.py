@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Protocol, TypeVar
 
 from ..format.rows import Rows
@@ -51,6 +51,11 @@ class Listing:
     files: int
     bytes: int
     skipped: dict[str, int] = field(default_factory=dict)
+
+    def keep(self, wanted: Sequence[int]) -> Listing:
+        """Return the listing of some entries only, given by their indices, in order."""
+        entries = tuple(self.entries[index] for index in wanted)
+        return replace(self, entries=entries, files=len(entries), bytes=sum(entry.bytes for entry in entries))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -139,12 +139,12 @@ def _sample(
     source: Source, survey: Survey, encode: Callable[[Rows], Block], size_of: Callable[[Frames], int]
 ) -> tuple[float, float]:
     """Encode the first batch of up to 8 files; return bytes of output per row, and per byte of input."""
-    first_pieces = _first_pieces(survey)
-    if all(piece.output_bytes is not None for piece in first_pieces):
+    pieces = first_pieces(survey)
+    if all(piece.output_bytes is not None for piece in pieces):
         return 1.0, 1.0
     rows = output = 0
     input_bytes = 0.0
-    for piece in first_pieces:
+    for piece in pieces:
         batch = _first_batch(source, piece, survey.frozen)
         if batch is None:
             continue
@@ -157,7 +157,8 @@ def _sample(
     return (output / rows if rows else 1.0), (output / input_bytes if input_bytes else float(BLIND_EXPANSION))
 
 
-def _first_pieces(survey: Survey) -> list[Piece]:
+def first_pieces(survey: Survey) -> list[Piece]:
+    """Return the first piece of up to 8 files: what is sampled of a source."""
     firsts: dict[int, Piece] = {}
     for piece in survey.pieces:
         if piece.entry not in firsts and piece.rows != 0:

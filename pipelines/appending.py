@@ -1,0 +1,162 @@
+"""The append: what a dataset lacks of a source becomes its next generation.
+
+finish      publish what an earlier run left half published
+prepare     leave out what is held; survey the rest under the dataset's schema          (no Beam)
+run         as a conversion, but numbered on, and tried again behind whoever was faster
+again       from the start, where another append took a class number or a file meanwhile
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from ..transforms.dataset.commit import APPEND_TRIES
+from ..transforms.dataset.continuation import conflict_with
+from ..transforms.dataset.generations import list_generations, read_manifest
+from ..transforms.dataset.outcome import WriteOutcome
+from ..transforms.dataset.publish import finish_publish
+from ..transforms.dataset.run_lock import hold_run
+from ..transforms.dataset.target import prepare_append as prepare_folder
+from ..transforms.errors import CommitError, TargetError
+from ..transforms.format.manifest import Manifest
+from ..transforms.format.printable import printable_path
+from ..transforms.sources.source import Source
+from .config_model import Config
+from .conversion import load_call, refused, run_prepared, spooled, summary_of
+from .prepare_append import AppendPlan, prepare_append
+from .report import PlanReport, Summary, Watch
+from .runners import check_beam_options
+
+if TYPE_CHECKING:
+    from .conversion import Data
+
+
+def append(
+    config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    *,
+    data: Data | None = None,
+    output: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    **settings: object,
+) -> Summary:
+    """Append what a config names, or data in memory, to a dataset: new shards, and its next generation.
+
+        append({"input": {"paths": ["data/2026-02/*.csv"]}}, output="out/people")
+        append(data=frame, output="out/people", output__split="val")
+
+    The schema is the dataset's: columns of text are cast to it, other columns must have its types. New classes of
+    images get the numbers behind those there are. Files that the dataset holds unchanged are left out; if that leaves
+    nothing, there is nothing to do. Several appends may run at once: all of them land.
+
+    Args:
+        config: the path of a YAML config, or its content as a mapping. Compression, order, names and sidecars are the
+            dataset's; `shard_size` is too, unless it is given.
+        data: a pandas DataFrame, an Arrow table, record batch or reader, or a dict of NumPy arrays whose first axis is
+            the row; instead of the config's `input`.
+        output: the dataset's folder, instead of the config's `output.path`.
+        force: whether files that the dataset holds are appended again.
+        **settings: other values of the config, its dots written as double underscores (`limits__pixels=10**6`); the
+            keys of `output` go without their section (`shard_size="64MiB"`), but for `output__split`.
+
+    Returns:
+        the summary: its `manifest` states the dataset as it is now.
+
+    Raises:
+        UsageError: the config, the data or the dataset's folder is wrong.
+        SchemaError: a feature is added, missing or re-typed; the text shows both schemas.
+        RunError: an input is corrupt, or ten other appends were faster.
+        TooManyRejects: more rows were rejected than `max_rejects` allows; nothing was committed.
+    """
+    loaded = load_call(config, output, settings, data_given=data is not None)
+    if data is None:
+        return run_append(loaded, force=force)
+    _dataset_in(loaded.output.path)
+    with spooled(loaded, data) as source:
+        return run_append(loaded, source=source, force=force)
+
+
+def run_append(
+    config: Config,
+    *,
+    source: Source | None = None,
+    force: bool = False,
+    beam_options: Sequence[str] = (),
+    watch: Watch | None = None,
+) -> Summary:
+    """Run a loaded config; `source` stands for the config's input, `watch` shows the progress of the staging folder."""
+    started = time.monotonic()
+    check_beam_options(beam_options)
+    for _ in range(APPEND_TRIES):
+        latest = _dataset_in(config.output.path, finish=True)
+        plan = prepare_append(config, latest, source=source, force=force)
+        if plan.prepared is None:
+            return _nothing_new(plan, config.output.path, time.monotonic() - started)
+        outcome = _run(plan, config, beam_options, watch)
+        if outcome is None:
+            continue
+        if outcome.refusal is not None:
+            raise refused(plan.prepared.spec, outcome.refusal)
+        assert outcome.manifest is not None
+        summary = summary_of(plan.prepared, outcome.manifest, time.monotonic() - started)
+        warnings = (*plan.warnings, *summary.warnings)
+        return replace(summary, command="append", unchanged=plan.unchanged, warnings=warnings)
+    raise CommitError(
+        f"{printable_path(config.output.path)}: {APPEND_TRIES} times others changed what this append builds on (its "
+        f"files or its new classes) while it ran; nothing of it was committed; run it again"
+    )
+
+
+def dry_run_append(config: Config, *, force: bool = False) -> PlanReport | Summary:
+    """Return what an append would do, or that there is nothing to do; nothing is written."""
+    plan = prepare_append(config, _dataset_in(config.output.path), force=force)
+    if plan.prepared is None:
+        return _nothing_new(plan, config.output.path, 0.0)
+    report = plan.prepared.report()
+    return replace(report, command="append", unchanged=plan.unchanged, warnings=(*plan.warnings, *report.warnings))
+
+
+def _run(plan: AppendPlan, config: Config, beam_options: Sequence[str], watch: Watch | None) -> WriteOutcome | None:
+    """Run what was planned; None where another append made the plan void, before it or meanwhile."""
+    prepared = plan.prepared
+    assert prepared is not None
+    spec = prepared.spec
+    assert spec.append_to is not None
+    with hold_run(spec, wait=True):
+        if conflict_with(spec, spec.append_to) is not None:
+            return None
+        prepare_folder(spec)
+        outcome = run_prepared(prepared, config, beam_options, watch)
+        if outcome.refusal is not None and outcome.refusal.kind == "stale":
+            spec.storage.remove_tree(spec.staging)  # another plan will have another folder
+            return None
+        return outcome
+
+
+def _dataset_in(path: str, *, finish: bool = False) -> Manifest:
+    """Return the latest generation of a dataset; with `finish`, wholly published.
+
+    Raises:
+        TargetError: there is none.
+    """
+    if not list_generations(path):
+        where = printable_path(path)
+        raise TargetError(f"{where}: holds no dataset to append to; make one: shardmill convert SOURCE... -o {where}")
+    if finish:
+        finish_publish(path)
+    return read_manifest(path)
+
+
+def _nothing_new(plan: AppendPlan, path: str, seconds: float) -> Summary:
+    return Summary(
+        path=path,
+        manifest=plan.latest,
+        seconds=seconds,
+        warnings=plan.warnings,
+        nothing_to_do=True,
+        command="append",
+        unchanged=plan.unchanged,
+    )

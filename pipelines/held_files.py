@@ -1,0 +1,116 @@
+"""Which files of a listing a dataset holds already: by path, fingerprint and options.
+
+    held and unchanged    left out, and said so
+    held and changed      appended whole: what it gave before stays, since shards are never touched; said so
+    not held              appended
+
+A path counts as the same if one of the two ends with the other: `a.csv` in its folder is `data/a.csv` from above. A
+fingerprint covers the size of a file and its first and last 64 KiB; of a folder of images the names and sizes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Final
+
+from ..transforms.dataset.source_list import HeldSource
+from ..transforms.format.printable import printable_path
+from ..transforms.sources.source import Listing, SourceEntry
+
+_COVERED_BYTES: Final = 128 << 10
+"""A file of this size is covered by its fingerprint as a whole."""
+
+_NAMED: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """An input file, or the `files` of a folder of images, that a generation holds, and that was left out."""
+
+    name: str
+    generation: int
+    files: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class SortedFiles:
+    """A listing against a dataset: the indices of what is to be appended, `changed` with the generation that has it."""
+
+    wanted: tuple[int, ...]
+    unchanged: tuple[Unchanged, ...]
+    changed: tuple[tuple[int, int], ...]
+    warnings: tuple[str, ...]
+
+
+def sort_files(listing: Listing, held: Iterable[HeldSource], options: str, made: dict[int, str]) -> SortedFiles:
+    """Tell which files are held; `made` is when each generation was, as its manifest states it.
+
+    Files of a generation that is no append count as held whatever its options were, which are not known.
+    """
+    by_tail: dict[str, list[HeldSource]] = {}
+    for source in held:
+        by_tail.setdefault(os.path.basename(source.name), []).append(source)
+    wanted, unchanged, changed, late, other = [], [], [], [], []
+    for index, entry in enumerate(listing.entries):
+        same_path = [h for h in by_tail.get(os.path.basename(entry.name), []) if _is_path_of(h.name, entry)]
+        same = [h for h in same_path if h.fingerprint == entry.fingerprint]
+        match = next((h for h in same if h.options in (None, options)), None)
+        if match is None:
+            wanted.append(index)
+            if same_path and not same and listing.format != "memory":
+                changed.append((index, max(h.generation for h in same_path)))
+            if same:
+                other.append(entry.name)
+        else:
+            unchanged.append(Unchanged(entry.name, match.generation, entry.files))
+            if _may_differ(listing, entry, made.get(match.generation)):
+                late.append(entry.name)
+    warnings = []
+    if late:
+        warnings.append(
+            f"{_names(late)}: written to since, but of the same size and fingerprint, and left out; --force appends all"
+        )
+    if other:
+        warnings.append(f"{_names(other)}: held by the dataset, from other options; appended again with these")
+    return SortedFiles(tuple(wanted), tuple(unchanged), tuple(changed), tuple(warnings))
+
+
+def changed_warning(names: Sequence[str]) -> str:
+    """Return what a user must know of files that have changed since a generation took them in."""
+    return (
+        f"{_names(names)}: changed since the dataset took {'it' if len(names) == 1 else 'them'} in; all rows are "
+        f"appended, and those of before stay too"
+    )
+
+
+def unchanged_line(unchanged: Sequence[Unchanged]) -> str:
+    """Return in words what was left out."""
+    generations = sorted({file.generation for file in unchanged})
+    by = f"generation{'s' * (len(generations) > 1)} {', '.join(map(str, generations))}"
+    files = sum(file.files for file in unchanged)
+    count = "1 unchanged file" if files == 1 else f"{files:,} unchanged files"
+    return f"{count} ({by}): {_names([file.name for file in unchanged])}"
+
+
+def _names(names: Sequence[str]) -> str:
+    shown = ", ".join(names[:_NAMED])
+    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED:,} more"
+
+
+def _is_path_of(name: str, entry: SourceEntry) -> bool:
+    path = printable_path(entry.path)
+    return name == entry.name or path == name or path.endswith("/" + name.removeprefix("/"))
+
+
+def _may_differ(listing: Listing, entry: SourceEntry, made: str | None) -> bool:
+    """Tell whether a file was written to after its generation was made, and may differ where nobody looked."""
+    if made is None or (entry.bytes <= _COVERED_BYTES and listing.format != "images"):
+        return False
+    try:
+        then = datetime.strptime(made, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        return False
+    return entry.mtime_ns > then.timestamp() * 1e9

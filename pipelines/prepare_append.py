@@ -1,0 +1,196 @@
+"""Make an append ready to run: what the dataset decides, which files it lacks, whether they fit. No Beam here.
+
+the dataset    name, order, compression, shard_name, sidecars, schema, class numbers; shard_size unless it is given
+the config     what is read and how, the split, limits, workers
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ..transforms.dataset.continuation import append_to, sidecar_groups
+from ..transforms.dataset.generations import lineage
+from ..transforms.dataset.source_list import read_held_sources
+from ..transforms.dataset.spec import rejects_allowed
+from ..transforms.errors import TargetError, UsageError
+from ..transforms.format.manifest import Manifest
+from ..transforms.format.naming import dataset_name, names_its_count
+from ..transforms.format.printable import printable_path
+from ..transforms.format.schema import Schema
+from ..transforms.sources.fit import Law, survey_under
+from ..transforms.sources.image_rows import image_schema
+from ..transforms.sources.source import Listing, Source, Survey
+from ..transforms.sources.task_planning import make_plan
+from .config_model import Config, ImagesInput
+from .config_sources import encoder_of, source_of
+from .held_files import SortedFiles, Unchanged, changed_warning, sort_files
+from .held_images import without_held_images
+from .prepare import Prepared, check_columns, spec_of
+from .runners import count_workers, threads
+
+_DECIDED = ("compression", "order", "shard_name")
+"""Keys of `output` that are the dataset's, whatever a config that was written for another one says."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppendPlan:
+    """An append: `prepared` is None where the dataset holds everything already."""
+
+    latest: Manifest
+    prepared: Prepared | None
+    unchanged: tuple[Unchanged, ...]
+    warnings: tuple[str, ...]
+
+
+def prepare_append(
+    config: Config, latest: Manifest, *, source: Source | None = None, force: bool = False
+) -> AppendPlan:
+    """List and survey what the dataset lacks of a source, under its schema; nothing is written.
+
+    Raises:
+        TargetError: the dataset takes no append.
+        UsageError: the config wants another dataset than there is.
+        SchemaError: the source has other features; the text shows both schemas.
+    """
+    path = config.output.path
+    schema = _schema_of(path, latest)
+    config = _settled(config, latest, schema)
+    source = source or source_of(config)
+    listing, found = _wanted(config, latest, source.list_files(), force=force)
+    if not found.wanted:
+        return AppendPlan(latest, None, found.unchanged, found.warnings)
+    strict = rejects_allowed(config.max_rejects, 1 << 32) == 0
+    name = f"{printable_path(path)}, generation {latest.generation}"
+    law = Law(name, schema, latest.labels, no_rejects=strict)
+    source, survey = survey_under(source, listing, threads(count_workers(config.runner.workers)), law)
+    check_columns(survey, config.limits.columns)
+    split_warnings = _check_split(config, latest, survey)
+    encoder = encoder_of(config, survey.frozen)
+    plan = make_plan(source, listing, survey, config.output.shard_size, encoder.encode, config.output.compression)
+    spec = spec_of(config, plan)
+    to = append_to(latest, options_fingerprint(config), force=force)
+    spec = replace(spec, append_to=to, run_id=_run_id(spec.run_id, survey, latest, path))
+    return AppendPlan(
+        latest, Prepared(source, plan, encoder, spec), found.unchanged, (*found.warnings, *split_warnings)
+    )
+
+
+def options_fingerprint(config: Config) -> str:
+    """Return `sha256:` and the digest of the settings that decide which records a file becomes."""
+    document = config.to_json()
+    read = {key: value for key, value in (document["input"] or {}).items() if key != "paths"}
+    wanted: dict[str, Any] = {key: document[key] for key in ("schema", "split", "shuffle")}
+    wanted |= {"input": read, "output.split": document["output"]["split"]}
+    if config.split is not None:
+        wanted["split"]["fractions"] = list(config.split.fractions.items())
+    text = json.dumps(wanted, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def _schema_of(path: str, latest: Manifest) -> Schema:
+    """Return the dataset's schema, if it takes an append.
+
+    Raises:
+        TargetError: it takes none.
+    """
+    where = printable_path(path)
+    if names_its_count(latest.shard_name):
+        raise TargetError(
+            f"{where}: its shards are named by their count ({latest.shard_name}), so that it takes no append; convert "
+            f"all sources to a new dataset, or merge datasets"
+        )
+    if latest.schema is None:
+        raise TargetError(f"{where}: its records are plain bytes without a schema, to which no rows are appended")
+    return latest.schema
+
+
+def _settled(config: Config, latest: Manifest, schema: Schema) -> Config:
+    """Return the config with what the dataset decides.
+
+    Raises:
+        UsageError: the config says otherwise.
+    """
+    output, given = config.output, config.output.model_fields_set
+    where = f"dataset {latest.name} in {printable_path(output.path)}"
+    for key in _DECIDED:
+        if key in given and getattr(output, key) != getattr(latest, key):
+            raise UsageError(
+                f'output.{key} is "{getattr(output, key)}", and "{getattr(latest, key)}" in {where}: an append cannot '
+                f"change it; leave it out, or convert to a new dataset (-o)"
+            )
+    if config.name not in (latest.name, dataset_name(output.path)):
+        raise UsageError(f'name is "{config.name}", but that is {where}; leave the name out, or choose another -o')
+    changes: dict[str, Any] = {key: getattr(latest, key) for key in _DECIDED}
+    changes |= {"sidecars": list(sidecar_groups(latest)), "if_exists": "refuse"}
+    if "shard_size" not in given:
+        changes["shard_size"] = latest.shard_size
+    if "split" not in given and config.split is None and len(latest.splits) == 1:
+        changes["split"] = next(iter(latest.splits))  # the one split of a dataset is meant, where nothing is said
+    updates: dict[str, Any] = {"name": latest.name, "output": output.model_copy(update=changes)}
+    if isinstance(config.input, ImagesInput):
+        updates["input"] = _settled_images(config.input, schema)
+    return config.model_copy(update=updates)
+
+
+def _settled_images(section: ImagesInput, schema: Schema) -> ImagesInput:
+    """Return how images are read to give the features of the dataset, where the config does not say."""
+    names = [feature.name for feature in schema]
+    changes: dict[str, Any] = {}
+    if "sha256" not in section.model_fields_set:
+        changes["sha256"] = "image/key/sha256" in names
+    hashed = changes.get("sha256", section.sha256)
+    if "columns" not in section.model_fields_set:
+        full = image_schema(labelled=any(feature.type == "label" for feature in schema), hashed=hashed)
+        changes["columns"] = names if len(names) < len(full) else None
+    return section.model_copy(update=changes)
+
+
+def _wanted(config: Config, latest: Manifest, listing: Listing, *, force: bool) -> tuple[Listing, SortedFiles]:
+    """Return the part of the listing that the dataset lacks, and what was left out."""
+    if force:
+        return listing, SortedFiles(tuple(range(len(listing.entries))), (), (), ())
+    generations = list(lineage(config.output.path, latest))
+    held = [source for manifest in generations for source in read_held_sources(config.output.path, manifest)]
+    made = {manifest.generation: manifest.run.created for manifest in generations}
+    found = sort_files(listing, held, options_fingerprint(config), made)
+    changed = [(listing.entries[index].name, generation) for index, generation in found.changed]
+    kept = listing.keep(found.wanted)
+    kept, images = without_held_images(config.output.path, latest, kept, dict(changed))
+    names = [name for name, _ in changed if name not in images.searched]
+    warnings = (*found.warnings, *([changed_warning(names)] if names else []))
+    if images.unchanged and not kept.files:
+        found = replace(found, wanted=())
+    return kept, replace(found, unchanged=(*found.unchanged, *images.unchanged), warnings=warnings)
+
+
+def _check_split(config: Config, latest: Manifest, survey: Survey) -> tuple[str, ...]:
+    """Return what a user must know of the split that rows go to, where the dataset has several and none was named.
+
+    Raises:
+        UsageError: the default is none of them.
+    """
+    known, split = list(latest.splits), config.output.split
+    told = survey.frozen.splits or config.split is not None or "split" in config.output.model_fields_set
+    if told or len(known) < 2:
+        return ()
+    where = f"{printable_path(config.output.path)} has the splits {', '.join(known)}"
+    mend = f"--split {known[0]}, or split.fractions in the config"
+    if split not in known:
+        raise UsageError(f"{where}: say where the rows go: {mend}")
+    return (f"all rows go to split {split}, and {where}; to say otherwise: {mend}",)
+
+
+def _run_id(run_id: str, survey: Survey, latest: Manifest, path: str) -> str:
+    """Return the run's name: another one than of a conversion of the same, and than of any that has landed.
+
+    Class numbers are in it: where another append took some meanwhile, what was staged is of no use.
+    """
+    used = {manifest.run.run_id for manifest in lineage(path, latest)}
+    text = json.dumps([run_id, "append", latest.schema_fingerprint, sorted(survey.frozen.labels.items())])
+    while True:
+        text = hashlib.sha256(text.encode()).hexdigest()
+        if text[:16] not in used:
+            return text[:16]

@@ -1,0 +1,175 @@
+"""Survey a source for a dataset that is there: its schema is the law, and the source must have the same features.
+
+What a source may follow the dataset in, where its config leaves it open:
+
+    text         each column is cast to the dataset's type, and not inferred anew: a cell that does not fit is a reject
+    the rest     types must be equal; of one type, the form (`as: bytes`, the unit, a time zone of UTC) is the dataset's
+    images       classes have the numbers that they have; new ones come at the end
+
+A feature that is added, missing or re-typed is refused with both schemas side by side: that is a migration, and no
+append. Nulls are decided row by row: one in a feature that has none is a reject.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ..errors import SchemaError
+from ..format.schema import Choice, ColumnRule, Feature, Schema
+from ..format.schema_difference import differing_features, same_feature, schemas_side_by_side
+from .csv_parse import text_type
+from .csv_source import CsvSource
+from .image_rows import ENCODED, LABEL
+from .image_source import ImageSource
+from .memory_source import MemorySource
+from .numpy_source import NumpySource
+from .parquet_source import ParquetSource
+from .source import Frozen, Listing, ParallelMap, Source, Survey, Task
+from .task_planning import first_pieces
+
+_FORMED: Final = ("float64", "timestamp", "time", "duration")
+"""The types of which a dataset may keep one of several forms."""
+
+
+@dataclass(frozen=True, slots=True)
+class Law:
+    """What a dataset has: `name` is how it is called; with `no_rejects` a column in which all cells are bad is none."""
+
+    name: str
+    schema: Schema
+    labels: Mapping[str, tuple[str, ...]]
+    no_rejects: bool = True
+
+
+def follow(source: Source, law: Law) -> Source:
+    """Return the source with the dataset's class numbers."""
+    if isinstance(source, ImageSource) and LABEL in law.labels:
+        return replace(source, known_classes=law.labels[LABEL])
+    return source
+
+
+def survey_under(source: Source, listing: Listing, run: ParallelMap, law: Law) -> tuple[Source, Survey]:
+    """Return the source as it is to be read, and its survey under the dataset's schema.
+
+    Raises:
+        SchemaError: a feature is added, missing or re-typed; or what the source's own survey raises.
+        SourceError: a file is corrupt as a whole.
+    """
+    source = follow(source, law)
+    survey = source.survey(listing, run)
+    forms = _forms(source, survey.frozen.schema, law)
+    if forms and isinstance(source, ParquetSource | MemorySource | NumpySource):
+        source = replace(source, rules={**source.rules, **forms})
+        survey = source.survey(listing, run)
+    found = survey.frozen.schema
+    if isinstance(source, CsvSource):
+        found = _as_cast(source, found, law)
+        _refuse(law, found)
+        found = _as_read(source, survey, found, law)
+    _refuse(law, found)
+    told = "the dataset's"
+    choices = tuple(Choice(feature.name, feature.type, told) for feature in law.schema if feature.name != ENCODED)
+    choices += tuple(choice for choice in survey.choices if choice.column in (LABEL, ENCODED, "split"))
+    choices = tuple({choice.column: choice for choice in choices}.values())
+    return source, replace(survey, frozen=replace(survey.frozen, schema=law.schema), choices=choices)
+
+
+def _refuse(law: Law, found: Schema) -> None:
+    """Refuse a source that has other features.
+
+    Raises:
+        SchemaError: it has; the text shows both schemas.
+    """
+    marked = differing_features(law.schema, found)
+    if not marked:
+        return
+    counts = Counter(marked.values())
+    words = [f"{count} {'feature' if count == 1 else 'features'} {how}" for how, count in sorted(counts.items())]
+    table = schemas_side_by_side(law.schema, found, ("the dataset", "the source"), marked=marked)
+    raise SchemaError(
+        f"the source has not the schema of {law.name} ({', '.join(words)}), and rows of another schema are not "
+        f"appended:\n{table}\n{_mend(marked)}"
+    )
+
+
+def _mend(marked: Mapping[str, str]) -> str:
+    mends = []
+    if "added" in marked.values():
+        mends.append("keep only columns that the dataset has: input.columns")
+    if "re-typed" in marked.values():
+        mends.append("declare the dataset's type where it fits: --set schema.columns.NAME.type=TYPE")
+    mends.append("convert to a new dataset (-o)")
+    return "; or ".join(mends)
+
+
+def _forms(source: Source, found: Schema, law: Law) -> dict[str, ColumnRule]:
+    """Return rules for the columns whose form is open, and of whose type the dataset keeps another form."""
+    if not isinstance(source, ParquetSource | MemorySource | NumpySource):
+        return {}
+    mine = {feature.name: feature for feature in found}
+    forms = {}
+    for feature in law.schema:
+        own = mine.get(feature.name)
+        if own is None or own.type != feature.type or feature.type not in _FORMED:
+            continue
+        if not same_feature(own, feature):
+            known = source.rules.get(feature.name, ColumnRule())
+            if known.as_ is None and known.unit is None and known.timezone is None:
+                forms[feature.name] = _form(known, own, feature)
+    return forms
+
+
+def _form(known: ColumnRule, own: Feature, wanted: Feature) -> ColumnRule:
+    """Return the rule that gives a column the form of the dataset; where none can, it stays as it is."""
+    as_bytes = "bytes" if wanted.type == "float64" and wanted.kind == "bytes" else None
+    utc = wanted.timezone if own.timezone is None and wanted.timezone == "UTC" else None
+    return replace(known, as_=as_bytes, unit=wanted.unit, timezone=utc)
+
+
+def _as_cast(source: CsvSource, found: Schema, law: Law) -> Schema:
+    """Return the schema of text whose columns, but for those that the config declares, are cast to the dataset's."""
+    wanted = {feature.name: feature for feature in law.schema}
+    features = []
+    for feature in found:
+        law_feature = wanted.get(feature.name)
+        declared = source.rules.get(feature.name, ColumnRule()).type is not None
+        castable = law_feature is not None and law_feature.shape == () and _is_castable(law_feature)
+        features.append(law_feature if castable and not declared and law_feature is not None else feature)
+    return Schema(tuple(features))
+
+
+def _is_castable(feature: Feature) -> bool:
+    try:
+        text_type(feature)
+    except KeyError:
+        return False
+    return True
+
+
+def _as_read(source: CsvSource, survey: Survey, cast: Schema, law: Law) -> Schema:
+    """Return the schema of text with the inferred type of each column none of whose cells can be cast, in a sample.
+
+    Single cells that cannot are rejects; but if none can, and no reject is allowed, the column has become another one.
+    """
+    if not law.no_rejects:
+        return cast
+    good, bad = Counter[str](), Counter[str]()
+    for piece in first_pieces(survey):
+        for rows in source.read(Task(0, (piece,)), Frozen(law.schema)):
+            for column, array in zip(rows.batch.schema.names, rows.batch.columns, strict=True):
+                good[column] += len(array) - array.null_count
+            bad.update(problem.error.column for problem in rows.problems if problem.error.column is not None)
+            if rows.batch.num_rows:
+                break
+    inferred = {feature.name: feature for feature in survey.frozen.schema}
+    return Schema(
+        tuple(
+            inferred[feature.name]
+            if bad[feature.name] and not good[feature.name] and not same_feature(inferred[feature.name], feature)
+            else feature
+            for feature in cast
+        )
+    )
