@@ -109,7 +109,7 @@ def _wrong_type(value: object, wanted: str, written: str | None) -> str:
     if wanted == "text" and isinstance(value, (bool, int, float, dt.date)):
         kind = {bool: "true or false", int: "a number", float: "a number"}.get(type(value), "a date")
         return f"{printable(written or _say(value))} is read as {kind}, and text is wanted; put it in quotes"
-    hint = f": write [{value}]" if wanted.startswith("a list") and isinstance(value, str) else ""
+    hint = f": write [{printable(value)}]" if wanted.startswith("a list") and isinstance(value, str) else ""
     return f"{_say(value)} is not {wanted.split(',')[0] if hint else wanted}{hint}"
 
 

@@ -25,6 +25,7 @@ from pydantic import (
 )
 
 from ..transforms.format.naming import DEFAULT_SHARD_NAME, check_shard_name
+from ..transforms.format.printable import printable
 from ..transforms.format.sizes import parse_size
 
 MIN_SHARD_SIZE: Final = 64 * 1024
@@ -103,7 +104,7 @@ def _check_encoding(value: str) -> str:
 
 
 def _quoted(value: object) -> str:
-    return f'"{value}"' if isinstance(value, str) else repr(value)
+    return f'"{printable(value)}"' if isinstance(value, str) else printable(repr(value))
 
 
 Size: TypeAlias = Annotated[int, BeforeValidator(parse_size), AfterValidator(_check_positive)]

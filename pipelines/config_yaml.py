@@ -77,11 +77,23 @@ class _Limit(Exception):
     """The document is larger or deeper than any config is."""
 
 
+class _Loader(yaml.SafeLoader):
+    """Composes nodes, and stops at the number of them that no config has: each takes a kilobyte."""
+
+    nodes = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        self.nodes += 1
+        if self.nodes > 2 * _MAX_NODES:  # keys are nodes too
+            raise _Limit
+        return super().compose_node(parent, index)
+
+
 def read_document(text: str, source: str) -> Document:
     """Return what a YAML file holds, and in `problems` what is wrong with it; `source` is its printable name."""
     document = Document(places={(): Place(source, 1, 1)})
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        node = yaml.compose(text, Loader=_Loader)
         if node is None:
             return document
         if not isinstance(node, yaml.MappingNode):
@@ -108,7 +120,7 @@ def read_scalar(text: str) -> Any:
     """
     document = Document()
     try:
-        node = yaml.compose(text, Loader=yaml.SafeLoader)
+        node = yaml.compose(text, Loader=_Loader)
         value = None if node is None else _Reader(document, "").read(node, ())
     except yaml.YAMLError as error:
         raise ValueError(str(_yaml_problem(error, "").text)) from error

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 import os
+import re
 from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final, Literal, TypeVar
 
 from ..transforms.errors import UsageError
+from ..transforms.format.printable import printable
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -18,6 +20,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 R = TypeVar("R")
+
+_SECRET_OPTION: Final = re.compile(r"secret|password|token|credential|access_key|connection_string", re.IGNORECASE)
+"""Beam options that hold a key, and that `display_data` of its pipeline shows to whoever looks."""
 
 LOCAL_NAMES = ("local", "DirectRunner")
 
@@ -76,14 +81,20 @@ def check_beam_options(beam_args: Sequence[str]) -> None:
 def _local_options(workers: int, beam_args: Sequence[str]) -> PipelineOptions:
     from apache_beam.options.pipeline_options import PipelineOptions
 
+    flags = [arg.removeprefix("--").split("=")[0] for arg in beam_args if arg.startswith("--")]
+    for flag in flags:
+        if _SECRET_OPTION.search(flag):
+            raise UsageError(
+                f"--{printable(flag)}: keys are not taken on the command line, where others can see them, and where "
+                f"engines print them; give them in the environment, or let the machine's role have them"
+            )
     mode = "multi_threading" if workers > 1 else "in_memory"
     args = [f"--direct_num_workers={workers}", f"--direct_running_mode={mode}", "--no_save_main_session", *beam_args]
     options = PipelineOptions(args)
     known = {key for key, value in options.get_all_options(drop_default=False).items() if value is not None}
-    for arg in beam_args:
-        flag = arg.removeprefix("--").split("=")[0].removeprefix("no_")
-        if arg.startswith("--") and flag not in known:
-            raise UsageError(f"{arg}: Beam has no such option; what stands after `--` goes to Beam")
+    for flag in flags:
+        if flag.removeprefix("no_") not in known:
+            raise UsageError(f"--{printable(flag)}: Beam has no such option; what stands after `--` goes to Beam")
     return options
 
 

@@ -23,7 +23,7 @@ from ..transforms.dataset.findings import Report
 from ..transforms.errors import ShardmillError
 from ..transforms.format.manifest import Manifest
 from ..transforms.format.printable import counted as _count
-from ..transforms.format.printable import escaped, printable, printable_path
+from ..transforms.format.printable import escaped, printable, printable_path, redacted, safe_json
 from ..transforms.format.schema import Choice, Feature, Schema
 from ..transforms.format.sizes import format_size
 from .held_files import unchanged_line
@@ -56,7 +56,7 @@ class Screen:
 
     def data(self, document: Mapping[str, Any]) -> None:
         """Print one JSON document as a line of stdout."""
-        self.out.file.write(json.dumps(document, ensure_ascii=False, allow_nan=False) + "\n")
+        self.out.file.write(safe_json(json.dumps(document, ensure_ascii=False, allow_nan=False)) + "\n")
         self.out.file.flush()
 
     def text(self, line: str, style: str = "") -> None:
@@ -80,10 +80,11 @@ class Screen:
 
     def error(self, error: ShardmillError) -> None:
         """Print an error: its text on stderr and, with `--json`, a document on stdout."""
-        self.err.print(Text.assemble(("error: ", "bold red"), _escaped(str(error))), soft_wrap=True)
+        text = redacted(str(error))
+        self.err.print(Text.assemble(("error: ", "bold red"), _escaped(text)), soft_wrap=True)
         if self.as_json:
             kind = type(error).__name__
-            self.data({"error": {"type": kind, "exit_code": error.exit_code, "message": str(error)}})
+            self.data({"error": {"type": kind, "exit_code": error.exit_code, "message": text}})
 
     def summary(self, summary: Summary) -> None:
         """Print what a conversion wrote, what it rejected and why, and how to read it."""

@@ -136,6 +136,23 @@ def test_latin1_is_refused_by_the_byte_and_read_where_it_is_declared(tmp_path: P
     assert table(rows) == [{"a": 1, "b": "café"}]
 
 
+def test_a_row_of_another_width_whose_text_is_not_utf8_is_told_as_any_other(tmp_path: Path) -> None:
+    body = b"id,raw\n1,a\n2,caf\xe9,x\n\xff\n3,\xe9\n"
+    with pytest.raises(SourceError, match="not UTF-8 at byte 16"):
+        load(tmp_path, body)
+    _, rows = load(tmp_path, body, rules=declare(raw="binary"))
+    assert table(rows) == [{"id": 1, "raw": b"a"}, {"id": 3, "raw": b"\xe9"}]
+    assert [reject.errors[0].value for part in rows for reject in part.rejects] == ["2,caf\\xe9,x", "\\xff"]
+    assert bad(rows) == [(None, "BAD_WIDTH", 2, 2, 11), (None, "BAD_WIDTH", 3, 3, 20)]
+
+
+def test_a_header_of_far_too_many_columns_is_refused_before_they_are_named(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_bytes(b"," * 4_000_000 + b"\n")
+    source = CsvSource((str(tmp_path),), str(tmp_path))
+    with pytest.raises(SchemaError, match=r"a\.csv: 4000001 columns, far over limits.columns"):
+        source.survey(source.list_files(), in_turn)
+
+
 def test_text_that_is_not_utf8_beside_a_binary_column_is_a_bad_cell(tmp_path: Path) -> None:
     _, rows = load(tmp_path, b"a,b\n\xff,ok\nx,\xe9\n", rules=declare(a="binary"))
     assert table(rows) == [{"a": b"\xff", "b": "ok"}, {"a": b"x", "b": None}]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import base64
+import os
 import random
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -11,8 +12,11 @@ import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 import pytest
 from shardmill.transforms.errors import SchemaError, ShardmillError, SourceError
+from shardmill.transforms.sources.parquet_chunks import Chunk
+from shardmill.transforms.sources.parquet_pages import check_pages, pack_spans
 from shardmill.transforms.sources.parquet_source import ParquetSource
 from shardmill.transforms.sources.source import Survey, Task
+from shardmill.transforms.sources.thrift_compact import ThriftError
 
 ROWS = 300
 TABLE = pa.table({"id": range(ROWS), "name": [f"name {i % 50}" for i in range(ROWS)], "tags": [[1, 2]] * ROWS})
@@ -70,6 +74,51 @@ def test_a_damaged_file_fails_the_run_by_its_name(good: Path, case: str) -> None
     assert str(caught.value).startswith("a.parquet: ")
     assert message in str(caught.value)
     assert caught.value.exit_code == 1
+
+
+def _varint(value: int) -> bytes:
+    out = bytearray()
+    while value >= 0x80:
+        out.append(value & 0x7F | 0x80)
+        value >>= 7
+    return bytes((*out, value))
+
+
+def _page(kind: int, unpacked: int, packed: int, field: int, values: int) -> bytes:
+    """Return a page header of the numbers, and a body of zeros."""
+    numbers = b"".join(b"\x15" + _varint(value << 1) for value in (kind, unpacked, packed))
+    inside = b"\x15" + _varint(values << 1) + b"\x15\x00\x00"
+    return numbers + bytes(((field - 3) << 4 | 12,)) + inside + b"\x00" + bytes(packed)
+
+
+@pytest.mark.parametrize(
+    ("page", "problem"),
+    [
+        (_page(2, 40, 40, 7, 2**31 - 1), "claims 2147483647 values, where there can be 40"),
+        (_page(0, 40, 40, 5, 101), "claims 101 values, where there can be 100"),
+        (_page(0, 2**31 - 1, 40, 5, 10), "claims to unpack 40 bytes to 2147483647: a decompression bomb"),
+        (_page(3, 40, 300, 8, 10)[:40], "has 300 bytes, of a column chunk of 40"),
+        (b"\xff" * 40, "the page header at byte 0"),
+        (b"\x00" * 40, "the page header at byte 0 lacks its type or its size"),
+    ],
+)
+def test_a_page_header_that_lies_is_refused_before_anything_is_allocated(
+    tmp_path: Path, page: bytes, problem: str
+) -> None:
+    path = tmp_path / "pages"
+    path.write_bytes(page)
+    spans = pack_spans([Chunk(0, 100, len(page), 1000, None)])
+    with pytest.raises(ThriftError, match=problem):
+        check_pages(os.fsencode(path), spans, 100)
+
+
+def test_values_of_nested_columns_are_bounded_by_the_bytes_that_hold_them(tmp_path: Path) -> None:
+    page = _page(0, 40, 40, 5, 1 << 30)
+    (tmp_path / "pages").write_bytes(page)
+    spans = pack_spans([Chunk(0, 1 << 30, len(page), 1000, None)])
+    check_pages(os.fsencode(tmp_path / "pages"), spans, 1 << 30)  # one value a row: rows are read batch by batch
+    with pytest.raises(ThriftError, match="claims 1073741824 values in 40 bytes"):
+        check_pages(os.fsencode(tmp_path / "pages"), spans, 1)
 
 
 def test_a_flipped_payload_byte_fails_the_run_by_its_row_group(good: Path) -> None:

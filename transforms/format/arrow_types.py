@@ -230,7 +230,7 @@ def _reason(arrow: pa.DataType, scalar: pa.DataType, feature: Feature, rule: Col
     return reason
 
 
-WIDEST_FIXED_LIST: Final = 1 << 24
+WIDEST_FIXED_LIST: Final = 1 << 22
 """Values: Arrow keeps room for those of a null fixed-size list too, so a schema alone could take all memory."""
 
 
@@ -238,7 +238,7 @@ def arrow_type_of(feature: Feature) -> pa.DataType:
     """Return the Arrow type that a feature reads back as.
 
     Values have the type that they came from, but float64 that was narrowed is float32, and so says what it holds.
-    A fixed shape is one flat fixed-size list, of more than 16 million values a plain list; fixed-size binary is binary.
+    A fixed shape is one flat fixed-size list, of more than 4 million values a plain list; fixed-size binary is binary.
     """
     value = _scalar_type_of(feature)
     if feature.shape == ():

@@ -29,7 +29,7 @@ from .printable import printable
 from .schema import Feature, Schema
 from .varints import varint
 
-_NULL_VALUES: Final = 1 << 24
+_NULL_VALUES: Final = 1 << 22
 
 _BLOCK_ROWS: Final = 6144
 """Records that are walked together: their cursors and spans stay in the second cache."""

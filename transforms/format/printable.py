@@ -1,15 +1,61 @@
 """What data may look like on a terminal and in a log: one line, cut where it is long, nothing that moves a cursor.
 
 Values, names and paths come from files that anyone may have written. Whatever is not printable is escaped, so that data
-cannot forge a line of output.
+cannot forge a line of output. And whatever gives access is left out: a URL is shown without its user, password, query
+and fragment, which is where signatures and tokens stand.
+
+    https://ada:pw@host/a.csv?X-Amz-Signature=5f0c   ──▶   https://…@host/a.csv?…
 """
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Final
 
 VALUE_LIMIT: Final = 80
 """A value is cut at this many characters wherever it is shown: a cell may be megabytes long."""
+
+
+_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)([^\s?#]*@)?([^\s?#]*)([?#](?!…)\S*)?")
+_SIGNED: Final = re.compile(
+    r"(?i)\b((?:x-amz-(?:signature|credential|security-token)|x-goog-(?:signature|credential)|awsaccesskeyid|"
+    r"signature|sig|(?:access_|refresh_|id_)?token|api_?key|secret(?:_access_key)?|password)=)(?!…)[^&\s]+"
+)
+"""What carries a signature or a key, also where no scheme stands in front."""
+
+_UNSAFE: Final = re.compile(
+    "[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"
+)
+"""What JSON would let through: control characters above 0x20, marks without a width, marks that turn the direction."""
+
+
+def redacted(text: str) -> str:
+    """Return a text whose URLs have no user, password, query and fragment.
+
+    >>> redacted("s3://key:secret@bucket/a.csv?versionId=1 is gone")
+    's3://…@bucket/a.csv?… is gone'
+    """
+    text = _redacted_urls(text)
+    return _SIGNED.sub(r"\1…", text) if "=" in text else text
+
+
+def _redacted_urls(text: str) -> str:
+    return _URL.sub(_bare_url, text) if "://" in text else text
+
+
+def _bare_url(match: re.Match[str]) -> str:
+    scheme, user, rest, secret = match.groups()
+    return f"{scheme}{'…@' if user else ''}{rest}{secret[0] + '…' if secret else ''}"
+
+
+def safe_json(text: str) -> str:
+    r"""Return JSON with what a terminal might obey as JSON's own escapes: the same document.
+
+    >>> safe_json('"caf\u00e9 \u202e \x9b2J"')
+    '"café \\u202e \\u009b2J"'
+    """
+    return text if text.isascii() and "\x7f" not in text else _UNSAFE.sub(lambda sign: json.dumps(sign[0])[1:-1], text)
 
 
 def printable(value: object) -> str:
@@ -19,6 +65,7 @@ def printable(value: object) -> str:
     'café\\x1b[2J'
     """
     text = value.decode("utf-8", "backslashreplace") if isinstance(value, (bytes, bytearray)) else str(value)
+    text = redacted(text)
     shown = escaped(text[: VALUE_LIMIT + 1])
     return shown if len(shown) <= VALUE_LIMIT else shown[: VALUE_LIMIT - 1] + "…"
 
@@ -30,7 +77,7 @@ def printable_path(path: str | bytes) -> str:
     'data/caf\\xe9\\n.csv'
     """
     held = path if isinstance(path, bytes) else path.encode("utf-8", "surrogateescape")
-    return escaped(held.decode("utf-8", "backslashreplace"))
+    return escaped(_redacted_urls(held.decode("utf-8", "backslashreplace")))
 
 
 def counted(number: int, noun: str) -> str:

@@ -6,6 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import Any, Final
 
+from .printable import safe_json
+
 CODES: Final = (
     "BAD_WIDTH", "BAD_TYPE", "BAD_UTF8", "INT_OVERFLOW", "FLOAT_OVERFLOW", "PRECISION_LOSS", "FLOAT_UNDERFLOW",
     "NULL_IN_LIST", "FIELD_TOO_LARGE", "RECORD_TOO_LARGE", "NOT_AN_IMAGE", "TRUNCATED", "CORRUPT", "UNSUPPORTED",
@@ -65,4 +67,4 @@ class Reject:
             {"column": e.column, "code": e.code, "value": e.value, "expected": e.expected, "message": e.message}
             for e in self.errors
         ]
-        return json.dumps(document, ensure_ascii=False)
+        return safe_json(json.dumps(document, ensure_ascii=False))

@@ -15,7 +15,8 @@ Begin with `source`, the contract, and one of the `*_source` modules that keep i
                                     ── csv_chunks    whole records, and their places;  csv_pieces  what a task holds
                                     ── csv_header  csv_infer  csv_schema    names and types
                                     ── csv_parse  csv_cast    cells to proven values
-    Parquet        parquet_source   ── parquet_footer  parquet_chunks  thrift_compact    metadata, walked by us
+    Parquet        parquet_source   ── parquet_footer  parquet_chunks  parquet_pages    metadata, walked by us
+                                    ── thrift_compact    its encoding
                                     ── parquet_lists    what pyarrow refuses to read
     images         image_source     ── image_listing  image_layout    folders, and what they mean
                                     ── image_bytes  image_rows        files' own bytes as rows

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 
@@ -16,6 +17,9 @@ from .csv_split import Cut, record_ends
 from .csv_text import TextForm, plain_encoding, sniff_text, stream_text
 from .source import SourceEntry
 
+_WIDEST: Final = 400_000
+"""Columns, or four times `limits.columns`: some of so many may be chosen; of more not even the names are looked at."""
+
 
 @dataclass(frozen=True, slots=True)
 class HeadOptions:
@@ -26,6 +30,7 @@ class HeadOptions:
     header: bool
     names: tuple[str, ...] | None
     record_bytes: int
+    columns: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,13 +52,14 @@ def read_head(entry: SourceEntry, options: HeadOptions) -> FileHead:
 
     Raises:
         SourceError: the file is damaged, two of its columns have one name, or it has not as many as `names`.
+        SchemaError: it has far too many columns.
     """
     form = sniff_text(entry.path, entry.name, options.encoding)
     text, begin, data = _first_record(entry, form, options)
     if text is None:
         return FileHead(entry.name, form, None, data)
     inner = plain_encoding(options.encoding) if form.located else "utf-8"
-    cells = header_cells(text, options.dialect, inner, entry.name)
+    cells = header_cells(text, options.dialect, inner, entry.name, max(_WIDEST, 4 * options.columns))
     names, warnings = _name_columns(cells, entry.name, options)
     if not options.header:
         data = begin

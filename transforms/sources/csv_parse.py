@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -11,13 +11,14 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
+from ..errors import SchemaError
 from ..format.printable import printable
 from ..format.rejects import CellError, CellProblem, Reject
 from ..format.schema import Feature
 from .csv_bits import Dialect
 from .csv_cast import cast_column, cell_bytes, nullify, problem_of, type_noun
 from .csv_chunks import Chunk, CsvOrigin
-from .csv_text import to_utf8
+from .csv_text import is_utf8, to_utf8
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,13 +52,14 @@ class Parser:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """The parsed records of a chunk as binary columns, and the rejects among them; `bad` are their record numbers."""
+    """The parsed records of a chunk as binary columns, and the rejects among them; `utf8`: all text is known to be."""
 
     columns: list[pa.Array]
     rows: int
     origin: CsvOrigin
     rejects: list[Reject]
     too_wide: int
+    utf8: bool
 
 
 def parse_cells(parser: Parser, chunk: Chunk, name: str, entry: int, *, located: bool = True) -> Cells:
@@ -75,7 +77,8 @@ def parse_cells(parser: Parser, chunk: Chunk, name: str, entry: int, *, located:
         text = to_utf8(text, parser.encoding, name, chunk.before.offset if located else None)
     # Arrow numbers the records that it is given; where some were taken out, look theirs up
     present = [i for i in range(len(origin.sizes())) if i not in rejects] if rejects else None
-    columns, invalid = _run_arrow(parser, text)
+    utf8 = parser.encoding != "utf-8" or is_utf8(text)
+    columns, invalid = _run_arrow(parser, text, utf8=utf8)
     too_wide = 0
     for number, actual, shown in invalid:
         record = number - 1 if present is None else present[number - 1]
@@ -84,7 +87,7 @@ def parse_cells(parser: Parser, chunk: Chunk, name: str, entry: int, *, located:
     missing = tuple(sorted(rejects))
     origin = replace(origin, missing=missing)
     rows = len(columns[0]) if columns else 0
-    return Cells(columns, rows, origin, [rejects[record] for record in missing], too_wide)
+    return Cells(columns, rows, origin, [rejects[record] for record in missing], too_wide, utf8)
 
 
 def cast_cells(
@@ -95,7 +98,7 @@ def cast_cells(
     Raises:
         SourceError: text is not UTF-8, and no column is declared binary.
     """
-    checked = check_utf8(parser, cells, [feature.type for feature in features.values()], name)
+    checked = check_utf8(cells, [feature.type for feature in features.values()], name)
     problems: list[CellProblem] = []
     arrays = []
     large = len(cells.origin.chunk.text) > parser.limits.field_bytes
@@ -116,16 +119,16 @@ def cast_cells(
     return pa.RecordBatch.from_arrays(arrays, names=list(parser.kept)), problems
 
 
-def check_utf8(parser: Parser, cells: Cells, types: Sequence[str], name: str) -> bool:
+def check_utf8(cells: Cells, types: Sequence[str], name: str) -> bool:
     """Tell whether the text of a chunk is known to be UTF-8 as a whole; not looked at if a column is binary.
 
     Raises:
         SourceError: it is not.
     """
-    if parser.encoding != "utf-8":
+    if cells.utf8:
         return True
     if "binary" in types:
-        return cells.origin.chunk.text.isascii()
+        return False
     origin = cells.origin
     to_utf8(origin.chunk.text, "utf-8", name, origin.chunk.before.offset if origin.located else None)
     return True
@@ -160,12 +163,38 @@ _PLAIN_TYPES = {
 }
 
 
-def _run_arrow(parser: Parser, text: bytes) -> tuple[list[pa.Array], list[tuple[int, int, str]]]:
+_ASCII_ONLY = bytes(range(128)) + b"?" * 128
+
+
+def _run_arrow(parser: Parser, text: bytes, *, utf8: bool = True) -> tuple[list[pa.Array], list[tuple[int, int, str]]]:
     """Return the kept columns, and the number (from 1), width and text of each record of another width."""
+    if utf8:
+        return _read_csv(parser, text, printable)
+    # Arrow hands over a record of another width as text, and fails where it is none.
+    if not _read_csv(parser, text.translate(_ASCII_ONLY), str)[1]:
+        return _read_csv(parser, text, printable)
+    # Let each byte be a character.
+    wide = text.decode("latin-1").encode()
+    nulls = tuple(value.encode().decode("latin-1") for value in parser.null_values)
+    columns, invalid = _read_csv(
+        replace(parser, null_values=nulls), wide, lambda shown: printable(shown.encode("latin-1"))
+    )
+    return [_narrowed(column) for column in columns], invalid
+
+
+def _narrowed(column: pa.Array) -> pa.Array:
+    """Return the bytes of which each is a character of the column's text."""
+    cells = column.to_pylist()
+    return pa.array([None if cell is None else cell.decode().encode("latin-1") for cell in cells], pa.binary())
+
+
+def _read_csv(
+    parser: Parser, text: bytes, show: Callable[[str], str]
+) -> tuple[list[pa.Array], list[tuple[int, int, str]]]:
     invalid: list[tuple[int, int, str]] = []
 
     def skip(row: Any) -> str:
-        invalid.append((row.number, row.actual_columns, printable(row.text)))
+        invalid.append((row.number, row.actual_columns, show(row.text)))
         return "skip"
 
     if not text:
@@ -249,16 +278,20 @@ def _without_large_fields(
     return nullify(values, rows), found
 
 
-def header_cells(text: bytes, dialect: Dialect, encoding: str, name: str) -> tuple[str, ...]:
+def header_cells(text: bytes, dialect: Dialect, encoding: str, name: str, most: int) -> tuple[str, ...]:
     """Return the cells of one record as text.
 
     Raises:
         SourceError: it is not in its encoding.
+        SchemaError: it has more than `most` cells.
     """
     text = to_utf8(text, encoding, name, None if encoding != "utf-8" else 0).rstrip(b"\r\n") + b"\n"
     one = Parser(("f0",), ("f0",), dialect, null_values=())
     _, invalid = _run_arrow(one, text)  # a record of another width is reported with its width
-    names = tuple(f"f{i}" for i in range(invalid[0][1] if invalid else 1))
+    width = invalid[0][1] if invalid else 1
+    if width > most:
+        raise SchemaError(f"{name}: {width} columns, far over limits.columns: --set limits.columns={width} reads them")
+    names = tuple(f"f{i}" for i in range(width))
     parser = Parser(names, names, dialect, null_values=())
     columns, _ = _run_arrow(parser, text)
     return tuple(column[0].as_py().decode() for column in columns)

@@ -49,11 +49,13 @@ def look_at_piece(
     located = is_transparent(encoding)
     for _, chunk in read_chunks([piece], parser, encoding):
         cells = parse_cells(parser, chunk, piece.name, piece.entry, located=located)
-        check_utf8(parser, cells, ["binary"] if binary else [], piece.name)
+        check_utf8(cells, ["binary"] if binary else [], piece.name)
         first = chunk.before.records + (chunk.before.blanks if parser.blank_rows else 0)
         rows = cells.rows if limit is None else max(min(cells.rows, limit - first), 0)
         if rows < cells.rows:
-            cells = Cells([c.slice(0, rows) for c in cells.columns], rows, cells.origin, cells.rejects, cells.too_wide)
+            cells = Cells(
+                [c.slice(0, rows) for c in cells.columns], rows, cells.origin, cells.rejects, cells.too_wide, cells.utf8
+            )
         seen = look_at_columns(parser, cells, typed=typed)
         joined = PieceEvidence(
             joined.rows + rows + len(cells.rejects),

@@ -130,7 +130,9 @@ class CsvSource:
         return Dialect(ord(self.delimiter), None if self.quote is None else ord(self.quote))
 
     def _head_options(self) -> HeadOptions:
-        return HeadOptions(self._dialect(), self.encoding, self.header, self.names, self.limits.record_bytes)
+        return HeadOptions(
+            self._dialect(), self.encoding, self.header, self.names, self.limits.record_bytes, self.limits.columns
+        )
 
     def _parser(self, names: tuple[str, ...]) -> Parser:
         kept = names if self.columns is None else tuple(name for name in names if name in set(self.columns))

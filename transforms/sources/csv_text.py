@@ -151,6 +151,14 @@ def to_utf8(text: bytes, encoding: str, name: str, offset: int | None) -> bytes:
     return text if plain == "utf-8" else decoded.encode()
 
 
+def is_utf8(text: bytes) -> bool:
+    """Tell whether bytes are UTF-8."""
+    try:
+        return text.isascii() or text.decode() is not None
+    except UnicodeDecodeError:
+        return False
+
+
 def _refuse_wide(head: bytes, name: str, encoding: str) -> None:
     for mark, wide in _OTHER_BOMS:
         if head.startswith(mark):

@@ -22,6 +22,7 @@ from .arrow_checks import storage_type
 from .nearest import nearest_name
 from .parquet_chunks import ChunkGroup, EncryptedError, read_groups
 from .parquet_lists import is_fixed_list, metadata_of_plain_lists
+from .parquet_pages import PackedSpans, pack_spans
 from .source import SourceEntry
 from .stamp import check_stamp
 
@@ -44,13 +45,14 @@ _INT32_FIELD: Final = b"\x15"
 class RowGroup:
     """One row group: `bytes` of the chosen columns in the file, `row_bytes` of one row of them, uncompressed.
 
-    `null_lists` says that a fixed-size list in it may be null.
+    `null_lists` says that a fixed-size list in it may be null; `spans` are the places of its chunks, packed.
     """
 
     rows: int
     bytes: int
     row_bytes: int
     null_lists: bool
+    spans: PackedSpans
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,7 +222,7 @@ def _row_group(group: ChunkGroup, index: int, entry: SourceEntry, fixed: Sequenc
     unpacked = sum(chunk.unpacked for chunk in group.chunks)
     compressed = sum(chunk.compressed for chunk in group.chunks)
     null_lists = any(group.chunks[leaf].nulls != 0 for leaf in fixed)  # None: nobody counted them
-    return RowGroup(group.rows, compressed, -(-unpacked // max(group.rows, 1)), null_lists)
+    return RowGroup(group.rows, compressed, -(-unpacked // max(group.rows, 1)), null_lists, pack_spans(group.chunks))
 
 
 def _nullable(field: pa.Field, leaf: int, groups: Sequence[ChunkGroup]) -> tuple[bool, str]:

@@ -22,6 +22,7 @@ from .listing import SUFFIXES, list_entries
 from .nearest import nearest_name
 from .parquet_footer import READ_ERRORS, Footer, choose_columns, open_parquet, read_footer
 from .parquet_lists import cast_as_written
+from .parquet_pages import PackedSpans, check_pages
 from .source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
 from .stamp import check_stamp
 
@@ -41,12 +42,13 @@ MANY_COLUMNS: Final = 1000
 class ParquetPiece(Piece):
     """One row group of a file; `row_bytes` is what one row of the chosen columns takes uncompressed.
 
-    `null_lists` says that a fixed-size list in it may be null.
+    `null_lists` says that a fixed-size list in it may be null; `spans` are the places of its chunks, packed.
     """
 
     row_group: int
     row_bytes: int
     null_lists: bool
+    spans: PackedSpans
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +155,7 @@ def _read_row_group(
     """
     done = 0
     try:
+        check_pages(piece.path, piece.spans, piece.rows or 0)
         batches = file.reader.iter_batches(
             batch_rows, row_groups=[piece.row_group], column_indices=leaves, use_threads=False
         )
@@ -207,6 +210,7 @@ def _pieces(index: int, entry: SourceEntry, footer: Footer) -> Iterator[ParquetP
             row_group=number,
             row_bytes=group.row_bytes,
             null_lists=group.null_lists,
+            spans=group.spans,
         )
         first_row += group.rows
 

@@ -40,6 +40,11 @@ class ThriftReader:
         self._data = data
         self._at = 0
 
+    @property
+    def at(self) -> int:
+        """How many bytes were read."""
+        return self._at
+
     def fields(self) -> Iterator[tuple[int, int]]:
         """Yield number and type of each field of a struct; the caller reads or skips its value before the next."""
         number = 0

@@ -1,0 +1,59 @@
+"""What is fuzzed: each target makes hostile inputs, and holds our code to its word on each of them.
+
+make(rng)      an input: mutations of sound ones, some with their checksums mended, so that the lies are believed
+check(data)    the outcome in a word; it raises whatever is a fault: an error that is not ours, a broken invariant
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import tempfile
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from shardmill.transforms.errors import ShardmillError
+
+FOLDER = tempfile.mkdtemp(prefix="shardmill-fuzz-", dir="/dev/shm" if os.path.isdir("/dev/shm") else None)
+"""Where inputs that must be files are put: no disk is worn out."""
+
+
+@dataclass(frozen=True)
+class Target:
+    make: Callable[[random.Random], bytes]
+    check: Callable[[bytes], str]
+
+
+def file_of(data: bytes, name: str) -> str:
+    path = os.path.join(FOLDER, name)
+    with open(path, "wb") as file:
+        file.write(data)
+    return path
+
+
+def in_turn(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+    return [function(item) for item in items]
+
+
+def ours(error: ShardmillError) -> str:
+    """Return the outcome of an error of ours; its text must be safe for a terminal, and no book."""
+    text = str(error)
+    assert text.replace("\n", "").isprintable(), ascii(text)
+    assert len(text) < 20_000, len(text)
+    assert not isinstance(error.__cause__, MemoryError), "memory ran out, and an error of ours hid it"
+    return type(error).__name__
+
+
+def target(name: str) -> Target:
+    """Return the target of a name."""
+    if name in ("tfrecord", "example", "gzip"):
+        import targets_records as module
+    elif name in ("manifest", "schema", "config"):
+        import targets_documents as module  # type: ignore[no-redef]
+    elif name in ("csv_split", "csv", "parquet", "parquet_footer", "numpy"):
+        import targets_tables as module  # type: ignore[no-redef]
+    else:
+        import targets_images as module  # type: ignore[no-redef]
+    found: Target = module.TARGETS[name]
+    return found
