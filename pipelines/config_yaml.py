@@ -182,7 +182,7 @@ class _Reader:
     def _read_scalar(self, node: yaml.Node, path: Path) -> Any:
         try:
             value = self._constructor.construct_object(node)
-        except (yaml.YAMLError, ValueError):
+        except (yaml.YAMLError, ValueError, AttributeError, LookupError):  # `!!timestamp x`, `!!bool x`
             self._document.problems.append(Problem(self._place(node), f'"{node.value}": {_tag_problem(node)}'))
             return None
         if not isinstance(value, str):

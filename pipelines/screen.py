@@ -60,8 +60,8 @@ class Screen:
         self.out.file.flush()
 
     def text(self, line: str, style: str = "") -> None:
-        """Print a line of text on stdout, as it stands."""
-        self.out.print(Text(line, style), soft_wrap=True)
+        """Print a line of text on stdout; whatever of data is in it cannot move the cursor."""
+        self.out.print(Text(_escaped(line), style), soft_wrap=True)
 
     def table(self, table: Table) -> None:
         """Print a table on stdout; in a file its lines do not end in blanks."""
@@ -76,7 +76,7 @@ class Screen:
     def note(self, line: str, style: str = "") -> None:
         """Print a line on stderr, unless the screen is quiet."""
         if not self.quiet:
-            self.err.print(Text(line, style), soft_wrap=True)
+            self.err.print(Text(_escaped(line), style), soft_wrap=True)
 
     def error(self, error: ShardmillError) -> None:
         """Print an error: its text on stderr and, with `--json`, a document on stdout."""
@@ -283,7 +283,7 @@ def _name_text(name: str) -> str:
 def _type_text(feature: Feature) -> str:
     text = feature.type
     if feature.unit or feature.timezone:
-        text += f" ({', '.join(part for part in (feature.unit, feature.timezone) if part)})"
+        text += f" ({', '.join(printable(part) for part in (feature.unit, feature.timezone) if part)})"
     if feature.dtype:
         text += f" {feature.dtype}"
     if feature.shape == (-1,):

@@ -518,6 +518,11 @@ class TestProblems:
     def test_a_config_of_millions_of_values_is_refused_while_it_is_read(self, folder: Path) -> None:
         assert problems("a: [" + "b," * 3_000_000 + "]") == ["c.yaml:1:1: is far too large or too deep for a config"]
 
+    def test_a_scalar_that_its_tag_does_not_fit_is_told(self, folder: Path) -> None:
+        for tag in ("timestamp", "bool", "int", "float", "binary"):
+            (line,) = problems(minimal(f"name: !!{tag} x"))[:1]
+            assert f"the tag tag:yaml.org,2002:{tag} is not for a config" in line
+
     def test_an_alias_to_itself_is_refused(self, folder: Path) -> None:
         assert problems("input: &a [*a]") == ["c.yaml:1:1: is far too large or too deep for a config"]
 

@@ -308,6 +308,10 @@ def test_what_data_hold_can_neither_forge_a_line_nor_move_the_cursor_nor_be_read
     plan = PlanReport("o", "o", "csv", 1, 1, Schema((Feature(evil, "int64", "int64"),)), 1, 1, (), 65536)
     screen.plan(plan)
     screen.error(ConfigError(evil))
+    base = manifest()
+    odd = Schema((Feature("t", "int64", "timestamp", unit="us", timezone=evil),))
+    skipped = dataclasses.replace(base.source, skipped={evil: 1})
+    screen.summary(Summary("o", dataclasses.replace(base, schema=odd, source=skipped), 1))
     text = out.getvalue() + err.getvalue()
     assert not set("\x1b\r\u202e") & set(text)
-    assert text.count("a\\x1b[2J\\r[red]b[/]:smile:\\u202e") == 6
+    assert text.count("a\\x1b[2J\\r[red]b[/]:smile:\\u202e") == 8

@@ -32,10 +32,16 @@ _CRC: Final = re.compile(r"[0-9a-f]{8}")
 _DIGEST: Final = re.compile(r"sum128:[0-9a-f]{32}")
 _FINGERPRINT: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _INTEGER_LIMIT: Final = 1 << 63
-_TYPES: Final = (
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64",
-    "string", "binary", "date", "time", "timestamp", "duration", "label", "image", "array_shape", "array_data",
-)  # fmt: skip
+_TYPES: Final = {
+    "int64": (
+        "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "date", "time", "timestamp",
+        "duration", "label", "array_shape",
+    ),
+    "float": ("float16", "float32", "float64"),
+    "bytes": ("string", "binary", "float64", "image", "array_data"),
+}  # fmt: skip
+"""What the values of each kind may mean."""
+
 _DTYPE: Final = re.compile(r"[<|][biufcM][0-9]{1,2}(\[[a-zA-Z]{1,2}\])?")
 _SHAPE_LIMIT: Final = 1 << 31
 """Values of a fixed shape: Arrow's lists are no longer, and no record could hold more."""
@@ -232,8 +238,8 @@ def _feature(value: Any, where: str) -> Feature:
     members = _Members(value, where)
     if any(0xD800 <= ord(sign) < 0xE000 for sign in members.text("name")):
         raise _Wrong(f"{where}.name is no Unicode text, which the key of a feature is")
-    members.choice("kind", "int64", "float", "bytes")
-    members.choice("type", *_TYPES)
+    kind = members.choice("kind", *_TYPES)
+    members.choice("type", *_TYPES[kind])
     _check_shape(members.items("shape", _dimension), where)
     if type(members.any("nullable")) is not bool:
         raise _Wrong(f"{where}.nullable is not true or false")
