@@ -29,7 +29,8 @@ from .config_model import Config
 from .conversion import load_call, refused, run_prepared, spooled, summary_of
 from .prepare_append import AppendPlan, prepare_append
 from .report import PlanReport, Summary, Watch
-from .runners import check_beam_options
+from .runners import check_beam_options, count_workers
+from .worker_processes import WorkerProcesses
 
 if TYPE_CHECKING:
     from .conversion import Data
@@ -129,7 +130,8 @@ def _run(plan: AppendPlan, config: Config, beam_options: Sequence[str], watch: W
         if conflict_with(spec, spec.append_to) is not None:
             return None
         prepare_folder(spec)
-        outcome = run_prepared(prepared, config, beam_options, watch)
+        with WorkerProcesses(count_workers(config.runner.workers)) as processes:
+            outcome = run_prepared(prepared, config, beam_options, watch, processes)
         if outcome.refusal is not None and outcome.refusal.kind == "stale":
             spec.storage.remove_tree(spec.staging)  # another plan will have another folder
             return None

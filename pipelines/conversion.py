@@ -99,27 +99,36 @@ def run_convert(
     config: Config, *, source: Source | None = None, beam_options: Sequence[str] = (), watch: Watch | None = None
 ) -> Summary:
     """Run a loaded config; `source` stands for the config's input, `watch` shows the progress of the staging folder."""
+    from .worker_processes import WorkerProcesses
+
     started = time.monotonic()
     check_beam_options(beam_options)
-    prepared = prepare(config, source)
-    spec = prepared.spec
-    with hold_run(spec):
-        held = prepare_target(spec)
-        if held is not None:
-            return summary_of(prepared, held, time.monotonic() - started, nothing_to_do=True)
-        outcome = run_prepared(prepared, config, beam_options, watch)
+    with WorkerProcesses(count_workers(config.runner.workers)) as processes:
+        prepared = prepare(config, source, processes)
+        spec = prepared.spec
+        with hold_run(spec):
+            held = prepare_target(spec)
+            if held is not None:
+                return summary_of(prepared, held, time.monotonic() - started, nothing_to_do=True)
+            outcome = run_prepared(prepared, config, beam_options, watch, processes)
     if outcome.refusal is not None:
         raise refused(spec, outcome.refusal)
     assert outcome.manifest is not None
     return summary_of(prepared, outcome.manifest, time.monotonic() - started)
 
 
-def run_prepared(prepared: Prepared, config: Config, beam_options: Sequence[str], watch: Watch | None) -> WriteOutcome:
+def run_prepared(
+    prepared: Prepared,
+    config: Config,
+    beam_options: Sequence[str],
+    watch: Watch | None,
+    processes: WorkerProcesses,
+) -> WriteOutcome:
     """Run what is ready to run, and return what became of it; the caller holds the run."""
     spec = prepared.spec
     spec.storage.replace(f"{spec.staging}/plan.json", prepared.plan_document())
     with _watching(watch, spec):
-        _run_pipeline(prepared, config, beam_options)
+        _run_pipeline(prepared, config, beam_options, processes)
     return read_outcome(spec)
 
 
@@ -147,22 +156,20 @@ def spooled(config: Config, data: Data) -> Iterator[Source]:
             os.rmdir(folder)
 
 
-def _run_pipeline(prepared: Prepared, config: Config, beam_options: Sequence[str]) -> None:
-    workers = min(count_workers(config.runner.workers), max(len(prepared.plan.tasks), 1))
-    if not wants_processes(config.runner.processes, prepared.plan.estimate.bytes):
+def _run_pipeline(prepared: Prepared, config: Config, beam_options: Sequence[str], processes: WorkerProcesses) -> None:
+    plan = prepared.plan
+    workers = min(count_workers(config.runner.workers), max(len(plan.tasks), 1))
+    if not wants_processes(config.runner.processes, plan.estimate.bytes):
         _run_in_threads(prepared, make_pipeline(config.runner.name, workers, beam_options))
         return
-    from .worker_processes import WorkerProcesses
-
-    plan = prepared.plan
-    staging = TaskStaging(prepared.source, plan.survey.frozen, prepared.encoder, prepared.spec)
-    with WorkerProcesses(staging, plan.tasks, workers) as processes:
-        try:
-            _run_in_processes(prepared, processes, make_pipeline(config.runner.name, workers, beam_options))
-        except Exception:
-            if processes.broken is not None:
-                raise processes.broken from None
-            raise
+    staging = TaskStaging.of(prepared.spec, prepared.source, plan.survey.frozen, prepared.encoder)
+    processes.begin(staging, plan.tasks)
+    try:
+        _run_in_processes(prepared, processes, make_pipeline(config.runner.name, workers, beam_options))
+    except Exception:
+        if processes.broken is not None:
+            raise processes.broken from None
+        raise
 
 
 def _run_in_threads(prepared: Prepared, pipeline: beam.Pipeline) -> None:

@@ -5,16 +5,20 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ..transforms.dataset.spec import DatasetSpec, EntryInfo
 from ..transforms.errors import SchemaError
 from ..transforms.format.encode_rows import RowEncoder
 from ..transforms.sources.source import Listing, Source, Survey
-from ..transforms.sources.task_planning import Plan, make_plan
+from ..transforms.sources.task_planning import MIN_TASK_BYTES, Plan, make_plan
 from .config_model import Config
 from .config_sources import encoder_of, source_of
 from .report import PlanReport, SplitEstimate
-from .runners import count_workers, threads
+from .runners import count_workers, threads, wants_processes
+
+if TYPE_CHECKING:
+    from .worker_processes import WorkerProcesses
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,10 +80,11 @@ class Prepared:
         return tuple(estimates)
 
 
-def prepare(config: Config, source: Source | None = None) -> Prepared:
+def prepare(config: Config, source: Source | None = None, processes: WorkerProcesses | None = None) -> Prepared:
     """List and survey the source, freeze its schema and cut it into tasks; nothing is written.
 
-    `source` stands for the config's own input.
+    `source` stands for the config's own input. `processes` help with planning where the input is large, and are
+    started as soon as that is known.
 
     Raises:
         UsageError: the config does not go with the source, or a column has no feature.
@@ -87,7 +92,11 @@ def prepare(config: Config, source: Source | None = None) -> Prepared:
     """
     source = source or source_of(config)
     listing = source.list_files()
-    survey = source.survey(listing, threads(count_workers(config.runner.workers)))
+    run = threads(count_workers(config.runner.workers))
+    if processes is not None and wants_processes(config.runner.processes, listing.bytes):
+        processes.start(at_most=max(listing.bytes // MIN_TASK_BYTES, 2))  # more would find no task
+        run = processes.planning(run)
+    survey = source.survey(listing, run)
     check_columns(survey, config.limits.columns)
     encoder = encoder_of(config, survey.frozen)
     plan = make_plan(source, listing, survey, config.output.shard_size, encoder.encode, config.output.compression)

@@ -27,7 +27,7 @@ _SECRET_OPTION: Final = re.compile(r"secret|password|token|credential|access_key
 LOCAL_NAMES = ("local", "DirectRunner")
 
 PROCESSES_FROM_BYTES: Final = 128 << 20
-"""Expected output from which worker processes are faster than threads; see benchmarks/RESULTS.md."""
+"""Input or expected output from which worker processes are faster than threads."""
 
 
 def count_workers(workers: int | str) -> int:
@@ -35,15 +35,18 @@ def count_workers(workers: int | str) -> int:
     return len(os.sched_getaffinity(0)) if workers == "auto" else int(workers)
 
 
-def wants_processes(asked: Literal[True, False, "auto"], output_bytes: int) -> bool:
-    """Tell whether the local engine's workers are processes: as asked, or for `auto` where that is faster."""
-    return output_bytes >= PROCESSES_FROM_BYTES if asked == "auto" else asked
+def wants_processes(asked: Literal[True, False, "auto"], size: int) -> bool:
+    """Tell whether the local engine's workers are processes: as asked, or for `auto` where that is faster.
+
+    `size` are the bytes of the work: of the input for planning, of the expected output for the conversion.
+    """
+    return size >= PROCESSES_FROM_BYTES if asked == "auto" else asked
 
 
 def threads(workers: int) -> ParallelMap:
     """Return a parallel map over threads: Arrow, numpy and zlib release the GIL in what planning calls."""
 
-    def run(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    def run(function: Callable[[T], R], items: Iterable[T], *, heavy: bool = False) -> list[R]:  # noqa: ARG001
         with ThreadPoolExecutor(workers) as pool:
             return list(pool.map(function, items))
 

@@ -1,4 +1,4 @@
-"""Worker processes for the local engine: they read, encode and stage, one task at a time each.
+"""Worker processes for the local engine: they scan while it plans, and then stage one task at a time each.
 
 Threads share one interpreter lock, and encoding holds it for two thirds of its time; processes share nothing but the
 disk. They load neither Beam nor the config, so that one starts in half a second and is small:
@@ -20,55 +20,92 @@ import os
 import signal
 import sys
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from threading import Lock
-from typing import Final, Self
-
-from loky.process_executor import ProcessPoolExecutor
+from typing import TYPE_CHECKING, Final, Self, TypeVar
 
 from ..transforms.dataset.task_result import TaskResult
 from ..transforms.errors import RunError
-from ..transforms.sources.source import Task
+from ..transforms.sources.source import ParallelMap, Task
 from ..transforms.stage_task import TaskStaging
 from .freed_memory import ARROW_ENVIRONMENT, keep_freed_memory, release_freed_memory
 
+if TYPE_CHECKING:
+    from loky.process_executor import ProcessPoolExecutor
+
 _PR_SET_PDEATHSIG: Final = 1  # <sys/prctl.h>
+
+_CHUNK: Final = 4
+"""Items of planning that are handed over at once: a block of text is scanned in milliseconds."""
+
+T = TypeVar("T")
+R = TypeVar("R")
 
 _running: Final[dict[str, WorkerProcesses]] = {}
 """The pools of this process, by token: an engine pickles the functions it is given, within this one process."""
 
 
 class WorkerProcesses:
-    """A pool of worker processes that begins to stage tasks when it is entered, and is gone when it is left."""
+    """A pool of worker processes: started when it is first needed, and gone when its context is left."""
 
-    def __init__(self, staging: TaskStaging, tasks: Sequence[Task], workers: int) -> None:
-        self._tasks = tasks
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
         self._token = uuid.uuid4().hex
+        self._pool: ProcessPoolExecutor | None = None
         self._first: dict[int, Future[TaskResult]] = {}
+        self._staging: TaskStaging | None = None
         self._lock = Lock()
         self.broken: RunError | None = None
-        self._pool = ProcessPoolExecutor(
-            workers,
-            initializer=_begin_worker,
-            initargs=(staging, os.getpid()),
-            env={name: value for name, value in ARROW_ENVIRONMENT.items() if name not in os.environ},
-        )
 
     def __enter__(self) -> Self:
-        with without_interrupts():
-            self._first = {task.ordinal: self._pool.submit(_stage_in_worker, task) for task in self._tasks}
         _running[self._token] = self
-        release_freed_memory()
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+    def __exit__(self, *_: object) -> None:
         del _running[self._token]
-        self._pool.shutdown(wait=True, kill_workers=kind is not None)
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, kill_workers=True)  # what they staged is durable, or void
 
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return _running_pool, (self._token,)
+
+    def start(self, at_most: int | None = None) -> None:
+        """Start the processes, if they are not; what they load, they load while this one goes on."""
+        if self._pool is None:
+            from loky.process_executor import ProcessPoolExecutor
+
+            self._pool = ProcessPoolExecutor(
+                min(self._workers, at_most or self._workers),
+                initializer=_begin_worker,
+                initargs=(os.getpid(),),
+                env={name: value for name, value in ARROW_ENVIRONMENT.items() if name not in os.environ},
+            )
+            with without_interrupts():
+                self._pool.submit(_load)
+
+    def planning(self, light: ParallelMap) -> ParallelMap:
+        """Return a parallel map for planning: heavy work is done here, the rest by `light`."""
+
+        def run(function: Callable[[T], R], items: Iterable[T], *, heavy: bool = False) -> list[R]:
+            if not heavy:
+                return light(function, items)
+            self.start()
+            assert self._pool is not None
+            with self._deaths_told():
+                return list(self._pool.map(function, items, chunksize=_CHUNK))
+
+        return run
+
+    def begin(self, staging: TaskStaging, tasks: Sequence[Task]) -> None:
+        """Hand all tasks over: the workers stage them in order."""
+        self.start()
+        assert self._pool is not None
+        self._staging = staging
+        with self._deaths_told():
+            self._first = {task.ordinal: self._pool.submit(staging.stage, task) for task in tasks}
+        release_freed_memory()
 
     def stage(self, task: Task) -> TaskResult:
         """Return what an attempt at a task staged.
@@ -77,10 +114,17 @@ class WorkerProcesses:
             RunError: a worker died.
             Exception: whatever the attempt raised.
         """
-        try:
+        assert self._pool is not None
+        assert self._staging is not None, "begin comes before stage"
+        with self._deaths_told():
             with self._lock:
-                attempt = self._first.pop(task.ordinal, None) or self._pool.submit(_stage_in_worker, task)
+                attempt = self._first.pop(task.ordinal, None) or self._pool.submit(self._staging.stage, task)
             return attempt.result()
+
+    @contextlib.contextmanager
+    def _deaths_told(self) -> Iterator[None]:
+        try:
+            yield
         except BrokenProcessPool as error:
             self.broken = RunError(
                 "a worker process was ended from outside, as the system does when memory runs out; nothing was "
@@ -103,14 +147,9 @@ def without_interrupts() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-_staging: Final[list[TaskStaging]] = []
-"""In a worker: the one thing that it stages tasks with."""
-
-
-def _begin_worker(staging: TaskStaging, parent: int) -> None:
+def _begin_worker(parent: int) -> None:
     end_with(parent)
     keep_freed_memory()
-    _staging.append(staging)
 
 
 def end_with(parent: int) -> None:
@@ -122,5 +161,5 @@ def end_with(parent: int) -> None:
         os._exit(1)
 
 
-def _stage_in_worker(task: Task) -> TaskResult:
-    return _staging[0].stage(task)
+def _load() -> None:
+    """Do nothing: to unpickle this function a worker has loaded what it will need."""

@@ -11,7 +11,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .dataset.spec import DatasetSpec
+from .dataset.split_stager import StageSettings
 from .dataset.stage import TaskStager
+from .dataset.storage import Storage
 from .dataset.task_result import TaskResult
 from .format.encode_rows import RowEncoder
 from .format.rows import TaskEnd
@@ -21,20 +23,26 @@ from .sources.source import Frozen, Source, Task
 
 @dataclass(frozen=True, slots=True)
 class TaskStaging:
-    """Everything that staging a task needs but the task: picklable, and the same for all tasks of a run."""
+    """Everything that staging a task needs but the task: the same for all tasks of a run, and soon pickled."""
 
     source: Source
     frozen: Frozen = field(repr=False)
     encoder: RowEncoder = field(repr=False)
-    spec: DatasetSpec = field(repr=False)
+    storage: Storage
+    staging: str
+    settings: StageSettings
+
+    @classmethod
+    def of(cls, spec: DatasetSpec, source: Source, frozen: Frozen, encoder: RowEncoder) -> TaskStaging:
+        """Return what the tasks of a run are staged with: not the whole spec, which lists all inputs."""
+        return cls(source, frozen, encoder, spec.storage, spec.staging, spec.stage_settings)
 
     def stage(self, task: Task) -> TaskResult:
         """Make one attempt at a task; return what it staged, when that is durable.
 
         A corrupt file is told in the result, as everywhere; what is raised is no fault of the source.
         """
-        spec = self.spec
-        stager = TaskStager(spec.storage, spec.staging, task.ordinal, spec.stage_settings)
+        stager = TaskStager(self.storage, self.staging, task.ordinal, self.settings)
         try:
             for element in read_task(self.source, task, self.frozen):
                 if isinstance(element, TaskEnd):

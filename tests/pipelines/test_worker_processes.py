@@ -123,12 +123,13 @@ def one_task(folder: Path, out: str) -> tuple[TaskStaging, Task]:
     config = load_config({"input": {"paths": [str(folder / "a.csv")]}, "output": {"path": str(folder / out)}})
     prepared = prepare(config)
     (task,) = prepared.plan.tasks
-    return TaskStaging(prepared.source, prepared.plan.survey.frozen, prepared.encoder, prepared.spec), task
+    return TaskStaging.of(prepared.spec, prepared.source, prepared.plan.survey.frozen, prepared.encoder), task
 
 
 def test_a_task_that_is_asked_for_twice_is_attempted_twice(tmp_path: Path) -> None:
     staging, task = one_task(tmp_path, "out")
-    with WorkerProcesses(staging, [task], 1) as processes:
+    with WorkerProcesses(1) as processes:
+        processes.begin(staging, [task])
         first, second = processes.stage(task), processes.stage(task)
     assert first.attempt != second.attempt
     assert [split.digest for split in first.splits.values()] == [split.digest for split in second.splits.values()]
@@ -138,7 +139,8 @@ def test_a_task_that_is_asked_for_twice_is_attempted_twice(tmp_path: Path) -> No
 def test_what_a_task_raises_reaches_the_caller(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     staging, task = one_task(tmp_path, "file/out")
-    with WorkerProcesses(staging, [task], 1) as processes:
+    with WorkerProcesses(1) as processes:
+        processes.begin(staging, [task])
         with pytest.raises(NotADirectoryError):
             processes.stage(task)
         assert processes.broken is None
@@ -168,7 +170,8 @@ def test_auto_takes_processes_for_plans_that_repay_their_start() -> None:
 
 def test_a_pool_that_broke_says_so_to_every_task(tmp_path: Path) -> None:
     staging, task = one_task(tmp_path, "out")
-    with WorkerProcesses(staging, [task], 1) as processes:
+    with WorkerProcesses(1) as processes:
+        processes.begin(staging, [task])
         processes.stage(task)
         for child in psutil.Process().children():
             if "LokyProcess" in " ".join(child.cmdline()):

@@ -18,7 +18,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def in_turn(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+def in_turn(function: Callable[[T], R], items: Iterable[T], *, heavy: bool = False) -> list[R]:
     return [function(item) for item in items]
 
 

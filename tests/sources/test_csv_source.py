@@ -22,7 +22,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 
-def in_turn(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+def in_turn(function: Callable[[T], R], items: Iterable[T], *, heavy: bool = False) -> list[R]:
     return [function(pickle.loads(pickle.dumps(item))) for item in items]
 
 

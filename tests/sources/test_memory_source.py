@@ -24,7 +24,7 @@ from shardmill.transforms.sources.memory_source import MemorySource, spool
 from shardmill.transforms.sources.source import Survey, Task
 
 
-def in_turn(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+def in_turn(function: Callable[[Any], Any], items: Iterable[Any], *, heavy: bool = False) -> list[Any]:
     return [function(item) for item in items]
 
 

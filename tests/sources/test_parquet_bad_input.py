@@ -22,7 +22,7 @@ ROWS = 300
 TABLE = pa.table({"id": range(ROWS), "name": [f"name {i % 50}" for i in range(ROWS)], "tags": [[1, 2]] * ROWS})
 
 
-def in_turn(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
+def in_turn(function: Callable[[Any], Any], items: Iterable[Any], *, heavy: bool = False) -> list[Any]:
     return [function(item) for item in items]
 
 

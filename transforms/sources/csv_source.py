@@ -154,7 +154,7 @@ class CsvSource:
             if head.names is not None and not head.form.streamed:
                 plan = plan_scan(entry.path, entry.name, head.form.start, entry.bytes)
                 jobs += [(index, job) for job in plan]
-        blocks = run(partial(run_scan, dialect=self._dialect()), [job for _, job in jobs])
+        blocks = run(partial(run_scan, dialect=self._dialect()), [job for _, job in jobs], heavy=True)
         scans = {}
         for index, group in groupby(zip(jobs, blocks, strict=True), key=lambda pair: pair[0][0]):
             entry, found = entries[index], (block for _, part in group for block in part)
@@ -173,7 +173,7 @@ class CsvSource:
         typed = tuple(parser.kept) if self.infer == "none" else tuple(n for n, r in self.rules.items() if r.type)
         binary = any(rule.type in ("binary", "bytes") for rule in self.rules.values())
         look = partial(look_at_piece, parser=parser, encoding=self.encoding, limit=limit, typed=typed, binary=binary)
-        found = dict(zip((id(piece) for piece in chosen), run(look, chosen), strict=True))
+        found = dict(zip((id(piece) for piece in chosen), run(look, chosen, heavy=whole), strict=True))
         unread = PieceEvidence(0, 0, ())
         return [found.get(id(piece), unread) for piece in pieces], whole
 

@@ -14,14 +14,18 @@ R = TypeVar("R")
 
 
 class ParallelMap(Protocol):
-    """Applies a function to each item, on as many workers as there are, and returns the results in order."""
+    """Applies a function to each item, on as many workers as there are, and returns the results in order.
 
-    def __call__(self, function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+    `heavy` says that all data are gone through, much of the time in Python's own hands: worth other processes, where
+    there are some. Function, items and results are picklable.
+    """
+
+    def __call__(self, function: Callable[[T], R], items: Iterable[T], *, heavy: bool = False) -> list[R]:
         """Return `[function(item) for item in items]`."""
         ...
 
 
-def map_in_turn(function: Callable[[T], R], items: Iterable[T]) -> list[R]:
+def map_in_turn(function: Callable[[T], R], items: Iterable[T], *, heavy: bool = False) -> list[R]:  # noqa: ARG001
     """Apply a function to each item, one after the other."""
     return [function(item) for item in items]
 
