@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 from shardmill.transforms.dataset import commit as commit_module
+from shardmill.transforms.dataset import open as open_module
 from shardmill.transforms.dataset.assemble import assemble_shard
 from shardmill.transforms.dataset.continuation import append_to
 from shardmill.transforms.dataset.generations import lineage, read_manifest
@@ -26,6 +27,7 @@ from shardmill.transforms.dataset.target import prepare_target
 from shardmill.transforms.dataset.verify import verify_dataset
 from shardmill.transforms.dataset.write_generation import write_generation
 from shardmill.transforms.errors import CommitError
+from shardmill.transforms.format.manifest import Manifest, ShardEntry
 from shardmill.transforms.format.schema import Feature, Schema
 
 from .test_commit import _Crash, _crash_at, payload, spec_of, stage_all, tree, write
@@ -258,6 +260,20 @@ def test_an_append_over_generations_that_were_not_published_publishes_them(tmp_p
     assert {held.generation for held in read_held_sources(alive.path, read_manifest(alive.path, 2))} == {2}
     finish_publish(alive.path)
     assert_whole(tmp_path, 3, 19200)
+
+
+def test_a_reader_finds_a_shard_that_is_published_while_it_looks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(spec_of(tmp_path))
+    real, left = open_module.locate_shard, [2]
+
+    def late(root: str, manifest: Manifest, shard: ShardEntry) -> str:
+        left[0] -= 1
+        return ".staging/gone/" + shard.path if left[0] >= 0 and left[0] % 2 else real(root, manifest, shard)
+
+    monkeypatch.setattr(open_module, "locate_shard", late)
+    assert sum(1 for _ in open_dataset(tmp_path / "out").records("train")) == 15000
 
 
 def test_the_sidecars_of_an_older_generation_never_come_last(tmp_path: Path) -> None:

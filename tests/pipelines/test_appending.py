@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import append, convert, open_dataset
+from shardmill.pipelines.cli import main
 from shardmill.transforms.dataset.verify import verify_dataset
 from shardmill.transforms.errors import SchemaError, TargetError, TooManyRejects, UsageError
 
@@ -373,6 +374,37 @@ class TestWhatTheDatasetDecides:
         append(sources(put(tmp_path / "b.csv", "id\n3\n")), output=tmp_path / "out")
         assert ids(tmp_path / "out") == [3]
         assert_sound(tmp_path / "out")
+
+
+class TestScreen:
+    def shardmill(self, capsys: pytest.CaptureFixture[str], *args: str) -> tuple[object, str, str]:
+        with pytest.raises(SystemExit) as ended:
+            main([*args, "--workers", "1"])
+        return ended.value.code, *capsys.readouterr()
+
+    def test_the_command_says_what_it_did_and_ends_with_the_code_for_it(
+        self, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        put(tmp_path / "b.csv", "id,name,price\n3,c,3\n")
+        put(tmp_path / "wide.csv", "id,name,price,tip\n3,c,3,4\n")
+        code, text, _ = self.shardmill(capsys, "append", "a.csv", "b.csv", "-o", "out", "--dry-run")
+        assert (code, text.splitlines()[:2]) == (
+            0,
+            [
+                "Would append to out (dry run: nothing was written)",
+                "Would leave out: 1 unchanged file (generation 1): a.csv",
+            ],
+        )
+        code, text, _ = self.shardmill(capsys, "append", "a.csv", "b.csv", "-o", "out")
+        assert (code, "Left out: 1 unchanged file" in text) == (0, True)
+        assert text.startswith("Appended to out: 1 record in 1 shard")
+        code, text, _ = self.shardmill(capsys, "append", "a.csv", "b.csv", "-o", "out")
+        assert (code, text.splitlines()[0]) == (0, "Nothing to do: out holds all 2 files; --force appends again.")
+        code, text, _ = self.shardmill(capsys, "append", "b.csv", "-o", "out", "--json")
+        assert (code, json.loads(text)["nothing_to_do"], json.loads(text)["added"]["records"]) == (0, True, 0)
+        code, text, error = self.shardmill(capsys, "append", "wide.csv", "-o", "out")
+        assert (code, text, error.startswith("error: the source has not the schema of ")) == (2, "", True)
 
 
 class TestAtOnce:

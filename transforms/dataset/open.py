@@ -15,13 +15,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ..errors import DamageError, UsageError
+from ..errors import DamageError, InputError, UsageError
 from ..format.decode import ExampleDecoder, ExampleError
 from ..format.manifest import Manifest, ShardEntry, SplitEntry
 from ..format.naming import is_split_name
@@ -165,8 +166,17 @@ class Dataset:
 
     def _runs(self, entry: ShardEntry) -> Iterator[RecordRun]:
         path = os.path.join(self.path, locate_shard(self.path, self.manifest, entry))
+        runs = read_record_batches(path)
+        try:
+            first = next(runs, None)
+        except InputError:
+            if os.path.lexists(path):
+                raise
+            path = os.path.join(self.path, locate_shard(self.path, self.manifest, entry))  # published this moment
+            runs = read_record_batches(path)
+            first = next(runs, None)
         records = 0
-        for run in read_record_batches(path):
+        for run in chain([] if first is None else [first], runs):
             records += len(run)
             yield run
         if records != entry.records:
