@@ -34,6 +34,11 @@ _SEARCH_BYTES: Final = 1 << 20
 _FIRST_STEP: Final = 4 << 10
 """How much is scanned at first after a damage, then twice as much each time: where there is one, there are more."""
 
+_TRIED_BYTES: Final = 64 << 20
+_TRIED_TIMES: Final = 16
+"""What is found in a search is tried for so many bytes, and so many times those passed: a file can be made to hold a
+million headers of long records."""
+
 _HOLD_BYTES: Final = 16 << 20
 _HOLD_HEADERS: Final = 8
 _PADDING: Final = 256  # as in record_file: the decoder may look a key further
@@ -139,7 +144,8 @@ class RecordWalk:
         self.record, self.offset = at.record, at.offset
         self._limit = limit
         self._step = _PIECE_BYTES
-        self._floor = at.offset  # bytes before it are not needed again
+        self._tried = 0
+        self._begin = self._floor = at.offset  # bytes before it are not needed again
         self._held: list[Event] = []
         self._lost: list[_LostHeader] = []
 
@@ -290,13 +296,14 @@ class RecordWalk:
 
         Without an end, what lies before the place that was reached need not be kept.
         """
+        step = _FIRST_STEP
         while (end is None or start + HEADER_BYTES <= end) and self._need(start + HEADER_BYTES):
-            self._need(start + _SEARCH_BYTES + HEADER_BYTES)
-            stop = min(start + _SEARCH_BYTES, self._window.stop if end is None else end)
+            self._need(start + step + HEADER_BYTES)
+            stop = min(start + step, self._window.stop if end is None else end)
             last = stop + HEADER_BYTES - 1 if end is None else min(stop + HEADER_BYTES - 1, end)
             for place in find_headers(self._window.view(start, last), self._limit).tolist():
                 yield start + int(place)
-            start = stop
+            start, step = stop, min(2 * step, _SEARCH_BYTES)
             if end is None:
                 self._floor = start
                 self._forget(start)
@@ -313,6 +320,9 @@ class RecordWalk:
         """Say whether the data of a record from `start` to `end` have the CRC that stands behind them."""
         known = self._window.end
         if (known is not None and end > known) or not self._need(end):
+            return False
+        self._tried += end - start
+        if self._tried > _TRIED_BYTES + _TRIED_TIMES * (self._floor - self._begin):
             return False
         stop = end - FOOTER_BYTES
         return crc32c(self._window.view(start + HEADER_BYTES, stop)) == self._window.crc(stop)
