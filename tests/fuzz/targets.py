@@ -9,9 +9,8 @@ from __future__ import annotations
 import os
 import random
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 from shardmill.transforms.errors import ShardmillError
 
@@ -30,10 +29,6 @@ def file_of(data: bytes, name: str) -> str:
     with open(path, "wb") as file:
         file.write(data)
     return path
-
-
-def in_turn(function: Callable[[Any], Any], items: Iterable[Any]) -> list[Any]:
-    return [function(item) for item in items]
 
 
 def ours(error: ShardmillError) -> str:

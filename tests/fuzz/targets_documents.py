@@ -170,7 +170,7 @@ def _change(rng: random.Random, root: dict[str, Any]) -> None:
 def changed(rng: random.Random, first: tuple[Any, ...] = ()) -> bytes:
     root: dict[str, Any] = json.loads(rng.choice(TEXTS))
     for _ in range(rng.choice((1, 1, 2, 3))):
-        _change(rng, {"schema": root["schema"]} if first and root["schema"] else root)
+        _change(rng, {"schema": root["schema"]} if first and root.get("schema") else root)
     if rng.random() < 0.9 and isinstance(root.get("schema"), list):
         text = json.dumps(root["schema"], ensure_ascii=True, separators=(",", ":"))
         root["schema_fingerprint"] = "sha256:" + hashlib.sha256(text.encode()).hexdigest()

@@ -23,9 +23,9 @@ from shardmill.transforms.sources.npy import HEADER_READ_BYTES, NpyError, parse_
 from shardmill.transforms.sources.numpy_source import NumpySource
 from shardmill.transforms.sources.parquet_chunks import EncryptedError, read_groups
 from shardmill.transforms.sources.parquet_source import ParquetSource
-from shardmill.transforms.sources.source import Task
+from shardmill.transforms.sources.source import Task, map_in_turn
 from shardmill.transforms.sources.thrift_compact import ThriftError
-from targets import FOLDER, Target, file_of, in_turn, ours
+from targets import FOLDER, Target, file_of, ours
 
 CSV = [
     b'id,name,price\n1,Ada,0.5\n2,"Grace, Hopper",1e3\n3,"a\nb""c",\n',
@@ -83,7 +83,7 @@ def check_csv_split(data: bytes) -> str:
 
 def read_all(source: Any) -> str:
     try:
-        survey = source.survey(source.list_files(), in_turn)
+        survey = source.survey(source.list_files(), map_in_turn)
         read = rejected = 0
         encoder = RowEncoder(survey.frozen.schema)
         for rows in source.read(Task(0, survey.pieces), survey.frozen):

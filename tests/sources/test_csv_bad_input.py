@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import gzip
-from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -12,21 +11,17 @@ from shardmill.transforms.format.rows import Rows
 from shardmill.transforms.format.schema import ColumnRule
 from shardmill.transforms.sources.csv_parse import CsvLimits
 from shardmill.transforms.sources.csv_source import CsvSource
-from shardmill.transforms.sources.source import Survey, Task
+from shardmill.transforms.sources.source import Survey, Task, map_in_turn
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-def in_turn(function: Callable[[T], R], items: Iterable[T], *, heavy: bool = False) -> list[R]:
-    return [function(item) for item in items]
 
 
 def load(folder: Path, *files: bytes, **options: Any) -> tuple[Survey, list[Rows]]:
     for i, body in enumerate(files):
         (folder / f"{'abcdef'[i]}.csv").write_bytes(body)
     source = CsvSource((str(folder),), str(folder), **options)
-    survey = source.survey(source.list_files(), in_turn)
+    survey = source.survey(source.list_files(), map_in_turn)
     return survey, list(source.read(Task(0, survey.pieces), survey.frozen))
 
 
@@ -82,7 +77,7 @@ def test_a_wrong_type_far_down_is_a_bad_cell_with_its_row_and_does_not_change_th
         ("n", "BAD_TYPE", 300_001, 300_001)
     ]
     assert sum(part.batch.num_rows for part in rows) == 300_002
-    assert len(rows) > 2
+    assert len(rows) > 1
 
 
 def test_a_float_after_integers_widens_the_column_only_where_all_is_read(tmp_path: Path) -> None:
@@ -150,7 +145,7 @@ def test_a_header_of_far_too_many_columns_is_refused_before_they_are_named(tmp_p
     (tmp_path / "a.csv").write_bytes(b"," * 4_000_000 + b"\n")
     source = CsvSource((str(tmp_path),), str(tmp_path))
     with pytest.raises(SchemaError, match=r"a\.csv: 4000001 columns, far over limits.columns"):
-        source.survey(source.list_files(), in_turn)
+        source.survey(source.list_files(), map_in_turn)
 
 
 def test_text_that_is_not_utf8_beside_a_binary_column_is_a_bad_cell(tmp_path: Path) -> None:
@@ -327,7 +322,7 @@ def test_one_column_with_another_delimiter_in_it_is_warned_of(tmp_path: Path, si
 def test_gzip_is_told_by_its_content_and_read_through_all_members(tmp_path: Path, name: str) -> None:
     (tmp_path / name).write_bytes(gzip.compress(b'a,b\n1,"x\n') + gzip.compress(b'y"\n\n2,z\n3\n'))
     source = CsvSource((name,), str(tmp_path))
-    survey = source.survey(source.list_files(), in_turn)
+    survey = source.survey(source.list_files(), map_in_turn)
     rows = list(source.read(Task(0, survey.pieces), survey.frozen))
     assert table(rows) == [{"a": 1, "b": "x\ny"}, {"a": 2, "b": "z"}]
     assert bad(rows) == [(None, "BAD_WIDTH", 3, 5, 17)]
@@ -359,7 +354,7 @@ def test_files_with_other_headers_are_refused_by_both_names_and_the_column(tmp_p
 def test_a_file_that_changed_since_it_was_listed_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_bytes(b"a,b\n1,2\n")
     source = CsvSource(("a.csv",), str(tmp_path))
-    survey = source.survey(source.list_files(), in_turn)
+    survey = source.survey(source.list_files(), map_in_turn)
     (tmp_path / "a.csv").write_bytes(b"a,b\n1,2\n3,4\n")
     with pytest.raises(SourceError, match=r"^a\.csv: changed while it was read"):
         list(source.read(Task(0, survey.pieces), survey.frozen))

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from shardmill.transforms.errors import SchemaError, SourceError, UsageError
 from shardmill.transforms.format.rows import Rows
 from shardmill.transforms.format.schema import ColumnRule, Feature
-from shardmill.transforms.sources import csv_chunks, csv_source
+from shardmill.transforms.sources import csv_chunks, csv_pieces, csv_source
 from shardmill.transforms.sources.csv_source import CsvSource
 from shardmill.transforms.sources.pick import pick_source
 from shardmill.transforms.sources.source import Survey, Task
@@ -64,10 +64,24 @@ def test_pieces_follow_each_other_and_their_rows_add_up(tmp_path: Path) -> None:
     assert sum(p.bytes for p in pieces) == len(body) - 4
     rows = read(source, survey)
     assert [r["a"] for r in records(rows)] == list(range(120_000))
-    assert [part.ordinal for part in rows] == list(range(len(pieces)))
+    assert [part.ordinal for part in rows] == list(range((len(pieces) + 1) // 2))  # read two by two
     last = rows[-1].origin.place(rows[-1].batch.num_rows - 1)
     assert (last.row, last.line) == (120_000, 239_999)
     assert body.encode()[last.offset :].startswith(b"119999,")
+
+
+def test_pieces_are_read_together_only_where_nothing_lies_between_them(tmp_path: Path) -> None:
+    size = 1 << 20
+    blanks = "\n" * (2 * size)  # whole pieces without a row, of which no piece is left
+    source = put(tmp_path, "a,b\n" + "1,x\n" * 10 + blanks + "2,y\n" * size)
+    survey = survey_of(source)
+    rows = read(source, survey)
+    assert [r["a"] for r in records(rows)] == [1] * 10 + [2] * size
+    assert rows[0].batch.num_rows == 10
+    places = [part.origin.place(0) for part in rows]
+    assert [p.row for p in places] == [1 + sum(part.batch.num_rows for part in rows[:i]) for i in range(len(rows))]
+    last = rows[-1].origin.place(rows[-1].batch.num_rows - 1)
+    assert (last.row, last.line) == (size + 10, 10 + 3 * size)  # the header is not counted
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -85,6 +99,7 @@ def test_what_pythons_csv_writer_wrote_is_read_back_at_any_block_size(
     with monkeypatch.context() as patch:
         patch.setattr(csv_chunks, "BLOCK_BYTES", block)
         patch.setattr(csv_chunks, "JOB_BYTES", 3 * block)
+        patch.setattr(csv_pieces, "JOINED_BYTES", 9 * block // 4)
         source = put(tmp_path, text.getvalue(), infer="none")
         survey = survey_of(source)
         found = read(source, survey)

@@ -4,10 +4,9 @@ import os
 import pickle
 import subprocess
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -21,15 +20,11 @@ from shardmill.transforms.format.rows import Rows
 from shardmill.transforms.format.schema import ColumnRule
 from shardmill.transforms.sources import memory_tables
 from shardmill.transforms.sources.memory_source import MemorySource, spool
-from shardmill.transforms.sources.source import Survey, Task
-
-
-def in_turn(function: Callable[[Any], Any], items: Iterable[Any], *, heavy: bool = False) -> list[Any]:
-    return [function(item) for item in items]
+from shardmill.transforms.sources.source import Survey, Task, map_in_turn
 
 
 def survey(source: MemorySource) -> Survey:
-    return source.survey(source.list_files(), in_turn)
+    return source.survey(source.list_files(), map_in_turn)
 
 
 def read(source: MemorySource) -> list[Rows]:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import os
 import pickle
 import zipfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,15 +17,11 @@ from shardmill.transforms.format.rows import Rows
 from shardmill.transforms.format.schema import ColumnRule, Feature
 from shardmill.transforms.sources import numpy_records, numpy_rows
 from shardmill.transforms.sources.numpy_source import NumpySource
-from shardmill.transforms.sources.source import Survey, Task
-
-
-def in_turn(function: Callable[[Any], Any], items: Iterable[Any], *, heavy: bool = False) -> list[Any]:
-    return [function(item) for item in items]
+from shardmill.transforms.sources.source import Survey, Task, map_in_turn
 
 
 def survey(source: NumpySource) -> Survey:
-    return source.survey(source.list_files(), in_turn)
+    return source.survey(source.list_files(), map_in_turn)
 
 
 def read(source: NumpySource) -> list[Rows]:

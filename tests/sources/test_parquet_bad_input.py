@@ -3,9 +3,8 @@ from __future__ import annotations
 import base64
 import os
 import random
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -15,15 +14,11 @@ from shardmill.transforms.errors import SchemaError, ShardmillError, SourceError
 from shardmill.transforms.sources.parquet_chunks import Chunk
 from shardmill.transforms.sources.parquet_pages import check_pages, pack_spans
 from shardmill.transforms.sources.parquet_source import ParquetSource
-from shardmill.transforms.sources.source import Survey, Task
+from shardmill.transforms.sources.source import Survey, Task, map_in_turn
 from shardmill.transforms.sources.thrift_compact import ThriftError
 
 ROWS = 300
 TABLE = pa.table({"id": range(ROWS), "name": [f"name {i % 50}" for i in range(ROWS)], "tags": [[1, 2]] * ROWS})
-
-
-def in_turn(function: Callable[[Any], Any], items: Iterable[Any], *, heavy: bool = False) -> list[Any]:
-    return [function(item) for item in items]
 
 
 @pytest.fixture
@@ -35,7 +30,7 @@ def good(tmp_path: Path) -> Path:
 
 def convert(path: Path) -> tuple[Survey, list[pa.RecordBatch]]:
     source = ParquetSource((path.name,), str(path.parent))
-    survey = source.survey(source.list_files(), in_turn)
+    survey = source.survey(source.list_files(), map_in_turn)
     return survey, [rows.batch for rows in source.read(Task(0, survey.pieces), survey.frozen)]
 
 
@@ -272,7 +267,7 @@ def test_files_that_differ_are_named_with_the_field_and_both_types(tmp_path: Pat
     pq.write_table(other, tmp_path / "b.parquet")
     source = ParquetSource(("*.parquet",), str(tmp_path))
     with pytest.raises(SchemaError) as caught:
-        source.survey(source.list_files(), in_turn)
+        source.survey(source.list_files(), map_in_turn)
     assert str(caught.value).startswith(message)
     assert caught.value.exit_code == 2
 
@@ -292,8 +287,8 @@ def test_a_type_without_a_feature_is_an_error_at_the_start(tmp_path: Path, case:
     pq.write_table(pa.table({"id": [1], "odd": column}), tmp_path / "a.parquet")
     source = ParquetSource(("a.parquet",), str(tmp_path))
     with pytest.raises(SchemaError) as caught:
-        source.survey(source.list_files(), in_turn)
+        source.survey(source.list_files(), map_in_turn)
     assert str(caught.value).startswith('a.parquet: column "odd": ')
     assert str(pq.read_schema(tmp_path / "a.parquet").field("odd").type) in str(caught.value)
     kept = ParquetSource(("a.parquet",), str(tmp_path), columns=("id",))
-    assert len(kept.survey(kept.list_files(), in_turn).frozen.schema) == 1
+    assert len(kept.survey(kept.list_files(), map_in_turn).frozen.schema) == 1

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +19,7 @@ from shardmill.transforms.format.schema import ColumnRule
 from shardmill.transforms.sources import parquet_source
 from shardmill.transforms.sources.parquet_chunks import read_groups
 from shardmill.transforms.sources.parquet_source import ParquetPiece, ParquetSource
-from shardmill.transforms.sources.source import Survey, Task
-
-
-def in_turn(function: Callable[[Any], Any], items: Iterable[Any], *, heavy: bool = False) -> list[Any]:
-    return [function(item) for item in items]
+from shardmill.transforms.sources.source import Survey, Task, map_in_turn
 
 
 def write(path: Path, columns: dict[str, Any], **options: Any) -> pa.Table:
@@ -34,7 +30,7 @@ def write(path: Path, columns: dict[str, Any], **options: Any) -> pa.Table:
 
 
 def survey(source: ParquetSource) -> Survey:
-    return source.survey(source.list_files(), in_turn)
+    return source.survey(source.list_files(), map_in_turn)
 
 
 def read(source: ParquetSource, *pieces: int) -> list[Rows]:

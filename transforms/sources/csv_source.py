@@ -102,7 +102,7 @@ class CsvSource:
         return Survey(Frozen(schema), choices, tuple(p for p in pieces if p.rows != 0), warnings)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
-        """Yield the rows of a task, about 1 MiB of text at a time.
+        """Yield the rows of a task, about 2 MiB of text at a time.
 
         Raises:
             SourceError: a file is damaged, not in its encoding, or is not what was listed.
