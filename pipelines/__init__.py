@@ -10,6 +10,7 @@ Nothing is imported before it is used, so that `shardmill --help` answers at onc
                                     ── worker_processes  that stage the tasks of large plans
                    appending        append: finish, prepare_append, the same run, again where that is void
                                     ── held_files  held_images   what the dataset has already
+                   merge_commands   merge, rebuild: merging stages existing records without an engine
                    verify  show  starter      the other commands: verify, inspect, init
                    salvage  upkeep             salvage, log and gc
                                     ── process_map   verify's worker processes

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, TypeAlias
 import typer
 from typer.core import TyperGroup
 
-from . import interrupts
+from . import interrupts, merge_commands
 
 if TYPE_CHECKING:
     from .config_model import Config
@@ -308,6 +308,10 @@ def init(
         write_starter(sources, output, session.screen)
 
     _answer(body, as_json=as_json, quiet=False, debug=debug)
+
+
+app.command()(merge_commands.merge)
+app.command()(merge_commands.rebuild)
 
 
 def _number(text: str | None) -> object:

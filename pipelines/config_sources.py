@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from typing import TYPE_CHECKING, assert_never
 
 from ..transforms.errors import UsageError
 from ..transforms.format.encode_rows import RowEncoder
@@ -10,6 +10,9 @@ from ..transforms.format.schema import ColumnRule
 from ..transforms.format.splits import SplitRule
 from ..transforms.sources.source import Frozen, Source
 from .config_model import Config, CsvInput, ImagesInput, NumpyInput, ParquetInput, TfrecordInput
+
+if TYPE_CHECKING:
+    from ..transforms.tfrecords.tfrecord_source import TfrecordSource
 
 
 def column_rules(config: Config) -> dict[str, ColumnRule]:
@@ -24,7 +27,7 @@ def source_of(config: Config) -> Source:
     """Return the source that reads `config.input`.
 
     Raises:
-        UsageError: there is no input, it is TFRecord files (which are not read yet), or a key does not go with it.
+        UsageError: there is no input, or a key does not go with it.
     """
     section = config.input
     if section is None:
@@ -38,7 +41,7 @@ def source_of(config: Config) -> Source:
     if isinstance(section, NumpyInput):
         return _numpy_source(section, config)
     if isinstance(section, TfrecordInput):
-        raise UsageError("input.format: tfrecord is not supported yet; choices: csv, parquet, images, numpy")
+        return tfrecord_source(section, config)
     assert_never(section)
 
 
@@ -137,6 +140,32 @@ def _numpy_source(section: NumpyInput, config: Config) -> Source:
         feature=section.feature,
         columns=_columns(section),
         rules=column_rules(config),
+        record_bytes=config.limits.record_bytes,
+    )
+
+
+def tfrecord_source(section: TfrecordInput, config: Config) -> TfrecordSource:
+    """Return the source of existing records, which go on as they are: nothing can be picked out of them.
+
+    Raises:
+        UsageError: a key asks for other records.
+    """
+    from ..transforms.tfrecords.tfrecord_source import TfrecordSource
+
+    for key, value in (
+        ("input.columns", section.columns),
+        ("schema.columns", config.schema_.columns),
+        ("split", config.split),
+        ("shuffle", config.shuffle),
+    ):
+        _refuse(key, value, "tfrecord")
+    named = "split" in config.output.model_fields_set
+    return TfrecordSource(
+        tuple(section.paths),
+        config.base,
+        records=section.records,
+        split=config.output.split if named else None,
+        default_split=config.output.split,
         record_bytes=config.limits.record_bytes,
     )
 

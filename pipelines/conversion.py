@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -125,10 +125,15 @@ def run_prepared(
     processes: WorkerProcesses,
 ) -> WriteOutcome:
     """Run what is ready to run, and return what became of it; the caller holds the run."""
+    return watch_run(prepared, watch, lambda: _run_pipeline(prepared, config, beam_options, processes))
+
+
+def watch_run(prepared: Prepared, watch: Watch | None, run: Callable[[], object]) -> WriteOutcome:
+    """Let `run` write what is prepared, and return what became of it."""
     spec = prepared.spec
     spec.storage.replace(f"{spec.staging}/plan.json", prepared.plan_document())
     with _watching(watch, spec):
-        _run_pipeline(prepared, config, beam_options, processes)
+        run()
     return read_outcome(spec)
 
 

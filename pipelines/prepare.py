@@ -142,7 +142,7 @@ def spec_of(config: Config, plan: Plan) -> DatasetSpec:
         sidecars=tuple(output.sidecars),
         if_exists=output.if_exists,
         max_rejects=config.max_rejects,
-        schema=frozen.schema,
+        schema=None if frozen.opaque else frozen.schema,
         labels=frozen.labels,
         tasks=len(plan.tasks),
         source_format=listing.format,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -11,10 +12,12 @@ from .format.encode_rows import RowEncoder
 from .format.rows import Rows, TaskEnd
 from .format.schema import Schema
 from .format.sizes import parse_size
+from .sources.listing import tell_format
 from .sources.pick import pick_source
 from .sources.read_task import read_task
 from .sources.source import Frozen, Source, Task, map_in_turn
 from .sources.task_planning import Plan, make_plan
+from .tfrecords.tfrecord_source import TfrecordSource
 
 
 @dataclass(eq=False)
@@ -47,9 +50,9 @@ class ReadRows(beam.PTransform):
         """List, survey and plan, unless the plan is given."""
         super().__init__()
         if isinstance(self.source, str):
-            self.source = pick_source([self.source])
+            self.source = _pick([self.source])
         elif isinstance(self.source, Sequence):
-            self.source = pick_source(self.source)
+            self.source = _pick(self.source)
         if self.plan is None:
             listing = self.source.list_files()
             survey = self.source.survey(listing, map_in_turn)
@@ -83,6 +86,13 @@ class ReadRows(beam.PTransform):
             | "Read rows" >> beam.ParDo(_ReadTaskFn(self.source, self._frozen))
             # Rows, Rows, ..., TaskEnd
         )
+
+
+def _pick(paths: Sequence[str]) -> Source:
+    folder = os.getcwd()
+    if tell_format(paths, folder) == "tfrecord":
+        return TfrecordSource(tuple(paths), folder)
+    return pick_source(paths, folder)
 
 
 @dataclass

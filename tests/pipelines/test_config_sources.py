@@ -17,6 +17,7 @@ from shardmill.transforms.sources.image_source import ImageSource
 from shardmill.transforms.sources.numpy_source import NumpySource
 from shardmill.transforms.sources.parquet_source import ParquetSource
 from shardmill.transforms.sources.source import Frozen
+from shardmill.transforms.tfrecords.tfrecord_source import TfrecordSource
 
 
 def made(section: dict[str, Any], **others: Any) -> object:
@@ -95,13 +96,19 @@ def test_a_numpy_config_becomes_a_numpy_source(tmp_path: Path, monkeypatch: pyte
     assert source == NumpySource(("x",), str(tmp_path), rows=True, feature="emb", record_bytes=4096)
 
 
+def test_a_tfrecord_config_becomes_a_tfrecord_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    source = made({"format": "tfrecord", "records": "opaque"}, limits={"record_bytes": 4096})
+    assert source == TfrecordSource(("x",), str(tmp_path), records="opaque", record_bytes=4096)
+
+
 @pytest.mark.parametrize(
     ("section", "others", "problem"),
     [
         (
-            {"format": "tfrecord"},
+            {"format": "tfrecord", "columns": ["a"]},
             {},
-            "input.format: tfrecord is not supported yet; choices: csv, parquet, images, numpy",
+            "input.columns: does not go with tfrecord yet; leave the key out",
         ),
         (
             {"format": "images"},

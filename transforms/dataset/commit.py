@@ -149,7 +149,7 @@ def _manifest(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob], generat
     return Manifest(
         generation=generation,
         parent=None,
-        operation="create",
+        operation=spec.operation,
         name=spec.name,
         version=f"1.{generation - 1}.0",
         order=spec.order,

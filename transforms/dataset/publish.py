@@ -121,7 +121,7 @@ def finish_publish(path: str, run_id: str | None = None) -> Manifest | None:
     published = generation_file("manifests", manifest.generation, "json")
     done = storage.size("manifest.json") is not None and storage.read("manifest.json") == storage.read(published)
     if not done or storage.list(f"{manifest.run.staging}/shards"):
-        replaced = manifest.operation == "create" and len(generations) > 1
+        replaced = manifest.operation != "append" and len(generations) > 1
         commit = Commit(manifest, read_manifest(storage.root, generations[-2]) if replaced else None)
         for move in moves_of(commit):
             publish_file(storage, move)

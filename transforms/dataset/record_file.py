@@ -107,6 +107,7 @@ def read_records(
 def read_record_batches(
     path: Path,
     start: int = 0,
+    stop: int | None = None,
     *,
     first_record: int = 1,
     check_crc: bool = True,
@@ -117,7 +118,8 @@ def read_record_batches(
     """Yield the records of a TFRecord file in runs of about 2 MiB, from byte `start` on, which begins a record.
 
     Where a file is compressed, `start` is that of a gzip member which begins with a record, in compressed bytes, and
-    offsets count from there. `first_record` is the number of the record at `start`.
+    offsets count from there. `first_record` is the number of the record at `start`. Of a plain file the records up to
+    byte `stop` are read, which ends one.
     With `on_damage`, damage is handed to it instead of raised: a record whose data are damaged stays in its run and is
     named by `damaged`; after damage to the framing nothing further can be found, and the iterator ends.
 
@@ -138,7 +140,8 @@ def read_record_batches(
         pieces: PlainPieces | _InflatedPieces
         if form is None:
             at = ScanStart(first_record, start)
-            pieces = PlainPieces(file, os.fstat(file.fileno()).st_size - start)
+            size = os.fstat(file.fileno()).st_size
+            pieces = PlainPieces(file, (size if stop is None else min(stop, size)) - start)
         else:
             at = ScanStart(first_record, 0)
             pieces = _InflatedPieces(file, form, inflate_limits)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from importlib.metadata import PackageNotFoundError, version
-from typing import Final
+from typing import Final, Literal
 
 from ..errors import UsageError
 from ..format.naming import DEFAULT_SHARD_NAME, STAGING_FOLDER, check_shard_name
@@ -104,7 +104,8 @@ class DatasetSpec:
     `path` is the dataset's folder, absolute. `shard_size` is in bytes on disk. `max_rejects` is a number of rows, or a
     percentage of the rows read ("1%"). `tasks` is how many there are, None where the runner's bundles are the tasks.
     `run_id` names the staging folder; `commit_id` is fixed when the run is built, so that a commit of unknown outcome
-    can be looked for. `append_to` is the dataset that the run adds to, None for one that makes a dataset.
+    can be looked for. `append_to` is the dataset that the run adds to, None for one that makes a dataset; `operation`
+    is how that is made: "create", or "merge" from records of others.
     """
 
     path: str
@@ -132,6 +133,7 @@ class DatasetSpec:
     created: str = field(default_factory=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
     tool: dict[str, str] = field(default_factory=tool_versions)
     append_to: AppendTo | None = None
+    operation: Literal["create", "merge"] = "create"
 
     def __post_init__(self) -> None:
         """Check the values.

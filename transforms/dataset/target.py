@@ -87,7 +87,7 @@ def _held_by(spec: DatasetSpec, latest: Manifest) -> Manifest | None:
         return None
     generations = lineage(spec.path, latest) if spec.if_exists == "refuse" else iter([latest])
     for manifest in generations:
-        made = manifest.operation == "create"
+        made = manifest.operation != "append"
         if made and wanted == (manifest.config_fingerprint, manifest.run.source_fingerprint):
             return manifest
     return None

@@ -1,6 +1,7 @@
 """Bytes and their meaning: Arrow columns, Examples, TFRecord frames, manifests. No Beam and no I/O on this floor.
 
 what flows     rows  blocks  rejects  schema      the types between reading, encoding and writing
+               framed_rows                        rows that are records already
                printable  sizes  durations        values, sizes and times as people see them
 encoding       encode_rows      a batch becomes framed records by split, and rejects
                                 ── columns    Arrow columns as plain values: columns_numbers  columns_bytes
@@ -10,7 +11,8 @@ encoding       encode_rows      a batch becomes framed records by split, and rej
                                 ── splits     which row goes where
                                 ── views      the trick under all of it: many small pieces at memory speed
 framing        tfrecord         payloads become frames;  scan  frames become payloads
-                                ── checksum  gzip_members;  header_search  after a damage
+                                ── checksum  gzip_members;  run_check  many checksums at once
+                                ── header_search  after a damage
 decoding       decode           payloads become batches: ── payloads  decode_walk  decode_values
 proof          example_proto    the message as protobuf itself reads and writes it
 a dataset      manifest         the document, written;  manifest_parser  and read

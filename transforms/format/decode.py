@@ -111,6 +111,14 @@ class ExampleDecoder:
             return Decoded(batch, ())
         return self._decode_odd(payloads, batch, np.flatnonzero(odd).tolist())
 
+    def decode_canonical(self, payloads: Payloads) -> tuple[pa.RecordBatch, Mask]:
+        """Return the records as one batch, and which of them are odd and so null in it.
+
+        Odd is what is not canonical, and what has features that the schema does not know.
+        """
+        batch, odd, _ = self._decode_canonical(payloads)
+        return batch, odd
+
     def _decode_canonical(self, payloads: Payloads) -> tuple[pa.RecordBatch, Mask, Mask]:
         """Return the batch, the odd records, and for each column of the batch the records that do not fit it."""
         count = max(-(-len(payloads) // _BLOCK_ROWS), 1)

@@ -26,6 +26,7 @@ from .arrow_memory import int64_array
 from .blocks import Block, EntryCounts, Frames, Narrowing
 from .columns import DEFAULT_FIELD_BYTES, FeatureColumn, absent_column, feature_column
 from .example import ExampleEncoder, ExampleLayout
+from .framed_rows import FramedRows
 from .printable import printable
 from .rejects import CellError, Reject
 from .rows import RowOrigin, Rows
@@ -85,7 +86,7 @@ class RowEncoder:
         return self.split.shares()
 
     def encode(self, rows: Rows | pa.RecordBatch) -> Block:
-        """Return the records of a batch by split, in order, and its rejects in row order.
+        """Return the records of a batch by split, in order, and its rejects in row order; framed rows pass as they are.
 
         Of a bare record batch the block has no task, and rejects name the source `batch`.
 
@@ -95,6 +96,8 @@ class RowEncoder:
         if isinstance(rows, pa.RecordBatch):
             block = self.encode(Rows(0, 0, 0, rows, RowOrigin("batch", 1)))
             return replace(block, task=None)
+        if isinstance(rows, FramedRows):
+            return rows.to_block()
         self._check_names(rows.batch)
         known: dict[int, list[CellError]] = defaultdict(list)
         for problem in rows.problems:

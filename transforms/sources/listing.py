@@ -146,7 +146,7 @@ def tell_format(paths: Sequence[str], base: str = "") -> str:
     by_format: dict[str | None, bytes] = {}
     for path in files:
         by_format.setdefault(_format_of(path), path)
-    choices = "--set input.format=" + "|".join(kind for kind in SUFFIXES if kind != "tfrecord")  # not read yet
+    choices = "--set input.format=" + "|".join(SUFFIXES)
     if not files:
         raise InputError(f"{printable_path(paths[0])}: holds no file of a known kind; say which it is: {choices}")
     if None in by_format:

@@ -16,7 +16,7 @@ def pick_source(paths: Sequence[str], base: str | None = None) -> Source:
     `base` is the folder that relative paths start from, and that names are shown relative to: the working folder.
 
     Raises:
-        InputError: a path matches nothing, the formats differ, or a format cannot be told or is not read yet.
+        InputError: a path matches nothing, the formats differ, or a format cannot be told or has a source elsewhere.
     """
     folder = os.getcwd() if base is None else base
     kind = tell_format(paths, folder)
@@ -36,4 +36,4 @@ def pick_source(paths: Sequence[str], base: str | None = None) -> Source:
         from .numpy_source import NumpySource
 
         return NumpySource(tuple(paths), folder)
-    raise InputError(f"{kind} files are not read yet; the formats are csv, parquet, images, numpy")
+    raise InputError(f"{kind} files have no rows to read; the formats are csv, parquet, images, numpy")

@@ -96,18 +96,23 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """What every task must agree on: the schema, and for sources that split or label by directory their names."""
+    """What every task must agree on: the schema, and for sources that split or label by directory their names.
+
+    `opaque` says that records are plain bytes, which have no schema.
+    """
 
     schema: Schema
     splits: tuple[str, ...] = ()
     labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    opaque: bool = False
 
 
 @dataclass(frozen=True, slots=True)
 class Survey:
     """What planning found out before any row is converted: `pieces` in source order, `warnings` for the user.
 
-    `split_rows` are the rows of each split, where the source itself splits.
+    `split_rows` are the rows of each split, where the source itself splits. `tasks` are the pieces of each task, where
+    the source knows better than planning does.
     """
 
     frozen: Frozen
@@ -115,6 +120,7 @@ class Survey:
     pieces: tuple[Piece, ...]
     warnings: tuple[str, ...] = ()
     split_rows: dict[str, int] = field(default_factory=dict)
+    tasks: tuple[range, ...] | None = None
 
 
 class Source(Protocol):

@@ -105,7 +105,7 @@ def make_plan(
     """Estimate the output of every piece and cut the source into tasks; `encode` is the conversion's own encoder."""
     bytes_a_row, expansion = _sample(source, survey, encode, _packed_bytes if compression == "gzip" else _plain_bytes)
     outputs = [_output_of(piece, bytes_a_row, expansion) for piece in survey.pieces]
-    ranges = plan_tasks(outputs, shard_size)
+    ranges = plan_tasks(outputs, shard_size) if survey.tasks is None else survey.tasks
     tasks = tuple(Task(i, survey.pieces[r.start : r.stop]) for i, r in enumerate(ranges))
     rows = sum(p.rows if p.rows is not None else _blind_rows(p, bytes_a_row, expansion) for p in survey.pieces)
     return Plan(

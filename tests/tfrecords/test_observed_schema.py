@@ -1,0 +1,74 @@
+"""The schema of foreign Examples: true of every record, and no narrower."""
+
+from __future__ import annotations
+
+import pytest
+from shardmill.transforms.errors import SchemaError
+from shardmill.transforms.format.example_proto import example_from_values
+from shardmill.transforms.format.payloads import Payloads
+from shardmill.transforms.format.schema import Feature, Schema
+from shardmill.transforms.tfrecords.inputs import split_in_name
+from shardmill.transforms.tfrecords.observed_schema import Observation, observe_together
+
+
+def observed(*records: dict[str, object], kinds: dict[str, str] | None = None) -> Observation:
+    seen = Observation("x")
+    payloads = [
+        example_from_values(record, kinds).SerializeToString(deterministic=i % 2 == 0)  # type: ignore[arg-type]
+        for i, record in enumerate(records)
+    ]
+    seen.add(Payloads.from_bytes(payloads[:1]))
+    seen.add(Payloads.from_bytes(payloads[1:]))
+    return seen
+
+
+def test_shapes_and_nulls_are_those_of_all_records() -> None:
+    many = [{"z": i, "s": "text", "pair": [1.0, 2.0], "list": list(range(i % 3 + 1))} for i in range(200)]
+    seen = observed(*many, {"z": 1, "pair": [0.5, 0.5], "list": [1], "late": b"x"})
+    assert seen.schema() == Schema(
+        (
+            Feature("late", "bytes", "binary", (), nullable=True),
+            Feature("list", "int64", "int64", (-1,)),
+            Feature("pair", "float", "float32", (2,)),
+            Feature("s", "bytes", "binary", (), nullable=True),
+            Feature("z", "int64", "int64", ()),
+        )
+    )
+    assert (seen.records, seen.bad) == (201, 0)
+
+
+def test_an_empty_list_is_a_list() -> None:
+    assert observed({"a": []}, {"a": [1]}, kinds={"a": "int64"}).schema().features[0].shape == (-1,)
+    assert observed({"a": []}, {"a": []}, kinds={"a": "int64"}).schema().features[0].shape == (-1,)
+
+
+def test_what_is_no_example_is_counted() -> None:
+    seen = Observation("x")
+    seen.add(Payloads.from_bytes([b"\xff\xff", example_from_values({"a": 1}).SerializeToString()]))
+    assert (seen.records, seen.bad, len(seen.schema())) == (1, 1, 1)
+
+
+def test_a_feature_of_two_kinds_has_no_schema() -> None:
+    with pytest.raises(SchemaError, match='feature "a" holds int64 values in some records and bytes values in others'):
+        observed({"a": 1}, {"a": "x"})
+
+
+def test_what_one_file_lacks_is_nullable_in_all() -> None:
+    both = observe_together([observed({"a": 1, "b": 1}, {"a": 1, "b": 1}), observed({"a": 1}, {"a": [1, 2]})], "both")
+    assert both.schema() == Schema(
+        (Feature("a", "int64", "int64", (-1,)), Feature("b", "int64", "int64", (), nullable=True))
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "split"),
+    [
+        ("train-00000-of-00010.tfrecord", "train"),
+        ("val-3.tfrecord.gz", "val"),
+        ("train-of-thought-00001.tfrecord", None),
+        ("cats-00001.tfrecord", None),
+        ("train.tfrecord", None),
+    ],
+)
+def test_only_a_well_known_name_and_a_number_state_a_split(name: str, split: str | None) -> None:
+    assert split_in_name(f"/data/{name}".encode()) == split

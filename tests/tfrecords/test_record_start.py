@@ -1,0 +1,32 @@
+"""Record starts in the middle of a file."""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from pathlib import Path
+
+import numpy as np
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from shardmill.transforms.dataset.record_file import write_records
+from shardmill.transforms.format.tfrecord import FRAME_BYTES
+from shardmill.transforms.tfrecords.record_start import find_record_start
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(st.integers(0, 300), min_size=1, max_size=60), st.integers(0, 20_000), st.integers(0, 2**32))
+def test_the_first_start_at_or_after_a_place_is_found(tmp_path: Path, sizes: list[int], at: int, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    path = tmp_path / "x"
+    write_records(path, [rng.bytes(size) for size in sizes])
+    starts = list(accumulate((size + FRAME_BYTES for size in sizes), initial=0))
+    expected = next((start for start in starts[:-1] if start >= at), None)
+    assert find_record_start(str(path), at, starts[-1]) == expected
+
+
+def test_zeros_and_what_only_looks_like_a_header_are_no_start(tmp_path: Path) -> None:
+    write_records(tmp_path / "inner", [b"inner"])
+    header = (tmp_path / "inner").read_bytes()[:12]
+    write_records(tmp_path / "x", [bytes(100) + header + bytes(100), b"next", b"last"])
+    size = (tmp_path / "x").stat().st_size
+    assert find_record_start(str(tmp_path / "x"), 5, size) == 212 + FRAME_BYTES

@@ -1,0 +1,147 @@
+"""Read one piece of a TFRecord file: runs of records become framed rows, and damaged ones rejects.
+
+Numbers of records count in the file. A piece that begins in its middle does not know how many are before it; they are
+counted only when something has to be said about one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ..dataset.record_file import RecordRun, read_record_batches
+from ..errors import DamageError, InputError, SourceError
+from ..format.decode import ExampleDecoder
+from ..format.framed_rows import FramedRows, empty_batch, frames_in_place
+from ..format.printable import printable_path
+from ..format.rejects import CellError, Place, Reject
+from ..format.rows import RowOrigin, Rows
+from ..format.scan import Damage, is_record_header
+from ..format.schema import Schema
+from ..format.tfrecord import FRAME_BYTES, HEADER_BYTES
+from ..sources.source import Frozen
+from .records_piece import RecordsPiece
+
+CUT_A_RECORD: Final = "a record was cut in two"
+"""Part of the error that says that a place which looked like the start of a record was none."""
+
+_FORMAT_FEATURE: Final = "image/format"
+
+
+def pass_over(_: Damage) -> None:
+    """Leave damage to whoever reads the file for its records."""
+
+
+def rows_without(count: int, left_out: Iterable[int]) -> npt.NDArray[np.int64]:
+    """Return the rows of a run but those that are left out."""
+    return np.delete(np.arange(count), list(left_out))
+
+
+@dataclass(slots=True)
+class PieceReader:
+    """Reads one piece: runs of records become framed rows."""
+
+    piece: RecordsPiece
+    frozen: Frozen
+    record_bytes: int
+    _damages: list[Damage] = field(default_factory=list)
+    _before: int | None = None
+    _first: int = 0
+
+    def read(self, task: int, first: int) -> Iterator[Rows]:
+        """Yield the records of the piece; `first` is the ordinal of the first batch in its task.
+
+        Raises:
+            SourceError: the framing is damaged.
+        """
+        piece = self.piece
+        checker = ExampleDecoder(self.frozen.schema) if piece.check else None
+        formats = _formats_decoder(self.frozen.schema)
+        ordinal = self._first = first
+        try:
+            for run in read_record_batches(
+                piece.path,
+                piece.start,
+                piece.stop,
+                record_bytes_limit=self.record_bytes,
+                on_damage=self._damages.append,
+            ):
+                reasons = {damage.record - run.first_record: damage.reason for damage in self._take_damages(run)}
+                if checker is not None:
+                    sound = rows_without(len(run), reasons)
+                    payloads = run.payloads.take(sound) if reasons else run.payloads
+                    problems = checker.try_decode(payloads).problems
+                    reasons |= {int(sound[problem.row]): problem.reason for problem in problems}
+                yield self._framed(task, ordinal, run, reasons, formats)
+                ordinal += 1
+        except (DamageError, InputError) as error:
+            raise SourceError(piece.name, str(error).removeprefix(f"{printable_path(piece.path)}: ")) from error
+        if self._damages:
+            raise self._broken(self._damages[0])
+
+    def _framed(
+        self, task: int, ordinal: int, run: RecordRun, reasons: dict[int, str], formats: ExampleDecoder | None
+    ) -> FramedRows:
+        piece = self.piece
+        frames = frames_in_place(run.payloads, run.crcs, reasons)
+        rejects = tuple(self._reject(run, row, reasons[row]) for row in sorted(reasons))
+        found: tuple[str, ...] = ()
+        if formats is not None:
+            sound = run.payloads.take(rows_without(len(run), reasons)) if reasons else run.payloads
+            values = formats.try_decode(sound).batch.column(0).unique().to_pylist()
+            found = tuple(sorted(str(value) for value in values if value is not None))
+        return FramedRows(
+            task, ordinal, piece.entry, empty_batch(frames.records), RowOrigin(piece.name, 1), rejects=rejects,
+            split=piece.split, frames=frames, image_formats=found,
+            narrowed=piece.narrowed if ordinal == self._first else (),
+        )  # fmt: skip
+
+    def _take_damages(self, run: RecordRun) -> list[Damage]:
+        """Return the damages of this run's records; what is behind them is kept."""
+        stop = run.first_record + len(run)
+        taken = [damage for damage in self._damages if damage.record < stop]
+        self._damages[:] = [damage for damage in self._damages if damage.record >= stop]
+        return taken
+
+    def _reject(self, run: RecordRun, row: int, reason: str) -> Reject:
+        piece = self.piece
+        error = CellError(None, "CORRUPT", "", "a record that is whole and of the schema", reason)
+        place = Place(piece.name, record=self._records_before() + run.first_record + row, offset=int(run.offsets[row]))
+        return Reject(piece.entry, place, (error,), piece.split)
+
+    def _records_before(self) -> int:
+        """Return how many records the file has before the piece: counted when something has to be said about one."""
+        if self._before is None:
+            runs = (
+                read_record_batches(self.piece.path, 0, self.piece.start, check_crc=False, on_damage=pass_over)
+                if self.piece.start
+                else ()
+            )
+            self._before = sum(len(run) for run in runs)
+        return self._before
+
+    def _broken(self, damage: Damage) -> SourceError:
+        """Return the error of damage to the framing, behind which nothing can be found."""
+        piece = self.piece
+        if piece.stop is not None and piece.stop < piece.stamp[0]:
+            with open(piece.path, "rb") as file:
+                file.seek(damage.offset)
+                head = file.read(HEADER_BYTES)
+            length = int.from_bytes(head[:8], "little") + FRAME_BYTES
+            if is_record_header(head) and piece.stop < damage.offset + length <= piece.stamp[0]:
+                return SourceError(piece.name, f"{CUT_A_RECORD} at byte {piece.stop}: it holds what looks like records")
+        damage = Damage(self._records_before() + damage.record, damage.offset, damage.reason)
+        mend = "nothing behind it can be read in turn; shardmill salvage copies the intact records of a file"
+        return SourceError(piece.name, f"{damage}; {mend}")
+
+
+def _formats_decoder(schema: Schema) -> ExampleDecoder | None:
+    """Return what reads the formats of images, where records hold images."""
+    names = {feature.name for feature in schema}
+    if _FORMAT_FEATURE not in names or all(feature.type != "image" for feature in schema):
+        return None
+    return ExampleDecoder(schema, [_FORMAT_FEATURE])
