@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import random
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -335,7 +337,10 @@ def test_a_damaged_latest_manifest_is_an_error_since_nothing_else_states_what_sh
         verify_dataset(sound)
 
 
-REJECT = b'{"source": "a.csv", "split": null, "row": 1, "errors": [{"column": "x", "code": "BAD_TYPE"}]}\n'
+REJECT = (
+    b'{"source": "a.csv", "split": null, "row": 1, "errors": [{"column": "x", "code": "BAD_TYPE", "value": "y", '
+    b'"expected": "int", "message": "no"}]}\n'
+)
 
 
 @pytest.mark.parametrize(
@@ -348,7 +353,11 @@ REJECT = b'{"source": "a.csv", "split": null, "row": 1, "errors": [{"column": "x
             ["rejects/00000001.jsonl: its rows by code are {'BAD_UTF8': 1}, the manifest states {'BAD_TYPE': 1}"],
         ),
         (REJECT[:-5], ["rejects/00000001.jsonl: line 1 is no JSON"]),
-        (b"{}\n", ["rejects/00000001.jsonl: line 1 has no codes of errors"]),
+        (b"{}\n", ["rejects/00000001.jsonl: line 1 has no 'source'"]),
+        (REJECT.replace(b"BAD_TYPE", b"BAD"), ["rejects/00000001.jsonl: line 1 has a wrong 'code': BAD"]),
+        (REJECT[: REJECT.index(b"[")] + b"[]}\n", ["rejects/00000001.jsonl: line 1 has a wrong 'errors': []"]),
+        (REJECT.replace(b'"row": 1', b'"row": 0'), ["rejects/00000001.jsonl: line 1 has a wrong 'row': 0"]),
+        (REJECT.replace(b'"row"', b'"raw"'), ["rejects/00000001.jsonl: line 1 has an unknown key, 'raw'"]),
         (None, ["rejects/00000001.jsonl: missing"]),
     ],
 )
@@ -363,22 +372,33 @@ def test_the_reject_file_is_held_against_the_manifest(
     assert findings(tmp_path) == found
 
 
-SOURCE = b'{"source": "a.csv", "read": 10, "written": 10, "rejected": 0, "dropped": 0}\n'
+LISTED = "sources/00000001.jsonl: "
+SOURCE = (
+    b'{"source": "a.csv", "bytes": 100, "fingerprint": "sha256:' + b"0" * 64 + b'", "files": 1, "read": 10, '
+    b'"written": 10, "rejected": 0, "dropped": 0}\n'
+)
 
 
 @pytest.mark.parametrize(
     ("content", "found"),
     [
         (SOURCE, []),
-        (SOURCE.replace(b"10", b"5") * 2, []),
+        (SOURCE.replace(b"10", b"5") * 2, [LISTED + "its lines add up to 2 files, the manifest states 1"]),
         (
             SOURCE * 2,
             [
                 "sources/00000001.jsonl: its lines add up to 20 rows read, the manifest states 10",
                 "sources/00000001.jsonl: its lines add up to 20 rows written, the manifest states 10",
+                "sources/00000001.jsonl: its lines add up to 2 files, the manifest states 1",
+                "sources/00000001.jsonl: its lines add up to 200 bytes, the manifest states 100",
             ],
         ),
-        (b"{}\n", ["sources/00000001.jsonl: line 1 has no counts"]),
+        (b"{}\n", ["sources/00000001.jsonl: line 1 has no 'source'"]),
+        (
+            SOURCE.replace(b'"written": 10', b'"written": 9'),
+            [LISTED + "line 1 has rows that are not accounted for: 10 read, 9 written, 0 rejected, 0 dropped"],
+        ),
+        (SOURCE.replace(b"sha256:", b"md5:"), [LISTED + "line 1 has a wrong 'fingerprint': md5:" + "0" * 64]),
         (SOURCE[:-1], ["sources/00000001.jsonl: line 1 is no whole JSON object"]),
         (None, ["sources/00000001.jsonl: missing"]),
     ],
@@ -476,7 +496,7 @@ def test_the_lists_of_a_generation_that_is_not_published_are_verified_where_they
     staged.write_bytes(SOURCE)
     assert findings(tmp_path) == []
     staged.write_bytes(SOURCE * 2)
-    assert len(findings(tmp_path)) == 2
+    assert len(findings(tmp_path)) == 4
 
 
 def test_a_manifest_that_no_other_generation_comes_from_may_be_gone(
@@ -505,3 +525,91 @@ def test_verifying_changes_nothing(sound: Path) -> None:
     before = state()
     assert not verify_dataset(sound).ok
     assert state() == before
+
+
+def test_a_manifest_that_was_changed_and_still_reads_is_found(sound: Path) -> None:
+    path = sound / "manifests" / "00000001.json"
+    path.write_bytes(path.read_bytes().replace(b'"parent": null', b'"parent":  null'))
+    assert findings(sound) == ["manifests/00000001.json: does not agree with the manifest"]
+
+
+def test_an_emptied_folder_of_manifests_is_damage_and_a_copy_without_it_is_not(sound: Path) -> None:
+    (sound / "manifests" / "00000001.json").unlink()
+    assert findings(sound) == ["manifests/00000001.json: missing"]
+    (sound / "manifests").rmdir()
+    report = verify_dataset(sound)
+    assert report.ok
+    assert report.notes == ("no manifests/ folder: older generations are not known",)
+
+
+def test_links_to_folders_and_folders_with_a_shards_name_are_told_like_files(
+    sound: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    (sound / "train-00007.tfrecord").mkdir()
+    (sound / "more").symlink_to(tmp_path_factory.mktemp("outside"))
+    report = verify_dataset(sound)
+    assert [str(finding) for finding in report.findings] == [
+        "train-00007.tfrecord: no generation names this file: remove it, or move it away"
+    ]
+    assert report.notes == ("more: no part of the dataset",)
+
+
+def test_a_folder_that_cannot_be_read_is_an_error_since_strays_may_lie_there(
+    sound: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (sound / "more").mkdir()
+    scan = os.scandir
+
+    def refusing(path: Any) -> Any:
+        if os.path.basename(path) == "more":
+            raise PermissionError(13, "Permission denied", path)  # chmod does not stop root
+        return scan(path)
+
+    monkeypatch.setattr(os, "scandir", refusing)
+    with pytest.raises(InputError, match="more: cannot be read: Permission denied"):
+        verify_dataset(sound)
+
+
+def test_no_changed_byte_of_any_file_of_a_dataset_stays_unseen(tmp_path: Path, build: Callable[..., Manifest]) -> None:
+    """But the free text of the two lists, and the fingerprints in them, which nothing states a second time."""
+    manifest = build(
+        source=SourceSummary("csv", 1, 100, "sources/00000001.jsonl"),
+        rejects=RejectSummary("rejects/00000001.jsonl", 1, {"BAD_TYPE": 1}),
+        counts=RowCounts(11, 10, 1, 0),
+    )
+    (tmp_path / "sources").mkdir()
+    (tmp_path / "sources/00000001.jsonl").write_bytes(
+        SOURCE.replace(b'"read": 10', b'"read": 11').replace(b'"rejected": 0', b'"rejected": 1')
+    )
+    (tmp_path / "rejects").mkdir()
+    (tmp_path / "rejects/00000001.jsonl").write_bytes(REJECT)
+    (tmp_path / "index").mkdir()
+    indexes = []
+    for entry in manifest.splits["train"].shards:
+        indexes.append(index_path(entry.path))
+        (tmp_path / indexes[-1]).write_bytes(index_text(FRAME * np.arange(1, entry.records + 1)))
+    restate(tmp_path, manifest, sidecars=tuple(sorted((*manifest.sidecars, *indexes))))
+    assert findings(tmp_path) == []
+    rng = random.Random(4)
+    free = re.compile(rb'"(source|fingerprint|column|value|expected|message|row)": ("[^"]*"|\d+)')
+    for path in sorted(path for path in tmp_path.rglob("*") if path.is_file()):
+        data = path.read_bytes()
+        spans = [match.span(2) for match in free.finditer(data)] if path.suffix == ".jsonl" else []
+        for place in rng.sample(range(len(data)), min(len(data), 30)):
+            changed = bytearray(data)
+            changed[place] ^= 1 << rng.randrange(8)
+            path.write_bytes(changed)
+            assert is_damaged(tmp_path) or any(a <= place < b for a, b in spans), (path, place, bytes(changed))
+        for changed in (b"", data[: len(data) // 2], data[:-1], data + b"\n", data + bytes(1)):
+            path.write_bytes(changed)
+            assert is_damaged(tmp_path), (path, len(changed))
+        path.unlink()
+        assert is_damaged(tmp_path), path
+        path.write_bytes(data)
+
+
+def is_damaged(root: Path) -> bool:
+    try:
+        return not verify_dataset(root).ok
+    except DamageError:
+        return True

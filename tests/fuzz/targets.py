@@ -42,7 +42,7 @@ def ours(error: ShardmillError) -> str:
 
 def target(name: str) -> Target:
     """Return the target of a name."""
-    if name in ("tfrecord", "example", "gzip"):
+    if name in ("tfrecord", "salvage", "example", "gzip"):
         import targets_records as module
     elif name in ("manifest", "schema", "config"):
         import targets_documents as module  # type: ignore[no-redef]

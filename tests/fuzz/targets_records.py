@@ -14,7 +14,9 @@ import pyarrow as pa
 from crc32c import crc32c
 from mutate import EXTREMES, mutate, varint
 from shardmill.pipelines.show import ShownRecord, record_document
+from shardmill.transforms.dataset.intact_records import is_compressed, walk_records
 from shardmill.transforms.dataset.record_file import read_record_batches
+from shardmill.transforms.dataset.record_walk import DamagedRange
 from shardmill.transforms.errors import DamageError, InputError
 from shardmill.transforms.format.decode import ExampleDecoder
 from shardmill.transforms.format.example_proto import example_from_values, feature_values, parse_example
@@ -127,6 +129,36 @@ def check_tfrecord(data: bytes) -> str:
     return outcome
 
 
+def make_salvage(rng: random.Random) -> bytes:
+    data = make_tfrecord(rng)
+    if rng.random() < 0.3:  # compressed first, damaged then
+        return bytes(mutate(rng, [*COMPRESSED, compress_member(data)], (GZIP[1], b"\x1f\x8b\x08")))
+    return bytes(mutate(rng, [data, PLAIN[0]], (PLAIN[1], frame([frame(PAYLOADS[:2])])[:80])))
+
+
+def check_salvage(data: bytes) -> str:
+    """Every record that is given has its CRC, and records and damages follow each other without a gap."""
+    path = file_of(data, "a.tfrecord")
+    end, records, damages = 0, 0, 0
+    for event in walk_records(path):
+        if isinstance(event, DamagedRange):
+            assert event.offset == end
+            assert event.end >= event.offset
+            assert len(str(event)) < 400
+            assert str(event).isprintable()
+            end = event.offset if event.recovered else event.end
+            damages += 1
+            continue
+        assert int(event.offsets[0]) == end
+        for payload, crc in zip(event.payloads, event.crcs.tolist(), strict=True):
+            assert crc32c(payload) == crc
+        DECODER.try_decode(event.payloads)
+        end, records = event.end, records + len(event)
+    if not is_compressed(path):
+        assert end == len(data)
+    return ("damaged, some saved" if records else "nothing saved") if damages else "sound"
+
+
 def make_gzip(rng: random.Random) -> bytes:
     return bytes(mutate(rng, COMPRESSED, (b"\x1f\x8b\x08", GZIP[1])))
 
@@ -191,6 +223,7 @@ def check_example(data: bytes) -> str:
 
 TARGETS = {
     "tfrecord": Target(make_tfrecord, check_tfrecord),
+    "salvage": Target(make_salvage, check_salvage),
     "gzip": Target(make_gzip, check_gzip),
     "example": Target(make_example, check_example),
 }

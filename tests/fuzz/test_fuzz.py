@@ -5,9 +5,11 @@ They are fed to it in child processes (`child.py`) that may take 1 GiB more of m
 processor time for each: an allocation by a number that lies fails there, and is a failure here, and so is every error
 that is not ours, every process that is ended by a signal, and every broken invariant of a target.
 
-    SHARDMILL_FUZZ_INPUTS=100000 uv run pytest tests/fuzz      more inputs than the 2,000 of CI
+    SHARDMILL_FUZZ_INPUTS=20000 uv run pytest tests/fuzz       more inputs than the 2,000 of CI
     SHARDMILL_FUZZ_SEED=7 ...                                  other ones
     SHARDMILL_FUZZ_FIRST=20000 ...                             those from number 20,000 on
+
+`campaign.py` feeds 100,000 of each, in pieces.
 """
 
 from __future__ import annotations
@@ -18,65 +20,70 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import Any
 
 import pytest
 
+HERE = Path(__file__).parent
+sys.path.insert(0, str(HERE))  # as for the children, which are scripts
+
+import campaign  # noqa: E402
+import feed  # noqa: E402
+
 INPUTS = int(os.environ.get("SHARDMILL_FUZZ_INPUTS", "2000"))
-SEED = int(os.environ.get("SHARDMILL_FUZZ_SEED", "20261121"))
+SEED = int(os.environ.get("SHARDMILL_FUZZ_SEED", str(feed.SEED)))
 FIRST = int(os.environ.get("SHARDMILL_FUZZ_FIRST", "0"))
-TARGETS = (
-    "tfrecord", "gzip", "example", "manifest", "schema", "config", "csv_split", "csv", "parquet_footer", "parquet",
-    "numpy", "image", "image_decode",
-)  # fmt: skip
 CHILD_INPUTS = 10_000
 """In one process: what leaks a little is seen, and a failure does not lose hours."""
 
-HERE = Path(__file__).parent
-
-
-def feed(name: str, first: int, count: int, progress: Path) -> dict[str, Any]:
-    """Return the report of a child that was fed some inputs, or fail by the number of the input that ended it."""
-    progress.write_bytes(bytes(8))
-    command = [sys.executable, str(HERE / "child.py"), name, str(SEED), str(first), str(count), str(progress)]
-    environment = os.environ | {
-        "ARROW_DEFAULT_MEMORY_POOL": "system",  # mimalloc takes a GiB of addresses before it is used
-        "MALLOC_ARENA_MAX": "1",
-        "OMP_NUM_THREADS": "1",
-        "OPENBLAS_NUM_THREADS": "1",
-        "PYTHONWARNINGS": "ignore",
-    }
-    done = subprocess.run(command, check=False, capture_output=True, env=environment, timeout=60 + count)
-    last = done.stdout.decode().splitlines()[-1:]
-    report: dict[str, Any] = json.loads(last[0]) if last and last[0].startswith("{") else {}
-    if done.returncode or not report:
-        number = report.get("failed", int.from_bytes(progress.read_bytes(), "little"))
-        again = f"python tests/fuzz/child.py {name} {SEED} {number} > input"
-        why = report.get("error") or f"ended with {done.returncode}: {done.stderr.decode(errors='replace')[-4000:]}"
-        pytest.fail(f"{name}: input {number} of seed {SEED} ({again}): {why}")
-    return report
-
 
 @pytest.mark.timeout(36_000)
-@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("name", feed.TARGETS)
 def test_hostile_input_is_read_or_refused_in_bounded_time_and_memory(
     name: str, tmp_path: Path, fuzz_reports: list[str]
 ) -> None:
     started = time.monotonic()
-    outcomes: dict[str, int] = {}
-    slowest, peak = 0.0, 0
-    for first in range(FIRST, FIRST + INPUTS, CHILD_INPUTS):
-        report = feed(name, first, min(CHILD_INPUTS, FIRST + INPUTS - first), tmp_path / "progress")
-        for outcome, count in report["outcomes"].items():
-            outcomes[outcome] = outcomes.get(outcome, 0) + count
-        slowest, peak = max(slowest, report["slowest"]), max(peak, report["peak_bytes"])
-    assert sum(outcomes.values()) == INPUTS
-    assert peak < 1 << 30
-    assert len(outcomes) > 1, f"every input ended alike: {outcomes}"
+    report = feed.total(
+        [
+            feed.feed(name, SEED, first, min(CHILD_INPUTS, FIRST + INPUTS - first), tmp_path / "progress")
+            for first in range(FIRST, FIRST + INPUTS, CHILD_INPUTS)
+        ]
+    )
+    assert report["peak_bytes"] < 1 << 30
+    assert len(report["outcomes"]) > 1, f"every input ended alike: {report['outcomes']}"
     fuzz_reports.append(
         f"{name}: {INPUTS:,} inputs from {FIRST:,}, seed {SEED}, {time.monotonic() - started:.0f} s; slowest "
-        f"{slowest * 1000:.0f} ms, {peak >> 20} MiB at most; {outcomes}"
+        f"{report['slowest'] * 1000:.0f} ms, {report['peak_bytes'] >> 20} MiB at most; {report['outcomes']}"
     )
+
+
+def test_a_campaign_goes_on_where_it_was_left_and_tells_a_fault(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    fed: list[tuple[str, int, int]] = []
+    report = {"outcomes": {"read": 5}, "slowest": 0.25, "peak_bytes": 3 << 20}
+
+    def note(name: str, seed: int, first: int, count: int, progress: Path) -> dict[str, object]:
+        fed.append((name, first, count))
+        if (name, first, len(fed)) == ("gzip", 5, 5):
+            raise feed.FaultError("gzip: input 7 of seed 1: it broke")
+        return report
+
+    monkeypatch.setattr(campaign, "HERE", tmp_path)
+    monkeypatch.setattr(campaign, "PIECE_INPUTS", 5)
+    monkeypatch.setattr(campaign, "feed", note)
+    arguments = ["campaign.py", "tfrecord", "gzip", "image", "--inputs", "12", "--seed", "1", "--jobs", "1"]
+    monkeypatch.setattr(sys, "argv", arguments)
+    assert campaign.main() == 1
+    assert capsys.readouterr().err == "gzip: input 7 of seed 1: it broke\n"
+    assert fed == [("tfrecord", 0, 5), ("tfrecord", 5, 5), ("tfrecord", 10, 2), ("gzip", 0, 5), ("gzip", 5, 5)]
+    fed.clear()
+    monkeypatch.setattr(sys, "argv", [*arguments, "--seconds", "-1"])
+    assert campaign.main() == 0  # the time is up
+    assert fed == []
+    monkeypatch.setattr(sys, "argv", arguments)
+    assert campaign.main() == 0
+    assert fed == [("gzip", 5, 5), ("gzip", 10, 2), ("image", 0, 5), ("image", 5, 5), ("image", 10, 2)]
+    assert "| `gzip` | 12 | 0 | 250 ms | 3 MiB | read 15 |" in capsys.readouterr().out
 
 
 def test_a_fault_of_each_kind_is_seen(tmp_path: Path) -> None:

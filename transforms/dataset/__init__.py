@@ -17,7 +17,7 @@ a run          spec             what a run is to make
 reading        open             a dataset's records, rows and arrays
                                 ── generations   manifests, and where shards lie;  arrays  features as arrays;  frames
                record_file      plain TFRecord files, in and out
-verifying      verify           ── verify_shard  verify_folder  shard_sizes  findings
+verifying      verify           ── verify_shard  verify_folder  list_lines  shard_sizes  findings
 upkeep         history          what each generation added;  garbage  what none needs
 salvaging      salvage          what is intact in a damaged file
                                 ── intact_records  record_walk  intact_members

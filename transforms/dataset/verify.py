@@ -22,7 +22,7 @@ from ..format.printable import printable_path
 from .findings import Finding, Report
 from .generations import list_generations, locate_shard, read_manifest
 from .shard_sizes import size_breaches
-from .verify_folder import list_findings, sidecar_findings, stray_findings
+from .verify_folder import list_findings, manifest_findings, sidecar_findings, stray_findings
 from .verify_shard import ShardCheck, ShardFacts, verify_shard, verify_size
 
 _MOST_GAPS = 1000
@@ -38,7 +38,7 @@ def verify_dataset(path: str | os.PathLike[str], *, quick: bool = False, run: Sh
     system has no checksums to add; lists and indexes only have to be there. Nothing is repaired, or changed at all.
 
     Raises:
-        InputError: there is no dataset and no TFRecord file.
+        InputError: there is no dataset and no TFRecord file, or a folder in it cannot be read.
         DamageError: the latest manifest is damaged: nothing states what should be there.
     """
     root = os.fspath(path)
@@ -49,6 +49,8 @@ def verify_dataset(path: str | os.PathLike[str], *, quick: bool = False, run: Sh
     checks, missing = _shard_checks(root, manifest)
     done = map(verify_size, checks) if quick else run(verify_shard, checks)
     facts = dict(zip((check.file for check in checks), done, strict=True))
+    if not quick:
+        findings += manifest_findings(root, manifests)
     findings += missing
     findings += [finding for shard in facts.values() for finding in shard.findings]
     if not missing and not quick:
@@ -103,7 +105,11 @@ def _older_manifests(root: str, latest: Manifest) -> tuple[list[Manifest], list[
         except DamageError as error:
             name = generation_file("manifests", number, "json")
             findings.append(Finding(name, str(error).rpartition(f"{name}: ")[2]))
-    notes = [] if known else ["no manifests/ folder: older generations are not known"]
+    notes: list[str] = []
+    if not known and os.path.isdir(os.path.join(root, "manifests")):
+        findings.append(Finding(generation_file("manifests", latest.generation, "json"), "missing"))
+    elif not known:
+        notes.append("no manifests/ folder: older generations are not known")
     needed = _needed(manifests)
     for number in _gaps(known):
         name = generation_file("manifests", number, "json")

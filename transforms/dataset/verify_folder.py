@@ -7,19 +7,23 @@ import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
-from ..errors import DamageError
+from ..errors import DamageError, InputError
 from ..format.manifest import Manifest
 from ..format.naming import STAGING_FOLDER, generation_file
 from ..format.printable import printable, printable_path
-from ..format.rejects import CODES
 from ..format.sidecars import sidecar_files
 from .findings import Finding
 from .generations import check_regular, list_generations, read_file, read_json_lines
+from .list_lines import reject_line_problem, source_line_problem
 
 _OURS: Final = re.compile(r".*\.tfrecord(\.gz)?|(manifests|sources|rejects|index)/.*", re.DOTALL)
 """Names that a dataset gives to its files: readers that glob would take such a file for a part of it."""
+
+_SUFFIXES: Final = (".tfrecord", ".tfrecord.gz")
+
+_ROW_COUNTS: Final = ("read", "written", "rejected", "dropped")
 
 
 def list_findings(root: str, manifest: Manifest, *, quick: bool = False) -> Iterator[Finding]:
@@ -56,10 +60,18 @@ def sidecar_findings(root: str, manifest: Manifest, image_formats: Collection[st
     choices = [sidecar_files(manifest, wanted, formats) for formats in (image_formats, None)]
     for name in derived:
         expected = {files[name] for files in choices if name in files}
-        yield from _guarded(name, lambda path, expected=expected: _same(root, path, expected))  # type: ignore[misc]
+        yield from _guarded(name, partial(_same, root, expected=expected))
     for name in sorted(choices[0].keys() - set(derived)):
         yield Finding(name, "the manifest does not list this sidecar, which follows from it")
-    yield from _guarded("manifest.json", lambda path: _same(root, path, {manifest.to_bytes()}))
+    yield from _guarded("manifest.json", partial(_same, root, expected={manifest.to_bytes()}))
+
+
+def manifest_findings(root: str, manifests: Sequence[Manifest]) -> Iterator[Finding]:
+    """Yield the manifests that were changed since they were written, though they can be read."""
+    for manifest in manifests:
+        name = generation_file("manifests", manifest.generation, "json")
+        if os.path.lexists(os.path.join(root, name)):
+            yield from _guarded(name, partial(_same, root, expected={manifest.to_bytes()}))
 
 
 def stray_findings(root: str, manifests: Sequence[Manifest]) -> tuple[list[Finding], list[str]]:
@@ -96,12 +108,25 @@ def _named_files(root: str, manifests: Sequence[Manifest]) -> set[str]:
 
 
 def _files_below(root: str) -> Iterator[str]:
-    """Yield every file below a folder, relative to it; the staging folder is left out, links are not followed."""
-    for folder, folders, files in os.walk(root):
+    """Yield every file below a folder, relative to it; the staging folder is left out, links are not followed.
+
+    A folder that is a link, or has a shard's name, is told like a file: to a glob it is one.
+
+    Raises:
+        InputError: a folder cannot be read.
+    """
+    for folder, folders, files in os.walk(root, onerror=_refuse):
         if folder == root:
             folders[:] = [name for name in folders if name != STAGING_FOLDER]
-        for name in files:
+        odd = (name for name in folders if name.endswith(_SUFFIXES) or os.path.islink(os.path.join(folder, name)))
+        for name in (*files, *odd):
             yield os.path.relpath(os.path.join(folder, name), root)
+
+
+def _refuse(error: OSError) -> None:
+    raise InputError(
+        f"{printable_path(error.filename)}: cannot be read: {error.strerror}; what lies there cannot be told"
+    ) from error
 
 
 def _guarded(path: str, check: Callable[[str], Iterator[str]]) -> Iterator[Finding]:
@@ -126,14 +151,17 @@ def _same(root: str, path: str, expected: Collection[bytes]) -> Iterator[str]:
 
 def _source_list(root: str, path: str, manifest: Manifest) -> Iterator[str]:
     totals: Counter[str] = Counter()
-    keys = ("read", "written", "rejected", "dropped")
+    stated = {key: getattr(manifest.counts, key) for key in _ROW_COUNTS}
+    stated |= {"files": manifest.source.files, "bytes": manifest.source.bytes}
     for number, document in read_json_lines(root, path):
-        if not all(type(document.get(key)) is int for key in keys):
-            raise DamageError(f"{path}: line {number} has no counts")
-        totals.update({key: document[key] for key in keys})
-    for key in keys:
-        if totals[key] != getattr(manifest.counts, key):
-            yield f"its lines add up to {totals[key]} rows {key}, the manifest states {getattr(manifest.counts, key)}"
+        problem = source_line_problem(document)
+        if problem:
+            raise DamageError(f"{path}: line {number} {problem}")
+        totals.update({key: document[key] for key in stated})
+    for key, count in stated.items():
+        if totals[key] != count:
+            what = f"rows {key}" if key in _ROW_COUNTS else key
+            yield f"its lines add up to {totals[key]} {what}, the manifest states {count}"
 
 
 def _reject_list(root: str, path: str, manifest: Manifest) -> Iterator[str]:
@@ -141,19 +169,12 @@ def _reject_list(root: str, path: str, manifest: Manifest) -> Iterator[str]:
     records = 0
     for _, document in read_json_lines(root, path):
         records += 1
-        by_code.update(_codes(document, f"{path}: line {records}"))
+        problem = reject_line_problem(document)
+        if problem:
+            raise DamageError(f"{path}: line {records} {problem}")
+        by_code.update({error["code"] for error in document["errors"]})
     if records != manifest.rejects.records:
         yield f"{records} rejected rows, the manifest states {manifest.rejects.records}"
     elif dict(by_code) != manifest.rejects.by_code:
         found, stated = (printable(dict(sorted(counts.items()))) for counts in (by_code, manifest.rejects.by_code))
         yield f"its rows by code are {found}, the manifest states {stated}"
-
-
-def _codes(document: dict[str, Any], where: str) -> set[str]:
-    try:
-        codes = {error["code"] for error in document["errors"]}
-    except (KeyError, TypeError) as error:
-        raise DamageError(f"{where} has no codes of errors") from error
-    if not codes <= set(CODES):
-        raise DamageError(f"{where} has a code that is none")
-    return codes
