@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, TypeAlias
 
 import typer
 from typer.core import TyperGroup
+from typer.exceptions import TyperException
 
 from . import interrupts, merge_commands
 
@@ -337,8 +338,15 @@ def split_beam_options(args: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line, and exit with its code."""
+    """Run the command line, and exit with its code; with `--json` a wrong command line is told as a document too."""
     ours, beam_options = split_beam_options(sys.argv[1:] if args is None else args)
-    extra: dict[str, Any] = {"obj": beam_options}
-    app(ours, prog_name="shardmill", **extra)
-    sys.exit(0)
+    extra: dict[str, Any] = {"obj": beam_options, "standalone_mode": "--json" not in ours}
+    try:
+        sys.exit(app(ours, prog_name="shardmill", **extra) or 0)
+    except TyperException as wrong:
+        from ..transforms.errors import UsageError
+        from .screen import Screen
+
+        error = UsageError(wrong.format_message())
+        Screen(as_json=True).error(error)
+        sys.exit(error.exit_code)

@@ -99,6 +99,12 @@ class TestAnswers:
         assert (done.returncode, done.stdout) == (2, "")
         assert hint in done.stderr
 
+    def test_wrong_usage_with_json_is_a_document_as_any_other_error(self) -> None:
+        done = shardmill("convert", "a.csv", "--json", "--shard-sise", "1")
+        message = "No such option: --shard-sise (Possible options: --shard-size)"
+        assert (done.returncode, done.stderr) == (2, f"error: {message}\n")
+        assert json.loads(done.stdout) == {"error": {"type": "UsageError", "exit_code": 2, "message": message}}
+
     def test_a_wrong_config_exits_2_with_its_lines_on_stderr_and_no_traceback(self, tmp_path: Path) -> None:
         (tmp_path / "c.yaml").write_text(
             "input: {format: csv, paths: [a.csv]}\noutput: {path: o, shard_size: 1M}\nnam: x\n"
