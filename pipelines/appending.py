@@ -104,7 +104,8 @@ def run_append(
         assert outcome.manifest is not None
         summary = summary_of(plan.prepared, outcome.manifest, time.monotonic() - started)
         warnings = (*plan.warnings, *summary.warnings)
-        return replace(summary, command="append", unchanged=plan.unchanged, warnings=warnings)
+        new = plan.new_classes
+        return replace(summary, command="append", unchanged=plan.unchanged, new_classes=new, warnings=warnings)
     raise CommitError(
         f"{printable_path(config.output.path)}: {APPEND_TRIES} times others changed what this append builds on (its "
         f"files or its new classes) while it ran; nothing of it was committed; run it again"
@@ -117,7 +118,8 @@ def dry_run_append(config: Config, *, force: bool = False) -> PlanReport | Summa
     if plan.prepared is None:
         return _nothing_new(plan, config.output.path, 0.0)
     report = plan.prepared.report()
-    return replace(report, command="append", unchanged=plan.unchanged, warnings=(*plan.warnings, *report.warnings))
+    warnings = (*plan.warnings, *report.warnings)
+    return replace(report, command="append", unchanged=plan.unchanged, new_classes=plan.new_classes, warnings=warnings)
 
 
 def _run(plan: AppendPlan, config: Config, beam_options: Sequence[str], watch: Watch | None) -> WriteOutcome | None:

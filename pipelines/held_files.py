@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
@@ -78,6 +78,18 @@ def sort_files(listing: Listing, held: Iterable[HeldSource], options: str, made:
     return SortedFiles(tuple(wanted), tuple(unchanged), tuple(changed), tuple(warnings))
 
 
+def without_empty_files(listing: Listing, found: SortedFiles) -> SortedFiles:
+    """Leave out text files without a byte, where nothing else is wanted, and say so.
+
+    Of several files an empty one is no more than a warning, and it is that too if the others are held already.
+    """
+    empty = [listing.entries[index] for index in found.wanted if not listing.entries[index].bytes]
+    if listing.format != "csv" or not found.unchanged or len(empty) != len(found.wanted):
+        return found
+    warnings = tuple(f"{entry.name}: is empty: no header and no row" for entry in empty)
+    return replace(found, wanted=(), changed=(), warnings=(*found.warnings, *warnings))
+
+
 def changed_warning(names: Sequence[str]) -> str:
     """Return what a user must know of files that have changed since a generation took them in."""
     return (
@@ -92,7 +104,7 @@ def unchanged_line(unchanged: Sequence[Unchanged]) -> str:
     by = f"generation{'s' * (len(generations) > 1)} {', '.join(map(str, generations))}"
     files = sum(file.files for file in unchanged)
     count = "1 unchanged file" if files == 1 else f"{files:,} unchanged files"
-    return f"{count} ({by}): {_names([file.name for file in unchanged])}"
+    return f"{count} ({by}): {_names(sorted({file.name for file in unchanged}))}"
 
 
 def _names(names: Sequence[str]) -> str:
@@ -106,11 +118,14 @@ def _is_path_of(name: str, entry: SourceEntry) -> bool:
 
 
 def _may_differ(listing: Listing, entry: SourceEntry, made: str | None) -> bool:
-    """Tell whether a file was written to after its generation was made, and may differ where nobody looked."""
+    """Tell whether a file was written to after its generation was made, and may differ where nobody looked.
+
+    That is stated in whole seconds: what was written in the same one was, as a rule, written before it was listed.
+    """
     if made is None or (entry.bytes <= _COVERED_BYTES and listing.format != "images"):
         return False
     try:
         then = datetime.strptime(made, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     except ValueError:
         return False
-    return entry.mtime_ns > then.timestamp() * 1e9
+    return entry.mtime_ns >= (then.timestamp() + 1) * 1e9

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -21,12 +22,13 @@ from ..transforms.format.naming import dataset_name, names_its_count
 from ..transforms.format.printable import printable_path
 from ..transforms.format.schema import Schema
 from ..transforms.sources.fit import Law, survey_under
-from ..transforms.sources.image_rows import image_schema
+from ..transforms.sources.image_rows import LABEL, SHA256, image_schema
+from ..transforms.sources.image_source import unused_labels
 from ..transforms.sources.source import Listing, Source, Survey
 from ..transforms.sources.task_planning import make_plan
 from .config_model import Config, ImagesInput
 from .config_sources import encoder_of, source_of
-from .held_files import SortedFiles, Unchanged, changed_warning, sort_files
+from .held_files import SortedFiles, Unchanged, changed_warning, sort_files, without_empty_files
 from .held_images import without_held_images
 from .prepare import Prepared, check_columns, spec_of
 from .runners import count_workers, threads
@@ -43,6 +45,16 @@ class AppendPlan:
     prepared: Prepared | None
     unchanged: tuple[Unchanged, ...]
     warnings: tuple[str, ...]
+
+    @property
+    def new_classes(self) -> dict[str, dict[str, int]]:
+        """The classes that the dataset has not had, and their numbers, by feature."""
+        new = {}
+        for feature, names in (self.prepared.spec.labels if self.prepared else {}).items():
+            known = len(self.latest.labels.get(feature, ()))
+            if names[known:]:
+                new[feature] = {name: number for number, name in enumerate(names[known:], known)}
+        return new
 
 
 def prepare_append(
@@ -79,10 +91,14 @@ def prepare_append(
 
 
 def options_fingerprint(config: Config) -> str:
-    """Return `sha256:` and the digest of the settings that decide which records a file becomes."""
+    """Return `sha256:` and the digest of the settings that decide which records a file becomes, and in which split.
+
+    Their order and what is merely checked play no part.
+    """
     document = config.to_json()
-    read = {key: value for key, value in (document["input"] or {}).items() if key != "paths"}
-    wanted: dict[str, Any] = {key: document[key] for key in ("schema", "split", "shuffle")}
+    read = {key: value for key, value in (document["input"] or {}).items() if key not in ("paths", "checksums")}
+    declared = {key: value for key, value in document["schema"].items() if key != "infer"}
+    wanted: dict[str, Any] = {"schema": declared, "split": document["split"]}
     wanted |= {"input": read, "output.split": document["output"]["split"]}
     if config.split is not None:
         wanted["split"]["fractions"] = list(config.split.fractions.items())
@@ -131,12 +147,22 @@ def _settled(config: Config, latest: Manifest, schema: Schema) -> Config:
         changes["split"] = next(iter(latest.splits))  # the one split of a dataset is meant, where nothing is said
     updates: dict[str, Any] = {"name": latest.name, "output": output.model_copy(update=changes)}
     if isinstance(config.input, ImagesInput):
-        updates["input"] = _settled_images(config.input, schema)
+        updates["input"] = _settled_images(config.input, schema, latest.labels.get(LABEL, ()), where)
     return config.model_copy(update=updates)
 
 
-def _settled_images(section: ImagesInput, schema: Schema) -> ImagesInput:
-    """Return how images are read to give the features of the dataset, where the config does not say."""
+def _settled_images(section: ImagesInput, schema: Schema, classes: Sequence[str], where: str) -> ImagesInput:
+    """Return how images are read to give the features of the dataset, where the config does not say.
+
+    Raises:
+        UsageError: the config wants other class numbers.
+    """
+    offset = unused_labels(classes)
+    if "label_offset" in section.model_fields_set and classes and section.label_offset != offset:
+        raise UsageError(
+            f"input.label_offset is {section.label_offset}, and {offset} in {where}: an append cannot change it; leave "
+            f"it out, or convert to a new dataset (-o)"
+        )
     names = [feature.name for feature in schema]
     changes: dict[str, Any] = {}
     if "sha256" not in section.model_fields_set:
@@ -144,7 +170,9 @@ def _settled_images(section: ImagesInput, schema: Schema) -> ImagesInput:
     hashed = changes.get("sha256", section.sha256)
     if "columns" not in section.model_fields_set:
         full = image_schema(labelled=any(feature.type == "label" for feature in schema), hashed=hashed)
-        changes["columns"] = names if len(names) < len(full) else None
+        asked = {SHA256} if section.sha256 else set()  # which a dataset that has none refuses
+        wanted = [feature.name for feature in full if feature.name in asked.union(names)]
+        changes["columns"] = wanted if len(wanted) < len(full) else None
     return section.model_copy(update=changes)
 
 
@@ -155,7 +183,7 @@ def _wanted(config: Config, latest: Manifest, listing: Listing, *, force: bool) 
     generations = list(lineage(config.output.path, latest))
     held = [source for manifest in generations for source in read_held_sources(config.output.path, manifest)]
     made = {manifest.generation: manifest.run.created for manifest in generations}
-    found = sort_files(listing, held, options_fingerprint(config), made)
+    found = without_empty_files(listing, sort_files(listing, held, options_fingerprint(config), made))
     changed = [(listing.entries[index].name, generation) for index, generation in found.changed]
     kept = listing.keep(found.wanted)
     kept, images = without_held_images(config.output.path, latest, kept, dict(changed))

@@ -30,7 +30,7 @@ class Summary:
     `path` is the dataset's folder as the user wrote it, or absolute. `first_rejects` are lines of the reject file, as
     they stand there: the first 20 are enough. `nothing_to_do` says that the manifest's generation held the same source
     and config before; of an append, that the dataset holds all files. `unchanged` are the files that an append left
-    out. `seconds` is wall clock.
+    out, `new_classes` are the classes that it brought, with their numbers, by feature. `seconds` is wall clock.
     """
 
     path: str
@@ -42,6 +42,7 @@ class Summary:
     nothing_to_do: bool = False
     command: str = "convert"
     unchanged: tuple[Unchanged, ...] = ()
+    new_classes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     @property
     def bytes(self) -> int:
@@ -75,7 +76,7 @@ class Summary:
             "rejects": {**asdict(manifest.rejects), "first": [json.loads(line) for line in self.first_rejects]},
             "schema": _schema_json(manifest.schema),
             "choices": [asdict(choice) for choice in self.choices],
-            "narrowed": [asdict(entry) for entry in manifest.narrowed],
+            "narrowed": [{key.removesuffix("_"): value for key, value in asdict(e).items()} for e in manifest.narrowed],
             "skipped": dict(manifest.source.skipped),
             "sidecars": list(manifest.sidecars),
             "warnings": list(self.warnings),
@@ -89,6 +90,7 @@ class Summary:
             "records": sum(shard.records for shard in shards),
             "bytes": sum(shard.bytes for shard in shards),
             "shards": [shard.path for shard in shards],
+            "classes": {feature: dict(classes) for feature, classes in self.new_classes.items()},
             "unchanged": [asdict(file) for file in self.unchanged],
         }
 
@@ -124,6 +126,7 @@ class PlanReport:
     warnings: tuple[str, ...] = ()
     command: str = "convert"
     unchanged: tuple[Unchanged, ...] = ()
+    new_classes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that `convert --dry-run --json` prints."""
@@ -147,8 +150,12 @@ class PlanReport:
             "schema": _schema_json(self.schema),
             "choices": [asdict(choice) for choice in self.choices],
             "warnings": list(self.warnings),
-            **({"unchanged": [asdict(file) for file in self.unchanged]} if self.command == "append" else {}),
+            **(self._appended() if self.command == "append" else {}),
         }
+
+    def _appended(self) -> dict[str, Any]:
+        classes = {feature: dict(classes) for feature, classes in self.new_classes.items()}
+        return {"classes": classes, "unchanged": [asdict(file) for file in self.unchanged]}
 
 
 class Watch(Protocol):

@@ -21,7 +21,7 @@ from rich.text import Text
 
 from ..transforms.dataset.findings import Report
 from ..transforms.errors import ShardmillError
-from ..transforms.format.manifest import Manifest
+from ..transforms.format.manifest import Manifest, SplitEntry
 from ..transforms.format.printable import counted as _count
 from ..transforms.format.printable import escaped, printable, printable_path, redacted, safe_json
 from ..transforms.format.schema import Choice, Feature, Schema
@@ -34,6 +34,8 @@ _FILE_WIDTH: Final = 200
 
 _MAX_CHOICES: Final = 200
 """So many columns of a schema are shown; a table of 20,000 would push everything else off the screen."""
+
+_MAX_CLASSES: Final = 20
 
 _KINDS: Final = {"int64": "int64 list", "float": "float list", "bytes": "bytes list"}
 
@@ -131,28 +133,18 @@ class Screen:
         size = f"{_count(manifest.counts.written, 'record')} in {_count(summary.shards, 'shard')}, "
         size += format_size(summary.bytes)
         if summary.command == "append":
-            self._print_added(summary, size)
-        elif summary.nothing_to_do:
+            self._print_append(summary, size)
+            return
+        if summary.nothing_to_do:
             self.text(f"Nothing to do: generation {manifest.generation} of {where} holds it ({size}).", "bold")
         else:
             self.text(f"Wrote {where}: {size} (generation {manifest.generation}).", "bold green")
         self._splits(manifest)
-        if summary.command == "append" and summary.nothing_to_do:
-            self._warnings(summary.warnings)
-            return
         self.text(_read_line(manifest))
         self._warnings(summary.warnings)
         self._schema(manifest.schema, summary.choices)
-        for entry in manifest.narrowed:
-            zeros = f", {entry.underflows:,} became zero" if entry.underflows else ""
-            self.text(
-                f"Narrowed {_escaped(entry.name)}: {entry.from_} to {entry.to}, {_count(entry.values, 'value')}, "
-                f"largest relative error {entry.max_relative_error:.1e}{zeros}"
-            )
-        if manifest.rejects.records:
-            path = "" if manifest.rejects.path is None else f" ({where}/{manifest.rejects.path})"
-            self.text(f"\nRejected {_count(manifest.rejects.records, 'row')}{path}:", "bold yellow")
-            self.text(rejects_text(manifest.rejects.records, manifest.rejects.by_code, summary.first_rejects))
+        self._narrowed(manifest)
+        self._rejected(summary)
         if manifest.compression != "none":
             self.text(
                 "\nLeft out, as their readers do not read gzip: dataset_info.json (TFDS), index/ (DALI)", "yellow"
@@ -162,10 +154,31 @@ class Screen:
             for line in reading_lines(where, manifest):
                 self.text(f"  {line}")
         if not summary.nothing_to_do:
-            rate = summary.bytes / 1e6 / max(summary.seconds, 1e-3)
-            self.text(f"\n{summary.seconds:.1f} s, {rate:.{1 if rate >= 1 else 2}f} MB/s")
+            self._speed(summary)
 
-    def _print_added(self, summary: Summary, size: str) -> None:
+    def _narrowed(self, manifest: Manifest) -> None:
+        since = " in all generations" if manifest.operation == "append" else ""
+        for entry in manifest.narrowed:
+            zeros = f", {entry.underflows:,} became zero" if entry.underflows else ""
+            values = f"{_count(entry.values, 'value')}{since}"
+            self.text(
+                f"Narrowed {_escaped(entry.name)}: {entry.from_} to {entry.to}, {values}, "
+                f"largest relative error {entry.max_relative_error:.1e}{zeros}"
+            )
+
+    def _rejected(self, summary: Summary) -> None:
+        rejects = summary.manifest.rejects
+        if rejects.records:
+            path = "" if rejects.path is None else f" ({shown_path(summary.path)}/{rejects.path})"
+            self.text(f"\nRejected {_count(rejects.records, 'row')}{path}:", "bold yellow")
+            self.text(rejects_text(rejects.records, rejects.by_code, summary.first_rejects))
+
+    def _speed(self, summary: Summary) -> None:
+        rate = summary.bytes / 1e6 / max(summary.seconds, 1e-3)
+        self.text(f"\n{summary.seconds:.1f} s, {rate:.{1 if rate >= 1 else 2}f} MB/s")
+
+    def _print_append(self, summary: Summary, size: str) -> None:
+        """Print what is new; schema, sidecars and how to read it are the dataset's, and as they were."""
         manifest, where = summary.manifest, shown_path(summary.path)
         if summary.nothing_to_do:
             held = sum(file.files for file in summary.unchanged)
@@ -175,6 +188,24 @@ class Screen:
             self.text(f"Appended to {where}: {size} (generation {manifest.generation}).", "bold green")
         if summary.unchanged:
             self.text(f"Left out: {_escaped(unchanged_line(summary.unchanged))}")
+        if summary.nothing_to_do:
+            self._splits(manifest)
+            self._warnings(summary.warnings)
+            return
+        self._grown_splits(manifest)
+        self.text(_read_line(manifest))
+        self._new_classes(summary.new_classes)
+        self._warnings(summary.warnings)
+        self._narrowed(manifest)
+        self._rejected(summary)
+        self._speed(summary)
+
+    def _new_classes(self, new: Mapping[str, Mapping[str, int]]) -> None:
+        for feature, classes in new.items():
+            shown = [f"{printable(name)} = {number}" for name, number in classes.items()]
+            more = f" and {len(shown) - _MAX_CLASSES:,} more" if len(shown) > _MAX_CLASSES else ""
+            what = "New class" if len(shown) == 1 else f"{len(shown):,} new classes"
+            self.text(f"{what} of {_name_text(feature)}: {', '.join(shown[:_MAX_CLASSES])}{more}")
 
     def _print_plan(self, plan: PlanReport) -> None:
         verb = "append to" if plan.command == "append" else "write"
@@ -193,15 +224,27 @@ class Screen:
                 split.name, f"about {split.records:,}", f"about {format_size(split.bytes)}", f"{split.shards:,}"
             )
         self.table(table)
+        self._new_classes(plan.new_classes)
         self._warnings(plan.warnings)
-        self._schema(plan.schema, plan.choices)
+        if plan.command != "append":  # whose schema is the dataset's
+            self._schema(plan.schema, plan.choices)
 
     def _splits(self, manifest: Manifest) -> None:
         table = _table("split", "records", "shards", "bytes", "shard sizes")
         for name, split in manifest.splits.items():
-            sizes = [shard.bytes for shard in split.shards]
-            span = " to ".join(dict.fromkeys(format_size(size) for size in (min(sizes), max(sizes)))) if sizes else ""
-            table.add_row(name, f"{split.records:,}", f"{len(sizes):,}", format_size(split.bytes), span)
+            table.add_row(name, f"{split.records:,}", *_shard_cells(split))
+        if manifest.splits:
+            self.out.print()
+            self.table(table)
+            self.out.print()
+
+    def _grown_splits(self, manifest: Manifest) -> None:
+        """Print the splits of a dataset, and what its latest generation added to each."""
+        table = _table("split", "added", "records in all", "shards in all", "bytes in all", "shard sizes")
+        for name, split in manifest.splits.items():
+            added = [shard for shard in split.shards if shard.generation == manifest.generation]
+            records = sum(shard.records for shard in added)
+            table.add_row(name, f"{records:,}", f"{split.records:,}", *_shard_cells(split))
         if manifest.splits:
             self.out.print()
             self.table(table)
@@ -274,6 +317,13 @@ def _table(*titles: str) -> Table:
     for index, title in enumerate(titles):
         table.add_column(title, justify="left" if index == 0 else "right")
     return table
+
+
+def _shard_cells(split: SplitEntry) -> tuple[str, str, str]:
+    """Return how many shards a split has, their bytes, and the sizes of the smallest and the largest."""
+    sizes = [shard.bytes for shard in split.shards]
+    span = " to ".join(dict.fromkeys(format_size(size) for size in (min(sizes), max(sizes)))) if sizes else ""
+    return f"{len(sizes):,}", format_size(split.bytes), span
 
 
 def _name_text(name: str) -> str:

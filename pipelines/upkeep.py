@@ -95,9 +95,10 @@ def _print_garbage(report: GarbageReport, older_than: int, screen: Screen) -> No
         kept += f"; not {_numbers(report.dropped)}"
     screen.text(f"Kept: generation{'s' if len(report.kept) > 1 else ''} {kept} of {shown_path(report.path)}")
     if report.young:
-        screen.text(f"Not yet: {counted(report.young, 'thing')} younger than {format_duration(older_than)}")
+        stay = f"{report.young:,} more {'is' if report.young == 1 else 'are'}"
+        screen.text(f"Not yet: {stay} younger than {format_duration(older_than)} (--older-than)")
     if report.live:
-        screen.text(f"In use: {counted(report.live, 'staging folder')} of a live run")
+        screen.text(f"In use: {counted(report.live, 'staging folder')}, whose runs are alive")
     size = f"{counted(report.files, 'file')}, {format_size(report.bytes)}"
     if not report.items:
         screen.text("Nothing to remove.", "bold")

@@ -80,7 +80,7 @@ def test_the_line_of_a_reject_is_written_so() -> None:
     line = json.loads(REJECT)
     errors = tuple(CellError(**error) for error in line["errors"])
     assert Reject(0, Place(line["source"]), errors, line["split"]).to_json_line() + "\n" == REJECT
-    keys = [field.name for kind in (Place, CellError) for field in dataclasses.fields(kind)]
+    keys = [field.name for field in dataclasses.fields(Place)] + list(line["errors"][0])
     assert all(f"`{key}`" in DOC for key in keys)
 
 

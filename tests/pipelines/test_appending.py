@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections import Counter
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -109,6 +110,42 @@ class TestText:
             append(sources(path), output=out, schema__columns={"id": {"type": "string"}})
         append(sources(path), output=out, schema__columns={"id": {"type": "int64"}})
 
+    def test_the_mend_of_a_cell_is_none_that_an_append_refuses(self, out: Path, tmp_path: Path) -> None:
+        path = put(tmp_path / "b.csv", "id,name,price\n3,c,\n4,d,cheap\nNA,e,5\n6,f,6\n")
+        with pytest.raises(TooManyRejects) as refused:
+            append(sources(path), output=out)
+        assert "schema.columns" not in str(refused.value)
+        found = [line.partition(": ")[2] for line in str(refused.value).splitlines()[1:]]
+        assert found == [
+            'column "price": DECLARED_NOT_NULL: null, but the dataset\'s schema says that it never is: give it a value',
+            'column "price": BAD_TYPE: "cheap" is not a float; the type is the dataset\'s: mend the file',
+            'column "id": BAD_TYPE: "NA" is not an int64; the type is the dataset\'s: mend the file, '
+            "or, if it means null, --set 'input.null_values=[\"\", NA]'",
+        ]
+        (lines,) = (tmp_path / "out/.staging").glob("*/rejects.jsonl")
+        assert "schema.columns" not in lines.read_text()
+
+    @pytest.mark.parametrize(
+        ("text", "declared", "mend"),
+        [
+            ("id,name,price,tip\n3,c,3,1\n", {}, "keep only the columns that the dataset has"),
+            ("id,name,price\n3,c,cheap\n", {}, "leave its rows out, where others fit: --max-rejects N"),
+            (
+                "id,name,price\n3,c,3\n",
+                {"id": {"type": "string"}},
+                "declare the dataset's type in schema.columns, or none",
+            ),
+            ("id,name\n3,c\n", {}, "convert to a new dataset"),
+            ("id,nom,price\n3,c,4\n", {}, "convert to a new dataset"),
+        ],
+    )
+    def test_another_schema_is_refused_with_what_helps(
+        self, out: Path, tmp_path: Path, text: str, declared: dict[str, Any], mend: str
+    ) -> None:
+        with pytest.raises(SchemaError) as refused:
+            append(sources(put(tmp_path / "b.csv", text)), output=out, schema__columns=declared)
+        assert str(refused.value).splitlines()[-1].startswith(mend)
+
     def test_columns_that_the_dataset_has_not_may_be_left_out(self, out: Path, tmp_path: Path) -> None:
         path = put(tmp_path / "b.csv", "id,name,price,tip\n3,c,3,1\n")
         append(sources(path, columns=["id", "name", "price"]), output=out)
@@ -154,6 +191,26 @@ class TestOtherSources:
         with pytest.raises(SchemaError, match="re-typed"):
             append(sources(str(tmp_path / "c.npy")), output=tmp_path / "out")
         assert len(list(open_dataset(tmp_path / "out").arrays("train"))) == 2
+
+    def test_the_mend_of_a_parquet_value_is_none_that_an_append_refuses(self, tmp_path: Path) -> None:
+        at = pa.array([0], pa.timestamp("us"))
+        pq.write_table(pa.table({"x": [0.5], "at": at, "n": pa.array([1], pa.uint64())}), tmp_path / "a.parquet")
+        late = pa.array([1], pa.timestamp("ns"))
+        pq.write_table(
+            pa.table({"x": [1e300], "at": late, "n": pa.array([2**63], pa.uint64())}), tmp_path / "b.parquet"
+        )
+        convert(sources(str(tmp_path / "a.parquet")), output=tmp_path / "out")
+        with pytest.raises(TooManyRejects) as refused:
+            append(sources(str(tmp_path / "b.parquet")), output=tmp_path / "out")
+        assert "schema.columns" not in str(refused.value)
+        assert str(refused.value).count("the type is the dataset's: mend the file") == 3
+
+    def test_arrays_of_another_shape_are_not_to_be_declared(self, tmp_path: Path) -> None:
+        for name, width in (("a", 2), ("b", 3)):
+            np.save(tmp_path / f"{name}.npy", np.ones((4, width), "f4"))
+        convert(sources(str(tmp_path / "a.npy"), rows=True), output=tmp_path / "out")
+        with pytest.raises(SchemaError, match=r"float32\[2\].*float32\[3\].*re-typed\nconvert to a new dataset"):
+            append(sources(str(tmp_path / "b.npy"), rows=True), output=tmp_path / "out")
 
     def test_data_in_memory_is_appended_once(self, tmp_path: Path) -> None:
         frame = pd.DataFrame({"id": [1, 2], "x": [0.5, 1.5]})
@@ -219,6 +276,23 @@ class TestImages:
         append(sources(str(pets)), output=tmp_path / "out", max_rejects=9)
         assert len(rows(tmp_path / "out")) == before + 1
 
+    def test_another_order_is_no_reason_to_append_again(self, pets: Path, tmp_path: Path) -> None:
+        shutil.copytree(SAMPLES / "pets/dog", pets / "dog")
+        append(sources(str(pets)), output=tmp_path / "out", max_rejects=1)
+        assert append(sources(str(pets)), output=tmp_path / "out", shuffle__seed=7).nothing_to_do
+
+    def test_class_numbers_and_features_that_are_asked_for_are_the_datasets_or_refused(
+        self, pets: Path, tmp_path: Path
+    ) -> None:
+        out, flat = tmp_path / "out", tmp_path / "plain"
+        with pytest.raises(UsageError, match="label_offset is 1, and 0 in dataset out"):
+            append(sources(str(pets), label_offset=1), output=out, force=True)
+        convert(sources(str(pets), label_offset=1), output=flat, max_rejects=9)
+        append(sources(str(pets), label_offset=1), output=flat, force=True, max_rejects=9)
+        assert open_dataset(flat).labels == {"image/class/label": ("_unused_0", "cat", "owl")}
+        with pytest.raises(SchemaError, match=r"image/key/sha256 +- +string \(bytes list\) +added"):
+            append(sources(str(pets), sha256=True), output=flat, force=True)
+
     def test_images_without_classes_are_refused(self, pets: Path, tmp_path: Path) -> None:
         shutil.copytree(pets / "cat", tmp_path / "flat")
         with pytest.raises(SchemaError, match=r"image/class/label .* missing"):
@@ -282,6 +356,20 @@ class TestOnceOnly:
         os.utime(path, (4e9, 4e9))
         (warning,) = append(sources(path), output=tmp_path / "out").warnings
         assert "a.csv: written to since, but of the same size and fingerprint" in warning
+
+    def test_a_file_of_the_second_in_which_it_was_taken_in_is_not_suspected(self, tmp_path: Path) -> None:
+        path = put(tmp_path / "a.csv", "id,name\n" + f"1,{'x' * 200_000}\n")
+        convert(sources(path), output=tmp_path / "out")
+        made = open_dataset(tmp_path / "out").manifest.run.created
+        then = datetime.strptime(made, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC).timestamp()
+        os.utime(path, (then + 0.9, then + 0.9))
+        assert append(sources(path), output=tmp_path / "out").warnings == ()
+
+    def test_an_empty_file_beside_files_that_are_held_is_a_warning(self, out: Path, tmp_path: Path) -> None:
+        empty = put(tmp_path / "empty.csv", "")
+        summary = append(sources(str(tmp_path / "a.csv"), empty), output=out)
+        assert (summary.nothing_to_do, len(summary.warnings)) == (True, 1)
+        assert summary.warnings[0].endswith("empty.csv: is empty: no header and no row")
 
     def test_the_conversion_that_made_the_dataset_is_still_nothing_to_do(self, out: Path, tmp_path: Path) -> None:
         append(sources(put(tmp_path / "b.csv", "id,name,price\n3,c,3\n")), output=out)
@@ -399,12 +487,32 @@ class TestScreen:
         code, text, _ = self.shardmill(capsys, "append", "a.csv", "b.csv", "-o", "out")
         assert (code, "Left out: 1 unchanged file" in text) == (0, True)
         assert text.startswith("Appended to out: 1 record in 1 shard")
+        lines = [" ".join(line.split()) for line in text.splitlines()]
+        assert "split added records in all shards in all bytes in all shard sizes" in lines
+        assert any(line.startswith("train 1 3 2 ") for line in lines)
+        assert (
+            "Narrowed price: float64 to float32, 3 values in all generations, largest relative error 0.0e+00" in lines
+        )
         code, text, _ = self.shardmill(capsys, "append", "a.csv", "b.csv", "-o", "out")
         assert (code, text.splitlines()[0]) == (0, "Nothing to do: out holds all 2 files; --force appends again.")
         code, text, _ = self.shardmill(capsys, "append", "b.csv", "-o", "out", "--json")
         assert (code, json.loads(text)["nothing_to_do"], json.loads(text)["added"]["records"]) == (0, True, 0)
         code, text, error = self.shardmill(capsys, "append", "wide.csv", "-o", "out")
         assert (code, text, error.startswith("error: the source has not the schema of ")) == (2, "", True)
+
+    def test_new_classes_are_named_with_their_numbers(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        for name in ("made/cat", "more/cat", "more/owl", "more/dog"):
+            (tmp_path / name).mkdir(parents=True)
+            shutil.copy(SAMPLES / "pets/cat/cat-1.jpg", tmp_path / name / f"{name[:2]}.jpg")
+        assert self.shardmill(capsys, "convert", "made", "-o", "out")[0] == 0
+        for dry in (["--dry-run"], []):
+            code, text, _ = self.shardmill(capsys, "append", "more", "-o", "out", *dry)
+            assert (code, "2 new classes of image/class/label: dog = 1, owl = 2" in text.splitlines()) == (0, True)
+        code, text, _ = self.shardmill(capsys, "append", "more", "-o", "out", "--force", "--json")
+        assert json.loads(text)["added"]["classes"] == {}
 
 
 class TestAtOnce:

@@ -70,7 +70,7 @@ def test_gc_shows_what_it_would_remove_and_removes_it_with_delete(
     _, printed, _ = run("gc", "out", capsys=capsys)
     assert printed.splitlines() == [
         "Kept: generations 1 to 2 of out",
-        "Not yet: 1 thing younger than 7 days",
+        "Not yet: 1 more is younger than 7 days (--older-than)",
         "Nothing to remove.",
     ]
     _, printed, _ = run("gc", "out", "--older-than", "0s", "--delete", capsys=capsys)

@@ -175,4 +175,4 @@ class DatasetSpec:
     @property
     def stage_settings(self) -> StageSettings:
         """What the stage step must know of this."""
-        return StageSettings(self.shard_size, self.compression, self.order)
+        return StageSettings(self.shard_size, self.compression, self.order, in_append=self.append_to is not None)

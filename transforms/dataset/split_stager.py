@@ -35,11 +35,15 @@ Take = Callable[[int], Sequence[memoryview]]
 
 @dataclass(frozen=True, slots=True)
 class StageSettings:
-    """What stage must know of the dataset: shard size in bytes, compression ("none", "gzip"), order."""
+    """What stage must know of the dataset: shard size in bytes, compression ("none", "gzip"), order.
+
+    `in_append` says that its schema was there before, which rejects then tell.
+    """
 
     shard_size: int
     compression: str = "none"
     order: str = "task"
+    in_append: bool = False
 
 
 class SplitStager:

@@ -144,8 +144,9 @@ class TaskStager:
     def _add_rejects(self, rejects: tuple[Reject, ...]) -> None:
         if self._rejects is None:
             self._rejects, _ = self._create("rejects.jsonl")
-        lines = [reject.to_json_line().encode("utf-8", "backslashreplace") + b"\n" for reject in rejects]
-        self._rejects.write([memoryview(b"".join(lines))])
+        in_append = self._settings.in_append
+        lines = [reject.to_json_line(in_append=in_append) + "\n" for reject in rejects]
+        self._rejects.write([memoryview("".join(lines).encode("utf-8", "backslashreplace"))])
         self._rejected += len(rejects)
         for reject in rejects:
             self._codes.update({error.code for error in reject.errors})

@@ -150,4 +150,5 @@ def _not_null_error(feature: Feature) -> CellError:
         "null",
         feature.type,
         f"null, but the schema says that it never is; declare it: --set schema.columns.{feature.name}.nullable=true",
+        "null, but the dataset's schema says that it never is: give it a value",
     )

@@ -15,7 +15,7 @@ from .arrow_memory import bits, raw_values, valid_mask
 from .arrow_types import DEFAULT_UNIT, UNITS
 from .blocks import Narrowing
 from .printable import printable
-from .rejects import CellError
+from .rejects import TYPE_IS_THE_DATASETS, CellError
 from .schema import Feature
 from .views import I64
 
@@ -27,19 +27,28 @@ _DAY_MS: Final = 86_400_000
 
 @dataclass(frozen=True, slots=True, eq=False)
 class BadValues:
-    """Values, by their position, that have no exact feature: `show` returns one as text, `says` ends the message."""
+    """Values, by their position, that have no exact feature: `show` returns one as text, `says` what is wrong with it.
+
+    `mend` is what to declare, if that helps.
+    """
 
     positions: I64
     code: str
     expected: str
     show: Callable[[int], str]
     says: str
+    mend: str = ""
 
     def error(self, column: str, position: int) -> CellError:
         """Return what is wrong with the value at this position."""
         value = printable(self.show(position))
         quoted = f'"{value}"' if self.code == "BAD_UTF8" else value
-        return CellError(column, self.code, value, self.expected, f"{quoted} {self.says}")
+        text = f"{quoted} {self.says}"
+        if not self.mend:
+            return CellError(column, self.code, value, self.expected, text)
+        return CellError(
+            column, self.code, value, self.expected, f"{text}; {self.mend}", f"{text}; {TYPE_IS_THE_DATASETS}"
+        )
 
 
 def int64_values(values: pa.Array, feature: Feature) -> tuple[I64, list[BadValues]]:
@@ -65,8 +74,9 @@ def _unsigned(values: pa.Array, feature: Feature) -> tuple[I64, list[BadValues]]
     over = _positions(raw > np.uint64(_INT64_MAX), values)
     if not len(over):
         return raw.view(np.int64), []
-    says = f"is above {_INT64_MAX}, the largest int64; keep its digits: --set schema.columns.{feature.name}.type=string"
-    return raw.view(np.int64), [BadValues(over, "INT_OVERFLOW", "int64", lambda i: str(raw[i]), says)]
+    says = f"is above {_INT64_MAX}, the largest int64"
+    mend = f"keep its digits: --set schema.columns.{feature.name}.type=string"
+    return raw.view(np.int64), [BadValues(over, "INT_OVERFLOW", "int64", lambda i: str(raw[i]), says, mend)]
 
 
 def _positions(mask: npt.NDArray[np.bool_], values: pa.Array) -> I64:
@@ -91,8 +101,8 @@ def _times(values: pa.Array, feature: Feature) -> tuple[I64, list[BadValues]]:
     far = _positions((raw > bound) | (raw < -bound), values)
     bad = []
     if len(far):
-        says = f"is beyond the int64 range in {wanted}; {mend}"
-        bad.append(BadValues(far, "INT_OVERFLOW", f"int64 {wanted}", lambda i: f"{raw[i]} {held}", says))
+        says = f"is beyond the int64 range in {wanted}"
+        bad.append(BadValues(far, "INT_OVERFLOW", f"int64 {wanted}", lambda i: f"{raw[i]} {held}", says, mend))
     return raw * np.int64(factor), bad
 
 
@@ -109,9 +119,9 @@ def _rescale(
     lossy = _positions(rest != 0, values)
     if not len(lossy):
         return scaled, []
-    says = f"is no whole number of {wanted}; {mend}"
+    says = f"is no whole number of {wanted}"
     expected = f"{feature.type} in {wanted}"
-    return scaled, [BadValues(lossy, "PRECISION_LOSS", expected, lambda i: f"{raw[i]} {held}", says)]
+    return scaled, [BadValues(lossy, "PRECISION_LOSS", expected, lambda i: f"{raw[i]} {held}", says, mend)]
 
 
 def float_values(values: pa.Array, feature: Feature) -> tuple[F32, list[BadValues], Narrowing | None]:
@@ -126,10 +136,9 @@ def float_values(values: pa.Array, feature: Feature) -> tuple[F32, list[BadValue
     bad = []
     if np.isinf(narrowing.max_relative_error):
         over = _positions(np.isinf(narrow) & np.isfinite(wide), values)
-        says = (
-            f"is beyond the largest float32, 3.4028235e+38; keep it exact: --set schema.columns.{feature.name}.as=bytes"
-        )
-        bad.append(BadValues(over, "FLOAT_OVERFLOW", "float32", lambda i: repr(float(wide[i])), says))
+        says = "is beyond the largest float32, 3.4028235e+38"
+        mend = f"keep it exact: --set schema.columns.{feature.name}.as=bytes"
+        bad.append(BadValues(over, "FLOAT_OVERFLOW", "float32", lambda i: repr(float(wide[i])), says, mend))
     return narrow, bad, narrowing
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from .printable import safe_json
@@ -28,15 +28,24 @@ class Place:
     record: int | None = None
 
 
+TYPE_IS_THE_DATASETS: Final = "the type is the dataset's: mend the file"
+"""The mend of a cell that does not fit, in an append: there no other type can be declared."""
+
+
 @dataclass(frozen=True, slots=True)
 class CellError:
-    """What is wrong with one cell (or, where `column` is None, with the whole row)."""
+    """What is wrong with one cell (or, where `column` is None, with the whole row).
+
+    `message` ends with the mend; `append_message` is the message in an append, where the mend would be to declare
+    something, since there the schema is the dataset's.
+    """
 
     column: str | None
     code: str
     value: str
     expected: str
     message: str
+    append_message: str | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +65,7 @@ class Reject:
     errors: tuple[CellError, ...]
     split: str | None = None
 
-    def to_json_line(self) -> str:
+    def to_json_line(self, *, in_append: bool = False) -> str:
         """Return the row's line of the reject file, without its newline."""
         document: dict[str, Any] = {"source": self.place.source, "split": self.split}
         for key in ("row", "line", "offset", "row_group", "record"):
@@ -64,7 +73,8 @@ class Reject:
             if value is not None:
                 document[key] = value
         document["errors"] = [
-            {"column": e.column, "code": e.code, "value": e.value, "expected": e.expected, "message": e.message}
+            {"column": e.column, "code": e.code, "value": e.value, "expected": e.expected, "message": message}
             for e in self.errors
+            for message in ((e.append_message if in_append else None) or e.message,)
         ]
         return safe_json(json.dumps(document, ensure_ascii=False))

@@ -32,7 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..format.printable import printable
-from ..format.rejects import CellError, CellProblem
+from ..format.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem
 
 _INTEGER: Final = r"^(0|-?[1-9][0-9]*)$"
 _FINITE: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
@@ -345,21 +345,23 @@ def _one_moment(cell: pa.Array, target: pa.DataType) -> pa.Scalar | Problem:
 def _cell_problem(row: int, cell: bytes, problem: Problem, target: pa.DataType, column: str) -> CellProblem:
     code, text = problem
     value = printable(cell)
-    name = printable(column)
+    name, also = printable(column), ""
     if code == "PRECISION_LOSS":
         mend = f"--set schema.columns.{name}.unit=ns"
     elif code == "BAD_UTF8":
-        mend = f"--set schema.columns.{name}.type=binary, or input.encoding"
+        mend, also = f"--set schema.columns.{name}.type=binary, or input.encoding", ", or set input.encoding"
     elif code == "BAD_TYPE" and cell in _NULL_WORDS:
-        mend = (
-            f"--set schema.columns.{name}.type=string, or, if it means null, --set 'input.null_values=[\"\", {value}]'"
-        )
+        also = f", or, if it means null, --set 'input.null_values=[\"\", {value}]'"
+        mend = f"--set schema.columns.{name}.type=string{also}"
     elif code == "BAD_TYPE" and pa.types.is_integer(target) and _FRACTION.fullmatch(cell):
         mend = f"--set schema.columns.{name}.type=float64"
     else:
         mend = f"--set schema.columns.{name}.type=string"
-    error = CellError(column, code, value, type_noun(target), f'"{value}" {text}; declare it: {mend}')
-    return CellProblem(row, error)
+    message = f'"{value}" {text}'
+    in_append = f"{message}; {TYPE_IS_THE_DATASETS}{also}"
+    return CellProblem(
+        row, CellError(column, code, value, type_noun(target), f"{message}; declare it: {mend}", in_append)
+    )
 
 
 def problem_of(row: int, cell: Any, code: str, text: str, column: str, expected: str) -> CellProblem:

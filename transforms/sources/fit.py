@@ -33,6 +33,10 @@ from .task_planning import first_pieces
 _FORMED: Final = ("float64", "timestamp", "time", "duration")
 """The types of which a dataset may keep one of several forms."""
 
+_DECLARED: Final = "declare the dataset's type in schema.columns, or none"
+_MISFITS: Final = "leave its rows out, where others fit: --max-rejects N"
+"""What helps with columns of text: where none is declared they are cast, and those then shown do not fit at all."""
+
 
 @dataclass(frozen=True, slots=True)
 class Law:
@@ -67,9 +71,10 @@ def survey_under(source: Source, listing: Listing, run: ParallelMap, law: Law) -
     found = survey.frozen.schema
     if isinstance(source, CsvSource):
         found = _as_cast(source, found, law)
-        _refuse(law, found)
+        _refuse(law, found, _DECLARED)
         found = _as_read(source, survey, found, law)
-    _refuse(law, found)
+        _refuse(law, found, _MISFITS)
+    _refuse(law, found, "declare the dataset's type, where the values fit: --set schema.columns.NAME.type=TYPE")
     told = "the dataset's"
     choices = tuple(Choice(feature.name, feature.type, told) for feature in law.schema if feature.name != ENCODED)
     choices += tuple(choice for choice in survey.choices if choice.column in (LABEL, ENCODED, "split"))
@@ -77,8 +82,8 @@ def survey_under(source: Source, listing: Listing, run: ParallelMap, law: Law) -
     return source, replace(survey, frozen=replace(survey.frozen, schema=law.schema), choices=choices)
 
 
-def _refuse(law: Law, found: Schema) -> None:
-    """Refuse a source that has other features.
+def _refuse(law: Law, found: Schema, retype: str) -> None:
+    """Refuse a source that has other features; `retype` is the mend for one of another type.
 
     Raises:
         SchemaError: it has; the text shows both schemas.
@@ -91,18 +96,22 @@ def _refuse(law: Law, found: Schema) -> None:
     table = schemas_side_by_side(law.schema, found, ("the dataset", "the source"), marked=marked)
     raise SchemaError(
         f"the source has not the schema of {law.name} ({', '.join(words)}), and rows of another schema are not "
-        f"appended:\n{table}\n{_mend(marked)}"
+        f"appended:\n{table}\n{_mend(marked, law.schema, retype)}"
     )
 
 
-def _mend(marked: Mapping[str, str]) -> str:
+def _mend(marked: Mapping[str, str], wanted: Schema, retype: str) -> str:
+    """Return what helps: columns may be left out, and scalars declared; to fill in or reshape is a migration."""
+    hows = set(marked.values())
+    fixed = [f for f in wanted if marked.get(f.name) == "re-typed" and (f.shape or f.type.startswith("array_"))]
     mends = []
-    if "added" in marked.values():
-        mends.append("keep only columns that the dataset has: input.columns")
-    if "re-typed" in marked.values():
-        mends.append("declare the dataset's type where it fits: --set schema.columns.NAME.type=TYPE")
-    mends.append("convert to a new dataset (-o)")
-    return "; or ".join(mends)
+    if "missing" not in hows and not fixed:
+        if "added" in hows:
+            mends.append("keep only the columns that the dataset has: --set 'input.columns=[NAME, ...]'")
+        if "re-typed" in hows:
+            mends.append(retype)
+    other = "or convert" if mends else "convert"
+    return f"{', and '.join(mends)}{'; ' if mends else ''}{other} to a new dataset (shardmill convert ... -o FOLDER)"
 
 
 def _forms(source: Source, found: Schema, law: Law) -> dict[str, ColumnRule]:

@@ -31,6 +31,7 @@ from .nearest import nearest_name
 
 ENCODED: Final = "image/encoded"
 LABEL: Final = "image/class/label"
+SHA256: Final = "image/key/sha256"
 LABELS_FILE: Final = "image-class-label.labels.txt"
 _INLINE_BYTES: Final = 12
 """Arrow keeps values of up to 12 bytes in the view itself; no format has an image that small."""
@@ -48,7 +49,7 @@ _LABELLED: Final = (
     Feature(LABEL, "int64", "label", labels=LABELS_FILE),
     Feature("image/class/text", "bytes", "string"),
 )
-_HASHED: Final = (Feature("image/key/sha256", "bytes", "string"),)
+_HASHED: Final = (Feature(SHA256, "bytes", "string"),)
 
 
 class ImageRow(NamedTuple):

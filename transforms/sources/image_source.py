@@ -49,6 +49,15 @@ _LARGEST_IMAGE: Final = 2**30
 _ANIMATED: Final = "animated images, of which most readers decode the first frame only"
 
 
+def unused_labels(classes: Sequence[str]) -> int:
+    """Return how many numbers stand below that of the first class, by the names of all labels.
+
+    >>> unused_labels(["_unused_0", "cat", "dog"])
+    1
+    """
+    return next((i for i, name in enumerate(classes) if name != f"{_UNUSED}{i}"), len(classes))
+
+
 @dataclass(frozen=True, slots=True)
 class ReadFolder:
     """What reading needs to know of a folder: its path and root, how its files are named, what it means."""
@@ -222,7 +231,8 @@ class ImageSource:
         choices = [Choice(ENCODED, "image", "the file's own bytes")]
         if layout == "flat":
             return (*choices, Choice("layout", "flat", f"{told}: files without classes"))
-        choices.append(Choice(LABEL, "label", f"layout {layout}, {told}: {len(classes)} classes"))
+        plural = "es" if len(classes) != 1 else ""
+        choices.append(Choice(LABEL, "label", f"layout {layout}, {told}: {len(classes)} class{plural}"))
         if splits:
             choices.append(Choice("split", "folder", f"layout {layout}, {told}: {', '.join(splits)}"))
         return tuple(choices)
