@@ -163,7 +163,7 @@ def tfrecord_source(section: TfrecordInput, config: Config) -> TfrecordSource:
     return TfrecordSource(
         tuple(section.paths),
         config.base,
-        records=section.records,
+        records=section.records if "records" in section.model_fields_set else "auto",
         split=config.output.split if named else None,
         default_split=config.output.split,
         record_bytes=config.limits.record_bytes,

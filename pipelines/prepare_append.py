@@ -26,6 +26,8 @@ from ..transforms.sources.image_rows import LABEL, SHA256, image_schema
 from ..transforms.sources.image_source import unused_labels
 from ..transforms.sources.source import Listing, Source, Survey
 from ..transforms.sources.task_planning import make_plan
+from ..transforms.tfrecords.agreement import Stated
+from ..transforms.tfrecords.tfrecord_source import TfrecordSource
 from .config_model import Config, ImagesInput
 from .config_sources import encoder_of, source_of
 from .held_files import SortedFiles, Unchanged, changed_warning, sort_files, without_empty_files
@@ -77,6 +79,8 @@ def prepare_append(
     strict = rejects_allowed(config.max_rejects, 1 << 32) == 0
     name = f"{printable_path(path)}, generation {latest.generation}"
     law = Law(name, schema, latest.labels, no_rejects=strict)
+    if isinstance(source, TfrecordSource):
+        source = replace(source, law=Stated(name, schema, latest.labels))
     source, survey = survey_under(source, listing, threads(count_workers(config.runner.workers)), law)
     check_columns(survey, config.limits.columns)
     split_warnings = _check_split(config, latest, survey)

@@ -286,10 +286,11 @@ def reading_lines(where: str, manifest: Manifest) -> list[str]:
             f"dataset = tfds.builder_from_directory({where!r}).as_dataset(split={split!r})",
             "for example in dataset.take(1): print(example)",
         ]
+    held = "plain bytes" if manifest.schema is None else "bytes of one tf.train.Example"
     return [
         "from shardmill.pipelines import open_dataset",
         f"dataset = open_dataset({where!r})",
-        f"for record in dataset.records({split!r}): ...  # bytes of one tf.train.Example",
+        f"for record in dataset.records({split!r}): ...  # {held}",
     ]
 
 

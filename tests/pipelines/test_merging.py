@@ -192,7 +192,7 @@ def test_schemas_that_differ_are_shown_side_by_side(tmp_path: Path, shardmill: S
     write_records("b.tfrecord", [example(id=1, words=["x", "y"])])
     screen = shardmill("merge", "a", "b.tfrecord", "-o", "c")
     assert (screen.code, screen.out) == (2, "")
-    assert screen.err.splitlines()[0].startswith("error: b.tfrecord has another schema than a; records are merged as")
+    assert screen.err.splitlines()[0].startswith("error: b.tfrecord has another schema than a; records stay as")
     assert [" ".join(line.split()) for line in screen.err.splitlines()[1:]] == [
         "feature a b.tfrecord",
         "id int64 (int64 list) int64 (int64 list)",

@@ -7,8 +7,9 @@ absent in one input may be absent in all. Nothing else is reconciled.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from ..errors import SchemaError
 from ..format.printable import printable
@@ -19,10 +20,27 @@ from .observed_schema import Observation, observe_together
 
 Labels = dict[str, tuple[str, ...]]
 
-_MEND = "records are merged as they are: convert one of the sources again so that both agree, or give --records opaque"
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What a dataset states of its records; `name` is how it is shown, without a schema they are plain bytes."""
+
+    name: str
+    schema: Schema | None
+    labels: Mapping[str, tuple[str, ...]]
 
 
-def agree_on_schema(datasets: Sequence[InputDataset]) -> Schema:
+_OPAQUE = "or make a new dataset of all records as plain bytes: --set input.records=opaque"
+
+_MEND = f"records stay as they are: convert one of the sources again so that both agree, {_OPAQUE}"
+
+
+def stated_by(dataset: InputDataset) -> Stated:
+    """Return what the manifest of a dataset states of its records."""
+    return Stated(dataset.name, dataset.manifest.schema, dataset.manifest.labels)
+
+
+def agree_on_schema(datasets: Sequence[Stated]) -> Schema:
     """Return the schema of several datasets.
 
     Raises:
@@ -31,13 +49,14 @@ def agree_on_schema(datasets: Sequence[InputDataset]) -> Schema:
     agreed = _schema_of(datasets[0])
     for dataset in datasets[1:]:
         other = _schema_of(dataset)
-        if differing_features(agreed, other):
-            raise _differ(datasets[0].name, agreed, dataset.name, other)
+        marked = differing_features(agreed, other)
+        if marked:
+            raise _differ(datasets[0].name, agreed, dataset.name, other, marked)
         agreed = _with_nullable(agreed, {feature.name for feature in other if feature.nullable})
     return agreed
 
 
-def agree_on_labels(datasets: Sequence[InputDataset]) -> Labels:
+def agree_on_labels(datasets: Sequence[Stated]) -> Labels:
     """Return the label map of several datasets: the longer one, where one begins with the other.
 
     Raises:
@@ -46,7 +65,7 @@ def agree_on_labels(datasets: Sequence[InputDataset]) -> Labels:
     agreed: Labels = {}
     stated_by: dict[str, str] = {}
     for dataset in datasets:
-        for feature, names in dataset.manifest.labels.items():
+        for feature, names in dataset.labels.items():
             known = agreed.get(feature, ())
             short, long = sorted((known, names), key=len)
             if long[: len(short)] != short:
@@ -65,39 +84,58 @@ def agree_with_files(name: str, schema: Schema | None, observations: Sequence[Ob
     """Return the schema of files, or that of the dataset `name` if their records can be of it.
 
     Raises:
-        SchemaError: two files differ in the kind of a feature, or a file has other features than the dataset.
+        SchemaError: two files differ in the kind of a feature, or a file has other features than the dataset, or none.
     """
-    first: dict[str, tuple[str, Observation]] = {}
-    for observation in observations:
-        for feature, seen in observation.features.items():
-            kind, stated = first.setdefault(feature, (seen.kind, observation))
-            if kind != seen.kind:
-                raise _differ(stated.name, stated.schema(), observation.name, observation.schema())
-        if schema is not None and not _fits(observation, schema):
-            raise _differ(name, schema, observation.name, observation.schema())
+    first: dict[str, Observation] = {}
+    for one in observations:
+        if one.is_foreign:
+            raise SchemaError(f"{one.name}: none of its records is a tf.train.Example; leave it out, {_OPAQUE}")
+        for feature, seen in one.features.items():
+            other = first.setdefault(feature, one)
+            if other.features[feature].kind != seen.kind:
+                raise _differ(other.name, other.schema(), one.name, one.schema(), {feature: "re-typed"})
+        if schema is not None and one.records:
+            conflicts = _conflicts(schema, one.schema())
+            if conflicts:
+                raise _differ(name, schema, one.name, one.schema(), conflicts)
     return schema if schema is not None else observe_together(observations, name).schema()
 
 
-def _fits(observation: Observation, schema: Schema) -> bool:
-    """Tell whether a file has the dataset's features and no other, each of its kind; values are checked when read."""
-    if not observation.records:
-        return True
-    found = {feature.name: feature for feature in observation.schema()}
-    wanted = {feature.name: feature for feature in schema}
-    for name in {*found, *wanted}:
-        ours, theirs = wanted.get(name), found.get(name)
-        if ours is None or (theirs is None and not ours.nullable):
-            return False
-        if theirs is not None and (theirs.kind != ours.kind or (theirs.nullable and not ours.nullable)):
-            return False
-    return True
+def hold_no_examples(observations: Sequence[Observation]) -> bool:
+    """Tell whether files hold records, and none of them is an Example."""
+    seen = [one for one in observations if one.records or one.bad]
+    return bool(seen) and all(one.is_foreign for one in seen)
 
 
-def _schema_of(dataset: InputDataset) -> Schema:
-    schema = dataset.manifest.schema
-    if schema is None:
-        raise SchemaError(f"{dataset.name}: its records are plain bytes without a schema; merge with --records opaque")
-    return schema
+def allows_more(dataset: Stated, law: Schema) -> bool:
+    """Tell whether records of a dataset may lack what a schema says is always there."""
+    needed = {feature.name for feature in law if not feature.nullable}
+    return any(feature.nullable and feature.name in needed for feature in dataset.schema or ())
+
+
+def _conflicts(law: Schema, found: Schema) -> dict[str, str]:
+    """Return the features for which no record of a file can be of a schema; others are decided record by record."""
+    ours, theirs = ({feature.name: feature for feature in schema} for schema in (law, found))
+    conflicts = {}
+    for name in sorted(ours.keys() | theirs.keys()):
+        if name not in ours:
+            conflicts[name] = "added"
+        elif name not in theirs:
+            if not ours[name].nullable:
+                conflicts[name] = "missing"
+        elif theirs[name].kind != ours[name].kind or not _may_hold_as_many(ours[name], theirs[name]):
+            conflicts[name] = "re-typed"
+    return conflicts
+
+
+def _may_hold_as_many(one: Feature, other: Feature) -> bool:
+    return (-1,) in (one.shape, other.shape) or math.prod(one.shape) == math.prod(other.shape)
+
+
+def _schema_of(dataset: Stated) -> Schema:
+    if dataset.schema is None:
+        raise SchemaError(f"{dataset.name}: its records are plain bytes without a schema; leave it out, {_OPAQUE}")
+    return dataset.schema
 
 
 def _with_nullable(schema: Schema, names: set[str]) -> Schema:
@@ -107,6 +145,6 @@ def _with_nullable(schema: Schema, names: set[str]) -> Schema:
     return Schema(tuple(map(widened, schema)))
 
 
-def _differ(left_name: str, left: Schema, right_name: str, right: Schema) -> SchemaError:
-    table = schemas_side_by_side(left, right, (left_name, right_name), marked=differing_features(left, right))
+def _differ(left_name: str, left: Schema, right_name: str, right: Schema, marked: dict[str, str]) -> SchemaError:
+    table = schemas_side_by_side(left, right, (left_name, right_name), marked=marked)
     return SchemaError(f"{right_name} has another schema than {left_name}; {_MEND}\n{table}")

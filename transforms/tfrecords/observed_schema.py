@@ -52,6 +52,11 @@ class Observation:
     features: dict[str, _Seen] = field(default_factory=dict)
     _decoder: ExampleDecoder | None = None
 
+    @property
+    def is_foreign(self) -> bool:
+        """Tell whether records were seen, and none of them was an Example that holds anything."""
+        return self.bad > 0 and not self.features
+
     def add(self, payloads: Payloads) -> None:
         """Look at some records.
 

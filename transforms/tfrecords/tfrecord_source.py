@@ -11,18 +11,28 @@ states (`val-00001-of-00010.tfrecord`).
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
-from typing import Literal
+from typing import Final, Literal
 
 from ..dataset.record_file import read_record_batches
 from ..errors import InputError, SourceError
+from ..format.printable import printable
 from ..format.rows import Rows
 from ..format.scan import RECORD_BYTES_LIMIT
 from ..format.schema import Schema
 from ..sources.source import Frozen, Listing, ParallelMap, Survey, Task
 from ..sources.stamp import check_stamp
-from .agreement import Labels, agree_on_labels, agree_on_schema, agree_with_files
+from .agreement import (
+    Labels,
+    Stated,
+    agree_on_labels,
+    agree_on_schema,
+    agree_with_files,
+    allows_more,
+    hold_no_examples,
+    stated_by,
+)
 from .inputs import InputFile, Inputs, find_inputs, split_in_name
 from .observed_schema import Observation
 from .piece_reader import PieceReader, pass_over, rows_without
@@ -30,22 +40,37 @@ from .records_piece import RecordsPiece, cut_run, is_compressed, whole_file
 
 
 @dataclass(frozen=True, slots=True)
+class _Agreement:
+    """What the inputs hold together; each record of the files in `checked` is held against the schema."""
+
+    schema: Schema
+    labels: Labels = field(default_factory=dict)
+    checked: frozenset[bytes] = frozenset()
+    opaque: bool = False
+
+
+_OPAQUE: Final = _Agreement(Schema(()), opaque=True)
+
+
+@dataclass(frozen=True, slots=True)
 class TfrecordSource:
     """TFRecord files and datasets, relative to the folder `base`.
 
-    `records` is "example" where they are Examples of one schema, or "opaque" where nobody looks into them. `split` is
-    where records of foreign files go. With `shard_size` files are cut where shards of that size will end; without it
-    they are read whole. `in_turn` keeps the order of `paths`; else files are sorted by their paths.
+    `records` is "example" where they are Examples of one schema, "opaque" where nobody looks into them, or "auto":
+    opaque where no file holds an Example. `split` is where records of foreign files go. With `shard_size` files are
+    cut where shards of that size will end; without it they are read whole. `in_turn` keeps the order of `paths`; else
+    files are sorted by their paths. `law` is the dataset that the records are added to, which they must agree with.
     """
 
     paths: tuple[str, ...]
     base: str
-    records: Literal["example", "opaque"] = "example"
+    records: Literal["auto", "example", "opaque"] = "auto"
     split: str | None = None
     default_split: str = "train"
     shard_size: int | None = None
     in_turn: bool = False
     record_bytes: int = RECORD_BYTES_LIMIT
+    law: Stated | None = None
 
     def list_files(self) -> Listing:
         """Return the files to read.
@@ -65,28 +90,15 @@ class TfrecordSource:
             SchemaError: two inputs differ in schema or labels.
             SourceError: a foreign file is damaged, so that its schema cannot be told.
         """
-        inputs = self._inputs()
-        if tuple(file.entry for file in inputs.files) != listing.entries:
-            raise InputError("the input files changed while they were listed; run again")
-        foreign = [file for file in inputs.files if file.dataset is None]
-        observed: dict[bytes, Observation] = {}
-        labels: Labels = {}
-        if self._is_opaque(inputs):
-            schema = Schema(())
-        else:
-            known = agree_on_schema(inputs.datasets) if inputs.datasets else None
-            labels = agree_on_labels(inputs.datasets)
-            found = run(self._observe, foreign)
-            observed = {file.entry.path: one for file, one in zip(foreign, found, strict=True)}
-            name = inputs.datasets[0].name if inputs.datasets else "these files"
-            schema = agree_with_files(name, known, found)
-        pieces, groups = self._cut(inputs, observed)
+        inputs = self._listed(listing)
+        found = self._agree(inputs, run)
+        pieces, groups = self._cut(inputs, found)
         splits = tuple(sorted({piece.split for piece in pieces}))
         return Survey(
-            Frozen(schema, splits, labels, opaque=self._is_opaque(inputs)),
+            Frozen(found.schema, splits, found.labels, opaque=found.opaque),
             (),
             tuple(pieces),
-            tuple(self._warnings(inputs, labels)),
+            tuple(self._warnings(inputs, found)),
             _split_rows(pieces),
             groups if self.shard_size is not None else None,
         )
@@ -112,13 +124,34 @@ class TfrecordSource:
             inputs.files.sort(key=lambda file: file.entry.path)
         return inputs
 
-    def _is_opaque(self, inputs: Inputs) -> bool:
-        if self.records == "opaque":
-            return True
-        nobody_looked = [dataset for dataset in inputs.datasets if dataset.manifest.schema is None]
-        return bool(nobody_looked) and all(
-            file.dataset is not None and inputs.datasets[file.dataset].manifest.schema is None for file in inputs.files
-        )
+    def _listed(self, listing: Listing) -> Inputs:
+        """Return the inputs that are listed: an append lists those only that the dataset lacks."""
+        inputs, wanted = self._inputs(), set(listing.entries)
+        inputs.files = [file for file in inputs.files if file.entry in wanted]
+        if len(inputs.files) != len(wanted):
+            raise InputError("the input files changed while they were listed; run again")
+        return inputs
+
+    def _agree(self, inputs: Inputs, run: ParallelMap) -> _Agreement:
+        """Return what all inputs agree on; foreign files are read for it."""
+        stated = list(map(stated_by, inputs.datasets))
+        foreign = [file for file in inputs.files if file.dataset is None]
+        bare = not foreign and self.law is None and all(one.schema is None for one in stated)
+        if self.records == "opaque" or (bare and stated):
+            return _OPAQUE
+        laws = [*([self.law] if self.law else []), *stated]
+        labels = agree_on_labels(laws)
+        known = agree_on_schema(laws) if laws else None
+        observed = run(self._observe, foreign, heavy=True)
+        if self.records == "auto" and known is None and hold_no_examples(observed):
+            return _OPAQUE
+        if self.law is not None:
+            known = self.law.schema
+        schema = agree_with_files(laws[0].name if laws else "these files", known, observed)
+        unproven = {file.entry.path for file, one in zip(foreign, observed, strict=True) if laws or one.bad}
+        loose = {index for index, one in enumerate(stated) if allows_more(one, schema)}
+        unproven |= {file.entry.path for file in inputs.files if file.dataset in loose}
+        return _Agreement(schema, labels, frozenset(unproven))
 
     def _observe(self, file: InputFile) -> Observation:
         """Read a foreign file for its schema; records with damaged data are left to the second reading."""
@@ -137,9 +170,8 @@ class TfrecordSource:
     def _split_of(self, file: InputFile) -> str:
         return file.split or self.split or split_in_name(file.entry.path) or self.default_split
 
-    def _cut(self, inputs: Inputs, observed: dict[bytes, Observation]) -> tuple[list[RecordsPiece], tuple[range, ...]]:
+    def _cut(self, inputs: Inputs, found: _Agreement) -> tuple[list[RecordsPiece], tuple[range, ...]]:
         """Return the pieces, split by split, and which of them make a task."""
-        opaque = self._is_opaque(inputs)
         numbered = [(self._split_of(file), index, file) for index, file in enumerate(inputs.files) if file.entry.bytes]
         numbered.sort(key=lambda item: item[0])
         told: set[int] = set()
@@ -149,10 +181,8 @@ class TfrecordSource:
             whole: list[RecordsPiece] = []
             for split, index, file in group:
                 piece = whole_file(file.entry, index, split, file.records, compressed=compressed)
-                seen = observed.get(file.entry.path)
-                if seen is not None and (inputs.datasets or seen.bad):
-                    piece = replace(piece, check=True)
-                if file.dataset is not None and file.dataset not in told and not opaque:
+                piece = replace(piece, check=file.entry.path in found.checked)
+                if file.dataset is not None and file.dataset not in told and not found.opaque:
                     told.add(file.dataset)
                     piece = replace(piece, narrowed=inputs.datasets[file.dataset].manifest.narrowed)
                 whole.append(piece)
@@ -161,7 +191,7 @@ class TfrecordSource:
                 pieces += members
         return pieces, tuple(tasks)
 
-    def _warnings(self, inputs: Inputs, labels: Labels) -> Iterator[str]:
+    def _warnings(self, inputs: Inputs, found: _Agreement) -> Iterator[str]:
         foreign = [file.entry.name for file in inputs.files if file.dataset is None]
         if foreign:
             more = f" and {len(foreign) - 1:,} more" if len(foreign) > 1 else ""
@@ -169,8 +199,11 @@ class TfrecordSource:
                 f"{foreign[0]}{more}: no manifest says how many records there are, so that a file which was cut "
                 f"between two records cannot be told from a whole one"
             )
-        if foreign and labels:
-            yield f"{', '.join(sorted(labels))}: the numbers in foreign files are taken for the labels of the datasets"
+        if found.opaque and self.records == "auto" and foreign:
+            yield "no record is a tf.train.Example: they are taken as plain bytes, without a schema"
+        if foreign and found.labels:
+            names = ", ".join(map(printable, sorted(found.labels)))
+            yield f"{names}: the numbers in foreign files are taken for the labels of the datasets"
 
 
 def _split_rows(pieces: Sequence[RecordsPiece]) -> dict[str, int]:
