@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -71,16 +72,20 @@ def prepare_append(
     """
     path = config.output.path
     schema = _schema_of(path, latest)
+    told = config.output.split if "split" in config.output.model_fields_set else None
     config = _settled(config, latest, schema)
     source = source or source_of(config)
-    listing, found = _wanted(config, latest, source.list_files(), force=force)
+    listing = source.list_files()
+    _refuse_own_shards(listing, path)
+    listing, found = _wanted(config, latest, listing, force=force)
     if not found.wanted:
         return AppendPlan(latest, None, found.unchanged, found.warnings)
     strict = rejects_allowed(config.max_rejects, 1 << 32) == 0
     name = f"{printable_path(path)}, generation {latest.generation}"
     law = Law(name, schema, latest.labels, no_rejects=strict)
     if isinstance(source, TfrecordSource):
-        source = replace(source, law=Stated(name, schema, latest.labels))
+        law_of_records = Stated(name, schema, latest.labels)
+        source = replace(source, law=law_of_records, split=told)  # files may say of which split they are
     source, survey = survey_under(source, listing, threads(count_workers(config.runner.workers)), law)
     check_columns(survey, config.limits.columns)
     split_warnings = _check_split(config, latest, survey)
@@ -92,6 +97,18 @@ def prepare_append(
     return AppendPlan(
         latest, Prepared(source, plan, encoder, spec), found.unchanged, (*found.warnings, *split_warnings)
     )
+
+
+def _refuse_own_shards(listing: Listing, path: str) -> None:
+    """Refuse to append a dataset to itself.
+
+    Raises:
+        UsageError: a file is a shard of the dataset.
+    """
+    folder = os.path.realpath(os.fsencode(path))
+    for entry in listing.entries if listing.format == "tfrecord" else ():
+        if os.path.dirname(os.path.realpath(entry.path)) == folder:
+            raise UsageError(f"{entry.name}: is a shard of the dataset that it is to be appended to; leave it out")
 
 
 def options_fingerprint(config: Config) -> str:

@@ -12,7 +12,7 @@ from shardmill.pipelines import append, convert, open_dataset
 from shardmill.pipelines.report import Summary
 from shardmill.transforms.dataset.record_file import write_records
 from shardmill.transforms.dataset.verify import verify_dataset
-from shardmill.transforms.errors import SchemaError, TooManyRejects
+from shardmill.transforms.errors import SchemaError, TooManyRejects, UsageError
 from shardmill.transforms.format.example_proto import example_from_values
 
 
@@ -62,6 +62,21 @@ def test_a_null_in_a_feature_that_has_none_is_a_reject(tmp_path: Path) -> None:
         add(out, other)
     add(out, other, max_rejects=1)
     assert open_dataset(out).to_table("train").to_pylist() == [{"id": 1, "text": "a"}, {"id": 2, "text": "b"}]
+
+
+def test_foreign_records_go_to_the_split_that_their_file_names_or_to_the_one_there_is(tmp_path: Path) -> None:
+    convert(data=pa.table({"id": [1]}), output=tmp_path / "out", output__split="test")
+    for name, number in (("more", 2), ("val-00000", 3)):
+        write_records(tmp_path / f"{name}.tfrecord", [example(id=number)])
+    manifest = add(tmp_path / "out", tmp_path / "more.tfrecord", tmp_path / "val-00000.tfrecord").manifest
+    assert {name: split.records for name, split in manifest.splits.items()} == {"test": 2, "val": 1}
+
+
+def test_a_dataset_is_not_appended_to_itself(tmp_path: Path) -> None:
+    out = rows_in(tmp_path / "out", [1], ["a"])
+    for path in (out, out / "train-00000.tfrecord"):
+        with pytest.raises(UsageError, match="is a shard of the dataset that it is to be appended to"):
+            add(out, path)
 
 
 def images_in(folder: Path, classes: list[str]) -> Path:
