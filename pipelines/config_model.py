@@ -34,6 +34,8 @@ MIN_SHARD_SIZE: Final = 64 * 1024
 MAX_WORKERS: Final = 256
 """Workers are threads of one machine: far more of them than it has processors only wait for each other."""
 
+_LARGEST_RECORD: Final = 2**31 - 1
+
 _PERCENT: Final = re.compile(r"(?:100(?:\.0+)?|[0-9]{1,2}(?:\.[0-9]+)?) ?%")
 
 
@@ -46,6 +48,12 @@ def _check_shard_size(size: int) -> int:
 def _check_positive(size: int) -> int:
     if size < 1:
         raise ValueError("must be at least 1 byte")
+    return size
+
+
+def _check_record_size(size: int) -> int:
+    if size > _LARGEST_RECORD:
+        raise ValueError(f"{size} bytes is too large; the most is {_LARGEST_RECORD}: no tf.train.Example is longer")
     return size
 
 
@@ -108,6 +116,7 @@ def _quoted(value: object) -> str:
 
 
 Size: TypeAlias = Annotated[int, BeforeValidator(parse_size), AfterValidator(_check_positive)]
+RecordSize: TypeAlias = Annotated[Size, AfterValidator(_check_record_size)]
 ShardSize: TypeAlias = Annotated[int, BeforeValidator(parse_size), AfterValidator(_check_shard_size)]
 PathText: TypeAlias = Annotated[str, AfterValidator(_check_path)]
 OneByte: TypeAlias = Annotated[str, AfterValidator(_check_one_byte)]
@@ -278,7 +287,7 @@ class LimitsConfig(_Section):
     """What one value may be at most; more is a reject, or for `columns` an error."""
 
     field_bytes: Size = 64 * 2**20
-    record_bytes: Size = 2**30
+    record_bytes: RecordSize = 2**30
     columns: Count = 100_000
     pixels: Count = 50_000_000
     image_bytes: Size = 256 * 2**20

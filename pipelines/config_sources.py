@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, assert_never
 
 from ..transforms.errors import UsageError
 from ..transforms.format.encode_rows import RowEncoder
+from ..transforms.format.scan import RECORD_BYTES_LIMIT
 from ..transforms.format.schema import ColumnRule
 from ..transforms.format.splits import SplitRule
 from ..transforms.sources.source import Frozen, Source
@@ -49,13 +50,18 @@ def encoder_of(config: Config, frozen: Frozen) -> RowEncoder:
     """Return the encoder of what the source froze, with the config's split and limits.
 
     Raises:
-        UsageError: the config splits what the source's folders split already.
+        UsageError: the config splits what the source's folders split already, or allows records that cannot be read.
         SchemaError: the key of the split is no scalar feature.
     """
     if config.split is not None and frozen.splits:
         raise UsageError(
             f"split: the folders split the source already ({', '.join(frozen.splits)}); leave split out, or set "
             f"input.layout=label"
+        )
+    if config.output.compression == "gzip" and config.limits.record_bytes > RECORD_BYTES_LIMIT:
+        raise UsageError(
+            f"limits.record_bytes: {config.limits.record_bytes} is more than {RECORD_BYTES_LIMIT}, which is 1GiB, and "
+            f"readers believe no longer record of a compressed file; write plain ones: output.compression=none"
         )
     if config.split is None:
         rule = SplitRule.fixed(config.output.split)

@@ -177,6 +177,16 @@ def test_a_length_that_lies_allocates_nothing(path: Path, compression: str) -> N
     assert peak < 32 * MIB
 
 
+def test_a_record_over_a_gibibyte_is_read_where_its_bytes_are_there(path: Path) -> None:
+    length = (1 << 30) + 1
+    head = struct.pack("<Q", length)
+    with open(path, "wb") as file:
+        file.write(head + masked(head))
+        file.truncate(length + 16)  # a hole: nothing is on the disk
+    (run,) = read_record_batches(path, check_crc=False)
+    assert (run.payloads.ends - run.payloads.starts).tolist() == [length]
+
+
 def test_collected_damage_lets_the_other_records_through(path: Path) -> None:
     content = bytearray(b"".join(map(frame, [b"good", b"bad1", b"good", b"bad2", b"last"])) + b"tail")
     content[20 + 12] ^= 1

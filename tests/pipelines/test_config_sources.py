@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from shardmill.pipelines.config import load_config
 from shardmill.pipelines.config_sources import encoder_of, source_of
-from shardmill.transforms.errors import UsageError
+from shardmill.transforms.errors import ConfigError, UsageError
+from shardmill.transforms.format.scan import LARGEST_RECORD_BYTES
 from shardmill.transforms.format.schema import ColumnRule, Feature, Schema
 from shardmill.transforms.format.splits import SplitRule
 from shardmill.transforms.sources.csv_parse import CsvLimits
@@ -153,6 +154,17 @@ def test_the_encoder_has_the_limits_of_the_config(kind: str, limit: int) -> None
     )
     encoder = encoder_of(config, Frozen(SCHEMA))
     assert (encoder.field_bytes_limit, encoder.record_bytes_limit) == (limit, 3)
+
+
+def test_no_record_is_written_that_readers_would_not_believe() -> None:
+    assert LARGEST_RECORD_BYTES == 2**31 - 1
+    limits = {"record_bytes": "1025MiB"}
+    encoder_of(load_config({"output": {"path": "o"}, "limits": limits}, data_given=True), Frozen(SCHEMA))
+    output = {"path": "o", "compression": "gzip"}
+    with pytest.raises(UsageError, match=r"limits\.record_bytes: 1074790400 is more than 1073741824, which is 1GiB"):
+        encoder_of(load_config({"output": output, "limits": limits}, data_given=True), Frozen(SCHEMA))
+    with pytest.raises(ConfigError, match=r"record_bytes: 2147483648 bytes is too large; the most is 2147483647"):
+        load_config({"output": {"path": "o"}, "limits": {"record_bytes": "2GiB"}}, data_given=True)
 
 
 def test_a_split_of_folders_cannot_be_split_again() -> None:

@@ -9,25 +9,25 @@ from io import FileIO
 
 from ..format.gzip_members import Form, InflateLimits
 from ..format.printable import printable_path
-from ..format.scan import RECORD_BYTES_LIMIT, ScanStart, is_record_header
+from ..format.scan import ScanStart, is_record_header
 from ..format.tfrecord import HEADER_BYTES
 from .intact_members import CompressedFile
-from .record_file import Path, PlainPieces, open_regular, tell_form
+from .record_file import Path, PlainPieces, longest_record, open_regular, tell_form
 from .record_walk import DamagedRange, Event, RecordWalk
 
 
-def walk_records(
-    path: Path, *, limit: int = RECORD_BYTES_LIMIT, limits: InflateLimits | None = None
-) -> Iterator[Event]:
+def walk_records(path: Path, *, limit: int | None = None, limits: InflateLimits | None = None) -> Iterator[Event]:
     """Yield every intact record of a TFRecord file, plain or compressed, and every damage, in the order of the file.
 
-    `limit` is the longest record that is believed, in bytes; `limits` are what a compressed file may become.
+    `limit` is the longest record that is believed, in bytes (None: as `longest_record` says); `limits` are what a
+    compressed file may become.
 
     Raises:
         InputError: the path is no regular file, or cannot be read.
     """
     with open_regular(path, printable_path(os.fspath(path))) as file:
         form = _tell_form(file, os.fsencode(path))
+        limit = longest_record(form) if limit is None else limit
         if form is None:
             file.seek(0)
             size = os.fstat(file.fileno()).st_size

@@ -23,7 +23,15 @@ from ..errors import DamageError, InputError, UsageError
 from ..format.gzip_members import Form, InflateError, InflateLimits, compress_member, inflate, sniff_form
 from ..format.payloads import Payloads
 from ..format.printable import printable_path
-from ..format.scan import RECORD_BYTES_LIMIT, Damage, Scan, ScanStart, is_record_header, scan_records
+from ..format.scan import (
+    LARGEST_RECORD_BYTES,
+    RECORD_BYTES_LIMIT,
+    Damage,
+    Scan,
+    ScanStart,
+    is_record_header,
+    scan_records,
+)
 from ..format.tfrecord import FRAME_BYTES, HEADER_BYTES, frame_records
 from .incomplete_file import incomplete_file
 
@@ -80,7 +88,7 @@ def read_records(
     path: Path,
     *,
     check_crc: bool = True,
-    record_bytes_limit: int = RECORD_BYTES_LIMIT,
+    record_bytes_limit: int | None = None,
     inflate_limits: InflateLimits | None = None,
 ) -> Iterator[bytes]:
     """Yield the payload of each record of a TFRecord file, plain or compressed: its first bytes tell.
@@ -90,7 +98,7 @@ def read_records(
     Args:
         path: the file.
         check_crc: whether payloads are held against their CRCs; the lengths always are.
-        record_bytes_limit: the longest record that is believed, in bytes.
+        record_bytes_limit: the longest record that is believed, in bytes; by default 2 GiB, of a compressed file 1 GiB.
         inflate_limits: what a compressed file may become, against decompression bombs.
 
     Raises:
@@ -111,7 +119,7 @@ def read_record_batches(
     *,
     first_record: int = 1,
     check_crc: bool = True,
-    record_bytes_limit: int = RECORD_BYTES_LIMIT,
+    record_bytes_limit: int | None = None,
     inflate_limits: InflateLimits | None = None,
     on_damage: Callable[[Damage], None] | None = None,
 ) -> Iterator[RecordRun]:
@@ -145,7 +153,8 @@ def read_record_batches(
         else:
             at = ScanStart(first_record, 0)
             pieces = _InflatedPieces(file, form, inflate_limits)
-        yield from _scan_pieces(pieces, at, report, check_crc=check_crc, record_bytes_limit=record_bytes_limit)
+        limit = longest_record(form) if record_bytes_limit is None else record_bytes_limit
+        yield from _scan_pieces(pieces, at, report, check_crc=check_crc, record_bytes_limit=limit)
 
 
 Compression = Literal["none", "gzip"]
@@ -212,6 +221,11 @@ def tell_form(file: FileIO, start: int) -> Form | None:
     file.seek(start)
     # A record of 560,927 bytes begins with gzip's magic bytes: its CRC tells them apart.
     return None if is_record_header(head) else sniff_form(head)
+
+
+def longest_record(form: Form | None) -> int:
+    """Return how long a record of a file is believed to be at most, where nobody set a limit."""
+    return LARGEST_RECORD_BYTES if form is None else RECORD_BYTES_LIMIT
 
 
 class PlainPieces:

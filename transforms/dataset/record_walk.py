@@ -24,7 +24,7 @@ import numpy.typing as npt
 from ..format.checksum import crc32c, unmask
 from ..format.header_search import find_headers, likely_lengths
 from ..format.payloads import Payloads
-from ..format.scan import RECORD_BYTES_LIMIT, WRONG_DATA, Scan, ScanStart, is_record_header, scan_records
+from ..format.scan import LARGEST_RECORD_BYTES, WRONG_DATA, Scan, ScanStart, is_record_header, scan_records
 from ..format.tfrecord import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 from .record_file import RecordRun
 
@@ -139,7 +139,7 @@ class _LostHeader:
 class RecordWalk:
     """The walk over one stretch of bytes; `record` and `offset` are where it stands."""
 
-    def __init__(self, pieces: Pieces, at: ScanStart, limit: int = RECORD_BYTES_LIMIT) -> None:
+    def __init__(self, pieces: Pieces, at: ScanStart, limit: int = LARGEST_RECORD_BYTES) -> None:
         self._window = _Window(pieces, at.offset)
         self.record, self.offset = at.record, at.offset
         self._limit = limit

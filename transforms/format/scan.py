@@ -27,7 +27,10 @@ from .run_check import checksums_hold
 from .tfrecord import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 
 RECORD_BYTES_LIMIT: Final = 1 << 30
-"""The default of `limits.record_bytes`."""
+"""The default of `limits.record_bytes`; of compressed files, whose size nobody knows, no longer record is believed."""
+
+LARGEST_RECORD_BYTES: Final = (1 << 31) - 1
+"""No message of protobuf is longer: what is believed of plain files, whose bytes are there."""
 
 _SMALL_RECORD_BYTES: Final = 3 << 10
 """Below this, on average, payloads are checked together: that takes two passes over memory, and no call for each."""
@@ -179,7 +182,10 @@ def _look_at_next(rest: npt.NDArray[np.uint8], left: int | None, limit: int) -> 
         return 0, "zeros stand where it should begin" if zeros else _WRONG_LENGTH
     length = int.from_bytes(head[:8], "little")
     if length > limit:
-        return 0, f"its length, {length} bytes, is over the limit of {limit} (limits.record_bytes)"
+        bound = (
+            "that of any Example" if limit == LARGEST_RECORD_BYTES else f"the limit of {limit} (limits.record_bytes)"
+        )
+        return 0, f"its length, {length} bytes, is over {bound}"
     if left is not None and length + FRAME_BYTES > left:
         return 0, f"its data is cut: it takes {length + FRAME_BYTES} bytes, and {left} are left in the file"
     return length + FRAME_BYTES, ""
