@@ -193,6 +193,8 @@ def reject_text(line: str) -> str:
     for key in ("row", "record"):
         if document.get(key) is not None:
             place += f" {key} {document[key]}"
+    if document.get("record") is not None and document.get("offset") is not None:
+        place += f" at byte {document['offset']}"
     cells = []
     for error in document["errors"]:
         column = f'column "{printable(error["column"])}": ' if error.get("column") is not None else ""

@@ -41,6 +41,9 @@ def _print(report: SalvageReport, screen: Screen) -> None:
         screen.text(f"and {len(report.damages) - _SHOWN:,} more damages; --json has them all")
     if screen.quiet:
         return
+    if report.target is None and report.ok:
+        screen.text(f"{report.path} is empty; nothing was written.", "bold green")
+        return
     if report.target is None:
         screen.text(f"No record of {report.path} is intact; nothing was written.", "bold red")
     else:
@@ -69,9 +72,11 @@ def _loss(report: SalvageReport) -> str:
         if not report.lost_records:
             return f"Nothing is lost: the manifest states {counted(report.stated, 'record')}."
         return f"Lost: {counted(report.lost_records, 'record')} of the {report.stated:,} that the manifest states."
-    unknown = [damage for damage in report.lost if not damage.records]
-    size = sum(damage.end - damage.offset for damage in report.lost)
     if not report.lost:
         return "Nothing is lost, unless the file was cut between two records: no manifest states how many it had."
-    more = f", and what lay in {counted(len(unknown), 'range')} without a readable header" if unknown else ""
-    return f"Lost: at least {counted(report.lost_records, 'record')} in {format_size(size)}{more}."
+    unknown = [damage for damage in report.lost if not damage.records]
+    size = sum(damage.end - damage.offset for damage in report.lost)
+    parts = [f"at least {counted(report.lost_records, 'record')}"] if report.lost_records else []
+    if unknown:
+        parts.append(f"what lay in {counted(len(unknown), 'range')} that cannot be read")
+    return f"Lost: {', and '.join(parts)}{f' ({format_size(size)})' if size else ''}."

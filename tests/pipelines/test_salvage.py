@@ -44,7 +44,7 @@ def test_what_was_saved_and_what_was_lost_is_said(broken: Path, capsys: pytest.C
         "record 10, bytes 900 to 990: its data is cut: it takes 100 bytes, and 90 are left in the file "
         "(lost: 1 record)",
         "Wrote saved/x.tfrecord: 7 records, 588 B.",
-        "Lost: at least 2 records in 290 B, and what lay in 1 range without a readable header.",
+        "Lost: at least 2 records, and what lay in 1 range that cannot be read (290 B).",
     ]
     assert list(read_records("saved/x.tfrecord")) == [r for n, r in enumerate(RECORDS) if n not in (1, 6, 9)]
 
@@ -62,6 +62,23 @@ def test_a_sound_file_ends_with_0(tmp_path: Path, capsys: pytest.CaptureFixture[
     code, out, _ = run("salvage", str(tmp_path / "x.tfrecord"), "-o", str(tmp_path / "saved"), capsys=capsys)
     assert code == 0
     assert out.splitlines()[-1].startswith("Nothing is lost, unless the file was cut between two records")
+
+
+def test_a_file_of_which_nothing_can_be_read_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "x.tfrecord").write_bytes(b"id,name\n1,Ada\n2,Bob\n")
+    code, out, _ = run("salvage", "x.tfrecord", "-o", "saved", capsys=capsys)
+    assert code == 3
+    assert out.splitlines()[1:] == [
+        "No record of x.tfrecord is intact; nothing was written.",
+        "Lost: what lay in 1 range that cannot be read (20 B).",
+    ]
+    (tmp_path / "x.tfrecord").write_bytes(b"")
+    code, out, _ = run("salvage", "x.tfrecord", "-o", "saved", capsys=capsys)
+    assert (code, out) == (0, "x.tfrecord is empty; nothing was written.\n")
+    assert not (tmp_path / "saved").exists()
 
 
 def test_a_target_that_is_there_ends_with_2(broken: Path, capsys: pytest.CaptureFixture[str]) -> None:

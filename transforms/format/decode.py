@@ -31,6 +31,8 @@ from .varints import varint
 
 _NULL_VALUES: Final = 1 << 22
 
+NO_EXAMPLE: Final = "it is no tf.train.Example"
+
 _BLOCK_ROWS: Final = 6144
 """Records that are walked together: their cursors and spans stay in the second cache."""
 
@@ -155,7 +157,7 @@ class ExampleDecoder:
         for row in rows:
             message = parse_example(payloads[row])
             if message is None:
-                problems.append(RecordProblem(row, "it is no tf.train.Example"))
+                problems.append(RecordProblem(row, NO_EXAMPLE))
             else:
                 messages.append((row, message))
         canonical = Payloads.from_bytes([self._make_canonical(message) for _, message in messages])

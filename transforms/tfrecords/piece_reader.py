@@ -15,12 +15,12 @@ import numpy.typing as npt
 
 from ..dataset.record_file import RecordRun, read_record_batches
 from ..errors import DamageError, InputError, SourceError
-from ..format.decode import ExampleDecoder
+from ..format.decode import NO_EXAMPLE, ExampleDecoder
 from ..format.framed_rows import FramedRows, empty_batch, frames_in_place
 from ..format.printable import printable_path
 from ..format.rejects import CellError, Place, Reject
 from ..format.rows import RowOrigin, Rows
-from ..format.scan import Damage, is_record_header
+from ..format.scan import WRONG_DATA, Damage, is_record_header
 from ..format.schema import Schema
 from ..format.tfrecord import FRAME_BYTES, HEADER_BYTES
 from ..sources.source import Frozen
@@ -30,6 +30,11 @@ CUT_A_RECORD: Final = "a record was cut in two"
 """Part of the error that says that a place which looked like the start of a record was none."""
 
 _FORMAT_FEATURE: Final = "image/format"
+
+_MENDS: Final = {
+    WRONG_DATA: "copy the file again",
+    NO_EXAMPLE: "to keep such records as they are: --records opaque",
+}
 
 
 def pass_over(_: Damage) -> None:
@@ -109,7 +114,9 @@ class PieceReader:
 
     def _reject(self, run: RecordRun, row: int, reason: str) -> Reject:
         piece = self.piece
-        error = CellError(None, "CORRUPT", "", "a record that is whole and of the schema", reason)
+        mend = _MENDS.get(reason)
+        text = f"{reason}; {mend}" if mend else reason
+        error = CellError(None, "CORRUPT", "", "a record that is whole and of the schema", text)
         place = Place(piece.name, record=self._records_before() + run.first_record + row, offset=int(run.offsets[row]))
         return Reject(piece.entry, place, (error,), piece.split)
 
