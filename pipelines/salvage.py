@@ -73,7 +73,8 @@ def _loss(report: SalvageReport) -> str:
             return f"Nothing is lost: the manifest states {counted(report.stated, 'record')}."
         return f"Lost: {counted(report.lost_records, 'record')} of the {report.stated:,} that the manifest states."
     if not report.lost:
-        return "Nothing is lost, unless the file was cut between two records: no manifest states how many it had."
+        unless = "unless the file was cut between two records"
+        return f"Nothing is lost, {unless}: no manifest that can be read states its number."
     unknown = [damage for damage in report.lost if not damage.records]
     size = sum(damage.end - damage.offset for damage in report.lost)
     parts = [f"at least {counted(report.lost_records, 'record')}"] if report.lost_records else []

@@ -18,9 +18,9 @@ import numpy as np
 
 from ..transforms.dataset.generations import locate_shard, read_manifest
 from ..transforms.dataset.record_file import read_record_batches
-from ..transforms.errors import InputError, UsageError
+from ..transforms.errors import DamageError, InputError, UsageError
 from ..transforms.format.example_proto import ExampleMessage, feature_values, iter_features, parse_example
-from ..transforms.format.printable import printable
+from ..transforms.format.printable import printable, printable_path
 
 if TYPE_CHECKING:
     from .screen import Screen
@@ -58,7 +58,7 @@ def inspect(path: str, count: int, screen: Screen, split: str | None = None) -> 
         else:
             _print_record(record, example, screen)
     if not shown and count:
-        screen.note(f"{printable(path)}: holds no records")
+        screen.note(f"{printable_path(path)}: holds no records")
 
 
 def record_document(record: ShownRecord, example: ExampleMessage | None) -> dict[str, Any]:
@@ -78,27 +78,35 @@ def record_document(record: ShownRecord, example: ExampleMessage | None) -> dict
 def _records(path: str, split: str | None) -> Iterator[ShownRecord]:
     """Yield the records at a path; a dataset's files are shown as their paths below its folder."""
     if not os.path.exists(path):
-        raise InputError(f"{printable(path)}: no such file or folder")
+        raise InputError(f"{printable_path(path)}: no such file or folder")
     if not os.path.isdir(path):
         if split is not None:
-            raise UsageError(f"{printable(path)}: is one file, which has no splits; leave --split out")
-        yield from _file_records(path, printable(path))
+            raise UsageError(f"{printable_path(path)}: is one file, which has no splits; leave --split out")
+        yield from _file_records(path, printable_path(path))
         return
     manifest = read_manifest(path)
     if split is not None and split not in manifest.splits:
         known = ", ".join(manifest.splits) or "none"
-        raise UsageError(f'{printable(path)}: no split "{printable(split)}"; it has: {known}')
+        raise UsageError(f'{printable_path(path)}: no split "{printable(split)}"; it has: {known}')
     for name in [split] if split is not None else list(manifest.splits):
         for shard in manifest.splits[name].shards:
             file = locate_shard(path, manifest, shard)
-            yield from _file_records(os.path.join(path, file), file)
+            yield from _file_records(os.path.join(path, file), file, shard.records)
 
 
-def _file_records(path: str, name: str) -> Iterator[ShownRecord]:
+def _file_records(path: str, name: str, stated: int | None = None) -> Iterator[ShownRecord]:
+    """Yield the records of a file, of which a manifest states how many there are."""
+    records = 0
     for run in read_record_batches(path):
+        records += len(run)
         numbers = range(run.first_record, run.first_record + len(run))
         for number, offset, payload in zip(numbers, run.offsets, run.payloads, strict=True):
             yield ShownRecord(number, name, int(offset), bytes(payload))
+    if stated not in (None, records):
+        raise DamageError(
+            f"{printable_path(path)}: {records} records, the manifest states {stated}: the file was cut between two "
+            f"records, or replaced"
+        )
 
 
 def _json_values(kind: str, values: Sequence[int] | Sequence[float] | Sequence[bytes]) -> list[Any] | None:

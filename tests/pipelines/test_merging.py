@@ -235,7 +235,7 @@ def test_a_damaged_record_is_a_reject_with_its_number_and_its_offset(tmp_path: P
     command = ("merge", "x.tfrecord", "-o", "c", "--records", "opaque", "--shard-size", "1MiB")
     screen = shardmill(*command)
     assert (screen.code, screen.out) == (4, "")
-    assert f"x.tfrecord record {row + 1}: CORRUPT: the checksum of its data is wrong" in screen.err
+    assert f"x.tfrecord record {row + 1} at byte {offset}: CORRUPT: the checksum of its data is wrong" in screen.err
     assert shardmill(*command, "-q", "--max-rejects", "1").code == 0
     assert records_of(tmp_path / "c") == payloads[:row] + payloads[row + 1 :]
     assert made("c").counts.rejected == 1
@@ -272,7 +272,7 @@ def test_what_is_no_example_is_rejected_or_passed_as_opaque(tmp_path: Path, shar
     write_records("x.tfrecord", payloads)
     screen = shardmill("merge", "x.tfrecord", "-o", "c")
     assert screen.code == 4
-    assert "x.tfrecord record 2: CORRUPT: it is no tf.train.Example" in screen.err
+    assert "x.tfrecord record 2 at byte 34: CORRUPT: it is no tf.train.Example; to keep such records" in screen.err
     assert shardmill("merge", "x.tfrecord", "-o", "c", "--max-rejects", "1", "-q").code == 0
     assert records_of(tmp_path / "c") == [payloads[0], payloads[2]]
     made("c")

@@ -84,7 +84,7 @@ class CsvSource:
         names = _shared_names(heads)
         parser = self._parser(names)
         self._check_columns(names)
-        _check_count(len(parser.kept), self.limits.columns)
+        _check_count(listing.entries[0].name, len(parser.kept), self.limits.columns)
         scans = self._scan(listing.entries, heads, run)
         pieces = [
             piece
@@ -178,15 +178,15 @@ class CsvSource:
         return [found.get(id(piece), unread) for piece in pieces], whole
 
 
-def _check_count(count: int, most: int) -> None:
-    """Refuse too many columns before their types are looked for.
+def _check_count(name: str, count: int, most: int) -> None:
+    """Refuse too many columns, which all files have, before their types are looked for; `name` is that of the first.
 
     Raises:
         SchemaError: there are more than `most`.
     """
     if count > most:
         raise SchemaError(
-            f"{count} columns are more than limits.columns ({most}); keep some: input.columns, or raise it: "
+            f"{name}: {count} columns are more than limits.columns ({most}); keep some: input.columns, or raise it: "
             f"--set limits.columns={count}"
         )
 

@@ -33,7 +33,7 @@ _FORMAT_FEATURE: Final = "image/format"
 
 _MENDS: Final = {
     WRONG_DATA: "copy the file again",
-    NO_EXAMPLE: "to keep such records as they are: --records opaque",
+    NO_EXAMPLE: "to keep such records as they are: --set input.records=opaque",
 }
 
 
