@@ -15,7 +15,9 @@ from shardmill.transforms.errors import RunError, SchemaError, SourceError, Usag
 from shardmill.transforms.format.rejects import Place
 from shardmill.transforms.format.rows import Rows
 from shardmill.transforms.format.schema import ColumnRule, Feature
-from shardmill.transforms.sources import numpy_records, numpy_rows
+from shardmill.transforms.sources import npz, numpy_records, numpy_rows
+from shardmill.transforms.sources.npy import NpyError
+from shardmill.transforms.sources.npz import open_npz
 from shardmill.transforms.sources.numpy_source import NumpySource
 from shardmill.transforms.sources.source import Survey, Task, map_in_turn
 
@@ -200,6 +202,21 @@ def test_a_file_that_cannot_be_a_record_is_a_reject_and_the_others_are_kept(tmp_
     assert message in error.message
     assert list(rows.entry) == [0, 2]  # type: ignore[arg-type]
     assert [rows.origin.place(i).source for i in range(2)] == ["a.npy", "c.npy"]
+
+
+def test_the_directory_of_an_archive_is_bounded_before_it_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = os.fsencode(tmp_path / "a.npz")
+    np.savez(tmp_path / "a.npz", **{f"a{number}": np.arange(2000) for number in range(20)})
+    with open_npz(path) as archive:
+        assert len(archive.read("a7.npy")) == 16128  # members may be larger than the bound
+    monkeypatch.setattr(npz, "DIRECTORY_LIMIT", 1000)
+    with (
+        pytest.raises(NpyError, match=r"the directory of its members has \d+ bytes; at most 1000 are read"),
+        open_npz(path),
+    ):
+        pass
 
 
 def test_a_task_of_rejects_only_yields_them(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import io
 import struct
 import zipfile
 import zlib
@@ -26,9 +27,26 @@ ZIP_ERRORS: Final = (
 )
 """What `zipfile` raises on archives that are not sound."""
 
+DIRECTORY_LIMIT: Final = 64 << 20
+"""Bytes of an archive's directory: `zipfile` makes an object of each of its entries, ten times as large."""
+
 _METHODS: Final = {zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED}
 _SUFFIX: Final = ".npy"
 _ENCRYPTED: Final = 0x1
+
+
+class _BoundedFile(io.BufferedReader):
+    """A file of which no more is read at once than a directory may have, as long as it is `bounded`."""
+
+    bounded = True
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        if self.bounded and size is not None and size > DIRECTORY_LIMIT:
+            raise NpyError(
+                "CORRUPT", f"the directory of its members has {size} bytes; at most {DIRECTORY_LIMIT} are read",
+                f"{size} bytes", f"at most {DIRECTORY_LIMIT} bytes",
+            )  # fmt: skip
+        return super().read(size)
 
 
 @contextmanager
@@ -36,12 +54,15 @@ def open_npz(path: bytes) -> Iterator[zipfile.ZipFile]:
     """Open an archive for the length of a `with`; whatever is wrong with it, then or later, is an NpyError.
 
     Raises:
-        NpyError: the archive is damaged (CORRUPT), or its end is missing (TRUNCATED).
+        NpyError: the archive is damaged or its directory is too large (CORRUPT), or its end is missing (TRUNCATED).
         OSError: it cannot be read.
     """
-    with open(path, "rb") as file:
+    with _BoundedFile(open(path, "rb", buffering=0)) as file:
         try:
             archive = zipfile.ZipFile(file)
+            file.bounded = False
+        except NpyError:
+            raise
         except zipfile.BadZipFile as error:
             raise NpyError(
                 "TRUNCATED", "its zip directory, at its end, is missing: the file is cut", expected="a .npz file"
