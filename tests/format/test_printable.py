@@ -45,6 +45,9 @@ def test_only_the_characters_to_keep_are_kept() -> None:
         ("see gs://b/x?tok=1 and http://h/y.", "see gs://b/x?… and http://h/y."),
         ("/a?Signature=5f0c&Expires=7", "/a?Signature=…&Expires=7"),
         ("password=5f0c", "password=…"),
+        ("/home/https:/ada:pw@host/a?x=5f0c: missing", "/home/https:/…@host/a?… missing"),
+        ("AccountName=ada;AccountKey=5f0c;d==;EndpointSuffix=x", "AccountName=ada;AccountKey=…"),
+        ("client_secret=5f0c&SharedAccessKey=5f0c&pwd=x", "client_secret=…&SharedAccessKey=…&pwd=…"),
         ("no secret: a=b, 12:30, c://", "no secret: a=b, 12:30, c://"),
     ],
 )

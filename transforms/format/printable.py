@@ -17,10 +17,13 @@ VALUE_LIMIT: Final = 80
 """A value is cut at this many characters wherever it is shown: a cell may be megabytes long."""
 
 
-_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*://)([^\s?#]*@)?([^\s?#]*)([?#](?!…)\S*)?")
+_URL: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*:/+)([^\s?#]*@)?([^\s?#]*)([?#](?!…)\S*)?")
+"""One slash is enough: a URL that was taken for a path, and made absolute, has no more."""
+
 _SIGNED: Final = re.compile(
     r"(?i)\b((?:x-amz-(?:signature|credential|security-token)|x-goog-(?:signature|credential)|awsaccesskeyid|"
-    r"signature|sig|(?:access_|refresh_|id_)?token|api_?key|secret(?:_access_key)?|password)=)(?!…)[^&\s]+"
+    r"signature|sig|(?:access_|refresh_|id_)?token|api_?key|(?:client_)?secret(?:_access_key)?|password|pwd|"
+    r"(?:account|sharedaccess)_?key|sharedaccesssignature)=)(?!…)[^&\s]+"
 )
 """What carries a signature or a key, also where no scheme stands in front."""
 
@@ -41,7 +44,7 @@ def redacted(text: str) -> str:
 
 
 def _redacted_urls(text: str) -> str:
-    return _URL.sub(_bare_url, text) if "://" in text else text
+    return _URL.sub(_bare_url, text) if ":/" in text else text
 
 
 def _bare_url(match: re.Match[str]) -> str:
