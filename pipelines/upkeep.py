@@ -40,22 +40,25 @@ def log_command(path: str, screen: Screen) -> int:
 
 def _history_table(history: list[GenerationInfo]) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
-    for title in ("generation", "operation", "created", "source"):
-        table.add_column(title, justify="right" if title == "generation" else "left", overflow="fold")
-    for title in ("records", "shards", "bytes", "rejected", "records in all", "bytes in all"):
-        table.add_column(title, justify="right")
+    for title in ("no.", "made by", "created (UTC)"):
+        table.add_column(title, justify="right" if title == "no." else "left", no_wrap=True)
+    table.add_column("source", overflow="fold")  # the one that gives way on a narrow terminal
+    rejected = any(entry.rejected for entry in history)
+    for title in ("records", "shards", "bytes", *(["rejected"] if rejected else []), "in all"):
+        table.add_column(title, justify="right", no_wrap=True)
     for entry in history:
         if entry.problem is not None:
             table.add_row(f"{entry.generation}", "damaged")
             continue
-        files = f", {counted(entry.files, 'file')}, {format_size(entry.source_bytes)}" if entry.files else ""
+        files = f", {counted(entry.files, 'file')}" if entry.files else ""
         table.add_row(
             f"{entry.generation}",
             entry.operation,
-            printable(entry.created),
+            printable(entry.created).removesuffix("Z").replace("T", " ")[:16],
             f"{printable(entry.source_format)}{files}",
-            *(f"{entry.records:,}", f"{entry.shards:,}", format_size(entry.bytes), f"{entry.rejected:,}"),
-            *(f"{entry.total_records:,}", format_size(entry.total_bytes)),
+            *(f"{entry.records:,}", f"{entry.shards:,}", format_size(entry.bytes)),
+            *([f"{entry.rejected:,}"] if rejected else []),
+            f"{entry.total_records:,}",
         )
     return table
 
