@@ -42,7 +42,7 @@ class Peer:
 PEERS = {
     peer.name: peer
     for peer in (
-        Peer("tfx_bsl", "tfx_bsl_encoder.py", ("tfx-bsl==1.21.0",), ("parquet", "csv", "floats")),
+        Peer("tfx_bsl", "tfx_bsl_encoder.py", ("tfx-bsl==1.21.0",), ("parquet", "csv", "floats", "floats_x8")),
         Peer("tutorial", "tutorial_loop.py", ("tensorflow==2.21.0", "pyarrow", "pillow"), tuple(WORKLOADS), slow=True),
         Peer("protobuf", "protobuf_loop.py", ("protobuf<7", "crc32c", "pyarrow", "numpy", "pillow"), tuple(WORKLOADS)),
         Peer("tfrecord", "tfrecord_package.py", ("tfrecord", "pyarrow", "pillow"), tuple(WORKLOADS), slow=True),
@@ -50,7 +50,7 @@ PEERS = {
             "beam",
             "beam_map.py",
             ("apache-beam[tfrecord]==2.77.0", "pyarrow", "crc32c"),
-            ("parquet", "floats"),
+            ("parquet", "floats", "floats_x8"),
             slow=True,
         ),
     )

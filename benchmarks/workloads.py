@@ -113,6 +113,8 @@ WORKLOADS = {
         Workload("parquet", "parquet", 8_000_000, 1_000_000, make_parquet),
         Workload("csv", "csv", 8_000_000, 1_000_000, make_csv),
         Workload("floats", "parquet", 100_000, 12_500, make_floats),
+        # The same eight times: the start-up of some peers varies more than what they take for 100 MB.
+        Workload("floats_x8", "parquet", 800_000, 100_000, make_floats),
         Workload("images", "images", 20_000, 2_500, make_images),
     )
 }
