@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 import pytest
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner, translations
 from apache_beam.testing.test_pipeline import TestPipeline as BeamTestPipeline
+from shardmill.pipelines import convert
 from shardmill.transforms import EncodeExamples, ReadRows, WriteShards
 from shardmill.transforms.dataset.generations import read_manifest
 from shardmill.transforms.dataset.open import open_dataset
@@ -103,6 +104,22 @@ def test_bare_record_batches_of_the_users_are_encoded(tmp_path: Path, numbers: s
             | WriteShards(str(tmp_path / "out"), schema=reader.schema)
         )
     assert ids(tmp_path / "out") == list(range(100))
+
+
+def test_existing_records_are_passed_on_as_they_are(tmp_path: Path, numbers: str) -> None:
+    convert({"input": {"paths": [numbers]}}, output=tmp_path / "a", shard_size="64KiB")
+    reader = ReadRows(f"{tmp_path}/a/train-*.tfrecord", shard_size="128KiB")
+    assert reader.schema == read_manifest(str(tmp_path / "a")).schema
+    with BeamTestPipeline(runner=FnApiRunner()) as pipeline:
+        _ = (
+            pipeline
+            | reader
+            | EncodeExamples(reader.schema)
+            | WriteShards(str(tmp_path / "out"), schema=reader.schema, shard_size="128KiB")
+        )
+    before, after = (read_manifest(str(tmp_path / name)).splits["train"] for name in ("a", "out"))
+    assert (after.records, after.records_digest) == (before.records, before.records_digest)
+    assert len(after.shards) < len(before.shards)
 
 
 def _stages(pipeline: beam.Pipeline) -> Iterator[translations.Stage]:

@@ -34,8 +34,17 @@ class FramedRows(Rows):
     narrowed: tuple[Narrowing, ...] = ()
 
     def to_block(self) -> Block:
-        """Return the records as the encoder's block."""
+        """Return the records as the encoder's block.
+
+        Raises:
+            ValueError: rows were taken out of the batch, which the records do not follow.
+        """
         assert isinstance(self.entry, int), "framed rows come from one file"
+        if self.batch.num_rows != self.frames.records:
+            raise ValueError(
+                f"{self.frames.records} existing records are passed on as they are, and their batch was cut to "
+                f"{self.batch.num_rows} rows; to change or pick records, decode them: open_dataset"
+            )
         written, rejected = self.frames.records, len(self.rejects)
         counts = (EntryCounts(self.entry, written + rejected, written, rejected),) if written + rejected else ()
         return Block(
