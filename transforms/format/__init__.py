@@ -12,7 +12,7 @@ encoding       encode_rows      a batch becomes framed records by split, and rej
                                 ── views      the trick under all of it: many small pieces at memory speed
 framing        tfrecord         payloads become frames;  scan  frames become payloads
                                 ── checksum  gzip_members;  run_check  many checksums at once
-                                ── header_search  after a damage
+                                ── length_walk  from record to record;  header_search  after a damage
 decoding       decode           payloads become batches: ── payloads  decode_walk  decode_values
 proof          example_proto    the message as protobuf itself reads and writes it
 a dataset      manifest         the document, written;  manifest_parser  and read

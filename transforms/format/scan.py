@@ -5,7 +5,7 @@
     │ (uint64 LE) │ of the length │ (`length` bytes) │ of the payload│
     └─────────────┴───────────────┴──────────────────┴───────────────┘
 
-Where a record begins is known only when the one before it is: that walk, and the CRC of each payload, are the two
+Where a record begins is known only when the one before it is: that walk, and the CRC of each large payload, are the two
 things that are done record by record. The walk believes the lengths; their CRCs are then checked all at once, and
 what was found beyond the first wrong one is forgotten. Nothing is allocated for a length before it is known to fit.
 
@@ -22,6 +22,7 @@ import numpy.typing as npt
 from crc32c import crc32c
 
 from .checksum import crc32c_of_lengths, mask_each, unmask_each
+from .length_walk import walk_records
 from .payloads import Payloads
 from .run_check import checksums_hold
 from .tfrecord import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
@@ -100,7 +101,7 @@ def scan_records(
     """
     at = at or ScanStart()
     data = buffer[:stop]
-    heads = np.concatenate((np.zeros(1, np.int64), _walk(data)))
+    heads = np.concatenate((np.zeros(1, np.int64), walk_records(data)))
     lengths = np.diff(heads) - FRAME_BYTES
     good = _count_good_lengths(data, heads[:-1], lengths, record_bytes_limit)
     starts, stops = heads[:good] + HEADER_BYTES, heads[1 : good + 1] - FOOTER_BYTES
@@ -122,23 +123,6 @@ def is_record_header(head: bytes) -> bool:
         return False
     length = np.frombuffer(head, "<i8", 1)
     return int(mask_each(crc32c_of_lengths(length))[0]) == int.from_bytes(head[8:HEADER_BYTES], "little")
-
-
-def _walk(data: npt.NDArray[np.uint8]) -> npt.NDArray[np.int64]:
-    """Return where each record ends that lies wholly in the data, as far as its length can be believed."""
-    stop = len(data)
-    if stop < HEADER_BYTES:
-        return np.empty(0, np.int64)
-    length_at = np.ndarray((stop - 7,), "<u8", data, strides=(1,)).item
-    ends: list[int] = []
-    append = ends.append
-    head, last = 0, stop - HEADER_BYTES
-    while head <= last:
-        head += length_at(head) + FRAME_BYTES
-        if head > stop:
-            break
-        append(head)
-    return np.array(ends, np.int64)
 
 
 def _count_good_lengths(
