@@ -5,7 +5,7 @@
 Nothing is imported before it is used, so that `shardmill --help` answers at once.
 
     commands       cli              argv; runs a command under interrupts, which turns its end into an exit code
-                                    ── full_disk     told from a fault of ours
+                                    ── disk_errors   told from faults of ours
                    conversion       convert: prepare, then runners make the pipeline, then report
                                     ── worker_processes  that stage the tasks of large plans
                    appending        append: finish, prepare_append, the same run, again where that is void

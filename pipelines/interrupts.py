@@ -14,12 +14,12 @@ import sys
 import threading
 import traceback
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from ..transforms.errors import RunError, ShardmillError
-from .full_disk import full_disk
+from .disk_errors import DiskError, disk_error
 
 if TYPE_CHECKING:
     from .screen import Screen
@@ -101,8 +101,8 @@ def run(body: Body, *, as_json: bool, quiet: bool, debug: bool) -> int:
             except Exception as error:  # noqa: BLE001  (the last line of defence: it is told)
                 if interrupt.signal is not None or _wraps_interrupt(error):
                     return _interrupted(session, interrupt.signal or signal.SIGINT)
-                if (words := full_disk(error)) is not None and not debug:
-                    return _disk_is_full(session, words)
+                if (trouble := disk_error(error)) is not None and not debug:
+                    return _disk_failed(session, trouble)
                 return _unexpected(session, error, debug=debug)
 
 
@@ -156,9 +156,12 @@ def _interrupted(session: Session, number: int) -> int:
     return 128 + number
 
 
-def _disk_is_full(session: Session, words: str) -> int:
-    mend = "make room for the output, or choose another folder (-o), and run the command again"
-    error = RunError(f"{words}: {_what_is_left(session.staging)}; {mend}")
+def _disk_failed(session: Session, trouble: DiskError) -> int:
+    from .screen import shown_path
+
+    where = "" if trouble.path is None else f": {shown_path(trouble.path)}"
+    left = "" if session.staging is None else f": {_what_is_left(session.staging)}"
+    error = RunError(f"{trouble.words}{where}{left}; {trouble.mend}, and run the command again")
     session.screen.error(error)
     return error.exit_code
 
@@ -192,11 +195,15 @@ def _tell_staged(session: Session) -> None:
 
 
 def _size_of(folder: str) -> str:
-    """Return the bytes of all files below a folder, as people write them."""
+    """Return the bytes of all files below a folder, as people write them; threads may be at work there still."""
     from ..transforms.format.sizes import format_size
 
-    paths = (os.path.join(parent, name) for parent, _, names in os.walk(folder) for name in names)
-    return format_size(sum(os.lstat(path).st_size for path in paths))
+    total = 0
+    for parent, _, names in os.walk(folder):
+        for name in names:
+            with suppress(FileNotFoundError):
+                total += os.lstat(os.path.join(parent, name)).st_size
+    return format_size(total)
 
 
 def _leave_soon(code: int) -> None:

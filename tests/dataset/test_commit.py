@@ -403,6 +403,16 @@ def test_a_folder_with_other_files_is_taken(tmp_path: Path) -> None:
     assert prepare_target(spec_of(tmp_path)) is None
 
 
+def test_a_folder_in_which_a_run_died_just_before_its_commit_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "out/manifests").mkdir(parents=True)
+    assert prepare_target(spec_of(tmp_path)) is None
+    (tmp_path / "out/manifests" / f".00000001.json.{'0' * 32}").write_bytes(b'{"form')
+    assert prepare_target(spec_of(tmp_path)) is None
+    (tmp_path / "out/manifests/mine").write_bytes(b"")
+    with pytest.raises(TargetError, match="holds manifests, and is no dataset"):
+        prepare_target(spec_of(tmp_path))
+
+
 def test_the_staging_of_a_failed_run_is_cleared_by_the_next(tmp_path: Path) -> None:
     spec = spec_of(tmp_path)
     write(spec, rejects=1)

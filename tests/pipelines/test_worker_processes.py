@@ -157,7 +157,8 @@ def test_a_full_disk_in_a_worker_is_told_in_one_line(source: Path, tmp_path: Pat
         preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (20 << 20, 20 << 20)),
     )
     assert (done.returncode, done.stdout) == (1, "")
-    assert "error: File too large: nothing was committed" in done.stderr
+    assert "error: File too large: out/.staging/" in done.stderr
+    assert ": nothing was committed; the staged work lies in out/.staging/" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -92,7 +92,7 @@ class DirectFile:
         if self._buffer is not None and self._last is not None:
             self._hand_over()
         elif self._buffer is not None:
-            with self._errors_named():
+            with errors_named(self._path):
                 _write_all(self._file, self._buffer.view[: self._buffer.filled], 0)
             self._disk.buffers.give(self._buffer)
             self._buffer = None
@@ -125,7 +125,7 @@ class DirectFile:
             if before is not None:
                 before.result()
             if not self._abandoned:
-                with self._errors_named():
+                with errors_named(self._path):
                     self._put(buffer.view[: buffer.filled], offset)
         finally:
             self._disk.buffers.give(buffer)
@@ -152,17 +152,21 @@ class DirectFile:
         try:
             if self._last is not None:
                 self._last.result()
-            with self._errors_named():
+            with errors_named(self._path):
                 os.fsync(self._file)
         finally:
             os.close(self._file)
 
-    @contextlib.contextmanager
-    def _errors_named(self) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise OSError(error.errno, error.strerror, self._path) from error
+
+@contextlib.contextmanager
+def errors_named(path: str) -> Iterator[None]:
+    """Let errors of what is done to an open file tell its path, as the system's own do not."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, path) from error
 
 
 def append_range(target: DirectFile, path: str, name: str, start: int, end: int | None = None) -> None:

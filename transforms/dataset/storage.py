@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from ..format.checksum import crc32c
-from .direct_file import DirectFile, append_range
+from .direct_file import DirectFile, append_range, errors_named
 from .part_file import PartFile
 from .shard_plan import PartRange
 
@@ -114,9 +114,11 @@ class LocalStorage:
         """Let `target` be the file `source` too (a second link), whatever it was before."""
         temporary = self._temporary(target)
         os.link(self.path(source), temporary)
-        os.replace(temporary, self.path(target))
-        if os.path.exists(temporary):  # rename does nothing where both names were links to one file already
-            os.unlink(temporary)
+        try:
+            os.replace(temporary, self.path(target))
+        finally:
+            if os.path.exists(temporary):  # rename does nothing where both names were links to one file already
+                os.unlink(temporary)
 
     def publish(self, source: str, target: str) -> bool:
         """Link `source` as `target`, never over another file; say whether `target` is that file now."""
@@ -129,13 +131,14 @@ class LocalStorage:
     def put_if_absent(self, path: str, data: bytes) -> bool:
         """Make a durable file by linking a synced temporary one; bare `O_EXCL` would leave a torn one on kill -9."""
         temporary = self._temporary(path)
-        _write_synced(temporary, data)
         try:
+            _write_synced(temporary, data)
             os.link(temporary, self.path(path))
         except FileExistsError:
             return False
         finally:
-            os.unlink(temporary)
+            with contextlib.suppress(FileNotFoundError):  # it was not made
+                os.unlink(temporary)
         self.sync(os.path.dirname(path))
         return True
 
@@ -186,7 +189,7 @@ class LocalStorage:
     def remove_tree(self, folder: str) -> None:
         """Remove a folder and what is in it, if it is there; another process may be doing the same."""
         while os.path.lexists(self.path(folder)):
-            with contextlib.suppress(FileNotFoundError):
+            with contextlib.suppress(FileNotFoundError), errors_named(self.path(folder)):
                 shutil.rmtree(self.path(folder))
 
     def _with_folders(self, path: str) -> str:
@@ -244,7 +247,8 @@ def _make_folders(folder: str) -> None:
 def _sync_folder(folder: str) -> None:
     file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        os.fsync(file)
+        with errors_named(folder):
+            os.fsync(file)
     finally:
         os.close(file)
 
@@ -253,8 +257,9 @@ def _write_synced(path: str, data: bytes) -> None:
     file = _create(path)
     try:
         view = memoryview(data).cast("B")
-        while view:
-            view = view[os.write(file, view) :]
-        os.fsync(file)
+        with errors_named(path):
+            while view:
+                view = view[os.write(file, view) :]
+            os.fsync(file)
     finally:
         os.close(file)

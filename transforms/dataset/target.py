@@ -30,9 +30,8 @@ def prepare_target(spec: DatasetSpec) -> Manifest | None:
             names of ours; or it cannot be written.
     """
     latest = finish_publish(spec.path, spec.run_id)
-    storage = spec.storage
     if latest is None:
-        foreign = [name for name in storage.list("") if any(fnmatch.fnmatchcase(name, ours) for ours in _OUR_NAMES)]
+        foreign = _foreign_names(spec)
         if foreign:
             raise TargetError(
                 f"{spec.path} holds {printable(foreign[0])}, and is no dataset of Shardmill: choose another folder "
@@ -47,6 +46,16 @@ def prepare_target(spec: DatasetSpec) -> Manifest | None:
         )
     _check_writable(spec)
     return None
+
+
+def _foreign_names(spec: DatasetSpec) -> list[str]:
+    """Return names of ours in a folder that is no dataset; not a `manifests` in which a run died before its commit."""
+    storage = spec.storage
+    if all(name.startswith(".") for name in storage.list("manifests")):
+        ours = [name for name in _OUR_NAMES if name != "manifests" or storage.size(name) is not None]
+    else:
+        ours = list(_OUR_NAMES)
+    return [name for name in storage.list("") if any(fnmatch.fnmatchcase(name, pattern) for pattern in ours)]
 
 
 def prepare_append(spec: DatasetSpec) -> None:

@@ -17,7 +17,7 @@ from ..errors import DamageError, InputError
 from ..format.checksum import add_digests
 from ..format.index import index_path
 from ..format.manifest import Manifest
-from ..format.naming import generation_file
+from ..format.naming import generation_file, staged_file, staged_sidecar
 from ..format.printable import printable_path
 from .findings import Finding, Report
 from .generations import list_generations, locate_shard, read_manifest
@@ -147,14 +147,23 @@ def _shard_checks(root: str, manifest: Manifest) -> tuple[list[ShardCheck], list
     for split in manifest.splits.values():
         bound = split.unit_bytes if manifest.compression == "none" else None
         for entry in split.shards:
-            index = index_path(entry.path) if index_path(entry.path) in manifest.sidecars else None
             try:
                 file = locate_shard(root, manifest, entry)
             except DamageError as error:
                 missing.append(Finding(entry.path, str(error).rpartition(f"{entry.path}: ")[2]))
             else:
+                index = _locate_index(root, file, entry.path) if index_path(entry.path) in manifest.sidecars else None
                 checks.append(ShardCheck(root, file, entry, manifest.schema, bound, index))
     return checks, missing
+
+
+def _locate_index(root: str, file: str, shard: str) -> str:
+    """Return where the index of a shard lies: where the shard is still staged as `file`, it may be too."""
+    if file != shard:
+        staged = staged_sidecar(file.removesuffix(staged_file("", shard)), index_path(shard))
+        if os.path.lexists(os.path.join(root, staged)):
+            return staged
+    return index_path(shard)
 
 
 def _digest_findings(root: str, manifest: Manifest, facts: dict[str, ShardFacts]) -> Iterator[Finding]:
