@@ -6,8 +6,10 @@ Nothing is imported before it is used, so that `shardmill --help` answers at onc
 
     commands       cli              argv; runs a command under interrupts, which turns its end into an exit code
                                     ── disk_errors   told from faults of ours
-                   conversion       convert: prepare, then runners make the pipeline, then report
+                   conversion       convert: prepare; what is prepared is run by the pipeline of runners; report
                                     ── worker_processes  that stage the tasks of large plans
+                   resuming         go on where a run stopped
+                                    ── stopped_runs  what there is;  staged_plan  what it was
                    appending        append: finish, prepare_append, the same run, again where that is void
                                     ── held_files  held_images   what the dataset has already
                    merge_commands   merge, rebuild: merging stages existing records without an engine

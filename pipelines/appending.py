@@ -19,16 +19,20 @@ from ..transforms.dataset.continuation import conflict_with
 from ..transforms.dataset.generations import list_generations, read_manifest
 from ..transforms.dataset.outcome import WriteOutcome
 from ..transforms.dataset.publish import finish_publish
-from ..transforms.dataset.run_lock import hold_run
+from ..transforms.dataset.run_lock import hold_run, is_held
+from ..transforms.dataset.storage import LocalStorage
 from ..transforms.dataset.target import prepare_append as prepare_folder
 from ..transforms.errors import CommitError, TargetError
 from ..transforms.format.manifest import Manifest
+from ..transforms.format.naming import STAGING_FOLDER
 from ..transforms.format.printable import printable_path
 from ..transforms.sources.source import Source
 from .config_model import Config
 from .conversion import load_call, refused, run_prepared, spooled, summary_of
 from .prepare_append import AppendPlan, prepare_append
+from .prepared import Prepared
 from .report import PlanReport, Summary, Watch
+from .resuming import look_ahead
 from .runners import check_beam_options, count_workers
 from .worker_processes import WorkerProcesses
 
@@ -91,18 +95,23 @@ def run_append(
     """Run a loaded config; `source` stands for the config's input, `watch` shows the progress of the staging folder."""
     started = time.monotonic()
     check_beam_options(beam_options)
+    unpublished = _died_behind_its_commit(config.output.path) if force else None
     for _ in range(APPEND_TRIES):
         latest = _dataset_in(config.output.path, finish=True)
         plan = prepare_append(config, latest, source=source, force=force)
         if plan.prepared is None:
             return _nothing_new(plan, config.output.path, time.monotonic() - started)
-        outcome = _run(plan, config, beam_options, watch)
-        if outcome is None:
+        if unpublished is not None and _is_run(plan.prepared, unpublished):  # force must not append it twice
+            summary = summary_of(plan.prepared, unpublished, time.monotonic() - started)
+            return replace(summary, command="append")
+        ran = _run(plan, config, beam_options, watch)
+        if ran is None:
             continue
+        prepared, outcome = ran
         if outcome.refusal is not None:
-            raise refused(plan.prepared.spec, outcome.refusal)
+            raise refused(prepared.spec, outcome.refusal)
         assert outcome.manifest is not None
-        summary = summary_of(plan.prepared, outcome.manifest, time.monotonic() - started)
+        summary = summary_of(prepared, outcome.manifest, time.monotonic() - started)
         warnings = (*plan.warnings, *summary.warnings)
         new = plan.new_classes
         return replace(summary, command="append", unchanged=plan.unchanged, new_classes=new, warnings=warnings)
@@ -117,12 +126,14 @@ def dry_run_append(config: Config, *, force: bool = False) -> PlanReport | Summa
     plan = prepare_append(config, _dataset_in(config.output.path), force=force)
     if plan.prepared is None:
         return _nothing_new(plan, config.output.path, 0.0)
-    report = plan.prepared.report()
+    report = look_ahead(plan.prepared)
     warnings = (*plan.warnings, *report.warnings)
     return replace(report, command="append", unchanged=plan.unchanged, new_classes=plan.new_classes, warnings=warnings)
 
 
-def _run(plan: AppendPlan, config: Config, beam_options: Sequence[str], watch: Watch | None) -> WriteOutcome | None:
+def _run(
+    plan: AppendPlan, config: Config, beam_options: Sequence[str], watch: Watch | None
+) -> tuple[Prepared, WriteOutcome] | None:
     """Run what was planned; None where another append made the plan void, before it or meanwhile."""
     prepared = plan.prepared
     assert prepared is not None
@@ -131,13 +142,13 @@ def _run(plan: AppendPlan, config: Config, beam_options: Sequence[str], watch: W
     with hold_run(spec, wait=True):
         if conflict_with(spec, spec.append_to) is not None:
             return None
-        prepare_folder(spec)
+        prepare_folder(spec, clear=False)
         with WorkerProcesses(count_workers(config.runner.workers)) as processes:
-            outcome = run_prepared(prepared, config, beam_options, watch, processes)
+            prepared, outcome = run_prepared(prepared, config, beam_options, watch, processes)
         if outcome.refusal is not None and outcome.refusal.kind == "stale":
             spec.storage.remove_tree(spec.staging)  # another plan will have another folder
             return None
-        return outcome
+        return prepared, outcome
 
 
 def _dataset_in(path: str, *, finish: bool = False) -> Manifest:
@@ -152,6 +163,23 @@ def _dataset_in(path: str, *, finish: bool = False) -> Manifest:
     if finish:
         finish_publish(path)
     return read_manifest(path)
+
+
+def _died_behind_its_commit(path: str) -> Manifest | None:
+    """Return the latest generation if its run ended before all was published and its staging folder was removed."""
+    storage = LocalStorage(path)
+    if not list_generations(path):
+        return None
+    latest = read_manifest(path)
+    left = storage.list(f"{STAGING_FOLDER}/{latest.run.run_id}")
+    return latest if left and not is_held(storage, latest.run.run_id) else None
+
+
+def _is_run(prepared: Prepared, manifest: Manifest) -> bool:
+    """Tell whether a generation is what a run would append."""
+    spec = prepared.spec
+    made = (manifest.operation, manifest.config_fingerprint, manifest.run.source_fingerprint)
+    return made == ("append", spec.config_fingerprint, spec.source_fingerprint)
 
 
 def _nothing_new(plan: AppendPlan, path: str, seconds: float) -> Summary:

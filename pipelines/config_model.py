@@ -296,12 +296,14 @@ class LimitsConfig(_Section):
 class RunnerConfig(_Section):
     """The engine; `workers` is a number, or `auto` for one on each processor.
 
-    `processes` makes the workers processes (true) or threads (false); `auto` takes what is faster for the plan.
+    `processes` makes the workers processes (true) or threads (false); `auto` takes what is faster for the plan. With
+    `resume` a run goes on with what one of the same command left that stopped; without it all is done again.
     """
 
     name: Annotated[Literal["local"], BeforeValidator(_check_runner)] = "local"
     workers: Annotated[int | Literal["auto"], BeforeValidator(_check_workers)] = "auto"
     processes: Annotated[bool | Literal["auto"], BeforeValidator(_check_processes)] = "auto"
+    resume: bool = True
 
 
 class Config(_Section):

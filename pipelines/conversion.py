@@ -1,6 +1,7 @@
 """The conversion, from a config to a committed generation.
 
 prepare     list and survey the source, freeze its schema, cut it into tasks       (no Beam)
+take over   the tasks that a run of the same command has done which stopped        (no Beam)
 run         ReadRows | EncodeExamples | WriteShards                                (on the engine)
 tell        the summary, or the error that says why nothing was committed
 """
@@ -11,6 +12,7 @@ import json
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -22,6 +24,7 @@ from ..transforms.dataset.run_lock import hold_run
 from ..transforms.dataset.source_list import read_notes
 from ..transforms.dataset.spec import DatasetSpec
 from ..transforms.dataset.target import prepare_target
+from ..transforms.dataset.write_generation import write_generation
 from ..transforms.errors import TooManyRejects, UsageError
 from ..transforms.format.manifest import Manifest
 from ..transforms.sources.source import Source
@@ -29,8 +32,10 @@ from ..transforms.stage_task import TaskStaging
 from .config import load_config
 from .config_model import Config
 from .config_sources import column_rules
-from .prepare import Prepared, prepare
+from .prepare import prepare
+from .prepared import Prepared
 from .report import FIRST_REJECTS, PlanReport, Summary, Watch, oversize_warnings, rejects_text
+from .resuming import look_ahead, take_over
 from .runners import check_beam_options, count_workers, make_pipeline, wants_processes
 
 if TYPE_CHECKING:
@@ -39,6 +44,7 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
+    from ..transforms.write import WriteShards
     from .worker_processes import WorkerProcesses
 
     Data: TypeAlias = pd.DataFrame | pa.Table | pa.RecordBatch | pa.RecordBatchReader | Mapping[str, np.ndarray]
@@ -107,10 +113,10 @@ def run_convert(
         prepared = prepare(config, source, processes)
         spec = prepared.spec
         with hold_run(spec):
-            held = prepare_target(spec)
+            held = prepare_target(spec, clear=False)
             if held is not None:
                 return summary_of(prepared, held, time.monotonic() - started, nothing_to_do=True)
-            outcome = run_prepared(prepared, config, beam_options, watch, processes)
+            prepared, outcome = run_prepared(prepared, config, beam_options, watch, processes)
     if outcome.refusal is not None:
         raise refused(spec, outcome.refusal)
     assert outcome.manifest is not None
@@ -123,23 +129,24 @@ def run_prepared(
     beam_options: Sequence[str],
     watch: Watch | None,
     processes: WorkerProcesses,
-) -> WriteOutcome:
-    """Run what is ready to run, and return what became of it; the caller holds the run."""
-    return watch_run(prepared, watch, lambda: _run_pipeline(prepared, config, beam_options, processes))
+) -> tuple[Prepared, WriteOutcome]:
+    """Run what is ready to run, and return it, as it was run, and what became of it; the caller holds the run."""
+    return watch_run(prepared, watch, lambda left: _run_pipeline(left, config, beam_options, processes))
 
 
-def watch_run(prepared: Prepared, watch: Watch | None, run: Callable[[], object]) -> WriteOutcome:
-    """Let `run` write what is prepared, and return what became of it."""
-    spec = prepared.spec
-    spec.storage.replace(f"{spec.staging}/plan.json", prepared.plan_document())
-    with _watching(watch, spec):
-        run()
-    return read_outcome(spec)
+def watch_run(
+    prepared: Prepared, watch: Watch | None, run: Callable[[Prepared], object]
+) -> tuple[Prepared, WriteOutcome]:
+    """Let `run` write what is left to do of what is prepared; return that, and what became of it."""
+    left = take_over(prepared)
+    with _watching(watch, left):
+        run(left)
+    return left, read_outcome(left.spec)
 
 
 def dry_run(config: Config) -> PlanReport:
     """Return what a conversion would do; nothing is written."""
-    return prepare(config).report()
+    return look_ahead(prepare(config))
 
 
 @contextmanager
@@ -164,7 +171,11 @@ def spooled(config: Config, data: Data) -> Iterator[Source]:
 def _run_pipeline(prepared: Prepared, config: Config, beam_options: Sequence[str], processes: WorkerProcesses) -> None:
     plan = prepared.plan
     workers = min(count_workers(config.runner.workers), max(len(plan.tasks), 1))
-    if not wants_processes(config.runner.processes, plan.estimate.bytes):
+    if prepared.done and not plan.tasks:
+        with ThreadPoolExecutor(count_workers(config.runner.workers)) as pool:  # an engine takes longer to start
+            write_generation(prepared.spec, prepared.done, pool.map)
+        return
+    if not wants_processes(config.runner.processes, sum(plan.outputs)):
         _run_in_threads(prepared, make_pipeline(config.runner.name, workers, beam_options))
         return
     staging = TaskStaging.of(prepared.spec, prepared.source, plan.survey.frozen, prepared.encoder)
@@ -180,7 +191,6 @@ def _run_pipeline(prepared: Prepared, config: Config, beam_options: Sequence[str
 def _run_in_threads(prepared: Prepared, pipeline: beam.Pipeline) -> None:
     from ..transforms.encode import EncodeExamples
     from ..transforms.read import ReadRows
-    from ..transforms.write import WriteShards
 
     with pipeline:
         _ = (
@@ -189,27 +199,33 @@ def _run_in_threads(prepared: Prepared, pipeline: beam.Pipeline) -> None:
             # Rows, ..., TaskEnd
             | "Encode" >> EncodeExamples(prepared.encoder)
             # Block, ..., TaskEnd
-            | "Write" >> WriteShards(prepared.spec.path, spec=prepared.spec, raise_refusal=False)
+            | "Write" >> _sink(prepared)
             # WriteOutcome
         )
 
 
 def _run_in_processes(prepared: Prepared, processes: WorkerProcesses, pipeline: beam.Pipeline) -> None:
     from ..transforms.stage_tasks import StageTasks
-    from ..transforms.write import WriteShards
 
     with pipeline:
         _ = (
             pipeline
             | "Stage" >> StageTasks(prepared.plan.tasks, processes.stage)
             # TaskResult
-            | "Write" >> WriteShards(prepared.spec.path, spec=prepared.spec, raise_refusal=False)
+            | "Write" >> _sink(prepared)
             # WriteOutcome
         )
 
 
-def _watching(watch: Watch | None, spec: DatasetSpec) -> AbstractContextManager[object]:
-    return nullcontext() if watch is None else watch(os.path.join(spec.path, spec.staging))
+def _sink(prepared: Prepared) -> WriteShards:
+    from ..transforms.write import WriteShards
+
+    return WriteShards(prepared.spec.path, spec=prepared.spec, raise_refusal=False, done=prepared.done)
+
+
+def _watching(watch: Watch | None, prepared: Prepared) -> AbstractContextManager[object]:
+    spec = prepared.spec
+    return nullcontext() if watch is None else watch(os.path.join(spec.path, spec.staging), prepared.notes)
 
 
 def refused(spec: DatasetSpec, refusal: Refusal) -> Exception:
@@ -234,6 +250,7 @@ def summary_of(prepared: Prepared, manifest: Manifest, seconds: float, *, nothin
         warnings=(*survey.warnings, *notes, *oversize_warnings(manifest)),
         first_rejects=_first_rejects(spec.path, rejects) if rejects is not None else (),
         nothing_to_do=nothing_to_do,
+        done_before=len(prepared.done),
     )
 
 

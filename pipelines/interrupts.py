@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Self
@@ -45,9 +45,11 @@ class Session:
         self.screen: Screen = Screen(as_json=as_json, quiet=quiet)
         self.staging: str | None = None
 
-    def watch(self, staging: str) -> AbstractContextManager[object]:
+    def watch(self, staging: str, notes: Sequence[str] = ()) -> AbstractContextManager[object]:
         """Show the progress of a run on stderr while the context is open, and remember where its work lies."""
         self.staging = staging
+        for note in notes:
+            self.screen.note(note)
         if self.screen.quiet:
             return nullcontext()
         from .progress import ProgressWatcher
@@ -182,7 +184,10 @@ def _what_is_left(staging: str | None) -> str:
             f"generation {manifest.generation} was committed before, and can be read; the same command again "
             f"finishes its publishing"
         )
-    return f"nothing was committed; the staged work lies in {shown_path(staging)} ({_size_of(staging)})"
+    return (
+        f"nothing was committed; the staged work lies in {shown_path(staging)} ({_size_of(staging)}); the same command "
+        f"goes on with it"
+    )
 
 
 def _tell_staged(session: Session) -> None:
@@ -190,7 +195,7 @@ def _tell_staged(session: Session) -> None:
     if session.staging is not None and os.path.isdir(session.staging):
         from .screen import shown_path
 
-        line = f"staged: {_size_of(session.staging)} in {shown_path(session.staging)}; the same command begins anew"
+        line = f"staged: {_size_of(session.staging)} in {shown_path(session.staging)}; the same command goes on with it"
         session.screen.err.print(line, soft_wrap=True, highlight=False)
 
 

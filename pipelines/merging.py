@@ -31,8 +31,10 @@ from .config import load_config
 from .config_model import Config, TfrecordInput
 from .config_sources import tfrecord_source
 from .conversion import refused, summary_of, watch_run
-from .prepare import Prepared, prepare
+from .prepare import prepare
+from .prepared import Prepared
 from .report import PlanReport, Summary, Watch
+from .resuming import look_ahead
 from .runners import count_workers, wants_processes
 
 _PROCESSES_FROM_BYTES: Final = 2 << 30
@@ -51,7 +53,7 @@ class Merge:
 
     def plan(self) -> PlanReport:
         """Return what would be written."""
-        return replace(self._prepared(self.source).report(), command=self.command)
+        return replace(look_ahead(self._prepared(self.source)), command=self.command)
 
     def run(self, watch: Watch | None = None) -> Summary:
         """Write the dataset.
@@ -66,25 +68,24 @@ class Merge:
         except RunError as error:
             if CUT_A_RECORD not in str(error):
                 raise
-            summary = self._run(replace(self.source, shard_size=None), watch, started)
+            summary = self._run(replace(self.source, shard_size=None), watch, started, again=True)
         return replace(summary, command=self.command)
 
-    def _run(self, source: TfrecordSource, watch: Watch | None, started: float) -> Summary:
+    def _run(self, source: TfrecordSource, watch: Watch | None, started: float, *, again: bool = False) -> Summary:
         prepared = self._prepared(source)
         spec = prepared.spec
         with hold_run(spec):
-            held = prepare_target(spec)
+            held = prepare_target(spec, clear=again)
             if held is not None:
                 return summary_of(prepared, held, time.monotonic() - started, nothing_to_do=True)
-            outcome = watch_run(prepared, watch, lambda: _write(prepared, self.config))
+            prepared, outcome = watch_run(prepared, watch, lambda left: _write(left, self.config))
         if outcome.refusal is not None:
             raise refused(spec, outcome.refusal)
         assert outcome.manifest is not None
         return summary_of(prepared, outcome.manifest, time.monotonic() - started)
 
     def _prepared(self, source: TfrecordSource) -> Prepared:
-        prepared = prepare(self.config, source)
-        return replace(prepared, spec=replace(prepared.spec, operation="merge"))
+        return prepare(self.config, source, operation="merge")
 
 
 def plan_merge(
@@ -124,12 +125,12 @@ def _write(prepared: Prepared, config: Config) -> None:
     workers = min(count_workers(config.runner.workers), max(len(plan.tasks), 1))
     staging = TaskStaging.of(spec, prepared.source, plan.survey.frozen, prepared.encoder)
     asked = config.runner.processes
-    large = workers > 1 and plan.estimate.bytes >= _PROCESSES_FROM_BYTES
+    large = workers > 1 and sum(plan.outputs) >= _PROCESSES_FROM_BYTES
     with ExitStack() as stack:
         pool = ThreadPoolExecutor(workers)
         stack.callback(pool.shutdown, wait=False, cancel_futures=True)
         results: list[TaskResult]
-        if wants_processes(large if asked == "auto" else asked, plan.estimate.bytes):
+        if wants_processes(large if asked == "auto" else asked, sum(plan.outputs)):
             from .worker_processes import WorkerProcesses
 
             with WorkerProcesses(workers) as processes:
@@ -137,4 +138,4 @@ def _write(prepared: Prepared, config: Config) -> None:
                 results = [processes.stage(task) for task in plan.tasks]
         else:
             results = list(pool.map(staging.stage, plan.tasks))
-        write_generation(spec, results, pool.map)
+        write_generation(spec, [*prepared.done, *results], pool.map)

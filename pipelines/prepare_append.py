@@ -33,8 +33,11 @@ from .config_model import Config, ImagesInput
 from .config_sources import encoder_of, source_of
 from .held_files import SortedFiles, Unchanged, changed_warning, sort_files, without_empty_files
 from .held_images import without_held_images
-from .prepare import Prepared, check_columns, spec_of
+from .prepare import check_columns, spec_of
+from .prepared import Prepared
 from .runners import count_workers, threads
+from .staged_plan import ListedSource, mark_of
+from .stopped_runs import find_stopped
 
 _DECIDED = ("compression", "order", "shard_name")
 """Keys of `output` that are the dataset's, whatever a config that was written for another one says."""
@@ -75,28 +78,34 @@ def prepare_append(
     told = config.output.split if "split" in config.output.model_fields_set else None
     config = _settled(config, latest, schema)
     source = source or source_of(config)
-    listing = source.list_files()
-    _refuse_own_shards(listing, path)
-    listing, found = _wanted(config, latest, listing, force=force)
+    whole = source.list_files()
+    _refuse_own_shards(whole, path)
+    listing, found = _wanted(config, latest, whole, force=force)
     if not found.wanted:
         return AppendPlan(latest, None, found.unchanged, found.warnings)
     strict = rejects_allowed(config.max_rejects, 1 << 32) == 0
     name = f"{printable_path(path)}, generation {latest.generation}"
     law = Law(name, schema, latest.labels, no_rejects=strict)
-    if isinstance(source, TfrecordSource):
-        law_of_records = Stated(name, schema, latest.labels)
-        source = replace(source, law=law_of_records, split=told)  # files may say of which split they are
-    source, survey = survey_under(source, listing, threads(count_workers(config.runner.workers)), law)
-    check_columns(survey, config.limits.columns)
+    mark = mark_of(config, source, listing, "append", json.dumps([schema.to_json(), latest.labels], sort_keys=True))
+    listed = ListedSource.of(whole)
+    stopped = find_stopped(path, mark, whole, listed, resume=config.runner.resume)
+    plan = stopped.finished(mark, listing)
+    if plan is None:
+        if isinstance(source, TfrecordSource):
+            law_of_records = Stated(name, schema, latest.labels)
+            source = replace(source, law=law_of_records, split=told)  # files may say of which split they are
+        source, survey = survey_under(source, listing, threads(count_workers(config.runner.workers)), law)
+        check_columns(survey, config.limits.columns)
+        encode = encoder_of(config, survey.frozen).encode
+        plan = make_plan(source, listing, survey, config.output.shard_size, encode, config.output.compression)
+    survey = plan.survey
     split_warnings = _check_split(config, latest, survey)
     encoder = encoder_of(config, survey.frozen)
-    plan = make_plan(source, listing, survey, config.output.shard_size, encoder.encode, config.output.compression)
     spec = spec_of(config, plan)
     to = append_to(latest, options_fingerprint(config), force=force)
     spec = replace(spec, append_to=to, run_id=_run_id(spec.run_id, survey, latest, path))
-    return AppendPlan(
-        latest, Prepared(source, plan, encoder, spec), found.unchanged, (*found.warnings, *split_warnings)
-    )
+    prepared = Prepared(source, plan, encoder, spec, mark, listed, stopped)
+    return AppendPlan(latest, prepared, found.unchanged, (*found.warnings, *split_warnings))
 
 
 def _refuse_own_shards(listing: Listing, path: str) -> None:

@@ -30,7 +30,8 @@ class Summary:
     `path` is the dataset's folder as the user wrote it, or absolute. `first_rejects` are lines of the reject file, as
     they stand there: the first 20 are enough. `nothing_to_do` says that the manifest's generation held the same source
     and config before; of an append, that the dataset holds all files. `unchanged` are the files that an append left
-    out, `new_classes` are the classes that it brought, with their numbers, by feature. `seconds` is wall clock.
+    out, `new_classes` are the classes that it brought, with their numbers, by feature. `done_before` are the tasks that
+    a run had done which stopped, so that they were not done again. `seconds` is wall clock.
     """
 
     path: str
@@ -43,6 +44,7 @@ class Summary:
     command: str = "convert"
     unchanged: tuple[Unchanged, ...] = ()
     new_classes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    done_before: int = 0
 
     @property
     def bytes(self) -> int:
@@ -80,6 +82,7 @@ class Summary:
             "skipped": dict(manifest.source.skipped),
             "sidecars": list(manifest.sidecars),
             "warnings": list(self.warnings),
+            **({"done_before": self.done_before} if self.done_before else {}),
             "seconds": round(self.seconds, 3),
         }
 
@@ -107,7 +110,10 @@ class SplitEstimate:
 
 @dataclass(frozen=True, slots=True)
 class PlanReport:
-    """What a conversion would do; nothing was written. `rows_exact` says that `rows` was counted and not estimated."""
+    """What a conversion would do; nothing was written. `rows_exact` says that `rows` was counted and not estimated.
+
+    `done_before` are the tasks that a run has done which stopped, so that they would not be done again.
+    """
 
     path: str
     name: str
@@ -127,6 +133,7 @@ class PlanReport:
     command: str = "convert"
     unchanged: tuple[Unchanged, ...] = ()
     new_classes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    done_before: int = 0
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that `convert --dry-run --json` prints."""
@@ -144,6 +151,7 @@ class PlanReport:
             "rows": self.rows,
             "rows_exact": self.rows_exact,
             "tasks": self.tasks,
+            **({"done_before": self.done_before} if self.done_before else {}),
             "shard_size": self.shard_size,
             "compression": self.compression,
             "splits": {s.name: {"records": s.records, "bytes": s.bytes, "shards": s.shards} for s in self.splits},
@@ -161,8 +169,8 @@ class PlanReport:
 class Watch(Protocol):
     """Shows how a run gets on, from its staging folder, while the context is open."""
 
-    def __call__(self, staging: str) -> AbstractContextManager[object]:
-        """Return the context in which the run writes below the folder `staging`."""
+    def __call__(self, staging: str, notes: Sequence[str] = ()) -> AbstractContextManager[object]:
+        """Tell the notes; return the context in which the run writes below the folder `staging`."""
         ...
 
 

@@ -217,7 +217,10 @@ class Screen:
             f"Source: {plan.source_format}, {_count(plan.files, 'file')}, {format_size(plan.bytes)}, "
             f"{about}{_count(plan.rows, 'row')}{_skipped(plan.skipped)}"
         )
-        self.text(f"Tasks:  {plan.tasks:,}; shards of {format_size(plan.shard_size)}, compression {plan.compression}\n")
+        done = f" ({plan.done_before:,} of them are done)" if plan.done_before else ""
+        self.text(
+            f"Tasks:  {plan.tasks:,}{done}; shards of {format_size(plan.shard_size)}, compression {plan.compression}\n"
+        )
         table = _table("split", "records", "bytes", "shards")
         for split in plan.splits:
             table.add_row(

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -68,6 +68,7 @@ class WriteShards(beam.PTransform):
         max_rejects: how many rows may be rejected, or a share of those read, like "1%".
         if_exists: "refuse", or "replace" for a folder that holds another dataset.
         spec: a whole run, instead of the other arguments but `split`.
+        done: results of tasks that a run before has staged, where this one goes on with it.
         raise_refusal: whether a refusal fails the pipeline; if not, it is in the outcome and the staging folder only.
 
     Raises:
@@ -90,6 +91,7 @@ class WriteShards(beam.PTransform):
     if_exists: str = field(default="refuse", kw_only=True)
     spec: DatasetSpec | None = field(default=None, kw_only=True)
     raise_refusal: bool = field(default=True, kw_only=True)
+    done: Sequence[TaskResult] = field(default=(), kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         """Check the arguments."""
@@ -106,7 +108,8 @@ class WriteShards(beam.PTransform):
             pcoll = pcoll | "Into one window" >> beam.WindowInto(GlobalWindows())
         spec = self._run
         staged = pcoll | "Stage parts" >> beam.ParDo(_StagePartsFn(spec, self.split))  # (0, TaskResult)
-        seed = pcoll.pipeline | "Plan even if nothing came" >> beam.Create([_keyed(None)])
+        known = [None, *self.done]  # nothing is planned from, too, if no block came
+        seed = pcoll.pipeline | "Results of before" >> beam.Create([_keyed(result) for result in known])
         return (
             (staged, seed)
             | "Results and seed" >> beam.Flatten()

@@ -55,7 +55,7 @@ class Desk:
         runs = [path for path in self.root.glob("out/.staging/*") if path.is_dir()]
         staged = [line for line in err.splitlines() if line.startswith("staged: ")]
         assert [line.split(" in ")[1] for line in staged] == [
-            f"out/.staging/{run.name}; the same command begins anew" for run in runs
+            f"out/.staging/{run.name}; the same command goes on with it" for run in runs
         ]
         return Screen(code, out, "".join(told))
 
@@ -101,8 +101,11 @@ class Desk:
         places = [json.loads(line) for line in (run / "rejects.jsonl").read_text().splitlines()]
         assert len(places) == rejected
 
+        tasks = len(list(run.glob("tasks/*.json")))
         screen = self.convert(*args, "--max-rejects", str(rejected))
-        assert (screen.code, screen.err) == (0, "")
+        tried_again = {"MISSING_FILE", "UNREADABLE"} & {error["code"] for place in places for error in place["errors"]}
+        told = "" if tried_again else f"continuing a run that stopped: {tasks} of {tasks} tasks are done\n"
+        assert (screen.code, screen.err) == (0, told)
         assert "\n".join(f"  {line}" for line in lines[:20]) in screen.out
         manifest = read_manifest(str(self.root / "out"))
         assert manifest.counts.read == read == manifest.counts.written + rejected

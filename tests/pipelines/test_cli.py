@@ -280,7 +280,7 @@ class TestEnds:
         _, text = child.communicate(timeout=30)
         assert (child.returncode, text) == (
             code,
-            f"{word}: nothing was committed; the staged work lies in staged (0 B)\n",
+            f"{word}: nothing was committed; the staged work lies in staged (0 B); the same command goes on with it\n",
         )
 
     def test_an_interrupt_after_the_commit_does_not_say_that_nothing_was_committed(self, dataset: Path) -> None:

@@ -38,7 +38,7 @@ output: {path: out/people, shard_size: 128MiB, compression: none, order: task, s
          shard_name: "{split}-{index:05d}", sidecars: [tfds, tfx], if_exists: refuse}
 max_rejects: 0
 limits: {field_bytes: 64MiB, record_bytes: 1GiB, columns: 100000, pixels: 50000000, image_bytes: 256MiB}
-runner: {name: local, workers: auto, processes: auto}
+runner: {name: local, workers: auto, processes: auto, resume: true}
 """
 
 
@@ -104,7 +104,7 @@ class TestValues:
                 "pixels": 50000000,
                 "image_bytes": 268435456,
             },
-            "runner": {"name": "local", "workers": "auto", "processes": "auto"},
+            "runner": {"name": "local", "workers": "auto", "processes": "auto", "resume": True},
         }
 
     @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ class TestProblems:
             ("shard_size: 1GB", "c.yaml:3:1: shard_size: unknown key; did you mean output.shard_size?"),
             ("limit: {pixels: 5}", 'c.yaml:3:1: limit: unknown key; did you mean "limits"?'),
             ("limits: {pixel: 5}", 'c.yaml:3:10: limits.pixel: unknown key; did you mean "pixels"?'),
-            ("runner: {zzz: 5}", "c.yaml:3:10: runner.zzz: unknown key; keys here: name, workers, processes"),
+            ("runner: {zzz: 5}", "c.yaml:3:10: runner.zzz: unknown key; keys here: name, workers, processes, resume"),
             ("version: 2", "c.yaml:3:1: version: 2 is not a choice; choices: 1"),
             (
                 "name: 2024-Pets",

@@ -51,6 +51,8 @@ def conflict_with(spec: DatasetSpec, to: AppendTo) -> str | None:
     names = {(info.name, info.fingerprint) for info in spec.source_entries}
     for generation in (number for number in list_generations(spec.path) if number > to.generation):
         manifest = read_manifest(spec.path, generation)
+        if manifest.run.run_id == spec.run_id:
+            return f"generation {generation} is of this very run"
         if manifest.parent is None or manifest.schema != spec.schema:
             return f"generation {generation} replaced the dataset"
         for feature, classes in spec.labels.items():

@@ -261,7 +261,7 @@ class _Search:
             return self._dead_run(path, delete=True) if dead else []
 
     def _dead_run(self, path: str, *, delete: bool) -> list[Garbage]:
-        if path in _staging_folders(self._storage.root):
+        if path in staging_folders(self._storage.root):
             return []
         return self._old_tree(path, "staged by a run that is dead", delete=delete)
 
@@ -303,7 +303,7 @@ def _names_of_dropped(root: str, number: int) -> set[str]:
         return {generation_file("manifests", number, "json")}
 
 
-def _staging_folders(root: str) -> set[str]:
+def staging_folders(root: str) -> set[str]:
     """Return the staging folders of all runs that committed a generation which is there still."""
     folders = set()
     for number in list_generations(root):

@@ -192,6 +192,14 @@ class LocalStorage:
             with contextlib.suppress(FileNotFoundError), errors_named(self.path(folder)):
                 shutil.rmtree(self.path(folder))
 
+    def remove_any(self, path: str) -> None:
+        """Remove a file, a link, or a folder and what is in it, if it is there."""
+        full = self.path(path)
+        if os.path.isdir(full) and not os.path.islink(full):
+            self.remove_tree(path)
+        else:
+            self.remove(path)
+
     def _with_folders(self, path: str) -> str:
         full = self.path(path)
         _make_folders(os.path.dirname(full))

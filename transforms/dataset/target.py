@@ -19,8 +19,8 @@ _OUR_NAMES: Final = (
 """What publishing makes: files of these names that no manifest names belong to someone else."""
 
 
-def prepare_target(spec: DatasetSpec) -> Manifest | None:
-    """Complete what an earlier run left half published, and clear the staging folder of a failed one.
+def prepare_target(spec: DatasetSpec, *, clear: bool = True) -> Manifest | None:
+    """Complete what an earlier run left half published, and clear the staging folder of a failed one, if `clear`.
 
     Returns:
         the generation that states the same source and config, so that there is nothing to do; else None.
@@ -44,7 +44,7 @@ def prepare_target(spec: DatasetSpec) -> Manifest | None:
             f"{spec.path} holds dataset {latest.name}, generation {latest.generation}, from another source or config; "
             f"choose another folder (-o), or write over it: --set output.if_exists=replace"
         )
-    _check_writable(spec)
+    _check_writable(spec, clear=clear)
     return None
 
 
@@ -58,26 +58,27 @@ def _foreign_names(spec: DatasetSpec) -> list[str]:
     return [name for name in storage.list("") if any(fnmatch.fnmatchcase(name, pattern) for pattern in ours)]
 
 
-def prepare_append(spec: DatasetSpec) -> None:
-    """Clear the staging folder of a failed run, and prove that files can be made and linked in it.
+def prepare_append(spec: DatasetSpec, *, clear: bool = True) -> None:
+    """Clear the staging folder of a failed run, if `clear`, and prove that files can be made and linked in it.
 
     What an earlier run left half published has been completed before this run was planned.
 
     Raises:
         TargetError: the folder cannot be written.
     """
-    _check_writable(spec)
+    _check_writable(spec, clear=clear)
 
 
-def _check_writable(spec: DatasetSpec) -> None:
-    """Clear the run's staging folder, and prove that files can be made and linked in it.
+def _check_writable(spec: DatasetSpec, *, clear: bool) -> None:
+    """Clear the run's staging folder, if `clear`, and prove that files can be made and linked in it.
 
     Raises:
         TargetError: they cannot; the text says why.
     """
     probe = f"{spec.staging}/probe"
     try:
-        spec.storage.remove_tree(spec.staging)
+        if clear:
+            spec.storage.remove_tree(spec.staging)
         spec.storage.put_if_absent(probe, b"")
         spec.storage.remove(probe)
     except OSError as error:

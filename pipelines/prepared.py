@@ -1,0 +1,82 @@
+"""What is ready to run: a source, its plan, and what is to be made of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ..transforms.dataset.spec import DatasetSpec
+from ..transforms.dataset.task_result import TaskResult
+from ..transforms.format.encode_rows import RowEncoder
+from ..transforms.sources.source import Source
+from ..transforms.sources.task_planning import Plan
+from .report import PlanReport, SplitEstimate
+from .staged_plan import ListedSource, RunMark, plan_document
+from .stopped_runs import StoppedRuns
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A conversion that is ready to run: nothing of it has been written yet.
+
+    `mark`, `listed` and `stopped` are what tells it from other runs, the source as it was listed in whole, and what
+    runs that stopped have left. `done` are the results of those, where the run goes on with them: `plan` then has the
+    tasks that are left.
+    """
+
+    source: Source
+    plan: Plan
+    encoder: RowEncoder
+    spec: DatasetSpec
+    mark: RunMark
+    listed: ListedSource
+    stopped: StoppedRuns
+    done: tuple[TaskResult, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def restored(self) -> bool:
+        """Whether the plan is that of a run whose tasks are all done: they know their numbers only."""
+        return len(self.plan.outputs) < len(self.plan.tasks)
+
+    def report(self) -> PlanReport:
+        """Return what the conversion would do."""
+        plan, spec = self.plan, self.spec
+        return PlanReport(
+            path=spec.path,
+            name=spec.name,
+            source_format=plan.listing.format,
+            files=plan.listing.files,
+            bytes=plan.listing.bytes,
+            schema=plan.survey.frozen.schema,
+            tasks=len(plan.tasks),
+            rows=plan.estimate.rows,
+            splits=self._split_estimates(),
+            shard_size=spec.shard_size,
+            compression=spec.compression,
+            rows_exact=all(piece.rows is not None for piece in plan.survey.pieces),
+            skipped=plan.listing.skipped,
+            choices=plan.survey.choices,
+            warnings=plan.survey.warnings,
+        )
+
+    def plan_document(self) -> bytes:
+        """Return `plan.json`."""
+        shards = _count_shards(self.plan.estimate.bytes, self.spec.shard_size)
+        return plan_document(self.plan, self.mark, self.listed, shards)
+
+    def _split_estimates(self) -> tuple[SplitEstimate, ...]:
+        estimate = self.plan.estimate
+        counted = self.plan.survey.split_rows
+        shares = self.encoder.split_shares()
+        if counted:
+            shares = {name: rows / sum(counted.values()) for name, rows in sorted(counted.items())}
+        estimates = []
+        for name, share in shares.items():
+            size = int(estimate.bytes * share)
+            shards = _count_shards(size, self.spec.shard_size)
+            estimates.append(SplitEstimate(name, round(estimate.rows * share), size, shards))
+        return tuple(estimates)
+
+
+def _count_shards(size: int, shard_size: int) -> int:
+    return -(-size // shard_size)

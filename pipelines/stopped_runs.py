@@ -1,0 +1,164 @@
+"""Runs that stopped: which of them this command can go on with, and which it must not.
+
+A run that was killed, interrupted or refused leaves its staging folder, and `plan.json` in it says what it was. Of the
+runs that no live process holds, and that no generation has come of:
+
+    the same command, the same source        is gone on with, if all else is the same: see `resuming`
+    the same command, another source         refused, by the names of the files; but where the run was itself refused
+                                             (for rejects, for a corrupt file), mending the source is what was asked for
+    another config                           is left where it is, and told
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from ..transforms.dataset.done_tasks import count_results, read_done_tasks
+from ..transforms.dataset.garbage import staging_folders
+from ..transforms.dataset.refusal import REFUSAL_FILE
+from ..transforms.dataset.run_lock import is_held
+from ..transforms.dataset.storage import LocalStorage
+from ..transforms.errors import SourceError
+from ..transforms.format.naming import STAGING_FOLDER
+from ..transforms.format.printable import counted, printable, printable_path
+from ..transforms.sources.image_listing import ImageListing
+from ..transforms.sources.source import Listing
+from ..transforms.sources.task_planning import Plan
+from .staged_plan import PLAN_FILE, ListedSource, RunMark, StagedPlan, read_staged_plan
+
+_RUN_ID: Final = re.compile(r"[0-9a-f]{16}")
+
+_SHOWN_CHANGES: Final = 20
+
+MEND: Final = "--set runner.resume=false begins anew"
+
+
+@dataclass(frozen=True, slots=True)
+class StoppedRuns:
+    """What runs that stopped have left in `storage`: `same` are of this command and source.
+
+    `outdated` are the run ids of what this command makes useless, `notes` what the user should know of it.
+    """
+
+    storage: LocalStorage
+    resume: bool = True
+    same: tuple[StagedPlan, ...] = ()
+    outdated: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    def finished(self, mark: RunMark, listing: Listing) -> Plan | None:
+        """Return the plan of a run whose tasks are all done, if it is of use to the run of a mark."""
+        for staged in self.same if self.resume else ():
+            alike = staged.mark == mark and len(staged.rows) == len(listing.entries)
+            if alike and len(read_done_tasks(self.storage, staged.staging, staged.tasks)) == staged.tasks:
+                return _restored(staged, listing)
+        return None
+
+
+def find_stopped(path: str, mark: RunMark, listing: Listing, listed: ListedSource, *, resume: bool) -> StoppedRuns:
+    """Look for runs in a dataset's folder that stopped; `listing` and `listed` are the whole source as it is now.
+
+    Raises:
+        SourceError: a run of the same command stopped midway, and its source has changed since.
+    """
+    storage = LocalStorage(path)
+    found = _dead_runs(storage)
+    same: list[StagedPlan] = []
+    outdated: list[str] = []
+    notes: list[str] = []
+    others = 0
+    for staged in found:
+        if staged.mark.operation != mark.operation or staged.mark.config != mark.config:
+            others += staged.mark.operation == mark.operation
+        elif staged.listed == listed:
+            same.append(staged)
+        else:
+            if resume and listing.format != "memory" and storage.size(f"{staged.staging}/{REFUSAL_FILE}") is None:
+                raise _changed(storage, staged, listing, listed)
+            outdated.append(staged.run_id)
+            notes.append(f"beginning anew: {_changes(storage, staged, listing, listed)[0]} since a run stopped here")
+    if others:
+        what = "a run of another config stopped" if others == 1 else f"{others} runs of other configs stopped"
+        notes.append(f"{what} here before: nothing that was staged then is used")
+    return StoppedRuns(storage, resume, tuple(same), tuple(outdated), tuple(notes))
+
+
+def _restored(staged: StagedPlan, listing: Listing) -> Plan | None:
+    try:
+        return staged.restored(listing)
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return None  # another release wrote it
+
+
+def _dead_runs(storage: LocalStorage) -> list[StagedPlan]:
+    """Return the runs with a task done that no process holds, and that no generation has come of."""
+    names = [
+        name
+        for name in storage.list(STAGING_FOLDER)
+        if _RUN_ID.fullmatch(name) and count_results(storage, f"{STAGING_FOLDER}/{name}")
+    ]
+    if not names:
+        return []
+    committed = staging_folders(storage.root)
+    plans = (
+        read_staged_plan(storage, name)
+        for name in names
+        if f"{STAGING_FOLDER}/{name}" not in committed and not is_held(storage, name)
+    )
+    return [plan for plan in plans if plan is not None]
+
+
+def _changed(storage: LocalStorage, staged: StagedPlan, listing: Listing, listed: ListedSource) -> SourceError:
+    changes = _changes(storage, staged, listing, listed)
+    first, more = changes[0], changes[1:_SHOWN_CHANGES]
+    name, _, what = first.partition(": ")
+    hidden = len(changes) - 1 - len(more)
+    lines = [
+        f"{what} since a run of this command stopped, with {count_results(storage, staged.staging)} of "
+        f"{counted(staged.tasks, 'task')} done (in {printable_path(storage.path(staged.staging))}); put the source "
+        f"back as it was; or {MEND}",
+        *more,
+        *([f"and {hidden} more"] if hidden else []),
+    ]
+    return SourceError(name, "\n".join(lines))
+
+
+def _changes(storage: LocalStorage, staged: StagedPlan, listing: Listing, listed: ListedSource) -> list[str]:
+    """Return what has changed of each file, in words, its name first."""
+    before = {entry[0]: entry for entry in staged.listed.entries}
+    now = {entry[0]: entry for entry in listed.entries}
+    changes = []
+    for name in sorted(before.keys() | now.keys()):
+        if name not in now:
+            changes.append(f"{name}: is gone")
+        elif name not in before:
+            changes.append(f"{name}: was added")
+        elif before[name] != now[name]:
+            changes.append(f"{name}: {_change(before[name], now[name])}")
+    if isinstance(listing, ImageListing):
+        written = _written_images(listing, os.stat(storage.path(f"{staged.staging}/{PLAN_FILE}")).st_mtime_ns)
+        changes = [f"{name}: was written to, or added," for name in written] + changes
+    return changes or ["its files: their order changed"]
+
+
+def _change(before: tuple[str, int, int, str, int], now: tuple[str, int, int, str, int]) -> str:
+    if before[4] != now[4]:
+        return f"held {counted(before[4], 'file')}, holds {now[4]:,} now,"
+    if before[1] != now[1]:
+        return f"had {counted(before[1], 'byte')}, has {now[1]:,} now,"
+    return "was written to"
+
+
+def _written_images(listing: ImageListing, since: int) -> list[str]:
+    """Return the images whose content, name or time was changed after a time, in ns: a listing of folders has none."""
+    names = []
+    for image in listing.images:
+        folder = listing.folders[image.folder]
+        if image.size >= 0 and os.lstat(folder.path + b"/" + image.name).st_ctime_ns > since:
+            names.append(f"{listing.entries[image.folder].name}/{printable(os.fsdecode(image.name))}")
+            if len(names) == _SHOWN_CHANGES:
+                break
+    return names
