@@ -12,7 +12,8 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Final, Literal
 
 from ..errors import UsageError
-from ..format.naming import DEFAULT_SHARD_NAME, STAGING_FOLDER, check_shard_name
+from ..format.naming import DATASET_NAME, DEFAULT_SHARD_NAME, STAGING_FOLDER, check_shard_name
+from ..format.printable import printable
 from ..format.schema import Schema
 from .split_stager import StageSettings
 from .storage import LocalStorage
@@ -149,6 +150,8 @@ class DatasetSpec:
                 raise UsageError(f'sidecars names "{sidecar}": choose among {", ".join(_SIDECARS)}')
         if self.shard_size < LEAST_SHARD_BYTES:
             raise UsageError(f"shard_size is {self.shard_size} bytes: the least is 64KiB ({LEAST_SHARD_BYTES})")
+        if DATASET_NAME.fullmatch(self.name) is None:
+            raise UsageError(f'name is "{printable(self.name)}": small letters, digits and _, beginning with a letter')
         if not os.path.isabs(self.path):
             raise UsageError(f'path is "{self.path}": a dataset\'s folder is named by an absolute path')
         try:

@@ -20,7 +20,16 @@ from .manifest import (
     SourceSummary,
     SplitEntry,
 )
-from .naming import is_list_path, is_safe_path, is_shard_path, is_sidecar_path, is_split_name, is_staging_path
+from .naming import (
+    DATASET_NAME,
+    check_shard_name,
+    is_list_path,
+    is_safe_path,
+    is_shard_path,
+    is_sidecar_path,
+    is_split_name,
+    is_staging_path,
+)
 from .printable import printable
 from .schema import Feature, Schema
 from .strict_json import JsonError, parse_json
@@ -31,6 +40,7 @@ MANIFEST_LIMIT: Final = 128 << 20
 _CRC: Final = re.compile(r"[0-9a-f]{8}")
 _DIGEST: Final = re.compile(r"sum128:[0-9a-f]{32}")
 _FINGERPRINT: Final = re.compile(r"sha256:[0-9a-f]{64}")
+_VERSION: Final = re.compile(r"[0-9]{1,9}\.[0-9]{1,19}\.[0-9]{1,9}")
 _INTEGER_LIMIT: Final = 1 << 63
 _TYPES: Final = {
     "int64": (
@@ -159,12 +169,12 @@ def _manifest(document: Any) -> Manifest:
         generation=top.integer("generation", 1),
         parent=top.optional("parent", lambda key: top.integer(key, 1)),
         operation=top.choice("operation", "create", "append", "merge"),
-        name=top.text("name"),
-        version=top.text("version"),
+        name=top.text("name", DATASET_NAME),
+        version=top.text("version", _VERSION),
         order=top.choice("order", "task", "source"),
         compression=top.choice("compression", "none", "gzip"),
         shard_size=top.integer("shard_size", 1),
-        shard_name=top.text("shard_name"),
+        shard_name=_shard_name(top),
         config_fingerprint=top.text("config_fingerprint", _FINGERPRINT),
         schema_fingerprint=top.optional("schema_fingerprint", lambda key: top.text(key, _FINGERPRINT)),
         source=_source(top.members("source")),
@@ -182,6 +192,14 @@ def _manifest(document: Any) -> Manifest:
     top.end()
     _check_sums(manifest)
     return manifest
+
+
+def _shard_name(top: _Members) -> str:
+    template = top.text("shard_name")
+    try:
+        return check_shard_name(template)
+    except ValueError as error:
+        raise _Wrong(printable(error)) from error
 
 
 def _source(members: _Members) -> SourceSummary:

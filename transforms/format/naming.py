@@ -20,6 +20,7 @@ DEFAULT_SHARD_NAME: Final = "{split}-{index:05d}"
 STAGING_FOLDER: Final = ".staging"
 """Hidden, so that no glob over shards and no reader of folders looks into it."""
 
+DATASET_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 SPLIT_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 """The names of splits, which become parts of file names."""
 
