@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import gzip
 import random
 import time
 from dataclasses import dataclass
@@ -259,6 +260,13 @@ def test_records_of_the_gzip_members_that_no_damage_touches_are_all_found(
     kept = [r for n, group in enumerate(groups) if changed[n] == members[n] for r in group]
     rest = iter(found)
     assert all(record in rest for record in kept)
+
+
+def test_members_of_many_megabytes_follow_each_other_without_a_damage(tmp_path: Path) -> None:
+    records = [bytes([number]) * (3 << 20) for number in range(3)]
+    path = tmp_path / "large.tfrecord.gz"
+    path.write_bytes(b"".join(gzip.compress(framed([record])) for record in records))
+    assert found_in(path) == (records, [])
 
 
 def test_a_cut_gzip_file_gives_all_records_before_the_cut(tmp_path: Path) -> None:

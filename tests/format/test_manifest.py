@@ -148,6 +148,7 @@ def _shard(document: dict[str, Any]) -> dict[str, Any]:
         (b"[" * 100_000, "nested too deeply"),
         (GOLDEN[:-40].encode(), "line 20 column 141"),
         (GOLDEN.replace('"files": 25', '"files": NaN').encode(), "NaN is no JSON number"),
+        (GOLDEN.replace('"files": 25', '"files": 1e999').encode(), "1e999 is beyond the largest number of 64 bits"),
         (GOLDEN.replace('"files": 25', '"files": ' + "9" * 5000).encode(), "digits"),
         (GOLDEN.replace('"files": 25', '"files": 25, "files": 26').encode(), "files stands twice"),
         (_changed(lambda d: d.update(format="other")), "no manifest of Shardmill"),

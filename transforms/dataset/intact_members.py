@@ -201,7 +201,9 @@ class _Member:
             except zlib.error:
                 yield from self._last_pieces(before, data)
                 return
-            self.offset += len(data) - len(inflater.unconsumed_tail) - len(inflater.unused_data)
+            # At the end both hold the bytes behind it, if the bound on the output was ever met (CPython's zlib).
+            left = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
+            self.offset += len(data) - len(left)
             check, size = update(piece, check), size + len(piece)
             if piece:
                 yield piece

@@ -5,12 +5,14 @@ r"""Read JSON that anyone may have written: measured before it is parsed, and th
 
 A parser makes an object of every value: `[[],[],[], ...` takes 24 times its size, and `[[[[ ...` all of the stack. So
 the brackets and commas outside of strings are counted first, a window at a time. Then one key may not stand twice in an
-object (the last would win), and NaN and Infinity, which Python would take, are no numbers.
+object (the last would win), and NaN and Infinity, which Python would take, are no numbers; nor is 1e999, which it would
+take for an infinity.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from typing import Any, Final
 
 import numpy as np
@@ -50,7 +52,8 @@ def parse_json(data: bytes) -> Any:
     """
     _check_shape(np.frombuffer(data, np.uint8))
     try:
-        return json.loads(data.decode("utf-8"), object_pairs_hook=_object, parse_constant=_constant)
+        text = data.decode("utf-8")
+        return json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
     except JsonError:
         raise
     except UnicodeDecodeError as error:
@@ -113,6 +116,13 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
         raise JsonError(f"{printable(twice)} stands twice in one object")
     return members
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise JsonError(f"{printable(text)} is beyond the largest number of 64 bits")
+    return number
 
 
 def _constant(text: str) -> Any:
