@@ -93,7 +93,7 @@ class StagedPlan:
         """
         found = self.survey
         pieces = tuple(
-            Piece(entry=i, path=e.path, name=e.name, stamp=(e.bytes, e.mtime_ns), rows=rows, first_row=0, bytes=e.bytes)
+            Piece(entry=i, path=e.path, name=e.name, stamp=e.stamp, rows=rows, first_row=0, bytes=e.bytes)
             for i, (e, rows) in enumerate(zip(listing.entries, self.rows, strict=True))
         )
         labels = {name: tuple(classes) for name, classes in found["labels"].items()}

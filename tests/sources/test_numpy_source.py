@@ -16,6 +16,7 @@ from shardmill.transforms.format.rejects import Place
 from shardmill.transforms.format.rows import Rows
 from shardmill.transforms.format.schema import ColumnRule, Feature
 from shardmill.transforms.sources import npz, numpy_records, numpy_rows
+from shardmill.transforms.sources.listing import list_file
 from shardmill.transforms.sources.npy import NpyError
 from shardmill.transforms.sources.npz import open_npz
 from shardmill.transforms.sources.numpy_source import NumpySource
@@ -207,14 +208,14 @@ def test_a_file_that_cannot_be_a_record_is_a_reject_and_the_others_are_kept(tmp_
 def test_the_directory_of_an_archive_is_bounded_before_it_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    path = os.fsencode(tmp_path / "a.npz")
     np.savez(tmp_path / "a.npz", **{f"a{number}": np.arange(2000) for number in range(20)})
-    with open_npz(path) as archive:
+    file = list_file(os.fsencode(tmp_path / "a.npz"), b"/")
+    with open_npz(file) as archive:
         assert len(archive.read("a7.npy")) == 16128  # members may be larger than the bound
     monkeypatch.setattr(npz, "DIRECTORY_LIMIT", 1000)
     with (
         pytest.raises(NpyError, match=r"the directory of its members has \d+ bytes; at most 1000 are read"),
-        open_npz(path),
+        open_npz(file),
     ):
         pass
 

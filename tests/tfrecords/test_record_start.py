@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from functools import partial
 from itertools import accumulate
 from pathlib import Path
 
@@ -21,7 +23,8 @@ def test_the_first_start_at_or_after_a_place_is_found(tmp_path: Path, sizes: lis
     write_records(path, [rng.bytes(size) for size in sizes])
     starts = list(accumulate((size + FRAME_BYTES for size in sizes), initial=0))
     expected = next((start for start in starts[:-1] if start >= at), None)
-    assert find_record_start(str(path), at, starts[-1]) == expected
+    with path.open("rb") as file:
+        assert find_record_start(partial(os.pread, file.fileno()), at, starts[-1]) == expected
 
 
 def test_zeros_and_what_only_looks_like_a_header_are_no_start(tmp_path: Path) -> None:
@@ -29,4 +32,5 @@ def test_zeros_and_what_only_looks_like_a_header_are_no_start(tmp_path: Path) ->
     header = (tmp_path / "inner").read_bytes()[:12]
     write_records(tmp_path / "x", [bytes(100) + header + bytes(100), b"next", b"last"])
     size = (tmp_path / "x").stat().st_size
-    assert find_record_start(str(tmp_path / "x"), 5, size) == 212 + FRAME_BYTES
+    with (tmp_path / "x").open("rb") as file:
+        assert find_record_start(partial(os.pread, file.fileno()), 5, size) == 212 + FRAME_BYTES

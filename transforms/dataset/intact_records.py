@@ -12,7 +12,8 @@ from ..format.printable import printable_path
 from ..format.scan import ScanStart, is_record_header
 from ..format.tfrecord import HEADER_BYTES
 from .intact_members import CompressedFile
-from .record_file import Path, PlainPieces, longest_record, open_regular, tell_form
+from .record_file import Path, open_regular
+from .record_scan import PlainPieces, longest_record, tell_form
 from .record_walk import DamagedRange, Event, RecordWalk
 
 

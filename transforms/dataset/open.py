@@ -31,7 +31,8 @@ from ..format.schema import Schema
 from .arrays import ArrayReader
 from .frames import to_frame
 from .generations import locate_shard, read_manifest
-from .record_file import RecordRun, read_record_batches
+from .record_file import read_record_batches
+from .record_scan import RecordRun
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -26,7 +26,7 @@ from ..format.header_search import find_headers, likely_lengths
 from ..format.payloads import Payloads
 from ..format.scan import LARGEST_RECORD_BYTES, WRONG_DATA, Scan, ScanStart, is_record_header, scan_records
 from ..format.tfrecord import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
-from .record_file import RecordRun
+from .record_scan import RecordRun
 
 _PIECE_BYTES: Final = 2 << 20
 _SEARCH_BYTES: Final = 1 << 20

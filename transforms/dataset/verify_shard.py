@@ -22,7 +22,8 @@ from ..format.tfrecord import FRAME_BYTES
 from .findings import Finding
 from .generations import check_regular, read_file
 from .intact_records import walk_records
-from .record_file import RecordRun, read_record_batches
+from .record_file import read_record_batches
+from .record_scan import RecordRun
 from .record_walk import DamagedRange
 
 _READ_BYTES: Final = 4 << 20

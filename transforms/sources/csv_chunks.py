@@ -13,7 +13,6 @@ import itertools
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from io import FileIO
 from typing import Final
 
 import numpy as np
@@ -24,6 +23,8 @@ from ..format.rejects import Place
 from .csv_bits import CR, LF, Dialect, Scratch
 from .csv_split import BlockScan, Cut, record_ends, safe_cut, scan_block
 from .csv_text import BLOCK_BYTES
+from .source import ListedFile, Stamp
+from .source_files import OpenFile, open_unbuffered
 
 JOB_BYTES: Final = 16 << 20
 """What one call scans of a file: 16 blocks, so that 2 GB are 120 items of work and not 1,900."""
@@ -38,10 +39,15 @@ class ScanJob:
 
     path: bytes
     name: str
+    stamp: Stamp
     text_start: int
     start: int
     stop: int
-    size: int
+
+    @property
+    def size(self) -> int:
+        """The size of the file when it was listed."""
+        return self.stamp.size
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,10 +110,10 @@ class CsvOrigin:
         return self._starts, self._lines
 
 
-def plan_scan(path: bytes, name: str, text_start: int, size: int) -> list[ScanJob]:
+def plan_scan(file: ListedFile, text_start: int) -> list[ScanJob]:
     """Return the scan jobs of a plain file."""
-    edges = [*range(text_start, size, JOB_BYTES), size]
-    return [ScanJob(path, name, text_start, a, b, size) for a, b in itertools.pairwise(edges)]
+    edges = [*range(text_start, file.stamp.size, JOB_BYTES), file.stamp.size]
+    return [ScanJob(file.path, file.name, file.stamp, text_start, a, b) for a, b in itertools.pairwise(edges)]
 
 
 def run_scan(job: ScanJob, dialect: Dialect) -> list[BlockScan]:
@@ -117,7 +123,7 @@ def run_scan(job: ScanJob, dialect: Dialect) -> list[BlockScan]:
         SourceError: the file cannot be read, or ends too soon.
     """
     try:
-        with open(job.path, "rb", buffering=0) as file:
+        with open_unbuffered(job) as file:
             return list(_scan_blocks(file, job, dialect))
     except OSError as error:
         raise SourceError(job.name, f"cannot be read: {error.strerror}") from error
@@ -133,7 +139,7 @@ class _Threads(threading.local):
 _threads = _Threads()
 
 
-def _scan_blocks(file: FileIO, job: ScanJob, dialect: Dialect) -> Iterator[BlockScan]:
+def _scan_blocks(file: OpenFile, job: ScanJob, dialect: Dialect) -> Iterator[BlockScan]:
     scratch = _threads.scratch
     stop = _safe_edge(file, job, job.stop, dialect)
     low = _safe_edge(file, job, job.start, dialect)
@@ -152,7 +158,7 @@ def _scan_blocks(file: FileIO, job: ScanJob, dialect: Dialect) -> Iterator[Block
         low = high
 
 
-def _safe_edge(file: FileIO, job: ScanJob, at: int, dialect: Dialect) -> int:
+def _safe_edge(file: OpenFile, job: ScanJob, at: int, dialect: Dialect) -> int:
     """Return the first offset at or after `at` that cuts no run of quotes and no CRLF."""
     while job.text_start < at < job.size:
         file.seek(at - 1)

@@ -54,7 +54,7 @@ def read_head(entry: SourceEntry, options: HeadOptions) -> FileHead:
         SourceError: the file is damaged, two of its columns have one name, or it has not as many as `names`.
         SchemaError: it has far too many columns.
     """
-    form = sniff_text(entry.path, entry.name, options.encoding)
+    form = sniff_text(entry, options.encoding)
     text, begin, data = _first_record(entry, form, options)
     if text is None:
         return FileHead(entry.name, form, None, data)
@@ -69,7 +69,7 @@ def read_head(entry: SourceEntry, options: HeadOptions) -> FileHead:
 def _first_record(entry: SourceEntry, form: TextForm, options: HeadOptions) -> tuple[bytes | None, Cut, Cut]:
     """Return the first record that is not blank, and the places of its start and its end."""
     before = Cut(form.start, 0, 0, 0)
-    blocks = stream_text(entry.path, entry.name, options.encoding, form)
+    blocks = stream_text(entry, options.encoding, form)
     for text, counts in cut_stream(blocks, entry.name, options.dialect, form.start, options.record_bytes):
         if not counts.records:
             before = Cut(before.offset + len(text), 0, before.blanks + counts.blanks, before.lines + counts.lines)

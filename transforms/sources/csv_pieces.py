@@ -14,6 +14,7 @@ from .csv_parse import Parser
 from .csv_split import Cut, FileScan
 from .csv_text import sniff_text, stream_text
 from .source import Piece, SourceEntry
+from .source_files import open_file
 
 JOINED_BYTES: Final = 9 << 18
 """Pieces are parsed together up to here, so two by two: every call into the parser costs 0.2 ms, which is a tenth of
@@ -46,7 +47,7 @@ def file_pieces(index: int, entry: SourceEntry, head: FileHead, scan: FileScan |
             entry=index,
             path=entry.path,
             name=entry.name,
-            stamp=(entry.bytes, entry.mtime_ns),
+            stamp=entry.stamp,
             rows=rows,
             first_row=_rows(first, head.names),
             bytes=stop - start.offset if scan else entry.bytes,
@@ -81,7 +82,7 @@ def read_chunks(pieces: Sequence[CsvPiece], parser: Parser, encoding: str) -> It
     if not plain:
         return
     try:
-        with open(plain[0].path, "rb") as file:
+        with open_file(plain[0]) as file:
             for piece in _joined(plain):
                 file.seek(piece.before.offset)
                 size = piece.stop - piece.before.offset
@@ -130,9 +131,9 @@ def check_count(piece: CsvPiece, chunk: Chunk, rows: int, parser: Parser) -> Non
 
 
 def _stream_chunks(piece: CsvPiece, parser: Parser, encoding: str) -> Iterator[Chunk]:
-    form = sniff_text(piece.path, piece.name, encoding)
+    form = sniff_text(piece, encoding)
     start = piece.before.offset
-    blocks = _skip(stream_text(piece.path, piece.name, encoding, form), start - form.start)
+    blocks = _skip(stream_text(piece, encoding, form), start - form.start)
     done = piece.before
     for text, counts in cut_stream(blocks, piece.name, parser.dialect, start, parser.limits.record_bytes):
         yield Chunk(text, done, counts)

@@ -112,7 +112,7 @@ class CsvSource:
         for _, group in groupby(task.pieces, key=lambda piece: piece.entry):
             pieces = [piece for piece in group if isinstance(piece, CsvPiece)]
             first = pieces[0]
-            check_stamp(first.path, first.name, first.stamp)
+            check_stamp(first)
             parser = self._parser(first.columns)
             parser = replace(parser, kept=tuple(name for name in parser.kept if name in features))
             located = is_transparent(self.encoding)
@@ -124,7 +124,7 @@ class CsvSource:
                     task.ordinal, ordinal, piece.entry, batch, cells.origin, tuple(problems), tuple(cells.rejects)
                 )
                 ordinal += 1
-            check_stamp(first.path, first.name, first.stamp)
+            check_stamp(first)
 
     def _dialect(self) -> Dialect:
         return Dialect(ord(self.delimiter), None if self.quote is None else ord(self.quote))
@@ -152,7 +152,7 @@ class CsvSource:
         jobs: list[tuple[int, ScanJob]] = []
         for index, (entry, head) in enumerate(zip(entries, heads, strict=True)):
             if head.names is not None and not head.form.streamed:
-                plan = plan_scan(entry.path, entry.name, head.form.start, entry.bytes)
+                plan = plan_scan(entry, head.form.start)
                 jobs += [(index, job) for job in plan]
         blocks = run(partial(run_scan, dialect=self._dialect()), [job for _, job in jobs], heavy=True)
         scans = {}

@@ -15,6 +15,8 @@ from typing import Final
 
 from ..errors import SourceError
 from ..format.gzip_members import InflateError, inflate, sniff_form
+from .source import ListedFile
+from .source_files import open_file
 
 BLOCK_BYTES: Final = 1 << 20
 """How much is scanned, parsed and encoded at a time: smaller costs more per call, larger falls out of the cache."""
@@ -77,7 +79,7 @@ def _stands_alone(byte: int, encoding: str) -> bool:
         return False
 
 
-def sniff_text(path: bytes, name: str, encoding: str) -> TextForm:
+def sniff_text(file: ListedFile, encoding: str) -> TextForm:
     """Look at the first bytes of a file.
 
     Raises:
@@ -85,21 +87,21 @@ def sniff_text(path: bytes, name: str, encoding: str) -> TextForm:
     """
     transparent = is_transparent(encoding)
     try:
-        with open(path, "rb") as file:
-            head = file.read(4)
+        with open_file(file) as opened:
+            head = opened.read(4)
     except OSError as error:
-        raise SourceError(name, f"cannot be read: {error.strerror}") from error
+        raise SourceError(file.name, f"cannot be read: {error.strerror}") from error
     compressed = sniff_form(head) == "gzip"
     if compressed:
         return TextForm(0, compressed=True, streamed=True, located=transparent)
     if not transparent:
         return TextForm(0, compressed=False, streamed=True, located=False)
-    _refuse_wide(head, name, encoding)
+    _refuse_wide(head, file.name, encoding)
     start = len(_UTF8_BOM) if head.startswith(_UTF8_BOM) and plain_encoding(encoding) == "utf-8" else 0
     return TextForm(start, compressed=False, streamed=False, located=True)
 
 
-def stream_text(path: bytes, name: str, encoding: str, form: TextForm) -> Iterator[bytes]:
+def stream_text(file: ListedFile, encoding: str, form: TextForm) -> Iterator[bytes]:
     """Yield the text in blocks of about 1 MiB: decompressed, without its byte order mark.
 
     It is in UTF-8 if the encoding is not ASCII-transparent; else as it stands in the file.
@@ -107,11 +109,11 @@ def stream_text(path: bytes, name: str, encoding: str, form: TextForm) -> Iterat
     Raises:
         SourceError: the file is damaged, or not in this encoding.
     """
-    blocks: Iterable[bytes] = _file_blocks(path, name, form.start)
+    blocks: Iterable[bytes] = _file_blocks(file, form.start)
     if form.compressed:
-        blocks = _inflated(blocks, name)
+        blocks = _inflated(blocks, file.name)
     if not is_transparent(encoding):
-        blocks = _decoded(blocks, name, encoding)
+        blocks = _decoded(blocks, file.name, encoding)
     head = b""
     source = iter(blocks)
     for block in source:
@@ -119,7 +121,7 @@ def stream_text(path: bytes, name: str, encoding: str, form: TextForm) -> Iterat
         if len(head) >= len(codecs.BOM_UTF32_LE):
             break
     if is_transparent(encoding):
-        _refuse_wide(head, name, encoding)
+        _refuse_wide(head, file.name, encoding)
     if plain_encoding(encoding) == "utf-8" or not is_transparent(encoding):
         head = head.removeprefix(_UTF8_BOM)
     if head:
@@ -168,14 +170,14 @@ def _refuse_wide(head: bytes, name: str, encoding: str) -> None:
             )
 
 
-def _file_blocks(path: bytes, name: str, start: int) -> Iterator[bytes]:
+def _file_blocks(file: ListedFile, start: int) -> Iterator[bytes]:
     try:
-        with open(path, "rb") as file:
-            file.seek(start)
-            while block := file.read(BLOCK_BYTES):
+        with open_file(file) as opened:
+            opened.seek(start)
+            while block := opened.read(BLOCK_BYTES):
                 yield block
     except OSError as error:
-        raise SourceError(name, f"cannot be read: {error.strerror}") from error
+        raise SourceError(file.name, f"cannot be read: {error.strerror}") from error
 
 
 def _inflated(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:

@@ -26,7 +26,7 @@ from .image_facts import Check, ImageProblem
 from .image_layout import FolderRole, Layout, choose_layout, class_warnings, role_of
 from .image_listing import ImageFile, ImageListing, list_images
 from .image_rows import ENCODED, LABEL, ImageOrigin, ImageRow, image_batch, image_place, image_schema
-from .source import Frozen, Listing, ParallelMap, Piece, Survey, Task
+from .source import Frozen, Listing, ParallelMap, Piece, Stamp, Survey, Task
 
 BATCH_ROWS: Final = 256
 BATCH_BYTES: Final = 8 << 20
@@ -340,7 +340,7 @@ def _piece(images: Sequence[ImageFile], folders: Sequence[ReadFolder], size: int
         entry=first.entry,
         path=first.root,
         name=first.name,
-        stamp=(0, 0),  # of no use for a folder: every file has its own
+        stamp=Stamp(0, 0),  # of no use for a folder: every file has its own
         rows=len(images),
         first_row=0,
         bytes=size,

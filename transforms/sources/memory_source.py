@@ -13,7 +13,6 @@ import tempfile
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import groupby
 from typing import IO, Final
 
 import pyarrow as pa
@@ -26,7 +25,7 @@ from ..format.schema import Choice, ColumnRule, Schema
 from .listing import list_file
 from .memory_tables import MemoryTable, memory_table
 from .nearest import nearest_name
-from .source import Frozen, Listing, ParallelMap, Piece, Survey, Task
+from .source import Frozen, ListedFile, Listing, ParallelMap, Piece, Survey, Task
 from .stamp import check_stamp
 
 _SPOOLED_NS: Final = 0
@@ -69,16 +68,15 @@ class MemorySource:
             SourceError: the file was changed.
         """
         (entry,) = listing.entries
-        stamp = (entry.bytes, entry.mtime_ns)
         pieces: list[MemoryPiece] = []
-        with self._open(stamp) as reader:
+        with self._open(entry) as reader:
             nulls = dict.fromkeys(reader.schema.names, 0)
             for number in range(reader.num_record_batches):
                 batch = reader.get_batch(number)
                 first_row = pieces[-1].first_row + (pieces[-1].rows or 0) if pieces else 0
                 pieces.append(
                     MemoryPiece(
-                        entry=0, path=entry.path, name=entry.name, stamp=stamp, rows=batch.num_rows,
+                        entry=0, path=entry.path, name=entry.name, stamp=entry.stamp, rows=batch.num_rows,
                         first_row=first_row, bytes=batch.nbytes, batch=number,
                     )
                 )  # fmt: skip
@@ -93,14 +91,11 @@ class MemorySource:
         Raises:
             SourceError: the file is gone or was changed.
         """
-        ordinal = 0
-        for stamp, group in groupby(task.pieces, key=lambda piece: piece.stamp):
-            with self._open(stamp) as reader:
-                for piece in group:
-                    assert isinstance(piece, MemoryPiece)
-                    batch = reader.get_batch(piece.batch)
-                    yield Rows(task.ordinal, ordinal, 0, batch, RowOrigin(self.name, piece.first_row + 1))
-                    ordinal += 1
+        with self._open(task.pieces[0]) as reader:
+            for ordinal, piece in enumerate(task.pieces):
+                assert isinstance(piece, MemoryPiece)
+                batch = reader.get_batch(piece.batch)
+                yield Rows(task.ordinal, ordinal, 0, batch, RowOrigin(self.name, piece.first_row + 1))
 
     def _schema(self, schema: pa.Schema, nulls: dict[str, int]) -> tuple[Schema, tuple[Choice, ...]]:
         for name in self.rules:
@@ -117,8 +112,8 @@ class MemorySource:
         return Schema(tuple(sorted(features, key=lambda feature: feature.name))), tuple(choices)
 
     @contextmanager
-    def _open(self, stamp: tuple[int, int]) -> Iterator[pa.RecordBatchFileReader]:
-        check_stamp(self.path, self.name, stamp)
+    def _open(self, file: ListedFile) -> Iterator[pa.RecordBatchFileReader]:
+        check_stamp(file)
         try:
             reader = pa.ipc.open_file(pa.memory_map(os.fsdecode(self.path)))
         except (pa.ArrowException, OSError) as error:

@@ -14,6 +14,8 @@ from typing import Final
 from ..errors import ShardmillError
 from ..format.printable import printable
 from .npy import NpyError
+from .source import ListedFile
+from .source_files import open_unbuffered
 
 ZIP_MAGIC: Final = b"PK"
 ZIP_ERRORS: Final = (
@@ -50,14 +52,14 @@ class _BoundedFile(io.BufferedReader):
 
 
 @contextmanager
-def open_npz(path: bytes) -> Iterator[zipfile.ZipFile]:
+def open_npz(listed: ListedFile) -> Iterator[zipfile.ZipFile]:
     """Open an archive for the length of a `with`; whatever is wrong with it, then or later, is an NpyError.
 
     Raises:
         NpyError: the archive is damaged or its directory is too large (CORRUPT), or its end is missing (TRUNCATED).
         OSError: it cannot be read.
     """
-    with _BoundedFile(open(path, "rb", buffering=0)) as file:
+    with _BoundedFile(open_unbuffered(listed)) as file:
         try:
             archive = zipfile.ZipFile(file)
             file.bounded = False

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +12,8 @@ from ..format.printable import printable
 from .nearest import nearest_name
 from .npy import HEADER_READ_BYTES, NpyError, NpyHeader, parse_header
 from .npz import ZIP_ERRORS, ZIP_MAGIC, array_members, open_npz
+from .source import ListedFile
+from .source_files import open_file, size_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class ArrayStream:
 
 
 @contextmanager
-def open_arrays(path: bytes, choice: ArrayChoice, *, whole: bool) -> Iterator[dict[str, ArrayStream]]:
+def open_arrays(listed: ListedFile, choice: ArrayChoice, *, whole: bool) -> Iterator[dict[str, ArrayStream]]:
     """Open the chosen arrays of a file, sorted by name; each header has been held against the file's size.
 
     The kind is told by content. With `whole`, the file is to be loaded at once, and so must be under the limit.
@@ -94,9 +95,9 @@ def open_arrays(path: bytes, choice: ArrayChoice, *, whole: bool) -> Iterator[di
         OSError: it cannot be read.
     """
     limit = choice.record_bytes if whole else None
-    with open(path, "rb") as file:
+    with open_file(listed) as file:
         head = file.read(HEADER_READ_BYTES)
-        size = os.fstat(file.fileno()).st_size
+        size = size_of(file)
         if not head.startswith(ZIP_MAGIC):
             choice.pick({choice.feature: None})
             header = parse_header(head)
@@ -109,7 +110,7 @@ def open_arrays(path: bytes, choice: ArrayChoice, *, whole: bool) -> Iterator[di
             file.seek(header.data_offset)
             yield {choice.feature: ArrayStream(header, file, size, packed=False)}
             return
-    with open_npz(path) as archive:
+    with open_npz(listed) as archive:
         members = array_members(archive, limit)
         yield {name: _open_member(archive, name, members[name]) for name in choice.pick(members)}
 

@@ -104,7 +104,7 @@ def read_records(task: Task, frozen: Frozen, choice: ArrayChoice) -> Iterator[Ro
         if batch.pieces and (batch.bytes + piece.bytes > _BATCH_BYTES or len(batch.pieces) >= _BATCH_FILES):
             yield batch.rows(task.ordinal, ordinal)
             batch, ordinal = _Batch(expected), ordinal + 1
-        check_stamp(piece.path, piece.name, piece.stamp)
+        check_stamp(piece)
         try:
             arrays = _load(piece, choice, expected)
         except _RejectError as error:
@@ -113,7 +113,7 @@ def read_records(task: Task, frozen: Frozen, choice: ArrayChoice) -> Iterator[Ro
             batch.pieces.append(piece)
             batch.arrays.append(arrays)
             batch.bytes += sum(len(data) for _, data in arrays)
-        check_stamp(piece.path, piece.name, piece.stamp)
+        check_stamp(piece)
     if batch.pieces or batch.rejects:
         yield batch.rows(task.ordinal, ordinal)
 
@@ -131,7 +131,7 @@ def _load(
 ) -> tuple[tuple[NpyHeader, memoryview], ...]:
     """Return header and bytes of every array of a file, in the order of `expected`."""
     try:
-        with open_arrays(piece.path, choice, whole=True) as arrays:
+        with open_arrays(piece, choice, whole=True) as arrays:
             errors = _differences(arrays, expected)
             if errors:
                 raise _RejectError(*errors)
@@ -179,7 +179,7 @@ def _first_schema(listing: Listing, choice: ArrayChoice) -> tuple[list[Feature],
     first_problem, damaged = "", True
     for entry in listing.entries:
         try:
-            with open_arrays(entry.path, choice, whole=False) as arrays:
+            with open_arrays(entry, choice, whole=False) as arrays:
                 headers = {name: array.header for name, array in arrays.items()}
         except NpyError as error:
             first_problem = first_problem or f"{entry.name}: {error}"
@@ -215,7 +215,7 @@ def _piece(index: int, entry: SourceEntry) -> Piece:
         entry=index,
         path=entry.path,
         name=entry.name,
-        stamp=(entry.bytes, entry.mtime_ns),
+        stamp=entry.stamp,
         rows=1,
         first_row=0,
         bytes=entry.bytes,

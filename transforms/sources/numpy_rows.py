@@ -95,19 +95,19 @@ def read_rows(task: Task, choice: ArrayChoice) -> Iterator[Rows]:
     for entry, group in groupby(task.pieces, key=lambda piece: piece.entry):
         pieces = [piece for piece in group if isinstance(piece, NumpyPiece)]
         first, stop = pieces[0], pieces[-1].first_row + pieces[-1].rows
-        check_stamp(first.path, first.name, first.stamp)
+        check_stamp(first)
         row = first.first_row
         for batch in _read_file(first, row, stop, choice):
             yield Rows(task.ordinal, ordinal, entry, batch, RowOrigin(first.name, row + 1))
             row += batch.num_rows
             ordinal += 1
-        check_stamp(first.path, first.name, first.stamp)
+        check_stamp(first)
 
 
 def _read_layout(entry: SourceEntry, choice: ArrayChoice) -> _Layout:
-    check_stamp(entry.path, entry.name, (entry.bytes, entry.mtime_ns))
+    check_stamp(entry)
     try:
-        with open_arrays(entry.path, choice, whole=False) as arrays:
+        with open_arrays(entry, choice, whole=False) as arrays:
             headers = {name: array.header for name, array in arrays.items()}
             seekable = not any(array.packed for array in arrays.values())
     except NpyError as error:
@@ -157,7 +157,7 @@ def _pieces(index: int, entry: SourceEntry, layout: _Layout) -> Iterator[NumpyPi
             entry=index,
             path=entry.path,
             name=entry.name,
-            stamp=(entry.bytes, entry.mtime_ns),
+            stamp=entry.stamp,
             rows=rows,
             first_row=first_row,
             bytes=rows * layout.row_bytes if layout.seekable else entry.bytes,
@@ -167,7 +167,7 @@ def _pieces(index: int, entry: SourceEntry, layout: _Layout) -> Iterator[NumpyPi
 def _read_file(piece: NumpyPiece, start: int, stop: int, choice: ArrayChoice) -> Iterator[pa.RecordBatch]:
     """Yield rows `start` to `stop` of a file."""
     try:
-        with open_arrays(piece.path, choice, whole=False) as arrays:
+        with open_arrays(piece, choice, whole=False) as arrays:
             readers = {name: _RowReader.of(array, piece.path, start, choice) for name, array in arrays.items()}
             row_bytes = sum(reader.row_bytes for reader in readers.values())
             step = min(max(_BATCH_BYTES // max(row_bytes, 1), 1), _BATCH_ROWS)

@@ -23,7 +23,8 @@ from .nearest import nearest_name
 from .parquet_chunks import ChunkGroup, EncryptedError, read_groups
 from .parquet_lists import is_fixed_list, metadata_of_plain_lists
 from .parquet_pages import PackedSpans, pack_spans
-from .source import SourceEntry
+from .source import ListedFile, SourceEntry
+from .source_files import OpenFile, open_file, open_listed, size_of
 from .stamp import check_stamp
 
 READ_ERRORS: Final = (pa.ArrowException, OSError, ValueError, TypeError, MemoryError, OverflowError)
@@ -73,9 +74,11 @@ class Footer:
 
 
 def open_parquet(
-    path: bytes, name: str, *, checksums: bool = True, columns: int = 1, plain_lists: bool = False
+    file: ListedFile, opened: OpenFile, *, checksums: bool = True, columns: int = 1, plain_lists: bool = False
 ) -> pq.ParquetFile:
     """Open a file after a look at both of its ends; `columns` are to be read, each through a buffer of its own.
+
+    `opened` is the same file, open to read.
 
     With `plain_lists` its columns are what Parquet says and not what the writer's Arrow schema adds: see
     `parquet_lists`.
@@ -83,20 +86,20 @@ def open_parquet(
     Raises:
         SourceError: it is not a Parquet file, it is cut, encrypted, or its footer cannot be read.
     """
-    _check_ends(path, name)
+    _check_ends(opened, file.name)
     buffer_bytes = min(max(_BUFFERS_BYTES // max(columns, 1), _SMALLEST_BUFFER_BYTES), _LARGEST_BUFFER_BYTES)
     try:
         # Without `pre_buffer` and with a small buffer a row group of any size passes through little memory:
         # 33 MB for one of 88 MB, against 116 MB, at the same speed.
         return pq.ParquetFile(
-            pa.OSFile(path),
-            metadata=metadata_of_plain_lists(_footer_bytes(path)) if plain_lists else None,
+            pa.OSFile(file.path),
+            metadata=metadata_of_plain_lists(_footer_bytes(opened)) if plain_lists else None,
             pre_buffer=False,
             buffer_size=buffer_bytes,
             page_checksum_verification=checksums,
         )
     except READ_ERRORS as error:
-        raise SourceError(name, f"{_DAMAGED}: {printable(error)}") from error
+        raise SourceError(file.name, f"{_DAMAGED}: {printable(error)}") from error
 
 
 def read_footer(entry: SourceEntry, columns: Sequence[str] | None) -> Footer:
@@ -106,10 +109,10 @@ def read_footer(entry: SourceEntry, columns: Sequence[str] | None) -> Footer:
         SchemaError: a chosen column is not there.
         SourceError: the file is damaged, two of its columns have one name, or it is not what was listed.
     """
-    check_stamp(entry.path, entry.name, (entry.bytes, entry.mtime_ns))
-    with open_parquet(entry.path, entry.name) as file:
+    check_stamp(entry)
+    with open_listed(entry, open_file) as opened, open_parquet(entry, opened) as file:
         try:
-            return _footer_of(file, entry, columns)
+            return _footer_of(file, opened, entry, columns)
         except (SourceError, SchemaError):
             raise
         except EncryptedError as error:
@@ -148,13 +151,13 @@ def choose_columns(schema: pa.Schema, columns: Sequence[str] | None, name: str) 
     return fields, leaves
 
 
-def _check_ends(path: bytes, name: str) -> None:
+def _check_ends(opened: OpenFile, name: str) -> None:
     try:
-        with open(path, "rb") as file:
-            size = os.fstat(file.fileno()).st_size
-            head = file.read(4)
-            file.seek(max(size - 8, 0))
-            tail = file.read(8)
+        size = size_of(opened)
+        opened.seek(0)
+        head = opened.read(4)
+        opened.seek(max(size - 8, 0))
+        tail = opened.read(8)
     except OSError as error:
         raise SourceError(name, f"cannot be read: {error.strerror}") from error
     if size == 0:
@@ -171,12 +174,10 @@ def _check_ends(path: bytes, name: str) -> None:
         raise SourceError(name, f"is cut or damaged: a footer of {footer_bytes} bytes in a file of {size} bytes")
 
 
-def _footer_of(file: pq.ParquetFile, entry: SourceEntry, columns: Sequence[str] | None) -> Footer:
+def _footer_of(file: pq.ParquetFile, opened: OpenFile, entry: SourceEntry, columns: Sequence[str] | None) -> Footer:
     schema: pa.Schema = file.schema_arrow
     fields, leaves = choose_columns(schema, columns, entry.name)
-    rows, chunk_groups = read_groups(
-        _footer_bytes(entry.path), leaves, sum(_leaf_count(field.type) for field in schema)
-    )
+    rows, chunk_groups = read_groups(_footer_bytes(opened), leaves, sum(_leaf_count(field.type) for field in schema))
     fixed = _fixed_lists(schema, fields)
     groups = tuple(_row_group(group, i, entry, fixed) for i, group in enumerate(chunk_groups))
     in_groups = sum(group.rows for group in groups)
@@ -189,16 +190,15 @@ def _footer_of(file: pq.ParquetFile, entry: SourceEntry, columns: Sequence[str] 
         first += _leaf_count(field.type)
         chosen.append(pa.field(field.name, storage_type(field.type), nullable=nullable))
         reasons.append(reason)
-    checksums = _has_checksums(entry, chunk_groups)
+    checksums = _has_checksums(opened, chunk_groups)
     return Footer(entry.name, tuple(schema.names), pa.schema(chosen), tuple(reasons), groups, checksums)
 
 
-def _footer_bytes(path: bytes) -> bytes:
-    with open(path, "rb") as file:
-        file.seek(-8, os.SEEK_END)
-        length = int.from_bytes(file.read(4), "little")
-        file.seek(-8 - length, os.SEEK_END)
-        return file.read(length)
+def _footer_bytes(opened: OpenFile) -> bytes:
+    opened.seek(-8, os.SEEK_END)
+    length = int.from_bytes(opened.read(4), "little")
+    opened.seek(-8 - length, os.SEEK_END)
+    return opened.read(length)
 
 
 def _fixed_lists(schema: pa.Schema, fields: Sequence[int]) -> list[int]:
@@ -257,14 +257,13 @@ def _leaf_count(kind: pa.DataType) -> int:
     return _leaf_count(kind.value_type) if pa.types.is_nested(kind) else 1
 
 
-def _has_checksums(entry: SourceEntry, groups: Sequence[ChunkGroup]) -> bool | None:
+def _has_checksums(opened: OpenFile, groups: Sequence[ChunkGroup]) -> bool | None:
     """Tell whether the first page of the chosen columns carries a CRC32; None where there is no page."""
     chunk = next((chunk for group in groups for chunk in group.chunks if chunk.values), None)
     if chunk is None:
         return None
-    with open(entry.path, "rb") as file:
-        file.seek(chunk.start)
-        return page_has_checksum(file.read(_PAGE_HEADER_BYTES))
+    opened.seek(chunk.start)
+    return page_has_checksum(opened.read(_PAGE_HEADER_BYTES))
 
 
 def page_has_checksum(header: bytes) -> bool:

@@ -11,7 +11,6 @@ https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thr
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -19,6 +18,7 @@ from typing import Final
 import numpy as np
 
 from .parquet_chunks import Chunk
+from .source_files import ReadAt
 from .thrift_compact import NUMBERS, STRUCT, ThriftError, ThriftReader
 
 _TYPE, _UNPACKED, _PACKED = 1, 2, 3
@@ -55,32 +55,31 @@ def pack_spans(chunks: Sequence[Chunk]) -> PackedSpans:
     return np.array([(chunk.start, chunk.compressed, chunk.values) for chunk in chunks], np.int64).tobytes()
 
 
-def check_pages(path: bytes, spans: PackedSpans, rows: int) -> None:
-    """Walk the pages of the chunks of one row group of a file, which `pack_spans` has packed.
+def check_pages(read: ReadAt, spans: PackedSpans, rows: int) -> None:
+    """Walk the pages of the chunks of one row group, which `pack_spans` has packed; `read` reads in their file.
 
     Raises:
         ThriftError: a header is damaged, or a number in it is none that its page can have.
         OSError: the file cannot be read.
     """
-    with open(path, "rb", buffering=0) as file:
-        for start, size, values in np.frombuffer(spans, np.int64).reshape(-1, 3).tolist():
-            _check_chunk(file.fileno(), ChunkSpan(start, size, values, values > rows))
+    for start, size, values in np.frombuffer(spans, np.int64).reshape(-1, 3).tolist():
+        _check_chunk(read, ChunkSpan(start, size, values, values > rows))
 
 
-def _check_chunk(file: int, chunk: ChunkSpan) -> None:
+def _check_chunk(read: ReadAt, chunk: ChunkSpan) -> None:
     at, end, values = chunk.start, chunk.start + chunk.size, 0
     while at < end and values < chunk.values:
-        header, numbers, found = _read_header(file, at)
+        header, numbers, found = _read_header(read, at)
         _check_page(numbers, found, chunk, at)
         if numbers[_TYPE] != _DICTIONARY:
             values += found
         at += header + numbers[_PACKED]
 
 
-def _read_header(file: int, at: int) -> tuple[int, dict[int, int], int]:
+def _read_header(read: ReadAt, at: int) -> tuple[int, dict[int, int], int]:
     """Return the size of a page header, its numbers, and its count of values."""
     for size in _HEADER_BYTES:
-        data = os.pread(file, size, at)
+        data = read(size, at)
         reader = ThriftReader(data)
         try:
             numbers, values = _parse(reader)

@@ -24,6 +24,7 @@ from .parquet_footer import READ_ERRORS, Footer, choose_columns, open_parquet, r
 from .parquet_lists import cast_as_written
 from .parquet_pages import PackedSpans, check_pages
 from .source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
+from .source_files import OpenFile, ReadAt, open_file, open_listed, read_at
 from .stamp import check_stamp
 
 BATCH_ROWS: Final = 32_000
@@ -125,37 +126,45 @@ class ParquetSource:
     ) -> Iterator[tuple[pa.RecordBatch, ParquetPiece, int]]:
         """Yield the batches of row groups of one file, each with its piece and the rows of the piece before it."""
         first = pieces[0]
-        check_stamp(first.path, first.name, first.stamp)
+        check_stamp(first)
         seen_row_bytes = 0
-        with ExitStack() as opened:
-            file = opened.enter_context(self._open(first, columns))
+        with open_listed(first, open_file) as opened, ExitStack() as stack:
+            file = stack.enter_context(self._open(first, opened, columns))
             fields, leaves = choose_columns(file.schema_arrow, self.columns, first.name)
             written = None
             if any(piece.null_lists for piece in pieces):
                 written = pa.schema([file.schema_arrow.field(index) for index in fields])
-                file = opened.enter_context(self._open(first, columns, plain_lists=True))
+                file = stack.enter_context(self._open(first, opened, columns, plain_lists=True))
             for piece in pieces:
                 # A footer tells the size of a dictionary, not of the text it stands for: what was seen counts too.
                 batch_rows = BATCH_BYTES // max(piece.row_bytes, seen_row_bytes, 1)
-                for batch, done in _read_row_group(file, piece, leaves, min(max(batch_rows, 1), BATCH_ROWS), written):
+                batch_rows = min(max(batch_rows, 1), BATCH_ROWS)
+                for batch, done in _read_row_group(file, read_at(opened), piece, leaves, batch_rows, written):
                     seen_row_bytes = max(seen_row_bytes, batch.nbytes // batch.num_rows)
                     yield batch, piece, done
-        check_stamp(first.path, first.name, first.stamp)
+        check_stamp(first)
 
-    def _open(self, piece: ParquetPiece, columns: int, *, plain_lists: bool = False) -> pq.ParquetFile:
-        return open_parquet(piece.path, piece.name, checksums=self.checksums, columns=columns, plain_lists=plain_lists)
+    def _open(
+        self, piece: ParquetPiece, opened: OpenFile, columns: int, *, plain_lists: bool = False
+    ) -> pq.ParquetFile:
+        return open_parquet(piece, opened, checksums=self.checksums, columns=columns, plain_lists=plain_lists)
 
 
 def _read_row_group(
-    file: pq.ParquetFile, piece: ParquetPiece, leaves: list[int], batch_rows: int, written: pa.Schema | None
+    file: pq.ParquetFile,
+    read: ReadAt,
+    piece: ParquetPiece,
+    leaves: list[int],
+    batch_rows: int,
+    written: pa.Schema | None,
 ) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """Yield the batches of one row group, each with the number of rows before it.
+    """Yield the batches of one row group, each with the number of rows before it; `read` reads in the same file.
 
     `written` is the schema to cast to, where the file was opened without its own.
     """
     done = 0
     try:
-        check_pages(piece.path, piece.spans, piece.rows or 0)
+        check_pages(read, piece.spans, piece.rows or 0)
         batches = file.reader.iter_batches(
             batch_rows, row_groups=[piece.row_group], column_indices=leaves, use_threads=False
         )
@@ -203,7 +212,7 @@ def _pieces(index: int, entry: SourceEntry, footer: Footer) -> Iterator[ParquetP
             entry=index,
             path=entry.path,
             name=entry.name,
-            stamp=(entry.bytes, entry.mtime_ns),
+            stamp=entry.stamp,
             rows=group.rows,
             first_row=first_row,
             bytes=group.bytes,

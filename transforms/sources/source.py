@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, TypeVar
+from typing import NamedTuple, Protocol, TypeVar
 
 from ..format.rows import Rows
 from ..format.schema import Choice, Schema
@@ -30,6 +30,32 @@ def map_in_turn(function: Callable[[T], R], items: Iterable[T], *, heavy: bool =
     return [function(item) for item in items]
 
 
+class Stamp(NamedTuple):
+    """What a file was when it was listed: its size in bytes, and its mtime in ns."""
+
+    size: int
+    mtime_ns: int
+
+
+class ListedFile(Protocol):
+    """A file of the listing, as entries and pieces have it: all that opening it takes."""
+
+    @property
+    def path(self) -> bytes:
+        """Where it is: absolute, in the file system's own bytes."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """How it is shown."""
+        ...
+
+    @property
+    def stamp(self) -> Stamp:
+        """What it was when it was listed."""
+        ...
+
+
 @dataclass(frozen=True, slots=True)
 class SourceEntry:
     """One line of the listing: an input file, or for images a folder of `files` files.
@@ -44,6 +70,11 @@ class SourceEntry:
     mtime_ns: int
     fingerprint: str
     files: int = 1
+
+    @property
+    def stamp(self) -> Stamp:
+        """What the file was when it was listed."""
+        return Stamp(self.bytes, self.mtime_ns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,16 +97,15 @@ class Listing:
 class Piece:
     """The smallest run of rows that a task can be made of; sources derive their own, with what reading it needs.
 
-    `path`, `name` and `stamp` (size in bytes, mtime in ns) are those of its file when it was listed (images: of the
-    root folder). `rows` is None where only reading tells. `first_row` is the number of rows before it in its entry.
-    `bytes` is its size in the source; `output_bytes` the size of its records, where the source can tell without
-    encoding any (images).
+    `path`, `name` and `stamp` are those of its file when it was listed (images: of the root folder). `rows` is None
+    where only reading tells. `first_row` is the number of rows before it in its entry. `bytes` is its size in the
+    source; `output_bytes` the size of its records, where the source can tell without encoding any (images).
     """
 
     entry: int
     path: bytes
     name: str
-    stamp: tuple[int, int]
+    stamp: Stamp
     rows: int | None
     first_row: int
     bytes: int

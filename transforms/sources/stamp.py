@@ -5,21 +5,23 @@ from __future__ import annotations
 import os
 
 from ..errors import SourceError
+from .source import ListedFile
 
 
-def check_stamp(path: bytes, name: str, stamp: tuple[int, int]) -> None:
-    """Compare a file with its `stamp` from the listing: size in bytes, mtime in ns.
+def check_stamp(file: ListedFile) -> None:
+    """Compare a file with what it was when it was listed.
 
     Raises:
         SourceError: the file is gone, or is not what it was.
     """
     try:
-        status = os.stat(path)
+        status = os.stat(file.path)
     except OSError as error:
-        raise SourceError(name, f"cannot be read any more: {error.strerror}; run again") from error
-    if status.st_size != stamp[0]:
+        raise SourceError(file.name, f"cannot be read any more: {error.strerror}; run again") from error
+    size = file.stamp[0]
+    if status.st_size != size:
         raise SourceError(
-            name, f"changed while it was read: {stamp[0]} bytes when listed, {status.st_size} now; run again"
+            file.name, f"changed while it was read: {size} bytes when listed, {status.st_size} now; run again"
         )
-    if status.st_mtime_ns != stamp[1]:
-        raise SourceError(name, "changed while it was read: it was written to after it was listed; run again")
+    if status.st_mtime_ns != file.stamp[1]:
+        raise SourceError(file.name, "changed while it was read: it was written to after it was listed; run again")

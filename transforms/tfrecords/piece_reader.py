@@ -6,24 +6,24 @@ counted only when something has to be said about one.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-from ..dataset.record_file import RecordRun, read_record_batches
-from ..errors import DamageError, InputError, SourceError
+from ..dataset.record_scan import RecordRun, scan_file
+from ..errors import SourceError
 from ..format.decode import NO_EXAMPLE, ExampleDecoder
 from ..format.framed_rows import FramedRows, empty_batch, frames_in_place
-from ..format.printable import printable_path
 from ..format.rejects import CellError, Place, Reject
 from ..format.rows import RowOrigin, Rows
 from ..format.scan import WRONG_DATA, Damage, is_record_header
 from ..format.schema import Schema
 from ..format.tfrecord import FRAME_BYTES, HEADER_BYTES
-from ..sources.source import Frozen
+from ..sources.source import Frozen, ListedFile
+from ..sources.source_files import open_file, open_listed, open_unbuffered, size_of
 from .records_piece import RecordsPiece
 
 CUT_A_RECORD: Final = "a record was cut in two"
@@ -44,6 +44,32 @@ def pass_over(_: Damage) -> None:
 def rows_without(count: int, left_out: Iterable[int]) -> npt.NDArray[np.int64]:
     """Return the rows of a run but those that are left out."""
     return np.delete(np.arange(count), list(left_out))
+
+
+def read_runs(
+    file: ListedFile,
+    start: int = 0,
+    stop: int | None = None,
+    *,
+    on_damage: Callable[[Damage], None],
+    check_crc: bool = True,
+    record_bytes_limit: int | None = None,
+) -> Iterator[RecordRun]:
+    """Yield the records of a listed file in runs; the rest is as in `scan_file`.
+
+    Raises:
+        SourceError: it cannot be opened.
+    """
+    with open_listed(file, open_unbuffered) as opened:
+        yield from scan_file(
+            opened,
+            size_of(opened),
+            start,
+            stop,
+            on_damage=on_damage,
+            check_crc=check_crc,
+            record_bytes_limit=record_bytes_limit,
+        )
 
 
 @dataclass(slots=True)
@@ -67,24 +93,17 @@ class PieceReader:
         checker = ExampleDecoder(self.frozen.schema) if piece.check else None
         formats = _formats_decoder(self.frozen.schema)
         ordinal = self._first = first
-        try:
-            for run in read_record_batches(
-                piece.path,
-                piece.start,
-                piece.stop,
-                record_bytes_limit=self.record_bytes,
-                on_damage=self._damages.append,
-            ):
-                reasons = {damage.record - run.first_record: damage.reason for damage in self._take_damages(run)}
-                if checker is not None:
-                    sound = rows_without(len(run), reasons)
-                    payloads = run.payloads.take(sound) if reasons else run.payloads
-                    problems = checker.try_decode(payloads).problems
-                    reasons |= {int(sound[problem.row]): problem.reason for problem in problems}
-                yield self._framed(task, ordinal, run, reasons, formats)
-                ordinal += 1
-        except (DamageError, InputError) as error:
-            raise SourceError(piece.name, str(error).removeprefix(f"{printable_path(piece.path)}: ")) from error
+        for run in read_runs(
+            piece, piece.start, piece.stop, on_damage=self._damages.append, record_bytes_limit=self.record_bytes
+        ):
+            reasons = {damage.record - run.first_record: damage.reason for damage in self._take_damages(run)}
+            if checker is not None:
+                sound = rows_without(len(run), reasons)
+                payloads = run.payloads.take(sound) if reasons else run.payloads
+                problems = checker.try_decode(payloads).problems
+                reasons |= {int(sound[problem.row]): problem.reason for problem in problems}
+            yield self._framed(task, ordinal, run, reasons, formats)
+            ordinal += 1
         if self._damages:
             raise self._broken(self._damages[0])
 
@@ -123,11 +142,8 @@ class PieceReader:
     def _records_before(self) -> int:
         """Return how many records the file has before the piece: counted when something has to be said about one."""
         if self._before is None:
-            runs = (
-                read_record_batches(self.piece.path, 0, self.piece.start, check_crc=False, on_damage=pass_over)
-                if self.piece.start
-                else ()
-            )
+            start = self.piece.start
+            runs = read_runs(self.piece, 0, start, check_crc=False, on_damage=pass_over) if start else ()
             self._before = sum(len(run) for run in runs)
         return self._before
 
@@ -135,7 +151,7 @@ class PieceReader:
         """Return the error of damage to the framing, behind which nothing can be found."""
         piece = self.piece
         if piece.stop is not None and piece.stop < piece.stamp[0]:
-            with open(piece.path, "rb") as file:
+            with open_file(piece) as file:
                 file.seek(damage.offset)
                 head = file.read(HEADER_BYTES)
             length = int.from_bytes(head[:8], "little") + FRAME_BYTES

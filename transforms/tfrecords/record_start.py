@@ -8,7 +8,6 @@ The first range begins at the start of the file, so by induction all are right.
 
 from __future__ import annotations
 
-import os
 from typing import Final
 
 import numpy as np
@@ -16,6 +15,7 @@ import numpy as np
 from ..format.header_search import find_headers
 from ..format.scan import is_record_header
 from ..format.tfrecord import FRAME_BYTES, HEADER_BYTES
+from ..sources.source_files import ReadAt
 
 _WINDOW_BYTES: Final = 256 << 10
 _SEARCHED_BYTES: Final = 4 << 20
@@ -24,26 +24,22 @@ _SEARCHED_BYTES: Final = 4 << 20
 _CHAIN: Final = 8
 
 
-def find_record_start(path: str | bytes, offset: int, size: int) -> int | None:
+def find_record_start(read: ReadAt, offset: int, size: int) -> int | None:
     """Return where the first record at or after `offset` seems to begin in a file of `size` bytes, or None."""
-    file = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        for start in range(offset, min(offset + _SEARCHED_BYTES, size), _WINDOW_BYTES):
-            window = os.pread(file, min(_WINDOW_BYTES + HEADER_BYTES - 1, size - start), start)
-            for place in find_headers(np.frombuffer(window, np.uint8), size).tolist():
-                if _leads_on(file, start + place, size):
-                    return int(start + place)
-        return None
-    finally:
-        os.close(file)
+    for start in range(offset, min(offset + _SEARCHED_BYTES, size), _WINDOW_BYTES):
+        window = read(min(_WINDOW_BYTES + HEADER_BYTES - 1, size - start), start)
+        for place in find_headers(np.frombuffer(window, np.uint8), size).tolist():
+            if _leads_on(read, start + place, size):
+                return int(start + place)
+    return None
 
 
-def _leads_on(file: int, place: int, size: int) -> bool:
+def _leads_on(read: ReadAt, place: int, size: int) -> bool:
     """Tell whether a header leads to another, and that to the next, or to the end of the file."""
     for _ in range(_CHAIN):
         if place == size:
             return True
-        head = os.pread(file, HEADER_BYTES, place)
+        head = read(HEADER_BYTES, place)
         if not is_record_header(head):
             return False
         place += int.from_bytes(head[:8], "little") + FRAME_BYTES

@@ -11,6 +11,7 @@ from ..format.gzip_members import sniff_form
 from ..format.scan import is_record_header
 from ..format.tfrecord import HEADER_BYTES
 from ..sources.source import Piece, SourceEntry
+from ..sources.source_files import open_file, open_unbuffered, read_at
 from .record_start import find_record_start
 from .shard_cuts import cut_stream
 
@@ -40,7 +41,7 @@ class RecordsPiece(Piece):
 
 def is_compressed(entry: SourceEntry) -> bool:
     """Tell whether a file is compressed, by its first bytes."""
-    with open(entry.path, "rb") as file:
+    with open_file(entry) as file:
         head = file.read(HEADER_BYTES)
     return not is_record_header(head) and sniff_form(head) is not None
 
@@ -48,7 +49,7 @@ def is_compressed(entry: SourceEntry) -> bool:
 def whole_file(entry: SourceEntry, index: int, split: str, records: int | None, *, compressed: bool) -> RecordsPiece:
     """Return all of a file as one piece; `index` is its place in the listing."""
     return RecordsPiece(
-        entry=index, path=entry.path, name=entry.name, stamp=(entry.bytes, entry.mtime_ns), rows=records, first_row=0,
+        entry=index, path=entry.path, name=entry.name, stamp=entry.stamp, rows=records, first_row=0,
         bytes=entry.bytes, output_bytes=entry.bytes * (_GZIP_EXPANSION if compressed else 1), start=0, stop=None,
         split=split, answers_for=records,
     )  # fmt: skip
@@ -64,7 +65,7 @@ def cut_run(files: Sequence[RecordsPiece], shard_size: int | None) -> list[list[
     for file in files:
         at, ends_task = 0, False
         for end in (end - base for end in ends if base < end <= base + file.bytes):
-            place = find_record_start(file.path, max(end, at), file.bytes)
+            place = _record_start(file, max(end, at))
             if place is None:  # nothing begins between there and the end of the file
                 ends_task = True
                 break
@@ -77,6 +78,11 @@ def cut_run(files: Sequence[RecordsPiece], shard_size: int | None) -> list[list[
             tasks.append([])
         base += file.bytes
     return [task for task in tasks if task]
+
+
+def _record_start(file: RecordsPiece, offset: int) -> int | None:
+    with open_unbuffered(file) as opened:
+        return find_record_start(read_at(opened), offset, file.bytes)
 
 
 def _range_of(file: RecordsPiece, start: int, stop: int) -> RecordsPiece:

@@ -15,8 +15,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final, Literal
 
-from ..dataset.record_file import read_record_batches
-from ..errors import InputError, SourceError
+from ..errors import InputError
 from ..format.printable import printable
 from ..format.rows import Rows
 from ..format.scan import RECORD_BYTES_LIMIT
@@ -35,7 +34,7 @@ from .agreement import (
 )
 from .inputs import InputFile, Inputs, find_inputs, split_in_name
 from .observed_schema import Observation
-from .piece_reader import PieceReader, pass_over, rows_without
+from .piece_reader import PieceReader, pass_over, read_runs, rows_without
 from .records_piece import RecordsPiece, cut_run, is_compressed, whole_file
 
 
@@ -112,11 +111,11 @@ class TfrecordSource:
         ordinal = 0
         for piece in task.pieces:
             assert isinstance(piece, RecordsPiece)
-            check_stamp(piece.path, piece.name, piece.stamp)
+            check_stamp(piece)
             for rows in PieceReader(piece, frozen, self.record_bytes).read(task.ordinal, ordinal):
                 yield rows
                 ordinal += 1
-            check_stamp(piece.path, piece.name, piece.stamp)
+            check_stamp(piece)
 
     def _inputs(self) -> Inputs:
         inputs = find_inputs(self.paths, self.base)
@@ -156,15 +155,12 @@ class TfrecordSource:
     def _observe(self, file: InputFile) -> Observation:
         """Read a foreign file for its schema; records with damaged data are left to the second reading."""
         seen = Observation(file.entry.name)
-        try:
-            for run in read_record_batches(file.entry.path, record_bytes_limit=self.record_bytes, on_damage=pass_over):
-                payloads = run.payloads
-                if run.damaged:
-                    payloads = payloads.take(rows_without(len(run), run.damaged))
-                    seen.bad += len(run.damaged)
-                seen.add(payloads)
-        except InputError as error:
-            raise SourceError(file.entry.name, str(error)) from error
+        for run in read_runs(file.entry, on_damage=pass_over, record_bytes_limit=self.record_bytes):
+            payloads = run.payloads
+            if run.damaged:
+                payloads = payloads.take(rows_without(len(run), run.damaged))
+                seen.bad += len(run.damaged)
+            seen.add(payloads)
         return seen
 
     def _split_of(self, file: InputFile) -> str:
