@@ -1,0 +1,148 @@
+"""The image: its versions are those of the lock file, and its install lines make an environment that works."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import tomllib
+from pathlib import Path
+
+import apache_beam as beam
+import pytest
+from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from apache_beam.transforms.environments import ExternalEnvironment
+from shardmill.pipelines import convert, open_dataset
+from shardmill.transforms import EncodeExamples, ReadRows, WriteShards
+
+from .dockerfile import ROOT, ScratchBuild, Stage, read_dockerfile
+
+VERSIONS, STAGES = read_dockerfile((ROOT / "Dockerfile").read_text())
+BEAM, BUILD, IMAGE = STAGES
+LOCK = tomllib.loads((ROOT / "uv.lock").read_text())
+
+
+def locked(name: str) -> str:
+    (version,) = (package["version"] for package in LOCK["package"] if package["name"] == name)
+    return version
+
+
+def test_the_boot_program_and_the_locked_beam_are_one_release() -> None:
+    assert Stage(f"apache/beam_python{VERSIONS['PYTHON_VERSION']}_sdk:{locked('apache-beam')}", "beam", ()) == BEAM
+    assert "--from=beam /opt/apache/beam /opt/apache/beam" in IMAGE.all("COPY")
+    assert IMAGE.all("ENTRYPOINT") == ['["/opt/apache/beam/boot"]']
+
+
+def test_all_stages_have_one_python_that_the_lock_allows() -> None:
+    assert re.match(r"python:(\d+\.\d+)-slim", BUILD.base)[1] == VERSIONS["PYTHON_VERSION"]
+    assert IMAGE.base == BUILD.base
+    least, below = re.fullmatch(r">=3\.(\d+), <3\.(\d+)", LOCK["requires-python"]).groups()
+    assert int(least) <= int(VERSIONS["PYTHON_VERSION"].split(".")[1]) < int(below)
+
+
+def test_packages_come_from_the_lock_alone() -> None:
+    for command in BUILD.all("RUN"):
+        assert ("uv sync --locked" in command) != ('pip install --no-cache-dir "uv==${UV_VERSION}"' in command)
+    assert not [command for command in IMAGE.all("RUN") if "install" in command]
+
+
+def test_everything_that_is_copied_is_sent_to_the_engine() -> None:
+    sent = [line[1:] for line in (ROOT / ".dockerignore").read_text().splitlines() if line.startswith("!")]
+    copied = [name.rstrip("/") for text in BUILD.all("COPY") for name in text.split()[:-1]]
+    assert sorted(copied) == sorted(sent)
+
+
+def test_every_image_has_a_version() -> None:
+    assert all(re.search(r":.*\d", stage.base) for stage in STAGES)
+    assert re.fullmatch(r"\d+\.\d+\.\d+", VERSIONS["UV_VERSION"])
+
+
+@pytest.fixture(scope="module")
+def scratch(tmp_path_factory: pytest.TempPathFactory) -> ScratchBuild:
+    """Carry out the stage that installs, by its own lines and with its own uv, and set what the image sets."""
+    running = f"{sys.version_info.major}.{sys.version_info.minor}"
+    if running != VERSIONS["PYTHON_VERSION"]:
+        pytest.skip(f"the image has Python {VERSIONS['PYTHON_VERSION']}, and this is {running}")
+    build = ScratchBuild(tmp_path_factory.mktemp("image"), VERSIONS)
+    build.carry_out(BUILD)
+    build.carry_out(Stage(IMAGE.base, None, tuple(line for line in IMAGE.lines if line[0] == "ENV")))
+    return build
+
+
+@pytest.mark.slow
+def test_the_install_lines_make_an_environment_that_converts(scratch: ScratchBuild, tmp_path: Path) -> None:
+    (check,) = IMAGE.all("RUN")
+    assert "shardmill 0.1.0" in scratch.run(check)
+    shutil.copytree(ROOT / "configs", tmp_path / "configs")
+    command = f"cd {tmp_path} && shardmill convert configs/quickstart.yaml && shardmill verify out/quickstart"
+    assert scratch.run(command).startswith("Wrote out/quickstart: 24 records in 3 shards")
+    where = scratch.run("python -c 'import shardmill.pipelines as p; print(p.__file__)'")
+    assert where.startswith(scratch.environment["UV_PROJECT_ENVIRONMENT"]), (
+        "the copy in the environment, not the sources"
+    )
+
+
+@pytest.mark.slow
+def test_a_worker_pool_of_the_environment_gives_the_bytes_of_the_local_engine(
+    scratch: ScratchBuild, tmp_path: Path
+) -> None:
+    """What `boot --worker_pool` starts, and what it starts of each worker, but for the boot program between them."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    pool = ["python", "-m", "apache_beam.runners.worker.worker_pool_main", f"--service_port={port}"]
+    config = {"input": {"paths": [str(ROOT / "configs/samples/people/*.csv")]}, "max_rejects": 10}
+    here = convert(config, output=tmp_path / "here", shard_size="64KiB").manifest
+    with subprocess.Popen(pool, env=scratch.environment, cwd=tmp_path, stderr=subprocess.DEVNULL) as process:
+        try:
+            wait_for_port(port, process)
+            read = ReadRows(str(ROOT / "configs/samples/people"), shard_size="64KiB")
+            with beam.Pipeline(FnApiRunner(ExternalEnvironment(f"127.0.0.1:{port}"))) as pipeline:
+                write = WriteShards(str(tmp_path / "there"), schema=read.schema, shard_size="64KiB", max_rejects=10)
+                _ = pipeline | read | EncodeExamples(read.schema) | write
+        finally:
+            process.terminate()
+    there = open_dataset(tmp_path / "there").manifest
+    assert there.run.tool == here.run.tool, "the very same packages"
+    assert there.counts == here.counts
+    assert [s.crc32c for s in there.splits["train"].shards] == [s.crc32c for s in here.splits["train"].shards]
+
+
+def wait_for_port(port: int, process: subprocess.Popen[bytes]) -> None:
+    deadline = time.monotonic() + 60
+    while True:
+        assert process.poll() is None
+        assert time.monotonic() < deadline
+        with contextlib.suppress(ConnectionRefusedError), socket.create_connection(("127.0.0.1", port)):
+            return
+
+
+def engine() -> str:
+    """Return the container engine that is there, or skip."""
+    for name in ("docker", "podman"):
+        if shutil.which(name) is not None:
+            done = subprocess.run([name, "info"], capture_output=True, check=False)
+            if done.returncode == 0:
+                return name
+    pytest.skip("no container engine runs here (docker, podman): the image is not built")
+
+
+@pytest.mark.slow
+def test_the_image_builds_and_is_a_worker_and_a_command_line(tmp_path: Path) -> None:
+    name = engine()
+    build = [name, "build", "--quiet", "--tag", "shardmill-test", str(ROOT)]
+    subprocess.run(build, check=True, env={**os.environ, "DOCKER_BUILDKIT": "1"})
+    version = subprocess.run(
+        [name, "run", "--rm", "--entrypoint", "shardmill", "shardmill-test", "--version"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert version.stdout.startswith("shardmill 0.1.0")
+    boot = subprocess.run([name, "run", "--rm", "shardmill-test"], capture_output=True, text=True, check=False)
+    assert "No id provided" in boot.stdout + boot.stderr
