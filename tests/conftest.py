@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from importlib.util import find_spec
 
+import pytest
 from hypothesis import HealthCheck, settings
+
+from .stores import servers
 
 # How fast values are drawn says something of the machine (its first tables of Unicode alone take a second), not of what
 # is tested.
@@ -20,3 +24,26 @@ def pytest_report_header() -> list[str]:
     if not READERS_MISSING:
         return []
     return ["tests/readers is left out, as TensorFlow is not installed: uv run --group readers pytest tests/readers"]
+
+
+@pytest.fixture(scope="session")
+def s3_endpoint() -> Iterator[str]:
+    """The URL of a real server that speaks S3."""
+    with servers.s3_server() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(scope="session")
+def gcs_endpoint() -> Iterator[str]:
+    """The URL of a real server that speaks Google Cloud Storage."""
+    with servers.gcs_server() as endpoint:
+        yield endpoint
+
+
+@pytest.fixture(params=["s3", "gs"])
+def bucket_url(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A new bucket, `s3://…` and then `gs://…`, in an environment in which the clients find its server."""
+    endpoint = request.getfixturevalue({"s3": "s3_endpoint", "gs": "gcs_endpoint"}[request.param])
+    for name, value in servers.environment(request.param, endpoint).items():
+        monkeypatch.setenv(name, value)
+    return f"{request.param}://{servers.make_bucket(request.param, endpoint)}"

@@ -17,8 +17,8 @@ MODULES = sorted(
     for path in (ROOT / folder).rglob("*.py")
 )
 FLOORS = {
-    "pipelines": 4, "transforms": 3, "transforms/tfrecords": 2,
-    "transforms/sources": 1, "transforms/dataset": 1, "transforms/format": 0,
+    "pipelines": 5, "transforms": 4, "transforms/tfrecords": 3,
+    "transforms/sources": 2, "transforms/dataset": 2, "transforms/stores": 1, "transforms/format": 0,
 }  # fmt: skip
 BEAM_MAY_BE_IMPORTED_BY = {
     "transforms/read",

@@ -3,12 +3,14 @@
     ShardmillError                      exit code
     ├── RunError                        1   the run failed
     │   ├── SourceError                     an input file is corrupt as a whole
-    │   └── CommitError                     another writer was first, or the outcome is unknown
+    │   ├── CommitError                     another writer was first, or the outcome is unknown
+    │   └── StoreError                      an object store cannot be reached, or fails again and again
     ├── UsageError      (ValueError)    2   the call, the config or the target is wrong
     │   ├── ConfigError                     a config file, with every problem in it
     │   ├── SchemaError (TypeError)         a column's type has no feature, or two schemas differ
     │   ├── InputError                      a path matches nothing, or its kind cannot be told
-    │   └── TargetError                     the output folder holds something else
+    │   ├── TargetError                     the output folder holds something else
+    │   └── StoreAccessError                no client, credentials, bucket or permission for an object store
     ├── DamageError                     3   a dataset or a TFRecord file is damaged
     └── TooManyRejects                  4   more rejects than `max_rejects` allows
 
@@ -44,6 +46,10 @@ class CommitError(RunError):
     """A commit lost its race, or its outcome is unknown."""
 
 
+class StoreError(RunError):
+    """An object store cannot be reached, or has failed at each of several tries."""
+
+
 class UsageError(ShardmillError, ValueError):
     """The call is wrong: nothing was read or written."""
 
@@ -64,6 +70,10 @@ class InputError(UsageError):
 
 class TargetError(UsageError):
     """The output folder holds another dataset, or something that is no dataset."""
+
+
+class StoreAccessError(UsageError):
+    """An object store lets nobody in: its client is not installed, or credentials, bucket or permission are missing."""
 
 
 class DamageError(ShardmillError):

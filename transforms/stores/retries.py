@@ -1,0 +1,57 @@
+"""Which failures of a store are tried again, and when.
+
+Both clients can do this themselves, each by rules of its own, and neither tells whether an earlier try may have acted.
+Here one rule serves both: a failure of the moment is tried again after a random time, which doubles in the mean.
+
+    try 1 ─ 503 ─▶ up to 0.2 s ─▶ try 2 ─ 503 ─▶ up to 0.4 s ─▶ try 3 ─ ... try 10 ─ 503 ─▶ an error of one line
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+T = TypeVar("T")
+
+TRIES: Final = 10
+"""Of one request: with the pauses below, some 45 s on the average before a store that is down is given up."""
+
+_FIRST_PAUSE: Final = 0.2
+_LONGEST_PAUSE: Final = 20.0
+"""Seconds. A random part of the pause is waited ("full jitter"), so that many clients do not come back at once."""
+
+
+class PassingFailure(Exception):
+    """A failure of the moment; `cause` is the client's error. The request may have been done, its reply lost."""
+
+    def __init__(self, cause: Exception) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
+
+
+def retried(request: Callable[[], T], refused: Callable[[Exception], Exception]) -> T:
+    """Return what a request returns, tried again while it raises `PassingFailure`.
+
+    Raises:
+        Exception: what `refused` makes of the last failure.
+    """
+    for number in range(1, TRIES):
+        try:
+            return request()
+        except PassingFailure:
+            time.sleep(random.uniform(0, pause_after(number)))  # noqa: S311  (it guards no secret)
+    try:
+        return request()
+    except PassingFailure as failure:
+        raise refused(failure.cause) from failure.cause
+
+
+def pause_after(tries: int) -> float:
+    """Return the longest pause in seconds after a number of tries.
+
+    >>> [pause_after(n) for n in (1, 2, 3, 9)]
+    [0.2, 0.4, 0.8, 20.0]
+    """
+    return float(min(_FIRST_PAUSE * 2 ** (tries - 1), _LONGEST_PAUSE))

@@ -1,0 +1,152 @@
+"""A multipart upload to S3: parts are sent side by side, and become an object in the last request.
+
+    piece 1  piece 2  ...           UploadPart, or UploadPartCopy from another object
+    CompleteMultipartUpload         If-None-Match: *, and the CRC32C of the whole, which S3 compares with its own
+
+What fits one piece is put in one request instead. What a killed process leaves is no object, and cannot be seen; it
+takes space until a rule of the bucket (AbortIncompleteMultipartUpload) or `gc` removes it.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+from typing import Any, Final
+
+from ..errors import StoreError
+from .object_store import MARK, ObjectInfo
+from .s3_client import PreconditionFailed, S3Client, UnexpectedAnswer, encoded_crc
+from .streamed import PIECE_BYTES, PieceSender, at_once
+
+_MOST_PARTS: Final = 10_000
+"""S3 takes no more parts of one object."""
+
+_PARTS_OF_ONE_SIZE: Final = 1000
+"""So many parts of 8 MiB, then as many of 16 MiB, and so on: the largest object has 429 GiB, in pieces of 80 MiB."""
+
+
+class S3Upload:
+    """An object that is being written; see `Upload`."""
+
+    def __init__(self, store: S3Client, key: str, *, if_absent: bool = False) -> None:
+        self._store = store
+        self._key = key
+        self._if_absent = if_absent
+        self._mark = uuid.uuid4().hex
+        self._id: str | None = None
+        self._sender: PieceSender[dict[str, Any]] = PieceSender(self._send, _part_bytes)
+        self._parts: list[dict[str, Any]] = []
+        self._crc: int | None = None
+
+    def write(self, data: memoryview) -> None:
+        """Append bytes."""
+        if self._id is None and self._sender.filled + len(data) > PIECE_BYTES:
+            self._begin()
+        self._sender.write(data)
+
+    def copy_parts(self, source: ObjectInfo, part_bytes: int) -> None:
+        """Let the store append another object, instead of bytes."""
+        self._begin()
+        starts = range(0, source.size, part_bytes)
+        parts = [(i + 1, start, min(start + part_bytes, source.size)) for i, start in enumerate(starts)]
+        try:
+            self._parts = at_once(lambda part: self._copy_part(source, *part), parts)
+        except BaseException:
+            self.abandon()
+            raise
+        self._crc = source.crc32c
+
+    def finish(self) -> None:
+        """Let the object appear, and compare its checksum."""
+        if self._id is None:
+            self._store.put(self._key, self._sender.rest())
+            return
+        try:
+            parts = self._sender.finish()
+        except BaseException:
+            self.abandon()
+            raise
+        self._crc = self._sender.crc
+        self._parts = parts
+        self.complete()
+
+    def complete(self) -> bool:
+        """Make an object of the parts that have been sent or copied, and compare its checksum; say whether it is."""
+        try:
+            done = self._complete(self._parts)
+        except BaseException:
+            self.abandon()
+            raise
+        if not done:
+            self.abandon()
+            return False
+        self._id = None
+        found = self._store.head(self._key)
+        if found is not None and found.mark == self._mark:
+            self._store.check(self._key, self._crc, found.crc32c)
+        return True
+
+    def abandon(self) -> None:
+        """Leave nothing of it."""
+        self._sender.abandon()
+        if self._id is None:
+            return
+        upload, self._id = self._id, None
+        client = self._store.client
+        self._tolerating_absence(client.abort_multipart_upload, UploadId=upload)
+
+    def _begin(self) -> None:
+        made = self._store.call(
+            "write it", self._key, self._store.client.create_multipart_upload, Key=self._key,
+            Metadata={MARK: self._mark}, ChecksumAlgorithm="CRC32C", ChecksumType="FULL_OBJECT",
+        )  # fmt: skip
+        self._id = made["UploadId"]
+
+    def _send(self, number: int, piece: memoryview, crc: int) -> dict[str, Any]:
+        if number >= _MOST_PARTS:
+            raise StoreError(
+                f"s3://{self._store.bucket}/{self._key}: over 429 GiB, the most that is written as one object"
+            )
+        sent = self._store.call(
+            "write it", self._key, self._store.client.upload_part, Key=self._key, UploadId=self._id,
+            PartNumber=number + 1, Body=bytes(piece), ChecksumAlgorithm="CRC32C", ChecksumCRC32C=encoded_crc(crc),
+        )  # fmt: skip
+        return {"PartNumber": number + 1, "ETag": sent["ETag"], "ChecksumCRC32C": encoded_crc(crc)}
+
+    def _copy_part(self, source: ObjectInfo, number: int, start: int, end: int) -> dict[str, Any]:
+        more = {} if (start, end) == (0, source.size) else {"CopySourceRange": f"bytes={start}-{end - 1}"}
+        result = self._store.call(
+            "copy it", source.key, self._store.client.upload_part_copy, Key=self._key, UploadId=self._id,
+            PartNumber=number, CopySource={"Bucket": self._store.bucket, "Key": source.key},
+            CopySourceIfMatch=source.version, **more,
+        )["CopyPartResult"]  # fmt: skip
+        part = {"PartNumber": number, "ETag": result["ETag"]}
+        return {**part, "ChecksumCRC32C": result["ChecksumCRC32C"]} if "ChecksumCRC32C" in result else part
+
+    def _complete(self, parts: list[dict[str, Any]]) -> bool:
+        """Complete the upload; whoever is told that it cannot be looks whether it was, and its reply lost."""
+        more: dict[str, object] = {"IfNoneMatch": "*"} if self._if_absent else {}
+        if self._crc is not None:
+            more |= {"ChecksumCRC32C": encoded_crc(self._crc), "ChecksumType": "FULL_OBJECT"}
+        try:
+            self._store.call(
+                "write it", self._key, self._store.client.complete_multipart_upload, Key=self._key, UploadId=self._id,
+                MultipartUpload={"Parts": parts}, **more,
+            )  # fmt: skip
+        except PreconditionFailed:
+            return self._store.is_marked(self._key, self._mark)
+        except UnexpectedAnswer as error:
+            if error.code != "NoSuchUpload" or not self._store.is_marked(self._key, self._mark):
+                raise
+        return True
+
+    def _tolerating_absence(self, request: Callable[..., object], **arguments: Any) -> None:
+        try:
+            self._store.call("abandon it", self._key, request, Key=self._key, **arguments)
+        except UnexpectedAnswer as error:
+            if error.code != "NoSuchUpload":
+                raise
+
+
+def _part_bytes(number: int) -> int:
+    return PIECE_BYTES * (1 + number // _PARTS_OF_ONE_SIZE)
