@@ -14,8 +14,9 @@ from dataclasses import dataclass
 
 from ..transforms.dataset.open import Dataset
 from ..transforms.format.manifest import Manifest
-from ..transforms.sources.image_listing import ImageFile, ImageListing
+from ..transforms.sources.image_listing import ImageListing
 from ..transforms.sources.image_rows import ENCODED
+from ..transforms.sources.image_table import ImageFile
 from ..transforms.sources.source import Listing
 from .held_files import Unchanged
 

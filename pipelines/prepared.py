@@ -53,7 +53,7 @@ class Prepared:
             splits=self._split_estimates(),
             shard_size=spec.shard_size,
             compression=spec.compression,
-            rows_exact=all(piece.rows is not None for piece in plan.survey.pieces),
+            rows_exact=plan.rows_exact,
             skipped=plan.listing.skipped,
             choices=plan.survey.choices,
             warnings=plan.survey.warnings,

@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
 from typing import Any, Final
-
-import numpy as np
 
 from ..transforms.dataset.generations import read_file
 from ..transforms.dataset.spec import tool_versions
@@ -22,7 +21,7 @@ from ..transforms.errors import DamageError
 from ..transforms.format.naming import STAGING_FOLDER
 from ..transforms.format.schema import Choice, Schema
 from ..transforms.sources.image_listing import ImageListing
-from ..transforms.sources.source import Frozen, Listing, Piece, Source, Survey, Task
+from ..transforms.sources.source import Frozen, LazyPieces, Listing, Piece, Source, Survey, Task
 from ..transforms.sources.task_planning import Estimate, Plan
 from .config_model import Config
 
@@ -132,11 +131,17 @@ def fingerprint_listing(listing: Listing) -> str:
 
 def cut_of(plan: Plan) -> str:
     """Return a digest over how a plan cuts the source into tasks."""
-    cuts = [
-        [[piece.entry, piece.first_row, piece.rows, piece.bytes, piece.output_bytes] for piece in task.pieces]
-        for task in plan.tasks
-    ]
-    return _digest(json.dumps(cuts))
+    digest = hashlib.sha256()
+    for task in plan.tasks:
+        digest.update(_cut_of_task(task.pieces) + b"\n")
+    return "sha256:" + digest.hexdigest()
+
+
+def _cut_of_task(pieces: Sequence[Piece]) -> bytes:
+    if isinstance(pieces, LazyPieces):
+        return hashlib.sha256(pieces.mark()).digest()
+    cuts = [[piece.entry, piece.first_row, piece.rows, piece.bytes, piece.output_bytes] for piece in pieces]
+    return json.dumps(cuts).encode()
 
 
 def plan_document(plan: Plan, mark: RunMark, listed: ListedSource, shards: int) -> bytes:
@@ -189,8 +194,8 @@ def _images_digest(listing: Listing) -> str | None:
     """Return a digest over the images themselves, where the entries are folders; their names are in those."""
     if not isinstance(listing, ImageListing):
         return None
-    digest = hashlib.sha256(np.fromiter((image.size for image in listing.images), np.int64).tobytes())
-    digest.update(np.fromiter((image.mtime_ns for image in listing.images), np.int64).tobytes())
+    digest = hashlib.sha256(listing.images.sizes.tobytes())
+    digest.update(listing.images.mtimes_ns.tobytes())
     return "sha256:" + digest.hexdigest()
 
 

@@ -20,7 +20,9 @@ from PIL.PngImagePlugin import PngInfo
 from shardmill.transforms.errors import InputError, SourceError, UsageError
 from shardmill.transforms.format.rejects import Reject
 from shardmill.transforms.format.rows import Rows
+from shardmill.transforms.sources.image_listing import list_images
 from shardmill.transforms.sources.image_source import ImageSource
+from shardmill.transforms.sources.image_walk import FolderEntry
 from shardmill.transforms.sources.source import Task
 
 
@@ -331,11 +333,30 @@ def test_many_files_are_listed_once_with_one_look_at_each(root: Path, monkeypatc
     for i in range(300):
         (root / f"{i}.jpg").write_bytes(draw(size=(4, 4)))
     looks: list[bytes] = []
-    real = os.lstat
-    monkeypatch.setattr(os, "lstat", lambda path, **kw: (looks.append(path), real(path, **kw))[1])
+
+    @contextmanager
+    def scan(path: bytes) -> Iterator[Iterator[FolderEntry]]:
+        with os.scandir(path) as entries:
+            yield (Looked(entry, looks) for entry in entries)
+
     monkeypatch.setattr(os, "open", lambda *_: pytest.fail("a listing opens no file"))
-    assert ImageSource((str(root),)).list_files().files == 301
-    assert len([path for path in looks if os.fspath(path).endswith(b".jpg")]) == 301
+    assert list_images([str(root)], "/", scan).files == 301
+    assert len(set(looks)) == len(looks) == 301
+
+
+class Looked:
+    """An entry of a folder that keeps account of who asked what it is."""
+
+    def __init__(self, entry: os.DirEntry[bytes], looks: list[bytes]) -> None:
+        self.entry, self.looks = entry, looks
+        self.name, self.path = entry.name, entry.path
+
+    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
+        return self.entry.is_dir(follow_symlinks=follow_symlinks)
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        self.looks.append(self.name)
+        return self.entry.stat(follow_symlinks=follow_symlinks)
 
 
 def test_a_gif_without_its_trailer_is_truncated(root: Path) -> None:

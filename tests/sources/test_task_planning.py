@@ -26,6 +26,19 @@ def test_every_piece_is_in_one_task_in_order_and_no_task_is_empty(outputs: list[
     assert all(len(task) for task in tasks)
 
 
+@given(st.lists(st.integers(0, 80 * MIB), max_size=300), st.sampled_from([64 << 10, MIB, S]))
+def test_a_piece_is_in_the_task_of_the_share_of_output_before_it(outputs: list[int], shard_size: int) -> None:
+    tasks = plan_tasks(outputs, shard_size)
+    total = sum(outputs)
+    if total >= 8 * shard_size:
+        goal = shard_size * min(max(round(total / (128 * shard_size)), 1), 8) * 103 // 100
+    else:
+        goal = max(total // 16, 8 * MIB)
+    count = max(total // goal, 1)
+    shares = [sum(outputs[:i]) * count // max(total, 1) for i in range(len(outputs))]
+    assert [{shares[i] for i in task} for task in tasks] == [{share} for share in sorted(set(shares))]
+
+
 @pytest.mark.parametrize(
     ("shards", "shards_a_task"),
     [(8, 1), (100, 1), (128, 1), (191, 1), (193, 2), (600, 5), (1024, 8), (4096, 8)],

@@ -10,7 +10,7 @@ from typing import Final
 from ..errors import SourceError
 from ..format.printable import printable_path
 from .image_facts import ImageProblem
-from .image_listing import NOT_READABLE, is_inside
+from .image_walk import NOT_READABLE, is_inside
 
 _FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 """A link is opened only after it was resolved, and a named pipe that took a file's place cannot block."""

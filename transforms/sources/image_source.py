@@ -24,9 +24,12 @@ from .image_bytes import read_image_bytes
 from .image_check import DEFAULT_FORMATS, ImageCheck
 from .image_facts import Check, ImageProblem
 from .image_layout import FolderRole, Layout, choose_layout, class_warnings, role_of
-from .image_listing import ImageFile, ImageListing, list_images
+from .image_listing import ImageListing, list_images
+from .image_order import shuffled
+from .image_pieces import ImagePiece, ImagePieces, ReadFolder, cut_images
 from .image_rows import ENCODED, LABEL, ImageOrigin, ImageRow, image_batch, image_place, image_schema
-from .source import Frozen, Listing, ParallelMap, Piece, Stamp, Survey, Task
+from .image_table import ImageFile
+from .source import Frozen, Listing, ParallelMap, Survey, Task
 
 BATCH_ROWS: Final = 256
 BATCH_BYTES: Final = 8 << 20
@@ -37,9 +40,6 @@ PIECE_BYTES: Final = 1 << 20
 
 MAX_LABEL_OFFSET: Final = 1000
 """An offset names that many labels that no class has; known models use 0 and 1."""
-
-RECORD_OVERHEAD_BYTES: Final = 330
-"""About what a record has beside the image: the keys, the small features and the framing."""
 
 _UNUSED: Final = "_unused_"
 
@@ -56,33 +56,6 @@ def unused_labels(classes: Sequence[str]) -> int:
     1
     """
     return next((i for i, name in enumerate(classes) if name != f"{_UNUSED}{i}"), len(classes))
-
-
-@dataclass(frozen=True, slots=True)
-class ReadFolder:
-    """What reading needs to know of a folder: its path and root, how its files are named, what it means."""
-
-    entry: int
-    path: bytes
-    root: bytes
-    name: str
-    prefix: str | None
-    label: int | None
-    class_name: str | None
-    split: int | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ImagePiece(Piece):
-    """A run of files in reading order, of one folder or several; `folders` has those that occur."""
-
-    folders: dict[int, ReadFolder]
-    images: tuple[ImageFile, ...]
-
-    def rows_by_entry(self) -> dict[int, int | None]:
-        """Return how many files the piece has of each folder."""
-        entries, counts = np.unique([image.folder for image in self.images], return_counts=True)
-        return dict(zip(entries.tolist(), counts.tolist(), strict=True))
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,13 +120,20 @@ class ImageSource:
         schema = image_schema(labelled=layout != "flat", hashed=self.sha256, columns=self.columns)
         kept = {feature.name for feature in schema}
         names = self._class_names(classes)
-        folders = self._read_folders(listing, roles, names, splits)
+        pieces = cut_images(
+            listing.images,
+            None if self.seed is None else shuffled(listing, self.seed),
+            self._read_folders(listing, roles, names, splits),
+            piece_bytes=PIECE_BYTES,
+            piece_rows=BATCH_ROWS,
+            with_bytes=ENCODED in kept,
+        )
         return Survey(
             Frozen(schema, splits=tuple(splits), labels={LABEL: names} if LABEL in kept else {}),
             tuple(c for c in self._choices(layout, classes, splits) if c.column in kept | {"layout", "split"}),
-            tuple(_cut(_in_order(listing, self.seed), folders, with_bytes=ENCODED in kept)),
+            pieces,
             class_warnings([name for name in names if not name.startswith(_UNUSED)], layout),
-            dict(Counter(split for image in listing.images if (split := roles[image.folder].split) is not None)),
+            _split_rows(roles, listing),
         )
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
@@ -285,16 +265,24 @@ def _batches(task: Task, limit: int) -> Iterator[list[tuple[ReadFolder, ImageFil
     """Yield the files of a task, by batch."""
     files: list[tuple[ReadFolder, ImageFile]] = []
     size = 0
-    for piece in task.pieces:
-        assert isinstance(piece, ImagePiece)
-        for image in piece.images:
-            files.append((piece.folders[image.folder], image))
-            size += _room(image, limit)
-            if len(files) == BATCH_ROWS or size >= BATCH_BYTES:
-                yield files
-                files, size = [], 0
+    for folder, image in _files(task):
+        files.append((folder, image))
+        size += _room(image, limit)
+        if len(files) == BATCH_ROWS or size >= BATCH_BYTES:
+            yield files
+            files, size = [], 0
     if files:
         yield files
+
+
+def _files(task: Task) -> Iterator[tuple[ReadFolder, ImageFile]]:
+    if isinstance(task.pieces, ImagePieces):
+        folders = task.pieces.folders
+        yield from ((folders[image.folder], image) for image in task.pieces.files())
+        return
+    for piece in task.pieces:
+        assert isinstance(piece, ImagePiece)
+        yield from ((piece.folders[image.folder], image) for image in piece.images)
 
 
 def _room(image: ImageFile, limit: int) -> int:
@@ -308,43 +296,9 @@ def _bad_name(folder: ReadFolder, image: ImageFile) -> ImageProblem:
     return ImageProblem("BAD_UTF8", message, value=place.source, expected="a path in UTF-8")
 
 
-def _in_order(listing: ImageListing, seed: int | None) -> Sequence[ImageFile]:
-    """Return the files in reading order: the listing's, or by a digest of the seed and the path below the root."""
-    if seed is None:
-        return listing.images
-    start = hashlib.sha256(b"%d\n" % seed)
-    prefixes = [folder.below_root + b"/" if folder.below_root else b"" for folder in listing.folders]
-
-    def key(image: ImageFile) -> bytes:
-        digest = start.copy()
-        digest.update(prefixes[image.folder] + image.name)
-        return digest.digest()
-
-    return sorted(listing.images, key=key)
-
-
-def _cut(images: Sequence[ImageFile], folders: Sequence[ReadFolder], *, with_bytes: bool) -> Iterator[ImagePiece]:
-    """Cut a run of files into pieces of about 1 MiB; `with_bytes` says that the records hold the files' own bytes."""
-    start = size = 0
-    for stop, image in enumerate(images, 1):
-        size += max(image.size, 0)
-        if size >= PIECE_BYTES or stop - start == BATCH_ROWS or stop == len(images):
-            output_bytes = size * with_bytes + RECORD_OVERHEAD_BYTES * (stop - start)
-            yield _piece(images[start:stop], folders, size, output_bytes)
-            start, size = stop, 0
-
-
-def _piece(images: Sequence[ImageFile], folders: Sequence[ReadFolder], size: int, output_bytes: int) -> ImagePiece:
-    first = folders[images[0].folder]
-    return ImagePiece(
-        entry=first.entry,
-        path=first.root,
-        name=first.name,
-        stamp=Stamp(0, 0),  # of no use for a folder: every file has its own
-        rows=len(images),
-        first_row=0,
-        bytes=size,
-        output_bytes=output_bytes,
-        folders={index: folders[index] for index in {image.folder for image in images}},
-        images=tuple(images),
-    )
+def _split_rows(roles: Sequence[FolderRole], listing: ImageListing) -> dict[str, int]:
+    rows: Counter[str] = Counter()
+    for role, entry in zip(roles, listing.entries, strict=True):
+        if role.split is not None:
+            rows[role.split] += entry.files
+    return dict(rows)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import NamedTuple, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar
+
+import numpy as np
+import numpy.typing as npt
 
 from ..format.rows import Rows
 from ..format.schema import Choice, Schema
@@ -116,12 +120,47 @@ class Piece:
         return {self.entry: self.rows}
 
 
+class LazyPieces(Sequence[Piece]):
+    """Pieces that are made when they are asked for, as there may be more of them than memory has room for.
+
+    What planning needs of them it is told of all at once; a range of them is of the same class. They go to workers as
+    a document of bytes, numbers, text and lists.
+    """
+
+    __slots__ = ()
+
+    outputs: npt.NDArray[np.int64]
+    """The bytes of the records of each piece."""
+
+    @property
+    @abstractmethod
+    def rows(self) -> int:
+        """The rows of all pieces."""
+
+    @abstractmethod
+    def rows_by_entry(self) -> dict[int, int | None]:
+        """Return the rows of all pieces by entry."""
+
+    @abstractmethod
+    def mark(self) -> bytes:
+        """Return bytes that tell these pieces from others of the same listing."""
+
+    @abstractmethod
+    def to_document(self) -> dict[str, Any]:
+        """Return what `from_document` takes."""
+
+    @classmethod
+    @abstractmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """Return the pieces that a document states."""
+
+
 @dataclass(frozen=True, slots=True)
 class Task:
     """One contiguous piece of the source: pieces that follow each other, over one file or several."""
 
     ordinal: int
-    pieces: tuple[Piece, ...]
+    pieces: Sequence[Piece]
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,7 +186,7 @@ class Survey:
 
     frozen: Frozen
     choices: tuple[Choice, ...]
-    pieces: tuple[Piece, ...]
+    pieces: Sequence[Piece]
     warnings: tuple[str, ...] = ()
     split_rows: dict[str, int] = field(default_factory=dict)
     tasks: tuple[range, ...] | None = None

@@ -11,13 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import pairwise
 from typing import Final
+
+import numpy as np
+import numpy.typing as npt
 
 from ..format.blocks import Block, Frames
 from ..format.gzip_members import compress_member
 from ..format.rows import Rows
-from .source import Frozen, Listing, Piece, Source, Survey, Task
+from .source import Frozen, LazyPieces, Listing, Piece, Source, Survey, Task
 
 SAMPLED_FILES: Final = 8
 """How many files are sampled for the estimate: enough to see files that differ, and a few MiB of reading at most."""
@@ -50,8 +53,16 @@ class Plan:
     outputs: tuple[int, ...]
     estimate: Estimate
 
+    @property
+    def rows_exact(self) -> bool:
+        """Whether it is known how many rows there are."""
+        pieces = self.survey.pieces
+        return isinstance(pieces, LazyPieces) or all(piece.rows is not None for piece in pieces)
+
     def expected_rows(self) -> dict[int, int | None]:
         """Return for each entry of the listing the rows that reading it must find, or None where only reading tells."""
+        if isinstance(self.survey.pieces, LazyPieces):
+            return self.survey.pieces.rows_by_entry()
         rows: dict[int, int | None] = {}
         for piece in self.survey.pieces:
             for entry, more in piece.rows_by_entry().items():
@@ -60,7 +71,7 @@ class Plan:
         return rows
 
 
-def plan_tasks(outputs: Sequence[int], shard_size: int) -> list[range]:
+def plan_tasks(outputs: Sequence[int] | npt.NDArray[np.int64], shard_size: int) -> list[range]:
     """Group pieces, whose expected bytes of output are given, into tasks: ranges of piece indices, in order.
 
     From 8 shards of output on, a task aims at 1.03 m shards with m = clamp(round(output / 128 shards), 1, 8); below
@@ -71,27 +82,22 @@ def plan_tasks(outputs: Sequence[int], shard_size: int) -> list[range]:
     >>> plan_tasks([1 << 20] * 4, 128 << 20)
     [range(0, 4)]
     """
-    total = sum(outputs)
-    if not outputs:
+    before = np.cumsum(np.asarray(outputs, np.int64))
+    if not len(before):
         return []
+    total = int(before[-1])
     if total >= 8 * shard_size:
         shards_a_task = min(max(round(total / (128 * shard_size)), 1), 8)
         goal = shard_size * shards_a_task * 103 // 100
     else:
         goal = max(total // SMALL_TASKS, MIN_TASK_BYTES)
     count = max(total // goal, 1)
-    before = 0
-    sections = []
-    for output in outputs:
-        sections.append(before * count // max(total, 1))
-        before += output
-    tasks = []
-    start = 0
-    for _, group in groupby(sections):
-        stop = start + sum(1 for _ in group)
-        tasks.append(range(start, stop))
-        start = stop
-    return tasks
+    # Task k begins with the first piece that has at least k / count of the output before it; for k = count that are
+    # pieces at the end that give nothing.
+    shares = np.array([-(-k * total // count) for k in range(1, count + 1) if total], np.int64)
+    starts = np.unique(np.append(0, 1 + np.searchsorted(before, shares)))
+    bounds = [*starts[starts < len(before)].tolist(), len(before)]
+    return [range(start, stop) for start, stop in pairwise(bounds)]
 
 
 def make_plan(
@@ -103,18 +109,23 @@ def make_plan(
     compression: str = "none",
 ) -> Plan:
     """Estimate the output of every piece and cut the source into tasks; `encode` is the conversion's own encoder."""
-    bytes_a_row, expansion = _sample(source, survey, encode, _packed_bytes if compression == "gzip" else _plain_bytes)
-    outputs = [_output_of(piece, bytes_a_row, expansion) for piece in survey.pieces]
+    outputs, rows = _estimate(source, survey, encode, _packed_bytes if compression == "gzip" else _plain_bytes)
     ranges = plan_tasks(outputs, shard_size) if survey.tasks is None else survey.tasks
     tasks = tuple(Task(i, survey.pieces[r.start : r.stop]) for i, r in enumerate(ranges))
+    sizes = tuple(int(outputs[r.start : r.stop].sum()) for r in ranges)
+    return Plan(listing, survey, tasks, sizes, Estimate(rows, int(outputs.sum())))
+
+
+def _estimate(
+    source: Source, survey: Survey, encode: Callable[[Rows], Block], size_of: Callable[[Frames], int]
+) -> tuple[npt.NDArray[np.int64], int]:
+    """Return the bytes of output of each piece, and the rows of all of them."""
+    if isinstance(survey.pieces, LazyPieces):
+        return survey.pieces.outputs, survey.pieces.rows
+    bytes_a_row, expansion = _sample(source, survey, encode, size_of)
+    outputs = [_output_of(piece, bytes_a_row, expansion) for piece in survey.pieces]
     rows = sum(p.rows if p.rows is not None else _blind_rows(p, bytes_a_row, expansion) for p in survey.pieces)
-    return Plan(
-        listing,
-        survey,
-        tasks,
-        tuple(sum(outputs[r.start : r.stop]) for r in ranges),
-        Estimate(rows, sum(outputs)),
-    )
+    return np.array(outputs, np.int64), rows
 
 
 def _output_of(piece: Piece, bytes_a_row: float, expansion: float) -> int:

@@ -1,0 +1,181 @@
+"""The pieces of a listing of images: where each ends, and no more, until one of them is asked for.
+
+    images   │ 1.jpg │ 2.jpg │ 3.jpg │ 4.jpg │ 5.jpg │      the listing's table, or an order of it
+    stops                    2               4       5      a piece is about 1 MiB, so a large image is one
+
+Ten million pieces with a Python object each would take four gigabytes; so they take 16 bytes each. A task has a range
+of them, which is a view; when a task goes to a worker, its own files and folders go with it, and no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from typing import Any, Final, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from .image_table import ImageFile, ImageTable
+from .source import LazyPieces, Piece, Stamp
+
+RECORD_OVERHEAD_BYTES: Final = 330
+"""About what a record has beside the image: the keys, the small features and the framing."""
+
+_AT_ONCE: Final = 1 << 16
+"""Sizes that are gone through at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFolder:
+    """What reading needs to know of a folder: its path and root, how its files are named, what it means."""
+
+    entry: int
+    path: bytes
+    root: bytes
+    name: str
+    prefix: str | None
+    label: int | None
+    class_name: str | None
+    split: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImagePiece(Piece):
+    """A run of files in reading order, of one folder or several; `folders` has those that occur."""
+
+    folders: Mapping[int, ReadFolder]
+    images: ImageTable
+
+    def rows_by_entry(self) -> dict[int, int | None]:
+        """Return how many files the piece has of each folder."""
+        entries, counts = np.unique(self.images.folders, return_counts=True)
+        return dict(zip(entries.tolist(), counts.tolist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ImagePieces(LazyPieces):
+    """Pieces that follow each other: piece i ends before row `stops[i]` of the reading order.
+
+    The first begins at row `start`. `order` are the rows of `table` in reading order (None: as they are), `folders`
+    what is known of each, by the number in the table. `outputs` are the bytes of the records of each piece.
+    """
+
+    table: ImageTable
+    order: npt.NDArray[np.int32] | None
+    folders: Mapping[int, ReadFolder]
+    start: int
+    stops: npt.NDArray[np.int64]
+    outputs: npt.NDArray[np.int64]
+
+    @property
+    def rows(self) -> int:
+        """How many files there are in all pieces."""
+        return int(self.stops[-1]) - self.start if len(self.stops) else 0
+
+    def __len__(self) -> int:
+        return len(self.stops)
+
+    @overload
+    def __getitem__(self, index: int) -> ImagePiece: ...
+    @overload
+    def __getitem__(self, index: slice) -> ImagePieces: ...
+    def __getitem__(self, index: int | slice) -> ImagePiece | ImagePieces:
+        """Return one piece, or a range of them without a step."""
+        if isinstance(index, slice):
+            first, last, _ = index.indices(len(self))
+            outputs, stops = self.outputs[first:last], self.stops[first:last]
+            return ImagePieces(self.table, self.order, self.folders, self._begin(first), stops, outputs)
+        index = range(len(self))[index]
+        images = self._images(self._begin(index), int(self.stops[index]))
+        head = self.folders[int(images.folders[0])]
+        return ImagePiece(
+            entry=head.entry,
+            path=head.root,
+            name=head.name,
+            stamp=Stamp(0, 0),  # of no use for a folder: every file has its own
+            rows=len(images),
+            first_row=0,
+            bytes=int(images.sizes.clip(min=0).sum()),
+            output_bytes=int(self.outputs[index]),
+            folders={number: self.folders[number] for number in np.unique(images.folders).tolist()},
+            images=images,
+        )
+
+    def files(self) -> Iterator[ImageFile]:
+        """Yield the files of all pieces, in order."""
+        return iter(self._images(self.start, self.start + self.rows))
+
+    def rows_by_entry(self) -> dict[int, int | None]:
+        """Return how many files there are of each folder."""
+        rows = slice(self.start, self.start + self.rows)
+        folders = self.table.folders[rows] if self.order is None else self.table.folders[self.order[rows]]
+        counts = np.bincount(folders)
+        return {int(entry): int(counts[entry]) for entry in np.flatnonzero(counts)}
+
+    def mark(self) -> bytes:
+        """Return bytes that tell these pieces from others of the same listing."""
+        return (self.stops - self.start).astype("<i8").tobytes() + self.outputs.astype("<i8").tobytes()
+
+    def to_document(self) -> dict[str, Any]:
+        """Return what `from_document` takes: buffers, numbers and text of these pieces alone."""
+        images = self._images(self.start, self.start + self.rows)
+        used = np.unique(images.folders).tolist()
+        return {
+            "images": list(images.to_buffers()),
+            "folders": [astuple(self.folders[number]) for number in used],
+            "numbers": used,
+            "stops": (self.stops - self.start).astype("<i8").tobytes(),
+            "outputs": self.outputs.astype("<i8").tobytes(),
+        }
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> ImagePieces:
+        """Return the pieces that a document states."""
+        folders = {n: ReadFolder(*f) for n, f in zip(document["numbers"], document["folders"], strict=True)}
+        stops, outputs = (np.frombuffer(document[key], "<i8") for key in ("stops", "outputs"))
+        return cls(ImageTable.from_buffers(*document["images"]), None, folders, 0, stops, outputs)
+
+    def __reduce__(self) -> tuple[object, tuple[dict[str, Any]]]:
+        return ImagePieces.from_document, (self.to_document(),)
+
+    def _begin(self, index: int) -> int:
+        return int(self.stops[index - 1]) if index else self.start
+
+    def _images(self, start: int, stop: int) -> ImageTable:
+        return self.table[start:stop] if self.order is None else self.table.take(self.order[start:stop])
+
+
+def cut_images(
+    table: ImageTable,
+    order: npt.NDArray[np.int32] | None,
+    folders: Sequence[ReadFolder],
+    *,
+    piece_bytes: int,
+    piece_rows: int,
+    with_bytes: bool,
+) -> ImagePieces:
+    """Cut files into pieces: each ends behind `piece_bytes`, or `piece_rows` files.
+
+    `with_bytes` says that the records hold the files' own bytes.
+    """
+    stops: list[npt.NDArray[np.int64]] = []
+    sums: list[npt.NDArray[np.int64]] = []
+    size = rows = 0
+    for start in range(0, len(table), _AT_ONCE):
+        chosen = slice(start, start + _AT_ONCE) if order is None else order[start : start + _AT_ONCE]
+        ends, totals = [], []
+        for stop, one in enumerate(table.sizes[chosen].clip(min=0).tolist(), start + 1):
+            size += one
+            rows += 1
+            if size >= piece_bytes or rows == piece_rows or stop == len(table):
+                ends.append(stop)
+                totals.append(size)
+                size = rows = 0
+        stops.append(np.array(ends, np.int64))
+        sums.append(np.array(totals, np.int64))
+    ends_of_all = np.concatenate([np.zeros(0, np.int64), *stops])
+    outputs = RECORD_OVERHEAD_BYTES * np.diff(ends_of_all, prepend=0)
+    if with_bytes:
+        outputs += np.concatenate([np.zeros(0, np.int64), *sums])
+    return ImagePieces(table, order, dict(enumerate(folders)), 0, ends_of_all, outputs)

@@ -1,0 +1,210 @@
+"""Walk folders of images in the order of whole paths, so that nothing has to be sorted when all is found.
+
+    root/           a-b/1.jpg    names in a folder are compared as what they are the beginning of: a folder has its `/`
+      a-b/          a.jpg        behind it, which comes after `-` and `.`
+      a.jpg         a/1.jpg
+      a/            a/B.jpg
+
+Of each folder its own files are sorted, and written behind each other into columns; a flat folder of ten million files
+takes no more memory than its table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
+
+from ..errors import InputError
+from ..format.printable import printable_path
+from .image_table import ImageColumns, ImageTable
+from .listing import holds_dataset
+
+NOT_READABLE: Final = -1
+"""The size of a file that could not be read as it stood when it was listed."""
+
+_AT_ONCE: Final = 1 << 12
+"""Files that are Python's own values at a time."""
+
+_JUNK: Final = frozenset({b"thumbs.db", b"desktop.ini", b"__macosx"})
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFolder:
+    """A folder that holds files: its absolute path, and that of the root that it was found below."""
+
+    path: bytes
+    root: bytes
+
+    @property
+    def below_root(self) -> bytes:
+        """The path below the root, empty for the root itself."""
+        return self.path[len(self.root.rstrip(b"/")) + 1 :]
+
+
+class FolderEntry(Protocol):
+    """One thing that a folder holds, as `os.scandir` tells it."""
+
+    @property
+    def name(self) -> bytes:
+        """Its name in the folder."""
+        ...
+
+    @property
+    def path(self) -> bytes:
+        """The folder's path and its name."""
+        ...
+
+    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
+        """Tell whether it is a folder."""
+        ...
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        """Return what it is."""
+        ...
+
+
+Scan = Callable[[bytes], AbstractContextManager[Iterable[FolderEntry]]]
+"""Tells what a folder holds, in any order: `os.scandir`, or whatever knows the folders of another kind of tree."""
+
+
+class FolderFacts(NamedTuple):
+    """What a listing states of a folder: how many files it holds itself, their bytes, the latest change, a digest."""
+
+    folder: ImageFolder
+    files: int
+    bytes: int
+    mtime_ns: int
+    fingerprint: str
+
+
+class ImageWalk:
+    """A walk through root folders and files that were named, which come in the order of their paths.
+
+    `skipped` counts what was passed over, by reason. The folders of the table are those of `folders()`, by number.
+    """
+
+    def __init__(self, scan: Scan) -> None:
+        self.skipped = {"hidden": 0, "junk": 0}
+        self._scan = scan
+        self._images = ImageColumns()
+        self._found: list[FolderFacts] = []
+        self._named: dict[ImageFolder, tuple[int, ImageColumns]] = {}
+
+    def add_tree(self, path: bytes) -> bool:
+        """Add all files below a root folder; say whether there are any.
+
+        Raises:
+            InputError: a folder cannot be read.
+        """
+        before = len(self._images)
+        open_folders = [self._visit(ImageFolder(path, path))]  # no recursion: paths are deeper than Python's stack
+        while open_folders:
+            inner = next(open_folders[-1], None)
+            if inner is None:
+                open_folders.pop()
+            else:
+                open_folders.append(self._visit(inner))
+        return len(self._images) > before
+
+    def add_file(self, path: bytes) -> None:
+        """Add a file that was named; its root is its folder."""
+        parent = os.path.dirname(path)
+        folder = ImageFolder(parent, parent)
+        if folder not in self._named:
+            self._named[folder] = len(self._found), ImageColumns()
+            self._found.append(FolderFacts(folder, 0, 0, 0, ""))
+        number, files = self._named[folder]
+        file = os.path.basename(path), *_measure_path(path, parent)
+        files.add_all(number, [file])
+        self._images.add_all(number, [file])
+
+    def end(self) -> tuple[list[FolderFacts], ImageTable]:
+        """Return the folders that hold files, in no order, and all files in the order of their paths."""
+        for folder, (number, files) in self._named.items():
+            self._found[number] = _facts(folder, files.table())
+        return self._found, self._images.table()
+
+    def _visit(self, folder: ImageFolder) -> Iterator[ImageFolder]:
+        """Add the files of a folder, and yield each folder in it when it is its turn."""
+        files, inner = self._read(folder)
+        images = files.table().in_order_of_names()
+        if len(images):
+            self._found.append(_facts(folder, images))
+        done = 0
+        for name in sorted(name + b"/" for name in inner):
+            before = bisect_left(range(len(images)), name, lo=done, key=lambda i: images[i].name)
+            if before > done:
+                self._images.extend(images[done:before])
+            done = before
+            yield ImageFolder(os.path.join(folder.path, name[:-1]), folder.root)
+        if done < len(images):
+            self._images.extend(images[done:])
+
+    def _read(self, folder: ImageFolder) -> tuple[ImageColumns, list[bytes]]:
+        """Return a folder's files, and the names of the folders in it; hidden names, junk, datasets of ours are not."""
+        files, inner = ImageColumns(), []
+        number = len(self._found)
+        some: list[tuple[bytes, int, int]] = []
+        try:
+            with self._scan(folder.path) as entries:
+                for entry in entries:
+                    name = entry.name
+                    if name.startswith((b".", b"_")) or name.lower() in _JUNK:
+                        self._skip("junk" if name.lower() in _JUNK else "hidden")
+                    elif not entry.is_dir(follow_symlinks=False):
+                        some.append((name, *_measure(entry, folder.root)))
+                        if len(some) == _AT_ONCE:
+                            files.add_all(number, some)
+                            some.clear()
+                    elif holds_dataset(entry.path):
+                        self._skip("dataset")
+                    else:
+                        inner.append(name)
+        except OSError as error:
+            raise InputError(f"{printable_path(folder.path)}: the folder cannot be read: {error.strerror}") from error
+        files.add_all(number, some)
+        return files, inner
+
+    def _skip(self, reason: str) -> None:
+        self.skipped[reason] = self.skipped.get(reason, 0) + 1
+
+
+def is_inside(path: bytes, root: bytes) -> bool:
+    """Tell whether a path is a root folder or lies below it, the links of both resolved."""
+    real, real_root = os.path.realpath(path), os.path.realpath(root)
+    return real == real_root or real.startswith(real_root.rstrip(b"/") + b"/")
+
+
+def _measure(entry: FolderEntry, root: bytes) -> tuple[int, int]:
+    """Return the size and mtime of a file, -1 and 0 where it is not to be opened."""
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except OSError:
+        return NOT_READABLE, 0
+    if stat.S_ISREG(status.st_mode):
+        return status.st_size, status.st_mtime_ns
+    return _measure_path(entry.path, root)
+
+
+def _measure_path(path: bytes, root: bytes) -> tuple[int, int]:
+    try:
+        status = os.lstat(path)
+        if stat.S_ISLNK(status.st_mode) and is_inside(path, root):
+            status = os.stat(path)
+    except OSError:
+        return NOT_READABLE, 0
+    return (status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else (NOT_READABLE, 0)
+
+
+def _facts(folder: ImageFolder, images: ImageTable) -> FolderFacts:
+    """Return what is stated of a folder with some files, which are in the order of their names."""
+    pairs = zip(images.sizes.tolist(), images.names.to_pylist(), strict=True)
+    digest = hashlib.sha256(b"".join([b"%d %s\0" % pair for pair in pairs]))
+    size = int(images.sizes.clip(min=0).sum())
+    return FolderFacts(folder, len(images), size, int(images.mtimes_ns.max()), "sha256:" + digest.hexdigest())
