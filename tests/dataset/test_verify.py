@@ -499,19 +499,29 @@ def test_the_lists_of_a_generation_that_is_not_published_are_verified_where_they
     assert len(findings(tmp_path)) == 4
 
 
-def test_a_manifest_that_no_other_generation_comes_from_may_be_gone(
-    tmp_path: Path, build: Callable[..., Manifest]
+@pytest.mark.parametrize(
+    ("number", "note"),
+    [
+        (2, "manifests/00000001.json: missing; no other generation was made from it"),
+        (
+            9,
+            "manifests/00000001.json to manifests/00000008.json: missing; no other generation was made from them",
+        ),
+    ],
+)
+def test_manifests_that_no_other_generation_comes_from_may_be_gone(
+    number: int, note: str, tmp_path: Path, build: Callable[..., Manifest]
 ) -> None:
     manifest = build()
-    entries = [dataclasses.replace(shard, generation=2) for shard in manifest.splits["train"].shards]
+    entries = [dataclasses.replace(shard, generation=number) for shard in manifest.splits["train"].shards]
     split = dataclasses.replace(manifest.splits["train"], shards=tuple(entries))
-    second = dataclasses.replace(manifest, generation=2, splits={"train": split})
-    for name in ("manifests/00000002.json", "manifest.json"):
-        (tmp_path / name).write_bytes(second.to_bytes())
+    later = dataclasses.replace(manifest, generation=number, splits={"train": split})
+    for name in (f"manifests/{number:08d}.json", "manifest.json"):
+        (tmp_path / name).write_bytes(later.to_bytes())
     (tmp_path / "manifests/00000001.json").unlink()
     report = verify_dataset(tmp_path)
     assert report.findings == ()
-    assert report.notes == ("manifests/00000001.json: missing; no other generation was made from it",)
+    assert report.notes == (note,)
 
 
 def test_verifying_changes_nothing(sound: Path) -> None:

@@ -110,14 +110,22 @@ def _older_manifests(root: str, latest: Manifest) -> tuple[list[Manifest], list[
         findings.append(Finding(generation_file("manifests", latest.generation, "json"), "missing"))
     elif not known:
         notes.append("no manifests/ folder: older generations are not known")
-    needed = _needed(manifests)
-    for number in _gaps(known):
-        name = generation_file("manifests", number, "json")
-        if number in needed:
-            findings.append(Finding(name, "missing"))
+    needed, gaps = _needed(manifests), _gaps(known)
+    findings += [
+        Finding(generation_file("manifests", number, "json"), "missing") for number in gaps if number in needed
+    ]
+    return manifests, findings, [*notes, *_notes_of_unneeded([number for number in gaps if number not in needed])]
+
+
+def _notes_of_unneeded(missing: Sequence[int]) -> Iterator[str]:
+    """Yield a line for each run of numbers whose manifests are gone, as `gc --keep` leaves them."""
+    for _, run in groupby(enumerate(missing), key=lambda numbered: numbered[1] - numbered[0]):
+        numbers = [number for _, number in run]
+        first, last = (generation_file("manifests", number, "json") for number in (numbers[0], numbers[-1]))
+        if len(numbers) == 1:
+            yield f"{first}: missing; no other generation was made from it"
         else:
-            notes.append(f"{name}: missing; no other generation was made from it")
-    return manifests, findings, notes
+            yield f"{first} to {last}: missing; no other generation was made from them"
 
 
 def _needed(manifests: Iterable[Manifest]) -> set[int]:
