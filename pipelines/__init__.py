@@ -8,6 +8,7 @@ Nothing is imported before it is used, so that `shardmill --help` answers at onc
                                     ── disk_errors   told from faults of ours
                    conversion       convert: prepare; what is prepared is run by the pipeline of runners; report
                                     ── worker_processes  that stage the tasks of large plans
+                                    ── dataflow          a job that goes on by itself;  steps  of every pipeline
                    resuming         go on where a run stopped
                                     ── stopped_runs  what there is;  staged_plan  what it was
                    appending        append: finish, prepare_append, the same run, again where that is void
@@ -17,7 +18,7 @@ Nothing is imported before it is used, so that `shardmill --help` answers at onc
                    salvage  upkeep             salvage, log and gc
                                     ── process_map   verify's worker processes
     config         config           files, --set and flags laid over each other
-                                    ── config_yaml  config_model  config_errors  config_sources
+                                    ── config_yaml  config_model  config_errors  config_sources  config_runners
     words          screen           all that is printed;  report  what there is to say;  progress  the live line
     memory         freed_memory     kept by workers for the next batch
 """

@@ -28,12 +28,12 @@ from ..transforms.format.naming import STAGING_FOLDER
 from ..transforms.format.printable import printable_path
 from ..transforms.sources.source import Source
 from .config_model import Config
-from .conversion import load_call, refused, run_prepared, spooled, summary_of
+from .conversion import check_engine, load_call, refused, require_waiting, run_prepared, spooled, summary_of
 from .prepare_append import AppendPlan, prepare_append
 from .prepared import Prepared
 from .report import PlanReport, Summary, Watch
 from .resuming import look_ahead
-from .runners import check_beam_options, count_workers
+from .runners import count_workers
 from .worker_processes import WorkerProcesses
 
 if TYPE_CHECKING:
@@ -94,7 +94,8 @@ def run_append(
 ) -> Summary:
     """Run a loaded config; `source` stands for the config's input, `watch` shows the progress of the staging folder."""
     started = time.monotonic()
-    check_beam_options(beam_options)
+    require_waiting(config, beam_options)
+    check_engine(config, beam_options)
     unpublished = _died_behind_its_commit(config.output.path) if force else None
     for _ in range(APPEND_TRIES):
         latest = _dataset_in(config.output.path, finish=True)
@@ -143,7 +144,7 @@ def _run(
         if conflict_with(spec, spec.append_to) is not None:
             return None
         prepare_folder(spec, clear=False)
-        with WorkerProcesses(count_workers(config.runner.workers)) as processes:
+        with WorkerProcesses(count_workers(config.runner.planners)) as processes:
             prepared, outcome = run_prepared(prepared, config, beam_options, watch, processes)
         if outcome.refusal is not None and outcome.refusal.kind == "stale":
             spec.storage.remove_tree(spec.staging)  # another plan will have another folder

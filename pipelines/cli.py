@@ -7,7 +7,7 @@ config never import Beam or pandas.
     130, 143 interrupted
 """
 
-# ruff: noqa: FBT002  (typer makes a flag of a parameter with a default)
+# ruff: noqa: FBT002, ARG001  (typer makes a flag of a parameter with a default; `_flags` reads them from the context)
 from __future__ import annotations
 
 import sys
@@ -85,7 +85,12 @@ def convert(
     shard_size: Annotated[str | None, _option("SIZE", "Bytes of a shard, like 128MiB or 1GB.")] = None,
     max_rejects: Annotated[str | None, _option("N", 'Rows that may be rejected: a number, or "1%".')] = None,
     workers: Annotated[str | None, _option("N", "How many workers, or auto.")] = None,
-    runner: Annotated[str | None, _option("NAME", "The engine: local.")] = None,
+    runner: Annotated[str | None, _option("NAME", "The engine: local or dataflow.")] = None,
+    project: Annotated[str | None, _option("ID", "Dataflow: the project of Google Cloud.")] = None,
+    region: Annotated[str | None, _option("REGION", "Dataflow: where the job runs.")] = None,
+    staging: Annotated[str | None, _option("GS_URL", "Dataflow: a folder for the job's files.")] = None,
+    image: Annotated[str | None, _option("IMAGE", "Dataflow: what the workers run.")] = None,
+    wait: Annotated[bool | None, typer.Option("--wait/--no-wait", help="Dataflow: wait for the job to end.")] = None,
     compression: Annotated[str | None, _option("KIND", "none or gzip.")] = None,
     order: Annotated[str | None, _option("ORDER", "task (fast) or source (records follow the source).")] = None,
     split: Annotated[str | None, _option("NAME", "The name of the split, where the source has none.")] = None,
@@ -100,18 +105,7 @@ def convert(
 
     Options after `--` go to Beam.
     """
-    given = {
-        "output.path": ("-o", output),
-        "output.shard_size": ("--shard-size", shard_size),
-        "max_rejects": ("--max-rejects", max_rejects),
-        "runner.workers": ("--workers", _number(workers)),
-        "runner.name": ("--runner", runner),
-        "output.compression": ("--compression", compression),
-        "output.order": ("--order", order),
-        "output.split": ("--split", split),
-        "name": ("--name", name),
-    }
-    flags = {key: flag for key, flag in given.items() if flag[1] is not None}
+    flags = _flags(context)
     options: list[str] = context.obj or []
 
     def body(session: interrupts.Session) -> None:
@@ -129,7 +123,11 @@ def append(
     shard_size: Annotated[str | None, _option("SIZE", "Bytes of a new shard; the dataset's if not given.")] = None,
     max_rejects: Annotated[str | None, _option("N", 'Rows that may be rejected: a number, or "1%".')] = None,
     workers: Annotated[str | None, _option("N", "How many workers, or auto.")] = None,
-    runner: Annotated[str | None, _option("NAME", "The engine: local.")] = None,
+    runner: Annotated[str | None, _option("NAME", "The engine: local or dataflow.")] = None,
+    project: Annotated[str | None, _option("ID", "Dataflow: the project of Google Cloud.")] = None,
+    region: Annotated[str | None, _option("REGION", "Dataflow: where the job runs.")] = None,
+    staging: Annotated[str | None, _option("GS_URL", "Dataflow: a folder for the job's files.")] = None,
+    image: Annotated[str | None, _option("IMAGE", "Dataflow: what the workers run.")] = None,
     split: Annotated[str | None, _option("NAME", "The split to append to, where the source has none.")] = None,
     set_values: Annotated[list[str] | None, _option("KEY=VALUE", _SET_HELP, "--set")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show files, tasks and sizes; write nothing.")] = False,
@@ -141,15 +139,7 @@ def append(
 
     The schema is the dataset's, and unchanged files are left out. Options after `--` go to Beam.
     """
-    given = {
-        "output.path": ("-o", output),
-        "output.shard_size": ("--shard-size", shard_size),
-        "max_rejects": ("--max-rejects", max_rejects),
-        "runner.workers": ("--workers", _number(workers)),
-        "runner.name": ("--runner", runner),
-        "output.split": ("--split", split),
-    }
-    flags = {key: flag for key, flag in given.items() if flag[1] is not None}
+    flags = _flags(context)
     options: list[str] = context.obj or []
 
     def body(session: interrupts.Session) -> None:
@@ -194,7 +184,8 @@ def _convert(
     if dry_run:
         session.screen.plan(plan_only(config))
     else:
-        session.screen.summary(run_convert(config, beam_options=beam_options, watch=session.watch))
+        ended = run_convert(config, beam_options=beam_options, watch=session.watch)
+        session.screen.ended(ended)
 
 
 @app.command(name="inspect")
@@ -313,6 +304,26 @@ def init(
 
 app.command()(merge_commands.merge)
 app.command()(merge_commands.rebuild)
+
+
+_FLAGS: Final = {
+    "output": "output.path", "shard_size": "output.shard_size", "compression": "output.compression",
+    "order": "output.order", "split": "output.split", "max_rejects": "max_rejects", "name": "name",
+    "runner": "runner.name", "workers": "runner.workers", "project": "runner.project", "region": "runner.region",
+    "staging": "runner.staging", "image": "runner.image", "wait": "runner.wait",
+}  # fmt: skip
+"""The key of the config that each flag of `convert` and `append` sets."""
+
+
+def _flags(context: typer.Context) -> dict[str, tuple[str, object]]:
+    """Return the flags that were given, as `load_config` takes them: key to flag and value."""
+    given: dict[str, tuple[str, object]] = {}
+    for name, value in context.params.items():
+        if name in _FLAGS and value is not None:
+            no = "no-" if value is False else ""
+            typed = "-o" if name == "output" else f"--{no}{name.replace('_', '-')}"
+            given[_FLAGS[name]] = (typed, _number(value) if name == "workers" else value)
+    return given
 
 
 def _number(text: str | None) -> object:

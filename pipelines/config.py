@@ -22,6 +22,7 @@ from ..transforms.format.naming import dataset_name
 from ..transforms.format.printable import printable
 from .config_errors import config_error, problems_of, unknown_format
 from .config_model import INPUTS, Config, InputOfAnyFormat, UntoldInput
+from .config_runners import RUNNER_ALIASES, RUNNERS, not_a_runner, out_of_reach
 from .config_yaml import Document, Path, Place, Problem, copy_values, dotted, read_document, read_scalar
 
 CONFIG_SUFFIXES: Final = (".yaml", ".yml")
@@ -184,6 +185,7 @@ def _absolute_paths(document: Document, cwd: str) -> None:
 
 def _fill_defaults(document: Document, base: str, *, data_given: bool) -> None:
     """Fill in what others decide: format and delimiter by the paths' suffixes, the name by the output folder."""
+    _fill_runner(document)
     if document.values.get("input") is None and not data_given:
         mend = "is missing; say what to read: input: {paths: [data/*.csv]}"
         document.problems.append(Problem(document.place(("input",)), f"input: {mend}"))
@@ -196,6 +198,26 @@ def _fill_defaults(document: Document, base: str, *, data_given: bool) -> None:
     if document.values.get("name") is None:
         path = _section(document, "output").get("path")
         document.values["name"] = dataset_name(path if isinstance(path, str) else "")
+
+
+def _fill_runner(document: Document) -> None:
+    """Name the engine as we do, and hold the paths against what its machines can see."""
+    section = document.values.get("runner")
+    if not isinstance(section, dict):
+        return
+    name = section.setdefault("name", "local")
+    section["name"] = name = RUNNER_ALIASES.get(name, name) if isinstance(name, str) else name
+    if name not in tuple(RUNNERS):
+        document.problems.append(Problem(document.place(("runner", "name")), f"runner.name: {not_a_runner(name)}"))
+    paths = _section(document, "input").get("paths")
+    named: dict[Path, object] = {
+        ("input", "paths", i): path for i, path in enumerate(paths if isinstance(paths, list) else [])
+    }
+    named[("output", "path")] = _section(document, "output").get("path")
+    for key, path in named.items():
+        problem = out_of_reach(name, path) if isinstance(path, str) else None
+        if problem is not None:
+            document.problems.append(Problem(document.place(key), f"{dotted(key)}: {problem}"))
 
 
 def _fill_input(document: Document, section: dict[str, Any], base: str) -> None:
@@ -251,6 +273,8 @@ def _check(document: Document, title: str, base: str) -> Config:
     section = values.get("input")
     if isinstance(section, dict) and section.get("format") not in _FORMATS:
         values = {key: value for key, value in values.items() if key != "input"}  # what is wrong with it is known
+    if _section(document, "runner").get("name", "local") not in tuple(RUNNERS):
+        values = {key: value for key, value in values.items() if key != "runner"}
     try:
         config = Config.model_validate(values)
     except ValidationError as error:

@@ -13,6 +13,7 @@ from pydantic_core import ErrorDetails
 from ..transforms.errors import ConfigError
 from ..transforms.format.printable import printable
 from .config_model import INPUTS, Config, InputOfAnyFormat
+from .config_runners import RUNNERS
 from .config_yaml import Document, Path, Problem, dotted
 
 _TYPES: Final = {
@@ -58,6 +59,8 @@ def _problem(detail: ErrorDetails, below: Path, document: Document) -> Problem:
     path = below + tuple(part for part in detail["loc"] if part != "[key]")
     if len(path) > 1 and path[0] == "input" and path[1] in INPUTS:
         path = (path[0], *path[2:])  # the tag that pydantic puts in for a union
+    if len(path) > 1 and path[0] == "runner" and path[1] in RUNNERS:
+        path = (path[0], *path[2:])
     path = tuple("as" if part == "as_" else part for part in path)
     text = _words(detail, path, document)
     return Problem(document.place(path), f"{dotted(path)}: {text}" if path else text)
@@ -92,6 +95,10 @@ def _missing(path: Path) -> str:
         ("output",): "is missing; say where to write: output: {path: out/} (or -o out/)",
         ("output", "path"): "is missing; say where to write: -o out/",
         ("input", "paths"): "is missing; name files, globs or folders to read",
+        ("runner", "project"): "is missing; name the Google Cloud project that the job runs in: --project my-project",
+        ("runner", "region"): "is missing; say where the job runs, near the data: --region europe-west1",
+        ("runner", "staging"): "is missing; name a folder for the job's files: --staging gs://my-bucket/staging",
+        ("runner", "image"): "is missing; name the image that the workers run (docs/image.md): --image host/name:0.1.0",
         ("shuffle", "seed"): "is missing; give a number, like {seed: 7}",
         ("split", "fractions"): "is missing; give each split its share, like {train: 0.9, val: 0.1}",
     }
@@ -119,6 +126,9 @@ def _unknown_key(path: Path, document: Document) -> str:
     other_inputs = [name for name, model in INPUTS.items() if key in model.model_fields]
     if path[0] == "input" and other_inputs:
         return f"unknown key for {_format_of(document)}; it is a key of {' and '.join(other_inputs)} input"
+    other_runners = [name for name, model in RUNNERS.items() if key in model.model_fields]
+    if path[0] == "runner" and other_runners:
+        return f"unknown key for the {_runner_of(document)} runner; it is a key of {' and '.join(other_runners)}"
     near = nearest(key, siblings)
     if near:
         return f'unknown key; did you mean "{near}"?'
@@ -133,12 +143,20 @@ def _format_of(document: Document) -> str:
     return str(section.get("format")) if isinstance(section, dict) else "this input"
 
 
+def _runner_of(document: Document) -> str:
+    section = document.values.get("runner")
+    return str(section.get("name")) if isinstance(section, dict) else "local"
+
+
 def _keys_at(path: Path, document: Document) -> list[str]:
     """Return the keys that the model knows at a path of a document."""
     model: type[BaseModel] = Config
     for part in path:
         if part == "input":
             model = INPUTS.get(_format_of(document), InputOfAnyFormat)
+            continue
+        if part == "runner":
+            model = RUNNERS.get(_runner_of(document), BaseModel)
             continue
         found = _field(model, str(part))
         if found is not None:

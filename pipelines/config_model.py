@@ -25,14 +25,11 @@ from pydantic import (
 )
 
 from ..transforms.format.naming import DEFAULT_SHARD_NAME, check_shard_name
-from ..transforms.format.printable import printable
 from ..transforms.format.sizes import parse_size
+from .config_runners import STRICT, AnyRunner, LocalRunner, quoted
 
 MIN_SHARD_SIZE: Final = 64 * 1024
 """Below this the cut points of a part, S/256 apart, would be closer than a record is long."""
-
-MAX_WORKERS: Final = 256
-"""Workers are threads of one machine: far more of them than it has processors only wait for each other."""
 
 _LARGEST_RECORD: Final = 2**31 - 1
 
@@ -64,40 +61,22 @@ def _check_max_rejects(value: object) -> int | str:
         return int(value)
     if isinstance(value, str) and _PERCENT.fullmatch(value):
         return value.replace(" ", "")
-    raise ValueError(f'{_quoted(value)} is not a number of rows (0 or more) or a percentage of them ("1%")')
-
-
-def _check_workers(value: object) -> int | str:
-    if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_WORKERS):
-        return value
-    raise ValueError(f"{_quoted(value)} is not a number of workers (1 to {MAX_WORKERS}) or auto")
-
-
-def _check_processes(value: object) -> bool | str:
-    if value == "auto" or isinstance(value, bool):
-        return value
-    raise ValueError(f"{_quoted(value)} is not true, false or auto")
-
-
-def _check_runner(value: object) -> str:
-    if value in ("local", "DirectRunner"):
-        return "local"
-    raise ValueError(f"{_quoted(value)} is not a runner; choices: local (DirectRunner is the same)")
+    raise ValueError(f'{quoted(value)} is not a number of rows (0 or more) or a percentage of them ("1%")')
 
 
 def _check_one_byte(value: str) -> str:
     value = "\t" if value == "\\t" else value  # as it is typed on a command line
     if len(value) != 1 or not value.isascii() or value in "\r\n\0":
-        raise ValueError(f"{_quoted(value)} is not one ASCII character")
+        raise ValueError(f"{quoted(value)} is not one ASCII character")
     return value
 
 
 def _check_path(value: str) -> str:
     if not value or "\0" in value:
-        raise ValueError(f"{_quoted(value)} is not a path")
+        raise ValueError(f"{quoted(value)} is not a path")
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", value)
     if scheme:
-        raise ValueError(f"{_quoted(value)}: {scheme[1]}:// is not supported yet; give a local path")
+        raise ValueError(f"{quoted(value)}: {scheme[1]}:// is not supported yet; give a local path")
     return value
 
 
@@ -106,13 +85,9 @@ def _check_encoding(value: str) -> str:
         "".encode(value)
     except (LookupError, ValueError) as error:
         raise ValueError(
-            f"{_quoted(value)} is not an encoding that Python knows, like utf-8, latin-1, utf-16"
+            f"{quoted(value)} is not an encoding that Python knows, like utf-8, latin-1, utf-16"
         ) from error
     return value
-
-
-def _quoted(value: object) -> str:
-    return f'"{printable(value)}"' if isinstance(value, str) else printable(repr(value))
 
 
 Size: TypeAlias = Annotated[int, BeforeValidator(parse_size), AfterValidator(_check_positive)]
@@ -126,7 +101,7 @@ Columns: TypeAlias = Annotated[list[str], Field(min_length=1)] | None
 
 
 class _Section(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=False)
+    model_config = STRICT
 
 
 class _Input(_Section):
@@ -166,7 +141,7 @@ class CsvInput(_Input):
     @model_validator(mode="after")
     def _signs_differ(self) -> CsvInput:
         if self.delimiter == self.quote:
-            raise ValueError(f"delimiter and quote are both {_quoted(self.quote)}; they must differ")
+            raise ValueError(f"delimiter and quote are both {quoted(self.quote)}; they must differ")
         return self
 
 
@@ -293,19 +268,6 @@ class LimitsConfig(_Section):
     image_bytes: Size = 256 * 2**20
 
 
-class RunnerConfig(_Section):
-    """The engine; `workers` is a number, or `auto` for one on each processor.
-
-    `processes` makes the workers processes (true) or threads (false); `auto` takes what is faster for the plan. With
-    `resume` a run goes on with what one of the same command left that stopped; without it all is done again.
-    """
-
-    name: Annotated[Literal["local"], BeforeValidator(_check_runner)] = "local"
-    workers: Annotated[int | Literal["auto"], BeforeValidator(_check_workers)] = "auto"
-    processes: Annotated[bool | Literal["auto"], BeforeValidator(_check_processes)] = "auto"
-    resume: bool = True
-
-
 class Config(_Section):
     """The config of one conversion, checked.
 
@@ -322,7 +284,7 @@ class Config(_Section):
     output: OutputConfig
     max_rejects: Annotated[int | str, BeforeValidator(_check_max_rejects)] = 0
     limits: LimitsConfig = LimitsConfig()
-    runner: RunnerConfig = RunnerConfig()
+    runner: AnyRunner = LocalRunner()
 
     _base: str = PrivateAttr(default="")
 

@@ -31,12 +31,15 @@ from ..transforms.sources.source import Source
 from ..transforms.stage_task import TaskStaging
 from .config import load_config
 from .config_model import Config
+from .config_runners import DataflowRunner
 from .config_sources import column_rules
+from .dataflow import check_dataflow, submit, waits
 from .prepare import prepare
 from .prepared import Prepared
-from .report import FIRST_REJECTS, PlanReport, Summary, Watch, oversize_warnings, rejects_text
+from .report import FIRST_REJECTS, PlanReport, Submitted, Summary, Watch, oversize_warnings, rejects_text
 from .resuming import look_ahead, take_over
-from .runners import check_beam_options, count_workers, make_pipeline, wants_processes
+from .runners import count_workers, make_pipeline, wants_processes
+from .steps import add_steps, sink
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -44,7 +47,6 @@ if TYPE_CHECKING:
     import pandas as pd
     import pyarrow as pa
 
-    from ..transforms.write import WriteShards
     from .worker_processes import WorkerProcesses
 
     Data: TypeAlias = pd.DataFrame | pa.Table | pa.RecordBatch | pa.RecordBatchReader | Mapping[str, np.ndarray]
@@ -81,10 +83,27 @@ def convert(
         TooManyRejects: more rows were rejected than `max_rejects` allows; nothing was committed.
     """
     loaded = load_call(config, output, settings, data_given=data is not None)
+    require_waiting(loaded, ())
     if data is None:
-        return run_convert(loaded)
-    with spooled(loaded, data) as source:
-        return run_convert(loaded, source=source)
+        ended = run_convert(loaded)
+    else:
+        with spooled(loaded, data) as source:
+            ended = run_convert(loaded, source=source)
+    assert isinstance(ended, Summary)
+    return ended
+
+
+def require_waiting(config: Config, beam_options: Sequence[str]) -> None:
+    """Refuse a run that is not waited for, where its result is wanted.
+
+    Raises:
+        UsageError: `runner.wait` is false, or Beam is asked for the graph alone.
+    """
+    if isinstance(config.runner, DataflowRunner) and not waits(config.runner, beam_options):
+        raise UsageError(
+            "runner.wait: what is written is known when the job has ended, so this waits for it; leave the key out, or "
+            "submit with the command line: shardmill convert ... --no-wait"
+        )
 
 
 def load_call(
@@ -103,24 +122,41 @@ def load_call(
 
 def run_convert(
     config: Config, *, source: Source | None = None, beam_options: Sequence[str] = (), watch: Watch | None = None
-) -> Summary:
-    """Run a loaded config; `source` stands for the config's input, `watch` shows the progress of the staging folder."""
+) -> Summary | Submitted:
+    """Run a loaded config; `source` stands for the config's input, `watch` shows the progress of the staging folder.
+
+    What is submitted and not waited for has no summary.
+    """
     from .worker_processes import WorkerProcesses
 
     started = time.monotonic()
-    check_beam_options(beam_options)
-    with WorkerProcesses(count_workers(config.runner.workers)) as processes:
+    check_engine(config, beam_options)
+    with WorkerProcesses(count_workers(config.runner.planners)) as processes:
         prepared = prepare(config, source, processes)
         spec = prepared.spec
         with hold_run(spec):
             held = prepare_target(spec, clear=False)
             if held is not None:
                 return summary_of(prepared, held, time.monotonic() - started, nothing_to_do=True)
+            if isinstance(config.runner, DataflowRunner) and not waits(config.runner, beam_options):
+                return submit(prepared, config.runner, beam_options, wait=False)
             prepared, outcome = run_prepared(prepared, config, beam_options, watch, processes)
     if outcome.refusal is not None:
         raise refused(spec, outcome.refusal)
     assert outcome.manifest is not None
     return summary_of(prepared, outcome.manifest, time.monotonic() - started)
+
+
+def check_engine(config: Config, beam_options: Sequence[str]) -> None:
+    """Check what stands after `--`, and that the engine can be had, before anything is read.
+
+    Raises:
+        UsageError: Beam has no such option, or packages are not installed.
+    """
+    if isinstance(config.runner, DataflowRunner):
+        check_dataflow(config.runner, beam_options)
+    elif beam_options:
+        make_pipeline(1, beam_options)
 
 
 def run_prepared(
@@ -131,6 +167,10 @@ def run_prepared(
     processes: WorkerProcesses,
 ) -> tuple[Prepared, WriteOutcome]:
     """Run what is ready to run, and return it, as it was run, and what became of it; the caller holds the run."""
+    if isinstance(config.runner, DataflowRunner):
+        with _watching(watch, prepared):
+            submit(prepared, config.runner, beam_options, wait=True)
+        return prepared, read_outcome(prepared.spec)
     return watch_run(prepared, watch, lambda left: _run_pipeline(left, config, beam_options, processes))
 
 
@@ -154,6 +194,8 @@ def spooled(config: Config, data: Data) -> Iterator[Source]:
     """Give the source of data in memory: written once as an Arrow file beside the staged work, and read from there."""
     from ..transforms.sources.memory_source import spool
 
+    if isinstance(config.runner, DataflowRunner):
+        raise UsageError("runner.name: data in memory are on this machine alone; write them to gs://, or convert here")
     if config.input is not None:
         raise UsageError("input: the data are given in Python; leave input out of the config")
     if config.shuffle is not None:
@@ -170,38 +212,23 @@ def spooled(config: Config, data: Data) -> Iterator[Source]:
 
 def _run_pipeline(prepared: Prepared, config: Config, beam_options: Sequence[str], processes: WorkerProcesses) -> None:
     plan = prepared.plan
-    workers = min(count_workers(config.runner.workers), max(len(plan.tasks), 1))
+    workers = min(count_workers(config.runner.planners), max(len(plan.tasks), 1))
     if prepared.done and not plan.tasks:
-        with ThreadPoolExecutor(count_workers(config.runner.workers)) as pool:  # an engine takes longer to start
+        with ThreadPoolExecutor(count_workers(config.runner.planners)) as pool:  # an engine takes longer to start
             write_generation(prepared.spec, prepared.done, pool.map)
         return
     if not wants_processes(config.runner.processes, sum(plan.outputs)):
-        _run_in_threads(prepared, make_pipeline(config.runner.name, workers, beam_options))
+        with make_pipeline(workers, beam_options) as pipeline:
+            add_steps(pipeline, prepared)
         return
     staging = TaskStaging.of(prepared.spec, prepared.source, plan.survey.frozen, prepared.encoder)
     processes.begin(staging, plan.tasks)
     try:
-        _run_in_processes(prepared, processes, make_pipeline(config.runner.name, workers, beam_options))
+        _run_in_processes(prepared, processes, make_pipeline(workers, beam_options))
     except Exception:
         if processes.broken is not None:
             raise processes.broken from None
         raise
-
-
-def _run_in_threads(prepared: Prepared, pipeline: beam.Pipeline) -> None:
-    from ..transforms.encode import EncodeExamples
-    from ..transforms.read import ReadRows
-
-    with pipeline:
-        _ = (
-            pipeline
-            | "Read" >> ReadRows(prepared.source, prepared.plan)
-            # Rows, ..., TaskEnd
-            | "Encode" >> EncodeExamples(prepared.encoder)
-            # Block, ..., TaskEnd
-            | "Write" >> _sink(prepared)
-            # WriteOutcome
-        )
 
 
 def _run_in_processes(prepared: Prepared, processes: WorkerProcesses, pipeline: beam.Pipeline) -> None:
@@ -212,15 +239,9 @@ def _run_in_processes(prepared: Prepared, processes: WorkerProcesses, pipeline: 
             pipeline
             | "Stage" >> StageTasks(prepared.plan.tasks, processes.stage)
             # TaskResult
-            | "Write" >> _sink(prepared)
+            | "Write" >> sink(prepared)
             # WriteOutcome
         )
-
-
-def _sink(prepared: Prepared) -> WriteShards:
-    from ..transforms.write import WriteShards
-
-    return WriteShards(prepared.spec.path, spec=prepared.spec, raise_refusal=False, done=prepared.done)
 
 
 def _watching(watch: Watch | None, prepared: Prepared) -> AbstractContextManager[object]:

@@ -122,7 +122,7 @@ def _manifest_of(path: str) -> Manifest | None:
 def _write(prepared: Prepared, config: Config) -> None:
     """Stage all tasks, and commit what they staged."""
     plan, spec = prepared.plan, prepared.spec
-    workers = min(count_workers(config.runner.workers), max(len(plan.tasks), 1))
+    workers = min(count_workers(config.runner.planners), max(len(plan.tasks), 1))
     staging = TaskStaging.of(spec, prepared.source, plan.survey.frozen, prepared.encoder)
     asked = config.runner.processes
     large = workers > 1 and sum(plan.outputs) >= _PROCESSES_FROM_BYTES

@@ -54,7 +54,7 @@ def prepare(
 
 
 def _planning(config: Config, listing: Listing, processes: WorkerProcesses | None) -> ParallelMap:
-    run = threads(count_workers(config.runner.workers))
+    run = threads(count_workers(config.runner.planners))
     if processes is None or not wants_processes(config.runner.processes, listing.bytes):
         return run
     processes.start(at_most=max(listing.bytes // MIN_TASK_BYTES, 2))  # more would find no task

@@ -94,7 +94,7 @@ def prepare_append(
         if isinstance(source, TfrecordSource):
             law_of_records = Stated(name, schema, latest.labels)
             source = replace(source, law=law_of_records, split=told)  # files may say of which split they are
-        source, survey = survey_under(source, listing, threads(count_workers(config.runner.workers)), law)
+        source, survey = survey_under(source, listing, threads(count_workers(config.runner.planners)), law)
         check_columns(survey, config.limits.columns)
         encode = encoder_of(config, survey.frozen).encode
         plan = make_plan(source, listing, survey, config.output.shard_size, encode, config.output.compression)

@@ -99,6 +99,33 @@ class Summary:
 
 
 @dataclass(frozen=True, slots=True)
+class Submitted:
+    """A job that was submitted, and goes on by itself; its id is None where Beam was asked for the graph alone."""
+
+    path: str
+    name: str
+    project: str
+    region: str
+    job_id: str | None
+
+    @property
+    def url(self) -> str:
+        """Where the job is seen."""
+        return f"https://console.cloud.google.com/dataflow/jobs/{self.region}/{self.job_id}?project={self.project}"
+
+    @property
+    def commands(self) -> dict[str, str]:
+        """What one may do with the job, and the command for it."""
+        where = f"{self.job_id} --region {self.region} --project {self.project}"
+        return {"see it": f"gcloud dataflow jobs show {where}", "stop it": f"gcloud dataflow jobs cancel {where}"}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document that `convert --no-wait --json` prints."""
+        place = {"project": self.project, "region": self.region}
+        return {"command": "convert", "path": self.path, "job": {"id": self.job_id, "name": self.name, **place}}
+
+
+@dataclass(frozen=True, slots=True)
 class SplitEstimate:
     """What a split is expected to hold: `bytes` are those of its shards."""
 

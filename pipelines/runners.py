@@ -24,8 +24,6 @@ R = TypeVar("R")
 _SECRET_OPTION: Final = re.compile(r"secret|password|token|credential|access_key|connection_string", re.IGNORECASE)
 """Beam options that hold a key, and that `display_data` of its pipeline shows to whoever looks."""
 
-LOCAL_NAMES = ("local", "DirectRunner")
-
 PROCESSES_FROM_BYTES: Final = 128 << 20
 """Input or expected output from which worker processes are faster than threads."""
 
@@ -53,35 +51,30 @@ def threads(workers: int) -> ParallelMap:
     return run
 
 
-def make_pipeline(name: str, workers: int, beam_args: Sequence[str] = ()) -> beam.Pipeline:
-    """Return an empty pipeline on the named engine.
+def make_pipeline(workers: int, beam_args: Sequence[str] = ()) -> beam.Pipeline:
+    """Return an empty pipeline on the local engine.
 
-    `local` is Beam's FnApiRunner with threads, chosen by class: Beam's own bare `DirectRunner` would first try to
-    download a program at run time, and results would depend on the network.
+    It is Beam's FnApiRunner with threads, chosen by class: Beam's own bare `DirectRunner` would first try to download a
+    program at run time, and results would depend on the network.
 
     Raises:
-        UsageError: there is no such engine, or Beam refuses an option after `--`.
+        UsageError: Beam refuses an option after `--`.
     """
-    if name not in LOCAL_NAMES:
-        raise UsageError(f"runner.name: there is no runner {name!r}; choose local")
     quiet_beam()
     import apache_beam as beam
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
-    return beam.Pipeline(runner=FnApiRunner(), options=_local_options(workers, beam_args))
+    mode = "multi_threading" if workers > 1 else "in_memory"
+    ours = [f"--direct_num_workers={workers}", f"--direct_running_mode={mode}", "--no_save_main_session"]
+    return beam.Pipeline(runner=FnApiRunner(), options=parse_options(ours, beam_args))
 
 
-def check_beam_options(beam_args: Sequence[str]) -> None:
-    """Check what stands after `--`, before anything is read.
+def parse_options(ours: Sequence[str], beam_args: Sequence[str]) -> PipelineOptions:
+    """Return Beam's options: `ours`, and what stands after `--`.
 
     Raises:
-        UsageError: Beam has no such option.
+        UsageError: an option holds a key, or Beam has no such option.
     """
-    if beam_args:
-        make_pipeline("local", 1, beam_args)
-
-
-def _local_options(workers: int, beam_args: Sequence[str]) -> PipelineOptions:
     from apache_beam.options.pipeline_options import PipelineOptions
 
     flags = [arg.removeprefix("--").split("=")[0] for arg in beam_args if arg.startswith("--")]
@@ -91,9 +84,7 @@ def _local_options(workers: int, beam_args: Sequence[str]) -> PipelineOptions:
                 f"--{printable(flag)}: keys are not taken on the command line, where others can see them, and where "
                 f"engines print them; give them in the environment, or let the machine's role have them"
             )
-    mode = "multi_threading" if workers > 1 else "in_memory"
-    args = [f"--direct_num_workers={workers}", f"--direct_running_mode={mode}", "--no_save_main_session", *beam_args]
-    options = PipelineOptions(args)
+    options = PipelineOptions([*ours, *beam_args])
     known = {key for key, value in options.get_all_options(drop_default=False).items() if value is not None}
     for flag in flags:
         if flag.removeprefix("no_") not in known:

@@ -27,7 +27,7 @@ from ..transforms.format.printable import escaped, printable, printable_path, re
 from ..transforms.format.schema import Choice, Feature, Schema
 from ..transforms.format.sizes import format_size
 from .held_files import unchanged_line
-from .report import PlanReport, Summary, rejects_text
+from .report import PlanReport, Submitted, Summary, rejects_text
 
 _FILE_WIDTH: Final = 200
 """Columns where stdout is no terminal: tables are not folded to a screen that is not there."""
@@ -94,6 +94,25 @@ class Screen:
             self.data(summary.to_json())
         elif not self.quiet:
             self._print_summary(summary)
+
+    def ended(self, ended: Summary | Submitted) -> None:
+        """Print what became of a command that may leave a job behind."""
+        if isinstance(ended, Summary):
+            self.summary(ended)
+        else:
+            self.submitted(ended)
+
+    def submitted(self, job: Submitted) -> None:
+        """Print the id of a job, and how to see what becomes of it."""
+        if self.as_json:
+            self.data(job.to_json())
+        elif not self.quiet and job.job_id is None:
+            self.text(f"The graph of job {job.name} was built, and nothing was sent.")
+        elif not self.quiet:
+            self.text(f"Submitted {job.job_id} ({job.name}). It commits {shown_path(job.path)} by itself.")
+            for what, command in {**job.commands, "then": f"shardmill log {shown_path(job.path)}"}.items():
+                self.text(f"  {what + ':':9}{command}")
+            self.text(f"  {job.url}")
 
     def plan(self, plan: PlanReport) -> None:
         """Print what a conversion would write."""
@@ -299,6 +318,8 @@ def reading_lines(where: str, manifest: Manifest) -> list[str]:
 
 def shown_path(path: str) -> str:
     """Return a folder relative to the working folder where it lies below it, in one printable line."""
+    if "://" in path:
+        return printable_path(path)
     relative = os.path.relpath(path)
     return printable_path(path if relative.startswith("..") else relative)
 

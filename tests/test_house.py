@@ -27,6 +27,8 @@ BEAM_MAY_BE_IMPORTED_BY = {
     "transforms/stage_tasks",
     "pipelines/runners",
     "pipelines/conversion",
+    "pipelines/dataflow",
+    "pipelines/steps",
 }
 
 

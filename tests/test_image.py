@@ -8,7 +8,6 @@ import re
 import shutil
 import socket
 import subprocess
-import sys
 import time
 import tomllib
 from pathlib import Path
@@ -60,18 +59,6 @@ def test_everything_that_is_copied_is_sent_to_the_engine() -> None:
 def test_every_image_has_a_version() -> None:
     assert all(re.search(r":.*\d", stage.base) for stage in STAGES)
     assert re.fullmatch(r"\d+\.\d+\.\d+", VERSIONS["UV_VERSION"])
-
-
-@pytest.fixture(scope="module")
-def scratch(tmp_path_factory: pytest.TempPathFactory) -> ScratchBuild:
-    """Carry out the stage that installs, by its own lines and with its own uv, and set what the image sets."""
-    running = f"{sys.version_info.major}.{sys.version_info.minor}"
-    if running != VERSIONS["PYTHON_VERSION"]:
-        pytest.skip(f"the image has Python {VERSIONS['PYTHON_VERSION']}, and this is {running}")
-    build = ScratchBuild(tmp_path_factory.mktemp("image"), VERSIONS)
-    build.carry_out(BUILD)
-    build.carry_out(Stage(IMAGE.base, None, tuple(line for line in IMAGE.lines if line[0] == "ENV")))
-    return build
 
 
 @pytest.mark.slow

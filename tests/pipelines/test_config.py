@@ -329,7 +329,7 @@ class TestProblems:
             ),
             (
                 "runner: {name: spark}",
-                'c.yaml:3:10: runner.name: "spark" is not a runner; choices: local (DirectRunner is the same)',
+                'c.yaml:3:10: runner.name: "spark" is not a runner; choices: local, dataflow',
             ),
             (
                 "runner: {workers: 0}",
