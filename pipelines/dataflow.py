@@ -82,7 +82,7 @@ def waits(runner: DataflowRunner, beam_args: Sequence[str]) -> bool:
 def job_name(spec: DatasetSpec) -> str:
     """Return the name of a run's job: the same for the same command.
 
-    >>> job_name(DatasetSpec(path="gs://b/out", name="cats_and_dogs", shard_size=65536, run_id="0123456789abcdef"))
+    >>> job_name(DatasetSpec(path="/out", name="cats_and_dogs", shard_size=65536, run_id="0123456789abcdef"))
     'shardmill-cats-and-dogs-01234567'
     """
     return f"shardmill-{spec.name.replace('_', '-')}"[: _NAME_LENGTH - 9].rstrip("-") + f"-{spec.run_id[:8]}"

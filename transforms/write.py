@@ -248,8 +248,8 @@ class _PlanShardsFn(beam.DoFn):
 
     def process(self, gathered: tuple[int, Iterable[bytes]]) -> Iterator[bytes]:
         """Give the draft of the manifest and the shards to make."""
-        results: list[TaskResult] = [result for data in gathered[1] if (result := _unpacked(data)) is not None]
-        plan = plan_dataset(self._spec, results)
+        results: Iterator[TaskResult | None] = map(_unpacked, gathered[1])
+        plan = plan_dataset(self._spec, (result for result in results if result is not None))
         if isinstance(plan, Refusal):
             yield _packed(plan)
         else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..format.blocks import EntryCounts
 from ..format.manifest import RowCounts
@@ -36,32 +36,47 @@ class Accounts:
         return dict(sorted(total.items()))
 
 
-def settle_accounts(results: Sequence[TaskResult], entries: Sequence[EntryInfo], tasks: int | None) -> Accounts:
-    """Add up all results; `tasks` is how many tasks there are, None if that is not known."""
-    counts: dict[int, EntryCounts] = {}
-    by_code: Counter[str] = Counter()
-    problems: list[str] = []
-    notes: Counter[tuple[int, str]] = Counter()
-    for result in results:
+class Ledger:
+    """The results of all tasks, entered one by one, in any order."""
+
+    def __init__(self) -> None:
+        self._counts: dict[int, EntryCounts] = {}
+        self._by_code: Counter[str] = Counter()
+        self._problems: list[tuple[int, str]] = []
+        self._notes: Counter[tuple[int, str]] = Counter()
+        self._tasks: Counter[int] = Counter()
+
+    def enter(self, result: TaskResult) -> TaskResult:
+        """Add up a result; return it without what is added up."""
         for row in result.counts:
-            counts[row.entry] = counts.get(row.entry, EntryCounts(row.entry)).plus(row)
+            known = self._counts.get(row.entry)
+            self._counts[row.entry] = known.plus(row) if known else row
         if result.rejects:
-            by_code.update(result.rejects.by_code)
-        notes.update(result.notes)
-        problems += _check_result(result)
-    problems += _check_tasks(results, tasks)
-    for entry, row in sorted(counts.items()):
-        problems += _check_entry(row, _name(entries, entry), entries[entry] if 0 <= entry < len(entries) else None)
-    for index, info in enumerate(entries):
-        if index not in counts and info.expected_rows:
-            problems.append(f"{info.name}: no row was read, {info.expected_rows} are there")
-    total = RowCounts(
-        read=sum(row.read for row in counts.values()),
-        written=sum(row.written for row in counts.values()),
-        rejected=sum(row.rejected for row in counts.values()),
-        dropped=sum(row.dropped for row in counts.values()),
-    )
-    return Accounts(counts, total, dict(sorted(by_code.items())), tuple(problems), dict(sorted(notes.items())))
+            self._by_code.update(result.rejects.by_code)
+        self._notes.update(result.notes)
+        self._problems += [(result.task, problem) for problem in _check_result(result)]
+        if result.task != NO_TASK:
+            self._tasks[result.task] += 1
+        return replace(result, counts=(), rows_read={}, notes={})
+
+    def settle(self, entries: Sequence[EntryInfo], tasks: int | None) -> Accounts:
+        """Return the accounts; `tasks` is how many tasks there are, None if that is not known."""
+        counts = self._counts
+        problems = [problem for _, problem in sorted(self._problems, key=lambda found: (found[0] == NO_TASK, found))]
+        problems += _check_tasks(self._tasks, tasks)
+        for entry, row in sorted(counts.items()):
+            problems += _check_entry(row, _name(entries, entry), entries[entry] if 0 <= entry < len(entries) else None)
+        for index, info in enumerate(entries):
+            if index not in counts and info.expected_rows:
+                problems.append(f"{info.name}: no row was read, {info.expected_rows} are there")
+        total = RowCounts(
+            read=sum(row.read for row in counts.values()),
+            written=sum(row.written for row in counts.values()),
+            rejected=sum(row.rejected for row in counts.values()),
+            dropped=sum(row.dropped for row in counts.values()),
+        )
+        by_code, notes = dict(sorted(self._by_code.items())), dict(sorted(self._notes.items()))
+        return Accounts(counts, total, by_code, tuple(problems), notes)
 
 
 def _check_result(result: TaskResult) -> list[str]:
@@ -82,8 +97,7 @@ def _check_result(result: TaskResult) -> list[str]:
     return problems
 
 
-def _check_tasks(results: Sequence[TaskResult], tasks: int | None) -> list[str]:
-    seen = Counter(result.task for result in results if result.task != NO_TASK)
+def _check_tasks(seen: Counter[int], tasks: int | None) -> list[str]:
     problems = [f"task {task} came {times} times" for task, times in sorted(seen.items()) if times > 1]
     if tasks is not None:
         missing = [task for task in range(tasks) if task not in seen]

@@ -11,7 +11,7 @@ from ..format.blocks import Narrowing
 from ..format.checksum import add_digests, crc32c_combine, crc32c_range
 from ..format.manifest import RowCounts
 from ..format.naming import shard_file_name
-from .accounting import Accounts, settle_accounts
+from .accounting import Accounts, Ledger
 from .refusal import REFUSAL_FILE, Refusal
 from .shard_plan import CUTS_PER_SHARD, Part, PartRange, PlannedShard, plan_shards
 from .source_list import source_lines
@@ -66,10 +66,12 @@ class Plan:
 def plan_dataset(spec: DatasetSpec, results: Iterable[TaskResult]) -> Plan | Refusal:
     """Plan the dataset, or refuse it; leaves `rejects.jsonl`, and `sources.jsonl` or `refusal.json`, in staging.
 
-    The same results, in any order, give the same plan: an engine may try this step again.
+    The same results, in any order, give the same plan: an engine may try this step again. They are taken one by one:
+    of a shuffled source each tells of many entries, and is let go of when that is added up.
     """
-    ordered = _in_order(results)
-    accounts = settle_accounts(ordered, spec.source_entries, spec.tasks)
+    ledger = Ledger()
+    ordered = _in_order([ledger.enter(result) for result in results])
+    accounts = ledger.settle(spec.source_entries, spec.tasks)
     files = [result.rejects.path for result in ordered if result.rejects]
     if files:
         spec.storage.concatenate(f"{spec.staging}/rejects.jsonl", [f"{spec.staging}/{path}" for path in files])
@@ -154,7 +156,7 @@ def _plan(spec: DatasetSpec, results: Sequence[TaskResult], accounts: Accounts) 
         first = spec.append_to.shards.get(name, 0) if spec.append_to else 0
         for index, shard in enumerate(shards, first):
             path = shard_file_name(spec.shard_name, name, index, len(shards), spec.compression)
-            jobs.append(ShardJob(name, index, path, shard.ranges, shard.records, shard.bytes, shard_crc(shard)))
+            jobs.append(ShardJob(name, index, path, shard.light, shard.records, shard.bytes, shard_crc(shard)))
         unit = max(spec.shard_size // CUTS_PER_SHARD, *(part.unit_bytes for part in parts[name]))
         splits[name] = SplitTotals(unit, add_digests(digests[name]))
     draft = Draft(

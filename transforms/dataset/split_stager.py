@@ -22,7 +22,7 @@ from ..format.gzip_members import compress_member
 from .frame_slices import FrameSlices
 from .part_file import PartFile
 from .part_writer import PartWriter
-from .shard_plan import CUTS_PER_SHARD, Part, PartKind
+from .shard_plan import CUTS_PER_SHARD, CutTable, Part, PartKind
 from .task_result import SplitParts
 
 _MEMBER_BYTES: Final = 1 << 20
@@ -131,7 +131,8 @@ class SplitStager:
         if writer is None:
             return
         cuts = writer.close()
-        self._parts.append(Part(self._task, len(self._parts), writer.path, kind, writer.unit_bytes, cuts))
+        part = Part(self._task, len(self._parts), writer.path, kind, writer.unit_bytes, CutTable.of(cuts))
+        self._parts.append(part)
 
     def _trimmed(self) -> tuple[Part, ...]:
         """Return the parts with the cut points that a shard plan can need: descriptors stay small."""

@@ -12,7 +12,7 @@ from typing import Any
 
 from ..format.blocks import EntryCounts, Narrowing
 from ..format.rows import Notes
-from .shard_plan import CutPoint, Part
+from .shard_plan import CutTable, Part
 
 NO_TASK = -1
 """The task of records that came from none, in a user's own pipeline; their attempt is then what names them."""
@@ -117,10 +117,10 @@ def _part_to_json(part: Part) -> dict[str, Any]:
         "path": part.path,
         "kind": part.kind,
         "unit_bytes": part.unit_bytes,
-        "cuts": part.cuts,
+        "cuts": list(part.cuts),
     }
 
 
 def _part_from_json(task: int, document: Mapping[str, Any]) -> Part:
-    cuts = tuple(CutPoint(*cut) for cut in document["cuts"])
+    cuts = CutTable.of(document["cuts"])
     return Part(**{**document, "task": task, "cuts": cuts})

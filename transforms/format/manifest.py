@@ -133,8 +133,7 @@ class Manifest:
         return ("{" + ",\n ".join(_lines(self)) + "}\n").encode("utf-8", "backslashreplace")
 
 
-def _dump(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False, allow_nan=False)
+_dump: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
 
 
 def _members(pairs: Iterable[tuple[str, Any]]) -> str:
@@ -152,8 +151,16 @@ def _objects(documents: Iterable[Mapping[str, Any]]) -> str:
 
 def _split_text(split: SplitEntry) -> str:
     head = _members(_fields(split, "records", "bytes", "unit_bytes", "records_digest"))
-    shards = _objects(dict(_fields(s, "path", "generation", "records", "bytes", "crc32c")) for s in split.shards)
-    return f'{{{head}, "shards": {shards}}}'
+    shards = ",".join(map(_shard_line, split.shards))
+    return f'{{{head}, "shards": [{shards}]}}'
+
+
+def _shard_line(shard: ShardEntry) -> str:
+    """Return the line of a shard; not by way of a dict, as there may be a million."""
+    return (
+        f'\n  {{"path": {_dump(shard.path)}, "generation": {shard.generation}, "records": {shard.records}, '
+        f'"bytes": {shard.bytes}, "crc32c": {_dump(shard.crc32c)}}}'
+    )
 
 
 def _narrowing_document(entry: Narrowing) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from ..errors import DamageError
@@ -32,6 +33,7 @@ from .naming import (
 )
 from .printable import printable
 from .schema import Feature, Schema
+from .shard_lines import ShardLists, take_shard_lists
 from .strict_json import JsonError, parse_json
 
 MANIFEST_LIMIT: Final = 128 << 20
@@ -118,6 +120,12 @@ class _Members:
             return None
         return take(key)
 
+    def taken(self, key: str, take: Callable[[Any], T | None]) -> T | None:
+        value = take(self._members.get(key))
+        if value is not None:
+            del self._members[key]
+        return value
+
     def items(self, key: str, take: Callable[[Any, str], T]) -> tuple[T, ...]:
         value = self.any(key)
         if not isinstance(value, list):
@@ -153,12 +161,24 @@ def parse_manifest(data: bytes, name: str) -> Manifest:
     try:
         if len(data) > MANIFEST_LIMIT:
             raise _Wrong(f"the manifest has {len(data)} bytes, more than {MANIFEST_LIMIT}")
-        return _manifest(parse_json(data))
+        return _parse_canonical(data) or _manifest(parse_json(data), ShardLists(data))
     except (JsonError, _Wrong) as error:
         raise DamageError(f"{name}: {error}") from error
 
 
-def _manifest(document: Any) -> Manifest:
+def _parse_canonical(data: bytes) -> Manifest | None:
+    """Return the manifest, if its shards are written in the canonical form and nothing is wrong with it, else None."""
+    shards = take_shard_lists(data)
+    if not shards.lists:
+        return None
+    try:
+        manifest = _manifest(parse_json(shards.document), shards)
+    except (JsonError, _Wrong):
+        return None  # parsed as a whole it is told by its right place
+    return None if shards.lists else manifest
+
+
+def _manifest(document: Any, shards: ShardLists) -> Manifest:
     top = _Members(document, "")
     if top.text("format") != FORMAT:
         raise _Wrong(f"format is not {FORMAT}: this is no manifest of Shardmill")
@@ -183,7 +203,7 @@ def _manifest(document: Any) -> Manifest:
         schema=top.optional("schema", lambda key: _schema(top, key)),
         labels=top.mapping("labels", _texts),
         narrowed=top.items("narrowed", _narrowing),
-        splits=top.mapping("splits", _split),
+        splits=top.mapping("splits", partial(_split, shards)),
         sidecars=top.items("sidecars", _sidecar),
         run=_run(top.members("run")),
     )
@@ -292,14 +312,14 @@ def _narrowing(value: Any, where: str) -> Narrowing:
     return narrowing
 
 
-def _split(value: Any, where: str) -> SplitEntry:
+def _split(lists: ShardLists, value: Any, where: str) -> SplitEntry:
     members = _Members(value, where)
     split = SplitEntry(
         records=members.integer("records", 1),
         bytes=members.integer("bytes", 1),
         unit_bytes=members.integer("unit_bytes", 1),
         records_digest=members.text("records_digest", _DIGEST),
-        shards=members.items("shards", _shard),
+        shards=members.taken("shards", lists.take) or members.items("shards", _shard),
     )
     members.end()
     return split
