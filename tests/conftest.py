@@ -1,11 +1,12 @@
-"""What every test shares: which tests run at all, and how long Hypothesis may take to draw."""
+"""What every test shares: which tests run at all, how long Hypothesis may take to draw, what is reported at the end."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -27,6 +28,34 @@ def pytest_report_header() -> list[str]:
     if not READERS_MISSING:
         return []
     return ["tests/readers is left out, as TensorFlow is not installed: uv run --group readers pytest tests/readers"]
+
+
+_said: dict[str, list[str]] = {}
+
+
+@pytest.fixture(scope="session")
+def say() -> Callable[[str, str], None]:
+    """Return what takes a heading and a line below it, which pytest prints at its end."""
+    return lambda heading, line: _said.setdefault(heading, []).append(line)
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Hand what was said in a process of pytest-xdist to the one that prints."""
+    if hasattr(session.config, "workeroutput"):
+        session.config.workeroutput["said"] = _said
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    for heading, lines in getattr(node, "workeroutput", {}).get("said", {}).items():
+        _said.setdefault(heading, []).extend(lines)
+
+
+def pytest_terminal_summary(terminalreporter: Any) -> None:
+    for heading, lines in _said.items():
+        terminalreporter.section(heading)
+        for line in lines:
+            terminalreporter.line(line)
 
 
 @pytest.fixture(scope="session")
