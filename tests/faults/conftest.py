@@ -1,0 +1,43 @@
+"""What the fault tests share: programs of this folder run in processes of their own."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+HERE = Path(__file__).parent
+
+Program = Callable[..., dict[str, Any]]
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out what takes an hour, but where it is asked for by name."""
+    if collection_path == HERE / "long" and not any("faults/long" in arg for arg in config.args):
+        return True
+    return None
+
+
+@pytest.fixture
+def program(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Program:
+    """Run a program of this folder, and return its report."""
+    environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
+    environment |= {"PYTHONWARNINGS": "ignore", "PYTHONPYCACHEPREFIX": str(tmp_path_factory.getbasetemp() / "compiled")}
+
+    def run(name: str, *args: str, prefix: Sequence[str] = ()) -> dict[str, Any]:
+        folder = Path(tempfile.mkdtemp(dir=tmp_path))
+        command = [*prefix, sys.executable, str(HERE / f"{name}.py"), str(folder), *args]
+        done = subprocess.run(command, check=False, capture_output=True, env=environment, cwd=tmp_path)
+        lines = done.stdout.decode().splitlines()
+        assert done.returncode == 0, done.stderr.decode(errors="replace")[-4000:]
+        report: dict[str, Any] = json.loads(lines[-1])
+        return report
+
+    return run

@@ -1,0 +1,44 @@
+"""A hundred deaths of each command, and more: not a part of CI, as it takes a quarter of an hour.
+
+uv run pytest tests/faults/long
+SHARDMILL_KILLS=1000 SHARDMILL_KILLS_SEED=7 uv run pytest tests/faults/long
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+Program = Callable[..., dict[str, Any]]
+Say = Callable[[str, str], None]
+
+KILLS = int(os.environ.get("SHARDMILL_KILLS", "100"))
+SEED = int(os.environ.get("SHARDMILL_KILLS_SEED", "20261122"))
+"""Another one than in CI."""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(36_000)
+@pytest.mark.parametrize(("command", "outcomes"), [("create", 2), ("append", 2), ("merge", 2), ("gc-much", 1)])
+def test_a_hundred_deaths_of_each_command_cost_no_record(
+    program: Program, say: Say, command: str, outcomes: int
+) -> None:
+    report = program("kills", command, str(KILLS), str(SEED))
+    kills = report["kills"]
+    bad = [kill for kill in kills if kill["problems"]]
+    assert not bad, bad
+    assert len(kills) == KILLS
+    unfinished = sum(kill["unfinished"] for kill in kills)
+    assert unfinished >= KILLS // 3  # they died in the middle of their work
+    newest = [kill["generation"] for kill in kills]
+    if KILLS >= 100:
+        assert len(set(newest)) == outcomes  # some died before the commit, some after it
+    say(
+        "faults",
+        f"{datetime.now(UTC):%Y-%m-%d}, seed {SEED}: {len(kills)} deaths of {command}, {unfinished} unfinished, "
+        f"{newest.count(max(newest))} after the commit, {report['seconds']:.0f} s",
+    )

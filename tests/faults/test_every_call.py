@@ -1,0 +1,90 @@
+"""Every call that changes a file fails once in each way, in every command that writes: no promise breaks.
+
+`calls.py` says which calls and which ways, `sweep.py` what is looked at, `states.py` what has to hold at any moment.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Program = Callable[..., dict[str, Any]]
+Say = Callable[[str, str], None]
+
+KINDS = {"open", "write", "fsync", "link", "rename", "unlink", "mkdir", "rmdir"}
+
+
+def assert_kept(report: dict[str, Any]) -> None:
+    """No case has a problem; the first of those that have are shown."""
+    bad = [case for case in report["cases"] if case["problems"]]
+    lines = [f"{case['fault']} at {case['call']}: {case['problems']}" for case in bad[:5]]
+    assert not bad, "\n".join([f"{len(bad)} of {len(report['cases'])} cases", *lines])
+
+
+def assert_all_tried(report: dict[str, Any]) -> None:
+    """Every call of the undisturbed run was failed in every way; those that only look, by EIO."""
+    tried = {(*case["call"], case["fault"]) for case in report["cases"]}
+    for call in report["calls"]:
+        faults = ["EIO"] if call[0] == "look" else ["KILL", "ENOSPC", "EIO"]
+        assert all((*call, fault) in tried for fault in faults), call
+    assert len(tried) == len(report["cases"])
+
+
+def assert_committed_from(report: dict[str, Any], generation: int) -> None:
+    """A death between the commit and each publish, or after it, leaves the new generation."""
+    manifest = f"out/manifests/{generation:08d}.json"
+    commit = next(i for i, call in enumerate(report["calls"]) if call[0] == "link" and call[1].endswith(manifest))
+    later = {tuple(call) for call in report["calls"][commit + 1 :]}
+    published = {call for call in later if call[0] in ("link", "rename") and ".staging" not in call[1].split(" -> ")[1]}
+    assert len(published) >= 6  # shards, indexes, lists, sidecars and manifest.json
+    killed = {tuple(case["call"]): case["generation"] for case in report["cases"] if case["fault"] == "KILL"}
+    assert {call: killed[call] for call in published} == dict.fromkeys(published, generation)
+
+
+def ends(report: dict[str, Any]) -> dict[str, set[int]]:
+    """Return, for each fault, which generations were the newest one after it."""
+    return {
+        fault: {case["generation"] for case in report["cases"] if case["fault"] == fault}
+        for fault in ("KILL", "ENOSPC", "EIO")
+    }
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("command", "least", "before", "after"),
+    [("create", 150, 0, 1), ("append", 150, 1, 2), ("merge", 120, 0, 1), ("gc", 20, 2, 2)],
+)
+def test_whatever_call_fails_a_dataset_is_the_old_or_the_new_one_and_the_same_command_ends_it(
+    program: Program, say: Say, command: str, least: int, before: int, after: int
+) -> None:
+    report = program("sweep", command)
+    assert_kept(report)
+    assert_all_tried(report)
+    assert report["unseen"] == []  # no byte was written by a call that is not failed here
+    made = Counter(call[0] for call in report["calls"] if call[0] != "look")
+    assert set(made) <= KINDS
+    if command != "gc":
+        assert set(made) == KINDS
+        assert_committed_from(report, after)
+        assert ends(report) == {fault: {before, after} for fault in ("KILL", "ENOSPC", "EIO")}
+    assert made.total() >= least, made
+    say(
+        "faults",
+        f"{command}: {len(report['cases'])} faults at {made.total()} calls, {report['states']} states run again, "
+        f"{report['seconds']:.0f} s",
+    )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["create", "append"])
+def test_an_engine_makes_the_same_calls_and_its_errors_are_told_alike(program: Program, say: Say, command: str) -> None:
+    report = program("sweep", command, "engine", "29")
+    assert_kept(report)
+    assert len(report["cases"]) > 15
+    assert {case["fault"] for case in report["cases"]} == {"KILL", "ENOSPC", "EIO"}
+    without = program("sweep", command, "1000000")
+    assert sorted(report["calls"]) == sorted(without["calls"])
+    say("faults", f"{command} on the engine: {len(report['cases'])} faults, {report['seconds']:.0f} s")

@@ -1,0 +1,33 @@
+"""Real commands die by `kill -9` at random moments: 25 of each command here, 100 of each in `long`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+Program = Callable[..., dict[str, Any]]
+Say = Callable[[str, str], None]
+
+KILLS = 25
+SEED = 20261121
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", ["create", "append", "merge", "gc-much"])
+def test_a_command_that_is_killed_leaves_the_old_or_the_new_generation_and_is_ended_by_itself(
+    program: Program, say: Say, command: str
+) -> None:
+    report = program("kills", command, str(KILLS), str(SEED))
+    kills = report["kills"]
+    bad = [kill for kill in kills if kill["problems"]]
+    assert not bad, bad
+    assert len(kills) == KILLS
+    unfinished = sum(kill["unfinished"] for kill in kills)
+    assert unfinished >= KILLS // 3  # they died in the middle of their work
+    say(
+        "faults",
+        f"kill -9 of {command}: {len(kills)} deaths, {unfinished} unfinished, newest generations after them "
+        f"{sorted({kill['generation'] for kill in kills})}, {report['seconds']:.0f} s",
+    )
