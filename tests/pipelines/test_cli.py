@@ -50,12 +50,13 @@ def records(tmp_path: Path) -> Path:
 class TestCost:
     @pytest.mark.parametrize("args", [["--help"], ["convert", "--help"], ["--version"]])
     def test_help_and_version_answer_within_their_cpu_time(self, args: list[str]) -> None:
-        spent = []
-        for _ in range(3):  # the least of three: another process may have taken the caches
+        spent, slow = [], []
+        for _ in range(3):  # the least of three against the most: other processes take caches and turns
             seconds, done = cpu_of_python("-m", "shardmill.pipelines", *args)
             assert done.returncode == 0
-            spent.append(seconds / slowness())
-        assert min(spent) < HELP_CPU_SECONDS
+            spent.append(seconds)
+            slow.append(slowness())
+        assert min(spent) < HELP_CPU_SECONDS * max(slow)
 
     @pytest.mark.parametrize("args", [["--help"], ["convert", "--help"], ["--version"]])
     def test_help_and_version_import_nothing_heavy(self, args: list[str], tmp_path: Path) -> None:
