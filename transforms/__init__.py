@@ -2,9 +2,10 @@
 
     from shardmill.transforms import ReadRows, EncodeExamples, WriteShards, read_records, write_records
 
-The modules of this folder are the Beam faces; the folders below hold the plain functions under them. `stage_task` is
-the one without Beam: what the first two faces and the first step of the third do, in one call, for worker processes;
-`stage_tasks` is its face. Nothing is imported before it is used: Beam alone takes seconds.
+The modules of this folder are the Beam faces; the folders below hold the plain functions under them. Two have no Beam:
+`stage_task` does what the first two faces and the first step of the third do, in one call, for worker processes
+(`stage_tasks` is its face), and `staged_tasks` keeps a large plan out of the job's graph. Nothing is imported before it
+is used: Beam alone takes seconds.
 """
 
 from __future__ import annotations

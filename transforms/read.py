@@ -17,6 +17,7 @@ from .sources.pick import pick_source
 from .sources.read_task import read_task
 from .sources.source import Frozen, Source, Task, map_in_turn
 from .sources.task_planning import Plan, make_plan
+from .staged_tasks import TaskFile, by_file
 from .tfrecords.tfrecord_source import TfrecordSource
 
 
@@ -78,9 +79,18 @@ class ReadRows(beam.PTransform):
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection:
         """Return the PCollection of `Rows | TaskEnd`."""
+        files = by_file(self._tasks)
+        if files:
+            tasks = (
+                pbegin
+                | "List files of tasks" >> beam.Create(files, reshuffle=False)
+                # TaskFile
+                | "List tasks" >> beam.FlatMap(TaskFile.tasks)
+            )
+        else:
+            tasks = pbegin | "List tasks" >> beam.Create(self._tasks, reshuffle=False)
         return (
-            pbegin
-            | "List tasks" >> beam.Create(self._tasks, reshuffle=False)
+            tasks
             # Task
             | "Spread tasks" >> beam.Reshuffle()
             | "Read rows" >> beam.ParDo(_ReadTaskFn(self.source, self._frozen))

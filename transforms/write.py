@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import apache_beam as beam
@@ -107,7 +107,8 @@ class WriteShards(beam.PTransform):
         if not pcoll.windowing.is_default():
             pcoll = pcoll | "Into one window" >> beam.WindowInto(GlobalWindows())
         spec = self._run
-        staged = pcoll | "Stage parts" >> beam.ParDo(_StagePartsFn(spec, self.split))  # (0, TaskResult)
+        light = replace(spec, source_entries=(), schema=None, labels={})  # the graph carries it once a step
+        staged = pcoll | "Stage parts" >> beam.ParDo(_StagePartsFn(light, self.split))  # (0, TaskResult)
         known = [None, *self.done]  # nothing is planned from, too, if no block came
         seed = pcoll.pipeline | "Results of before" >> beam.Create([_keyed(result) for result in known])
         return (
@@ -116,13 +117,13 @@ class WriteShards(beam.PTransform):
             | "Gather results" >> beam.GroupByKey()
             | "Plan shards" >> beam.ParDo(_PlanShardsFn(spec))  # Draft and ShardJobs, or a Refusal
             | "Spread shards" >> beam.Reshuffle()
-            | "Assemble shards" >> beam.ParDo(_AssembleShardFn(spec))  # (0, Draft | ShardJob | Refusal)
+            | "Assemble shards" >> beam.ParDo(_AssembleShardFn(light))  # (0, Draft | ShardJob | Refusal)
             | "Gather shards" >> beam.GroupByKey()
             | "Commit" >> beam.ParDo(_CommitFn(spec))  # Commit and Moves, or a Refusal
             | "Spread files" >> beam.Reshuffle()
-            | "Publish shards" >> beam.ParDo(_PublishFileFn(spec))  # (0, Commit | Move | Refusal)
+            | "Publish shards" >> beam.ParDo(_PublishFileFn(light))  # (0, Commit | Move | Refusal)
             | "Gather files" >> beam.GroupByKey()
-            | "Complete" >> beam.ParDo(_CompleteFn(spec, raise_refusal=self.raise_refusal))  # WriteOutcome
+            | "Complete" >> beam.ParDo(_CompleteFn(light, raise_refusal=self.raise_refusal))  # WriteOutcome
         )
 
     def _own_spec(self) -> DatasetSpec:

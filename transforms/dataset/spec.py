@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import platform
 import uuid
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
@@ -122,7 +123,7 @@ class DatasetSpec:
     labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
     tasks: int | None = None
     source_format: str = "records"
-    source_entries: tuple[EntryInfo, ...] = ()
+    source_entries: Sequence[EntryInfo] = ()
     source_files: int = 0
     source_bytes: int = 0
     skipped: dict[str, int] = field(default_factory=dict)

@@ -6,7 +6,7 @@ Begin with `source`, the contract, and one of the `*_source` modules that keep i
                    pick             which of them reads some paths
                    listing          paths, globs and folders become a sorted list of files
                    task_planning    pieces become tasks;  fit  under the schema of a dataset that is there
-                   read_task        a task's batches and its end mark
+                   read_task        a task's batches and its end mark;  task_codec  its pieces as text
                    source_files     how files are opened;  stamp  and still what they were when they were listed
                    arrow_checks     what comes from outside is sound Arrow data
                    nearest          which name was probably meant

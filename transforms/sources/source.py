@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -153,6 +153,27 @@ class LazyPieces(Sequence[Piece]):
     @abstractmethod
     def from_document(cls, document: Mapping[str, Any]) -> Self:
         """Return the pieces that a document states."""
+
+
+class StoredPieces(Sequence[Piece]):
+    """The pieces of a task that lie elsewhere, as a file of the staging folder, and are read where they are needed."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def load(self) -> Sequence[Piece]:
+        """Return the pieces."""
+
+    def __len__(self) -> int:
+        return len(self.load())
+
+    @overload
+    def __getitem__(self, index: int) -> Piece: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Piece]: ...
+    def __getitem__(self, index: int | slice) -> Piece | Sequence[Piece]:
+        """Return one piece, or some; whoever needs more than one loads them."""
+        return self.load()[index]
 
 
 @dataclass(frozen=True, slots=True)
