@@ -112,6 +112,7 @@ def submit(prepared: Prepared, runner: DataflowRunner, beam_args: Sequence[str],
     spec = prepared.spec
     if not only_builds(beam_args):
         spec.storage.replace(f"{spec.staging}/{PLAN_FILE}", prepared.plan_document())
+        prepared = prepared.in_files()
     try:
         result = make_job(prepared, runner, beam_args, raise_refusal=not wait).run()
     except _troubles() as error:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ..transforms.dataset.spec import DatasetSpec
 from ..transforms.dataset.task_result import TaskResult
 from ..transforms.format.encode_rows import RowEncoder
 from ..transforms.sources.source import Source
 from ..transforms.sources.task_planning import Plan
+from ..transforms.staged_tasks import stage_entries, stage_tasks
 from .report import PlanReport, SplitEstimate
 from .staged_plan import ListedSource, RunMark, plan_document
 from .stopped_runs import StoppedRuns
@@ -63,6 +64,11 @@ class Prepared:
         """Return `plan.json`."""
         shards = _count_shards(self.plan.estimate.bytes, self.spec.shard_size)
         return plan_document(self.plan, self.mark, self.listed, shards)
+
+    def in_files(self) -> Prepared:
+        """Return it with what is much of the plan in files of the staging folder, so that the graph only names them."""
+        tasks = stage_tasks(self.spec, self.plan.tasks)
+        return replace(self, spec=stage_entries(self.spec), plan=replace(self.plan, tasks=tasks))
 
     def _split_estimates(self) -> tuple[SplitEstimate, ...]:
         estimate = self.plan.estimate

@@ -17,7 +17,6 @@ from ..transforms.dataset.run_lock import hold_if_dead
 from ..transforms.dataset.task_result import TaskResult
 from ..transforms.errors import RunError
 from ..transforms.sources.task_planning import Plan
-from ..transforms.staged_tasks import stage_entries, stage_tasks
 from .prepared import Prepared
 from .report import PlanReport
 from .staged_plan import PLAN_FILE, cut_of, read_staged_plan
@@ -38,9 +37,8 @@ def take_over(prepared: Prepared) -> Prepared:
     if not done:
         spec.storage.replace(f"{spec.staging}/{PLAN_FILE}", prepared.plan_document())
     notes = (*prepared.stopped.notes, *([note] if note else []))
-    plan = _without(prepared.plan, done)
-    plan = replace(plan, tasks=stage_tasks(spec, plan.tasks))
-    return replace(prepared, spec=stage_entries(spec), plan=plan, done=done, notes=notes)
+    left = replace(prepared, plan=_without(prepared.plan, done), done=done, notes=notes)
+    return left.in_files()
 
 
 def look_ahead(prepared: Prepared) -> PlanReport:

@@ -460,6 +460,17 @@ def test_a_quick_look_holds_sizes_against_the_manifest_and_reads_no_record(sound
     ]
 
 
+@pytest.mark.parametrize("formats", [{"jpeg"}, {"gif"}, {"jpeg", "gif"}, None])
+def test_a_quick_look_takes_images_of_any_format(
+    tmp_path: Path, build_dataset: Callable[..., Manifest], formats: set[str] | None
+) -> None:
+    records = [image(name) for name in sorted(formats or {"tiff"})]
+    build_dataset(tmp_path, {"train": [records]}, IMAGES, image_formats=formats and frozenset(formats))
+    assert quick_findings(tmp_path) == []
+    (tmp_path / "features.json").write_text("{}")
+    assert quick_findings(tmp_path) == ["features.json: does not agree with the manifest"]
+
+
 def test_a_quick_look_wants_lists_and_indexes_to_be_there(tmp_path: Path, build: Callable[..., Manifest]) -> None:
     manifest = build(ROWS, source=SourceSummary("csv", 1, 100, "sources/00000001.jsonl"))
     restate(tmp_path, manifest, sidecars=(*manifest.sidecars, index_path(FIRST)))

@@ -184,6 +184,6 @@ def convert_staged(read: ReadRows, spec: DatasetSpec, tasks: tuple[Task, ...]) -
 
     assert read.plan is not None
     again = ReadRows(read.source, plan=replace(read.plan, tasks=tasks))
-    with make_pipeline("local", 1) as pipeline:
+    with make_pipeline(1) as pipeline:
         _ = pipeline | again | EncodeExamples(read.schema) | WriteShards(spec.path, spec=spec)
     assert read_manifest(spec.path)

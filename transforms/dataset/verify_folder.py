@@ -21,6 +21,9 @@ from .list_lines import reject_line_problem, source_line_problem
 _OURS: Final = re.compile(r".*\.tfrecord(\.gz)?|(manifests|sources|rejects|index)/.*", re.DOTALL)
 """Names that a dataset gives to its files: readers that glob would take such a file for a part of it."""
 
+_ANY_FORMATS: Final = (None, ("jpeg",), ("gif",))
+"""Formats for each way in which TFDS may read images: as bytes, as stills, as films."""
+
 _SUFFIXES: Final = (".tfrecord", ".tfrecord.gz")
 
 _ROW_COUNTS: Final = ("read", "written", "rejected", "dropped")
@@ -52,12 +55,13 @@ def _is_there(root: str, path: str) -> Iterator[str]:
 def sidecar_findings(root: str, manifest: Manifest, image_formats: Collection[str] | None) -> Iterator[Finding]:
     """Yield what is wrong with the files for other tools; `manifest` is the latest generation.
 
-    `image_formats` are those that occur in the records, or None if they are not known.
+    `image_formats` are those that occur in the records, or None if they are not known: then images may be of any.
     """
     derived = [name for name in manifest.sidecars if not name.startswith("index/")]
     wanted = {"tfx"} & {"tfx" for name in derived if name == "schema.pbtxt"}
     wanted |= {"tfds" for name in derived if name == "features.json"}
-    choices = [sidecar_files(manifest, wanted, formats) for formats in (image_formats, None)]
+    possible = _ANY_FORMATS if image_formats is None else (image_formats, None)
+    choices = [sidecar_files(manifest, wanted, formats) for formats in possible]
     for name in derived:
         expected = {files[name] for files in choices if name in files}
         yield from _guarded(name, partial(_same, root, expected=expected))

@@ -1,0 +1,226 @@
+"""Plan, stage and commit conversions of millions of images to a hundred thousand shards, without their data.
+
+    uv run python benchmarks/scale.py                                  # 1.25, 2.5, 5 and 10 million images
+    uv run python benchmarks/scale.py --images 100000 400000 --check   # what a test runs: memory and slopes are held
+
+Everything that the launcher does is the product's own: listing, survey, tasks, plan files, the job's graph, the
+engine's steps over all descriptors, shard plan, manifest, commit, publish, and the commands that read a dataset. Not
+real are
+
+    the folders    `os.scandir` is replaced, at the listing's own seam, by one that makes up entries of 1.05 MB
+    the data       workers read no image: they roll records of the right sizes into parts that are holes (sparse files)
+    the copies     shards that are pooled of tails are holes, too, and their syncs are left out
+
+Each size runs in a process of its own. Times are CPU seconds (user + system), which other work on the machine does not
+change much; memory is the peak resident set of each phase.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+SHARD_BYTES = 100 << 20
+FOLDER_FILES = 1000
+SIZES = (1_250_000, 2_500_000, 5_000_000, 10_000_000)
+MEMORY_LIMIT = 1_000_000_000
+MOST_SLOPE = 1.15
+"""The exponent of CPU over images: 1 is linear, n log n comes to 1.05 between a million and ten."""
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--images", type=int, nargs="+", default=list(SIZES))
+    parser.add_argument("--seed", type=int, help="shuffle, so that each task has images of many folders")
+    parser.add_argument("--check", action="store_true", help="fail where memory or a slope is over its bound")
+    parser.add_argument("--work", help="a folder for the staged holes, by default a temporary one")
+    parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    args = parser.parse_args()
+    if args.one is not None:
+        print(json.dumps(simulate(args.one, args.seed, Path(args.work))))
+        return 0
+    runs = [_apart(images, args.seed, args.work) for images in args.images]
+    print(table(runs))
+    print(json.dumps({"runs": runs, "slopes": slopes(runs)}), file=sys.stderr)
+    problems = find_problems(runs) if args.check else []
+    for problem in problems:
+        print(f"error: {problem}", file=sys.stderr)
+    return 1 if problems else 0
+
+
+def _apart(images: int, seed: int | None, work: str | None) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory(dir=work) as folder:
+        command = [sys.executable, __file__, "--one", str(images), "--work", folder]
+        command += [] if seed is None else ["--seed", str(seed)]
+        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+    return dict(json.loads(done.stdout.splitlines()[-1]))
+
+
+@dataclass
+class Phase:
+    """One step: CPU seconds, seconds of wall clock, and the peak of memory in it, in bytes."""
+
+    name: str
+    cpu: float
+    wall: float
+    peak: int
+
+
+class Phases:
+    """Measures one step after the other."""
+
+    def __init__(self) -> None:
+        self.done: list[Phase] = []
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
+        cpu, wall = time.process_time(), time.monotonic()
+        yield
+        self.done.append(Phase(name, time.process_time() - cpu, time.monotonic() - wall, _peak()))
+
+
+def _peak() -> int:
+    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) << 10
+
+
+class MadeUpEntry:
+    """An entry of a folder that is not there, as `os.scandir` would give it."""
+
+    __slots__ = ("_size", "name", "path")
+
+    def __init__(self, folder: bytes, name: bytes, size: int | None) -> None:
+        self.name = name
+        self.path = folder + b"/" + name
+        self._size = size
+
+    def is_dir(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002 - there are no links
+        return self._size is None
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:  # noqa: ARG002 - there are no links
+        size = self._size or 0
+        second = 1_700_000_000
+        nanoseconds = second * 10**9 + size
+        return os.stat_result(
+            (
+                0o100644,
+                0,
+                0,
+                1,
+                0,
+                0,
+                size,
+                second,
+                second,
+                second,
+                0.0,
+                0.0,
+                0.0,
+                nanoseconds,
+                nanoseconds,
+                nanoseconds,
+            )
+        )
+
+
+@dataclass(frozen=True)
+class MadeUpFolders:
+    """A root of folders of a thousand images each, in the order in which a file system might tell them."""
+
+    root: bytes
+    images: int
+
+    @contextmanager
+    def __call__(self, path: bytes) -> Iterator[Iterator[MadeUpEntry]]:
+        yield self._folders() if path == self.root else self._files(path)
+
+    def _folders(self) -> Iterator[MadeUpEntry]:
+        for number in range(-(-self.images // FOLDER_FILES)):
+            yield MadeUpEntry(self.root, b"n%08d" % number, None)
+
+    def _files(self, path: bytes) -> Iterator[MadeUpEntry]:
+        folder = int(path[-8:])
+        for i in range(min(FOLDER_FILES, self.images - folder * FOLDER_FILES)):
+            number = i * 7919 % FOLDER_FILES  # no file system tells names in order
+            yield MadeUpEntry(
+                path, b"n%08d_%05d.JPEG" % (folder, number), 1_000_000 + (folder * 31 + i * 7919) % 100_000
+            )
+
+
+def simulate(images: int, seed: int | None, work: Path) -> dict[str, Any]:
+    """Run it all at one size, and return what was measured."""
+    from simulated import run
+
+    return run(images, seed, work, Phases())
+
+
+def slopes(runs: Sequence[dict[str, Any]]) -> dict[str, float]:
+    """Return the exponent of CPU over images, fitted over the sizes, of each phase that takes a second, and of all."""
+    last = {phase["name"]: phase["cpu"] for phase in runs[-1]["phases"]}
+    found = {name: _slope(runs, name) for name, cpu in last.items() if cpu >= 1} if len(runs) > 1 else {}
+    return found | ({"all": _slope(runs, None)} if len(runs) > 1 else {})
+
+
+def _slope(runs: Sequence[dict[str, Any]], name: str | None) -> float:
+    points = []
+    for run in runs:
+        cpu = sum(phase["cpu"] for phase in run["phases"] if name in (None, phase["name"]))
+        points.append((math.log(run["images"]), math.log(max(cpu, 1e-3))))
+    mean_x, mean_y = (sum(axis) / len(points) for axis in zip(*points, strict=True))
+    return sum((x - mean_x) * (y - mean_y) for x, y in points) / sum((x - mean_x) ** 2 for x, _ in points)
+
+
+def memory_at(images: int, runs: Sequence[dict[str, Any]]) -> float:
+    """Return the peak that a straight line through the smallest and the largest run gives for some images."""
+    first, last = runs[0], runs[-1]
+    step = (last["peak"] - first["peak"]) / max(last["images"] - first["images"], 1)
+    return float(last["peak"] + step * (images - last["images"]))
+
+
+def find_problems(runs: Sequence[dict[str, Any]]) -> list[str]:
+    problems = [
+        f"{run['images']} images took {run['peak']} bytes of memory" for run in runs if run["peak"] > MEMORY_LIMIT
+    ]
+    most = memory_at(SIZES[-1], runs)
+    if most > MEMORY_LIMIT:
+        problems.append(f"{SIZES[-1]} images would take {most:.0f} bytes of memory, by the line through these")
+    problems += [
+        f"{name}: CPU grows as images ** {slope:.2f}" for name, slope in slopes(runs).items() if slope > MOST_SLOPE
+    ]
+    return problems
+
+
+def table(runs: Sequence[dict[str, Any]]) -> str:
+    """Return the table of all runs: CPU seconds and the peak of memory by phase."""
+    grown = slopes(runs)
+    names = [phase["name"] for phase in runs[0]["phases"]]
+    head = [f"{run['images']:,} images" for run in runs]
+    lines = ["| CPU s (peak MB) | " + " | ".join(head) + " | exponent |", "|---|" + "---|" * (len(runs) + 1)]
+    for i, name in enumerate(names):
+        cells = [f"{run['phases'][i]['cpu']:.1f} ({run['phases'][i]['peak'] / 1e6:.0f})" for run in runs]
+        lines.append(f"| {name} | " + " | ".join(cells) + f" | {_shown(grown.get(name))} |")
+    totals = [f"{sum(p['cpu'] for p in run['phases']):.1f} (**{run['peak'] / 1e6:.0f}**)" for run in runs]
+    lines.append("| all | " + " | ".join(totals) + f" | {_shown(grown.get('all'))} |")
+    keys = ("folders", "tasks", "shards", "graph_bytes", "plan_bytes", "manifest_bytes", "sources_bytes")
+    lines += [f"| {key.replace('_', ' ')} | " + " | ".join(f"{run[key]:,}" for run in runs) + " | |" for key in keys]
+    return "\n".join(lines)
+
+
+def _shown(slope: float | None) -> str:
+    return "" if slope is None else f"{slope:.2f}"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

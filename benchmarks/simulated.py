@@ -1,0 +1,231 @@
+"""One run of `scale.py`: a conversion whose images and parts are made up, and whose launcher is the product's own."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+from collections.abc import Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from scale import SHARD_BYTES, MadeUpFolders, Phases
+from shardmill.pipelines.config import load_config
+from shardmill.pipelines.config_model import Config
+from shardmill.pipelines.prepare import prepare
+from shardmill.pipelines.prepare_append import prepare_append
+from shardmill.pipelines.prepared import Prepared
+from shardmill.pipelines.resuming import take_over
+from shardmill.pipelines.runners import make_pipeline
+from shardmill.transforms.dataset.garbage import collect_garbage
+from shardmill.transforms.dataset.history import list_history
+from shardmill.transforms.dataset.open import open_dataset
+from shardmill.transforms.dataset.shard_plan import PartRange
+from shardmill.transforms.dataset.spec import DatasetSpec
+from shardmill.transforms.dataset.stage import TaskStager
+from shardmill.transforms.dataset.storage import LocalStorage
+from shardmill.transforms.dataset.target import prepare_target
+from shardmill.transforms.dataset.task_result import TaskResult
+from shardmill.transforms.dataset.verify import verify_dataset
+from shardmill.transforms.format.blocks import Block, EntryCounts, Frames
+from shardmill.transforms.format.rows import TaskEnd
+from shardmill.transforms.sources.image_listing import ImageListing, list_images
+from shardmill.transforms.sources.image_pieces import RECORD_OVERHEAD_BYTES, ImagePieces
+from shardmill.transforms.sources.image_source import ImageSource
+from shardmill.transforms.sources.source import StoredPieces, Task
+from shardmill.transforms.stage_tasks import StageTasks
+
+
+@dataclass(frozen=True, slots=True)
+class MadeUpImages(ImageSource):
+    """Images below a root whose folders are made up."""
+
+    made_up: int = 0
+
+    def list_files(self) -> ImageListing:
+        return list_images(self.paths, self.base, MadeUpFolders(os.fsencode(self.paths[0]), self.made_up))
+
+
+class Hole:
+    """A part that has a size, and no bytes."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._bytes = 0
+
+    def write(self, buffers: Sequence[memoryview]) -> None:
+        self._bytes += sum(view.nbytes for view in buffers)
+
+    def close(self) -> None:
+        with open(self._path, "wb") as file:
+            file.truncate(self._bytes)
+
+    def wait(self) -> None:
+        pass
+
+    def abandon(self) -> None:
+        pass
+
+
+@dataclass(frozen=True, slots=True)
+class HollowStorage(LocalStorage):
+    """A folder in which parts, and what is copied of them, are holes; names and documents are real."""
+
+    def create_part(self, path: str) -> Hole:  # type: ignore[override]
+        return Hole(self._with_folders(path))
+
+    def assemble(self, path: str, ranges: Sequence[PartRange], base: str) -> None:  # noqa: ARG002 - nothing is copied
+        with open(self._with_folders(path), "wb") as file:
+            file.truncate(sum(end.offset - start.offset for _, start, end in ranges))
+
+
+@dataclass(frozen=True, slots=True)
+class WorkersStorage(HollowStorage):
+    """The same as workers see it: that they wait for the disk is no time of the launcher's."""
+
+    def replace(self, path: str, data: bytes) -> None:
+        Path(self._with_folders(path)).write_bytes(data)
+
+    def sync(self, folder: str) -> None:
+        pass
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HollowSpec(DatasetSpec):
+    """A run whose dataset holds no data."""
+
+    @property
+    def storage(self) -> HollowStorage:
+        return HollowStorage(self.path)
+
+
+@dataclass(frozen=True)
+class HollowStage:
+    """What a worker does with a task, without its data."""
+
+    spec: HollowSpec
+
+    def __call__(self, task: Task) -> TaskResult:
+        pieces = task.pieces.load() if isinstance(task.pieces, StoredPieces) else task.pieces
+        assert isinstance(pieces, ImagePieces)
+        sizes = np.array([file.size for file in pieces.files()], np.int64) + RECORD_OVERHEAD_BYTES
+        ends = np.cumsum(sizes)
+        nothing = pa.py_buffer(np.zeros(int(ends[-1]), np.uint8))  # pages that nobody touches are no memory
+        frames = Frames((nothing,), ends, task.ordinal, np.zeros(len(ends), np.uint32))
+        rows = pieces.rows_by_entry()
+        counts = tuple(EntryCounts(entry, count or 0, count or 0) for entry, count in sorted(rows.items()))
+        stager = TaskStager(WorkersStorage(self.spec.path), self.spec.staging, task.ordinal, self.spec.stage_settings)
+        stager.add(Block(task.ordinal, 0, {"train": frames}, counts, image_formats=("jpeg",)))
+        return stager.finish(TaskEnd(task.ordinal, 1, {entry: count or 0 for entry, count in rows.items()}))
+
+
+def run(images: int, seed: int | None, work: Path, phases: Phases) -> dict[str, Any]:
+    """Simulate a conversion, and the commands that read what it made."""
+    root, out = work / "images", work / "out"
+    root.mkdir()
+    config = config_of(root, out, seed)
+    source = MadeUpImages((str(root),), "/", seed=seed, made_up=images)
+    with phases("made-up entries alone"):
+        _scan_all(root, images)
+    with phases("list, survey, plan"):
+        prepared = prepare(config, source)
+    with phases("write plan files"):
+        assert prepare_target(prepared.spec, clear=False) is None
+        prepared = take_over(prepared)
+    spec = hollow(prepared.spec)
+    found = {"images": images, "folders": -(-images // 1000), "tasks": len(prepared.plan.tasks)}
+    with phases("build the graph"):
+        found["graph_bytes"] = _graph_bytes(prepared)
+    plan_folder = out / spec.staging / "plan"
+    found["plan_bytes"] = sum(path.stat().st_size for path in plan_folder.iterdir())
+    with phases("stage holes (workers)"):
+        stage = HollowStage(spec)
+        for task in prepared.plan.tasks:
+            stage(task)
+    with phases("shard plan, commit, publish"):
+        _write(prepared, spec)
+    _look(config, source, out, phases)
+    manifest = open_dataset(out).manifest
+    assert manifest.counts.written == images
+    found |= {"shards": sum(len(split.shards) for split in manifest.splits.values())}
+    found |= {"manifest_bytes": (out / "manifest.json").stat().st_size}
+    found |= {"sources_bytes": (out / "sources/00000001.jsonl").stat().st_size}
+    found |= {"peak": max(phase.peak for phase in phases.done), "phases": list(map(dataclasses.asdict, phases.done))}
+    return found
+
+
+def config_of(root: Path, out: Path, seed: int | None) -> Config:
+    section = {"format": "images", "paths": [str(root)], "layout": "label"}
+    shuffle = None if seed is None else {"seed": seed}
+    return load_config(
+        {
+            "name": "made_up",
+            "input": section,
+            "shuffle": shuffle,
+            "output": {"path": str(out), "shard_size": SHARD_BYTES},
+        }
+    )
+
+
+def hollow(spec: DatasetSpec) -> HollowSpec:
+    return HollowSpec(**{field.name: getattr(spec, field.name) for field in dataclasses.fields(spec)})
+
+
+def _scan_all(root: Path, images: int) -> None:
+    scan = MadeUpFolders(os.fsencode(root), images)
+    with ExitStack() as stack:
+        folders = [entry.path for entry in stack.enter_context(scan(scan.root))]
+    for folder in folders:
+        with scan(folder) as entries:
+            for entry in entries:
+                entry.stat(follow_symlinks=False)
+
+
+def _graph_bytes(prepared: Prepared) -> int:
+    import apache_beam as beam
+    from shardmill.pipelines.steps import add_steps
+
+    pipeline = beam.Pipeline()
+    add_steps(pipeline, prepared)
+    return len(pipeline.to_runner_api().SerializeToString())
+
+
+def _write(prepared: Prepared, spec: HollowSpec) -> None:
+    """Let the engine take its steps over the results of all tasks."""
+    from shardmill.transforms.write import WriteShards
+
+    with make_pipeline(1) as pipeline:
+        _ = (
+            pipeline
+            | "Stage" >> StageTasks(prepared.plan.tasks, ReadyResults(spec))
+            | "Write" >> WriteShards(spec.path, spec=spec, raise_refusal=True)
+        )
+
+
+@dataclass(frozen=True)
+class ReadyResults:
+    """Stands for a worker that is done: its result is read from where it left it."""
+
+    spec: HollowSpec
+
+    def __call__(self, task: Task) -> TaskResult:
+        return TaskResult.from_json(self.spec.storage.read(f"{self.spec.staging}/tasks/{task.ordinal:06d}.json"))
+
+
+def _look(config: Config, source: ImageSource, out: Path, phases: Phases) -> None:
+    """Run the commands that read a dataset."""
+    with phases("open_dataset"):
+        dataset = open_dataset(out)
+    with phases("verify --quick"):
+        report = verify_dataset(out, quick=True)
+        assert not report.findings, report.findings[:3]
+    with phases("append of the same"):
+        plan = prepare_append(config, dataset.manifest, source=source)
+        assert plan.prepared is None
+    with phases("log"):
+        assert len(list_history(out)) == 1
+    with phases("gc"):
+        assert not collect_garbage(out).items
