@@ -30,6 +30,9 @@ from states import problems_of, tree
 _WATCH_SECONDS = 0.001
 """How often it is looked whether a command has begun to work."""
 
+_LATEST = 1.2
+"""The latest moment, in times of the work: some die with all of it done."""
+
 _MOST_TRIES = 20
 
 
@@ -93,10 +96,12 @@ def _mark(pattern: str) -> list[tuple[str, int]]:
 
 
 def _seconds_of_work(scenario: Scenario, folder: str, pattern: str) -> float:
+    """Return the seconds from the first change in some folders to the last one in any of the dataset's."""
     process = _start(scenario, folder, pattern)
-    started = time.monotonic()
+    started = time.time()
     assert process.wait() == 0
-    return time.monotonic() - started
+    changed = max(os.stat(parent).st_mtime for parent, _, _ in os.walk(f"{folder}/out"))
+    return max(changed - started, 0.0)
 
 
 def _kill(
@@ -111,7 +116,7 @@ def _kill(
     for kill.tries in range(1, _MOST_TRIES + 1):
         shutil.rmtree(folder, ignore_errors=True)
         process = _start(scenario, copy(begun.folder, folder), pattern)
-        kill.after = chance.uniform(0, longest)
+        kill.after = chance.uniform(0, _LATEST * longest)
         try:
             process.wait(kill.after)
         except subprocess.TimeoutExpired:
