@@ -262,7 +262,9 @@ def _told_delimiter(paths: list[str], base: str) -> str:
 
 
 def _below(path: str, base: str) -> str:
-    """Return a path relative to the folder `base` where it lies below it, else absolute."""
+    """Return a path relative to the folder `base` where it lies below it, else absolute; a URL as it is."""
+    if _is_url(path):
+        return path
     absolute = os.path.abspath(os.path.join(base, path))
     relative = os.path.relpath(absolute, base)
     return absolute if relative == ".." or relative.startswith("../") else relative

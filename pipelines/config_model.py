@@ -26,6 +26,7 @@ from pydantic import (
 
 from ..transforms.format.naming import DEFAULT_SHARD_NAME, check_shard_name
 from ..transforms.format.sizes import parse_size
+from ..transforms.stores.store_url import parse_store_url
 from .config_runners import STRICT, AnyRunner, LocalRunner, quoted
 
 MIN_SHARD_SIZE: Final = 64 * 1024
@@ -72,12 +73,28 @@ def _check_one_byte(value: str) -> str:
 
 
 def _check_path(value: str) -> str:
-    if not value or "\0" in value:
-        raise ValueError(f"{quoted(value)} is not a path")
-    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", value)
+    scheme = _scheme(value)
     if scheme:
         raise ValueError(f"{quoted(value)}: {scheme[1]}:// is not supported yet; give a local path")
     return value
+
+
+def _check_input_path(value: str) -> str:
+    scheme = _scheme(value)
+    if scheme is None:
+        return value
+    if scheme[1] not in ("s3", "gs"):
+        raise ValueError(
+            f"{quoted(value)}: {scheme[1]}:// is not supported; give a local path, s3://bucket/path or gs://bucket/path"
+        )
+    parse_store_url(value)
+    return value
+
+
+def _scheme(value: str) -> re.Match[str] | None:
+    if not value or "\0" in value:
+        raise ValueError(f"{quoted(value)} is not a path")
+    return re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", value)
 
 
 def _check_encoding(value: str) -> str:
@@ -94,6 +111,7 @@ Size: TypeAlias = Annotated[int, BeforeValidator(parse_size), AfterValidator(_ch
 RecordSize: TypeAlias = Annotated[Size, AfterValidator(_check_record_size)]
 ShardSize: TypeAlias = Annotated[int, BeforeValidator(parse_size), AfterValidator(_check_shard_size)]
 PathText: TypeAlias = Annotated[str, AfterValidator(_check_path)]
+InputPath: TypeAlias = Annotated[str, AfterValidator(_check_input_path)]
 OneByte: TypeAlias = Annotated[str, AfterValidator(_check_one_byte)]
 SplitName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 Count: TypeAlias = Annotated[int, Field(ge=1)]
@@ -107,7 +125,7 @@ class _Section(BaseModel):
 class _Input(_Section):
     """What every format of input has."""
 
-    paths: Annotated[list[PathText], Field(min_length=1)]
+    paths: Annotated[list[InputPath], Field(min_length=1)]
     columns: Columns = None
 
     @model_validator(mode="after")

@@ -120,9 +120,10 @@ def _is_path_of(name: str, entry: SourceEntry) -> bool:
 def _may_differ(listing: Listing, entry: SourceEntry, made: str | None) -> bool:
     """Tell whether a file was written to after its generation was made, and may differ where nobody looked.
 
+    What a store states of an object covers all of it.
     That is stated in whole seconds: what was written in the same one was, as a rule, written before it was listed.
     """
-    if made is None or (entry.bytes <= _COVERED_BYTES and listing.format != "images"):
+    if made is None or entry.version or (entry.bytes <= _COVERED_BYTES and listing.format != "images"):
         return False
     try:
         then = datetime.strptime(made, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)

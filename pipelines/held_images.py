@@ -13,11 +13,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from ..transforms.dataset.open import Dataset
+from ..transforms.errors import SourceError
 from ..transforms.format.manifest import Manifest
+from ..transforms.sources.image_ahead import read_image_object
+from ..transforms.sources.image_facts import ImageProblem
 from ..transforms.sources.image_listing import ImageListing
 from ..transforms.sources.image_rows import ENCODED
 from ..transforms.sources.image_table import ImageFile
 from ..transforms.sources.source import Listing
+from ..transforms.sources.source_files import is_object
 from .held_files import Unchanged
 
 _FILENAME = "image/filename"
@@ -67,8 +71,14 @@ def _digest(listing: ImageListing, image: ImageFile) -> bytes | None:
     """Return the digest of an image, None if it cannot be read: then reading it gives the reject."""
     if image.size < 0:
         return None
+    path = os.path.join(listing.folders[image.folder].path, image.name)
+    if is_object(path):
+        try:
+            return hashlib.sha256(read_image_object(path, image)).digest()
+        except (ImageProblem, SourceError):
+            return None
     try:
-        with open(os.path.join(listing.folders[image.folder].path, image.name), "rb") as file:
+        with open(path, "rb") as file:
             return hashlib.file_digest(file, "sha256").digest()
     except OSError:
         return None

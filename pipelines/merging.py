@@ -116,7 +116,7 @@ def plan_merge(
 
 
 def _manifest_of(path: str) -> Manifest | None:
-    return read_manifest(path) if is_dataset(path.encode("utf-8", "surrogateescape")) else None
+    return read_manifest(path) if is_dataset(path.encode("utf-8", "surrogateescape").rstrip(b"/")) else None
 
 
 def _write(prepared: Prepared, config: Config) -> None:

@@ -26,6 +26,7 @@ from ..transforms.sources.fit import Law, survey_under
 from ..transforms.sources.image_rows import LABEL, SHA256, image_schema
 from ..transforms.sources.image_source import unused_labels
 from ..transforms.sources.source import Listing, Source, Survey
+from ..transforms.sources.source_files import is_object
 from ..transforms.sources.task_planning import make_plan
 from ..transforms.tfrecords.agreement import Stated
 from ..transforms.tfrecords.tfrecord_source import TfrecordSource
@@ -114,10 +115,14 @@ def _refuse_own_shards(listing: Listing, path: str) -> None:
     Raises:
         UsageError: a file is a shard of the dataset.
     """
-    folder = os.path.realpath(os.fsencode(path))
+    folder = _real(os.fsencode(path).rstrip(b"/"))
     for entry in listing.entries if listing.format == "tfrecord" else ():
-        if os.path.dirname(os.path.realpath(entry.path)) == folder:
+        if os.path.dirname(_real(entry.path)) == folder:
             raise UsageError(f"{entry.name}: is a shard of the dataset that it is to be appended to; leave it out")
+
+
+def _real(path: bytes) -> bytes:
+    return path if is_object(path) else os.path.realpath(path)
 
 
 def options_fingerprint(config: Config) -> str:

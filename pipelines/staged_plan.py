@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from ..transforms.dataset.generations import read_file
 from ..transforms.dataset.spec import tool_versions
@@ -29,6 +29,9 @@ PLAN_FILE: Final = "plan.json"
 
 _PLAN_LIMIT: Final = 1 << 30
 """Bytes: a million input files take 200 MB."""
+
+
+ListedEntry: TypeAlias = tuple[str, int, int | str, str, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,18 +53,18 @@ class RunMark:
 
 @dataclass(frozen=True, slots=True)
 class ListedSource:
-    """A source as it was listed: (name, bytes, mtime in ns, fingerprint, files) of each entry.
+    """A source as it was listed: (name, bytes, mtime in ns or version, fingerprint, files) of each entry.
 
     `images` is a digest over the sizes and times of all images, whose folders are the entries.
     """
 
-    entries: tuple[tuple[str, int, int, str, int], ...]
+    entries: tuple[ListedEntry, ...]
     images: str | None = None
 
     @classmethod
     def of(cls, listing: Listing) -> ListedSource:
         """Return what a listing says."""
-        entries = ((e.name, e.bytes, e.mtime_ns, e.fingerprint, e.files) for e in listing.entries)
+        entries = ((e.name, e.bytes, e.version or e.mtime_ns, e.fingerprint, e.files) for e in listing.entries)
         return cls(tuple(entries), _images_digest(listing))
 
 
@@ -121,10 +124,10 @@ def mark_of(config: Config, source: Source, listing: Listing, operation: str, la
 
 
 def fingerprint_listing(listing: Listing) -> str:
-    """Return `sha256:` and the digest of what was listed: names, sizes, content marks and times of modification."""
+    """Return `sha256:` and the digest of what was listed: names, sizes, fingerprints, and mtimes or versions."""
     digest = hashlib.sha256()
     for entry in listing.entries:
-        fields = [entry.name, entry.bytes, entry.mtime_ns, entry.fingerprint, entry.files]
+        fields = [entry.name, entry.bytes, entry.version or entry.mtime_ns, entry.fingerprint, entry.files]
         digest.update(json.dumps(fields).encode() + b"\n")
     return "sha256:" + digest.hexdigest()
 

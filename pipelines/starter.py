@@ -13,6 +13,7 @@ from ..transforms.errors import RunError, TargetError
 from ..transforms.format.naming import dataset_name
 from ..transforms.format.printable import printable
 from ..transforms.sources.listing import tell_delimiter, tell_format
+from ..transforms.stores.store_url import is_store_url
 
 if TYPE_CHECKING:
     from .screen import Screen
@@ -71,7 +72,7 @@ def starter_text(sources: Sequence[str], config: str) -> str:
     """
     kind = tell_format(sources, os.getcwd())
     folder = os.path.dirname(os.path.abspath(config))
-    paths = [os.path.relpath(source, folder) for source in sources]
+    paths = [source if is_store_url(source) else os.path.relpath(source, folder) for source in sources]
     name = dataset_name(os.path.splitext(os.path.abspath(config))[0] if config != "-" else os.getcwd())
     return _FRAME.format(
         file=config if config != "-" else "FILE",

@@ -26,8 +26,9 @@ from ..transforms.format.naming import STAGING_FOLDER
 from ..transforms.format.printable import counted, printable, printable_path
 from ..transforms.sources.image_listing import ImageListing
 from ..transforms.sources.source import Listing
+from ..transforms.sources.source_files import is_object
 from ..transforms.sources.task_planning import Plan
-from .staged_plan import PLAN_FILE, ListedSource, RunMark, StagedPlan, read_staged_plan
+from .staged_plan import PLAN_FILE, ListedEntry, ListedSource, RunMark, StagedPlan, read_staged_plan
 
 _RUN_ID: Final = re.compile(r"[0-9a-f]{16}")
 
@@ -144,7 +145,7 @@ def _changes(storage: LocalStorage, staged: StagedPlan, listing: Listing, listed
     return changes or ["its files: their order changed"]
 
 
-def _change(before: tuple[str, int, int, str, int], now: tuple[str, int, int, str, int]) -> str:
+def _change(before: ListedEntry, now: ListedEntry) -> str:
     if before[4] != now[4]:
         return f"held {counted(before[4], 'file')}, holds {now[4]:,} now,"
     if before[1] != now[1]:
@@ -157,7 +158,11 @@ def _written_images(listing: ImageListing, since: int) -> list[str]:
     names = []
     for image in listing.images:
         folder = listing.folders[image.folder]
-        if image.size >= 0 and os.lstat(folder.path + b"/" + image.name).st_ctime_ns > since:
+        if (
+            image.size >= 0
+            and not is_object(folder.path)
+            and os.lstat(folder.path + b"/" + image.name).st_ctime_ns > since
+        ):
             names.append(f"{listing.entries[image.folder].name}/{printable(os.fsdecode(image.name))}")
             if len(names) == _SHOWN_CHANGES:
                 break

@@ -26,5 +26,7 @@ Begin with `source`, the contract, and one of the `*_source` modules that keep i
                                     ── image_decode   the same by decoding
     NumPy          numpy_source     ── numpy_records  numpy_rows    a file is a record; its first axis is the row
                                     ── numpy_files  npy  npz        arrays in files;  array_columns  arrays as columns
+    from stores    object_listing   URLs become a sorted list of objects;  object_tree  and folders of images
+                   object_file      ranges of an object, on their way before they are asked for;  image_ahead  images
     in memory      memory_source    ── memory_tables    DataFrames, Arrow data and dicts as batches
 """

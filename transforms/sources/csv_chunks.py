@@ -24,7 +24,7 @@ from .csv_bits import CR, LF, Dialect, Scratch
 from .csv_split import BlockScan, Cut, record_ends, safe_cut, scan_block
 from .csv_text import BLOCK_BYTES
 from .source import ListedFile, Stamp
-from .source_files import OpenFile, open_unbuffered
+from .source_files import OpenFile, expect, open_unbuffered
 
 JOB_BYTES: Final = 16 << 20
 """What one call scans of a file: 16 blocks, so that 2 GB are 120 items of work and not 1,900."""
@@ -124,6 +124,7 @@ def run_scan(job: ScanJob, dialect: Dialect) -> list[BlockScan]:
     """
     try:
         with open_unbuffered(job) as file:
+            expect(file, [(max(job.start - 1, 0), job.stop - 1)])  # the end is looked at first, and by itself
             return list(_scan_blocks(file, job, dialect))
     except OSError as error:
         raise SourceError(job.name, f"cannot be read: {error.strerror}") from error

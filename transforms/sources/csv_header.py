@@ -69,7 +69,7 @@ def read_head(entry: SourceEntry, options: HeadOptions) -> FileHead:
 def _first_record(entry: SourceEntry, form: TextForm, options: HeadOptions) -> tuple[bytes | None, Cut, Cut]:
     """Return the first record that is not blank, and the places of its start and its end."""
     before = Cut(form.start, 0, 0, 0)
-    blocks = stream_text(entry, options.encoding, form)
+    blocks = stream_text(entry, options.encoding, form, whole=False)
     for text, counts in cut_stream(blocks, entry.name, options.dialect, form.start, options.record_bytes):
         if not counts.records:
             before = Cut(before.offset + len(text), 0, before.blanks + counts.blanks, before.lines + counts.lines)

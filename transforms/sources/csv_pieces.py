@@ -14,7 +14,7 @@ from .csv_parse import Parser
 from .csv_split import Cut, FileScan
 from .csv_text import sniff_text, stream_text
 from .source import Piece, SourceEntry
-from .source_files import open_file
+from .source_files import expect, open_file
 
 JOINED_BYTES: Final = 9 << 18
 """Pieces are parsed together up to here, so two by two: every call into the parser costs 0.2 ms, which is a tenth of
@@ -83,6 +83,7 @@ def read_chunks(pieces: Sequence[CsvPiece], parser: Parser, encoding: str) -> It
         return
     try:
         with open_file(plain[0]) as file:
+            expect(file, [(plain[0].before.offset, plain[-1].stop)])
             for piece in _joined(plain):
                 file.seek(piece.before.offset)
                 size = piece.stop - piece.before.offset

@@ -16,7 +16,7 @@ from typing import Final
 from ..errors import SourceError
 from ..format.gzip_members import InflateError, inflate, sniff_form
 from .source import ListedFile
-from .source_files import open_file
+from .source_files import expect, open_file
 
 BLOCK_BYTES: Final = 1 << 20
 """How much is scanned, parsed and encoded at a time: smaller costs more per call, larger falls out of the cache."""
@@ -101,15 +101,16 @@ def sniff_text(file: ListedFile, encoding: str) -> TextForm:
     return TextForm(start, compressed=False, streamed=False, located=True)
 
 
-def stream_text(file: ListedFile, encoding: str, form: TextForm) -> Iterator[bytes]:
+def stream_text(file: ListedFile, encoding: str, form: TextForm, *, whole: bool = True) -> Iterator[bytes]:
     """Yield the text in blocks of about 1 MiB: decompressed, without its byte order mark.
 
-    It is in UTF-8 if the encoding is not ASCII-transparent; else as it stands in the file.
+    It is in UTF-8 if the encoding is not ASCII-transparent; else as it stands in the file. `whole` tells whether it
+    will be read to its end.
 
     Raises:
         SourceError: the file is damaged, or not in this encoding.
     """
-    blocks: Iterable[bytes] = _file_blocks(file, form.start)
+    blocks: Iterable[bytes] = _file_blocks(file, form.start, whole=whole)
     if form.compressed:
         blocks = _inflated(blocks, file.name)
     if not is_transparent(encoding):
@@ -170,9 +171,11 @@ def _refuse_wide(head: bytes, name: str, encoding: str) -> None:
             )
 
 
-def _file_blocks(file: ListedFile, start: int) -> Iterator[bytes]:
+def _file_blocks(file: ListedFile, start: int, *, whole: bool) -> Iterator[bytes]:
     try:
         with open_file(file) as opened:
+            if whole:
+                expect(opened, [(start, file.stamp.size)])
             opened.seek(start)
             while block := opened.read(BLOCK_BYTES):
                 yield block

@@ -20,7 +20,10 @@ from ..format.printable import printable_path
 from .image_table import ImageFile, ImageTable
 from .image_walk import ImageFolder, ImageWalk, Scan
 from .listing import entry_name
+from .object_listing import match_url
+from .object_tree import ObjectTree, measure_object
 from .source import Listing, SourceEntry
+from .source_files import is_object
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -56,21 +59,22 @@ class ImageListing(Listing):
         return replace(self, entries=entries, files=len(kept), bytes=sum(sizes), images=kept)
 
 
-def list_images(paths: Sequence[str], base: str, scan: Scan = os.scandir) -> ImageListing:
+def list_images(paths: Sequence[str], base: str, scan: Scan | None = None) -> ImageListing:
     """Return the listing of all files below the folders that `paths` name, and of the files that they name.
 
     A path that exists is taken literally, else it is a glob; relative ones are relative to the folder `base`. The root
-    of a file that is named is its folder. `scan` tells what folders hold.
+    of a file that is named is its folder. `scan` tells what folders hold, if that is not for their file system to say.
 
     Raises:
         InputError: a path matches nothing, lies in another one, holds no file, or a folder cannot be read.
     """
     root = os.path.abspath(os.fsencode(base))
     folders, files = _expand(paths, root)
-    walk = ImageWalk(scan)
+    tree = ObjectTree()
+    walk = ImageWalk(scan or tree.scan, tree.holds_dataset)
     for path in sorted([*map(_in_tree, folders), *files]):
         if not path.endswith(b"/"):
-            walk.add_file(path)
+            walk.add_file(path, files[path])
             continue
         folder = path.rstrip(b"/") or b"/"
         if not walk.add_tree(folder):
@@ -78,12 +82,22 @@ def list_images(paths: Sequence[str], base: str, scan: Scan = os.scandir) -> Ima
     return _listing(walk, root)
 
 
-def _expand(paths: Sequence[str], root: bytes) -> tuple[list[bytes], list[bytes]]:
-    """Return the root folders and the files that paths name, sorted, each once."""
+def _expand(paths: Sequence[str], root: bytes) -> tuple[list[bytes], dict[bytes, tuple[int, int] | None]]:
+    """Return the root folders that paths name, sorted, and the files; of objects, their sizes and numbers."""
     if not paths:
         raise InputError("input.paths is empty: name at least one folder of images")
     matches: set[bytes] = set()
+    folders: list[bytes] = []
+    objects: dict[bytes, tuple[int, int]] = {}
     for path in paths:
+        if is_object(os.fsencode(path)):
+            for place, info in match_url(path):
+                if info is None:
+                    folders.append(place)
+                else:
+                    objects[place] = measure_object(info)
+                matches.add(place)
+            continue
         raw = os.fsencode(path)
         literal = os.path.abspath(os.path.join(root, raw))
         if os.path.lexists(literal):
@@ -93,7 +107,7 @@ def _expand(paths: Sequence[str], root: bytes) -> tuple[list[bytes], list[bytes]
         if not hits:
             raise InputError(f"{printable_path(path)}: no such file or folder, and as a glob it matches nothing")
         matches.update(os.path.abspath(os.path.join(root, hit)) for hit in hits)
-    folders = sorted(path for path in matches if os.path.isdir(path))
+    folders = sorted({*folders, *(path for path in matches if not is_object(path) and os.path.isdir(path))})
     known = set(folders)
     outer = None
     for inner in sorted(matches, key=_in_tree):  # what lies in a folder comes right behind it
@@ -101,7 +115,7 @@ def _expand(paths: Sequence[str], root: bytes) -> tuple[list[bytes], list[bytes]
             names = entry_name(inner, root), entry_name(outer, root)
             raise InputError(f"{names[0]} lies in {names[1]}, which is read too; name one of them")
         outer = inner if inner in known else outer
-    return folders, sorted(matches - known)
+    return folders, {path: objects.get(path) for path in matches - known}
 
 
 def _in_tree(path: bytes) -> bytes:
@@ -117,7 +131,8 @@ def _listing(walk: ImageWalk, base: bytes) -> ImageListing:
     entries = []
     for folder, files, size, mtime_ns, print_ in (found[number] for number in order):
         shown_name = "." if folder.path == base else entry_name(folder.path, base)
-        entries.append(SourceEntry(folder.path, shown_name, size, mtime_ns, print_, files))
+        version = print_ if is_object(folder.path) else ""
+        entries.append(SourceEntry(folder.path, shown_name, size, mtime_ns, print_, files, version))
     return ImageListing(
         "images",
         tuple(entries),

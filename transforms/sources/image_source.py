@@ -20,6 +20,7 @@ from ..errors import UsageError
 from ..format.rejects import Reject
 from ..format.rows import Notes, Rows
 from ..format.schema import Choice
+from .image_ahead import Fetched, fetch_ahead
 from .image_bytes import read_image_bytes
 from .image_check import DEFAULT_FORMATS, ImageCheck
 from .image_facts import Check, ImageProblem
@@ -144,18 +145,26 @@ class ImageSource:
         """
         checker = self._checker()
         limit = self.bytes_limit
-        for ordinal, files in enumerate(_batches(task, limit)):
+        batches = fetch_ahead(_batches(task, limit), lambda image: image.size <= limit)
+        for ordinal, (files, ahead) in enumerate(batches):
             buffer = pa.allocate_buffer(sum(_room(image, limit) for _, image in files))
             gathered = _Gathered(memoryview(buffer).cast("B"))  # Arrow's own are signed: FF would be -1
-            for folder, image in files:
+            for (folder, image), fetched in zip(files, ahead, strict=True):
                 try:
-                    gathered.add(folder, image, self._read_one(folder, image, checker, frozen, gathered))
+                    row = self._read_one(folder, image, checker, frozen, gathered, fetched)
+                    gathered.add(folder, image, row)
                 except ImageProblem as problem:
                     gathered.reject(folder, image, problem, frozen.splits)
             yield gathered.to_rows(task, ordinal, frozen, buffer)
 
     def _read_one(
-        self, folder: ReadFolder, image: ImageFile, checker: ImageCheck, frozen: Frozen, gathered: _Gathered
+        self,
+        folder: ReadFolder,
+        image: ImageFile,
+        checker: ImageCheck,
+        frozen: Frozen,
+        gathered: _Gathered,
+        fetched: Fetched,
     ) -> ImageRow:
         try:
             filename = image.name.decode() if folder.prefix is not None else ""
@@ -168,7 +177,11 @@ class ImageSource:
             message = f"{image.size} bytes are more than limits.image_bytes = {limit}; raise it if they are meant"
             raise ImageProblem("FIELD_TOO_LARGE", message, value=image.size, expected=f"at most {limit} bytes")
         memory = gathered.memory[gathered.bytes :]
-        data = read_image_bytes(folder.path + image.name, folder.root, image.size, image.mtime_ns, memory)
+        if fetched is None:
+            data = read_image_bytes(folder.path + image.name, folder.root, image.size, image.mtime_ns, memory)
+        else:
+            memory[: image.size] = fetched.result()
+            data = memory[: image.size]
         facts = checker.check(data)
         if folder.label is None and LABEL in frozen.labels:
             message = "no class folder holds the image; move it into one, or set input.layout to flat"

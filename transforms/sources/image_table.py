@@ -21,7 +21,7 @@ _AT_ONCE: Final = 1 << 14
 
 
 class ImageFile(NamedTuple):
-    """One file of the listing: `folder` is the index of its entry."""
+    """One file of the listing: `folder` is the index of its entry; of an object `mtime_ns` is the version's number."""
 
     folder: int
     name: bytes

@@ -24,6 +24,7 @@ from ..errors import InputError
 from ..format.printable import printable_path
 from .image_table import ImageColumns, ImageTable
 from .listing import holds_dataset
+from .source_files import is_object
 
 NOT_READABLE: Final = -1
 """The size of a file that could not be read as it stood when it was listed."""
@@ -89,9 +90,10 @@ class ImageWalk:
     `skipped` counts what was passed over, by reason. The folders of the table are those of `folders()`, by number.
     """
 
-    def __init__(self, scan: Scan) -> None:
+    def __init__(self, scan: Scan, is_dataset: Callable[[bytes], bool] = holds_dataset) -> None:
         self.skipped = {"hidden": 0, "junk": 0}
         self._scan = scan
+        self._is_dataset = is_dataset
         self._images = ImageColumns()
         self._found: list[FolderFacts] = []
         self._named: dict[ImageFolder, tuple[int, ImageColumns]] = {}
@@ -112,15 +114,15 @@ class ImageWalk:
                 open_folders.append(self._visit(inner))
         return len(self._images) > before
 
-    def add_file(self, path: bytes) -> None:
-        """Add a file that was named; its root is its folder."""
+    def add_file(self, path: bytes, measured: tuple[int, int] | None = None) -> None:
+        """Add a file that was named; its root is its folder. `measured` are size and mtime, where they are known."""
         parent = os.path.dirname(path)
         folder = ImageFolder(parent, parent)
         if folder not in self._named:
             self._named[folder] = len(self._found), ImageColumns()
             self._found.append(FolderFacts(folder, 0, 0, 0, ""))
         number, files = self._named[folder]
-        file = os.path.basename(path), *_measure_path(path, parent)
+        file = os.path.basename(path), *(measured or _measure_path(path, parent))
         files.add_all(number, [file])
         self._images.add_all(number, [file])
 
@@ -162,7 +164,7 @@ class ImageWalk:
                         if len(some) == _AT_ONCE:
                             files.add_all(number, some)
                             some.clear()
-                    elif holds_dataset(entry.path):
+                    elif self._is_dataset(entry.path):
                         self._skip("dataset")
                     else:
                         inner.append(name)
@@ -203,8 +205,15 @@ def _measure_path(path: bytes, root: bytes) -> tuple[int, int]:
 
 
 def _facts(folder: ImageFolder, images: ImageTable) -> FolderFacts:
-    """Return what is stated of a folder with some files, which are in the order of their names."""
-    pairs = zip(images.sizes.tolist(), images.names.to_pylist(), strict=True)
-    digest = hashlib.sha256(b"".join([b"%d %s\0" % pair for pair in pairs]))
-    size = int(images.sizes.clip(min=0).sum())
-    return FolderFacts(folder, len(images), size, int(images.mtimes_ns.max()), "sha256:" + digest.hexdigest())
+    """Return what is stated of a folder with some files, which are in the order of their names.
+
+    The digest is over sizes and names; in a store also over versions, which tell of contents.
+    """
+    sizes, names = images.sizes.tolist(), images.names.to_pylist()
+    size, latest = int(images.sizes.clip(min=0).sum()), int(images.mtimes_ns.max())
+    if is_object(folder.path):
+        triples = zip(sizes, images.mtimes_ns.tolist(), names, strict=True)
+        data, latest = b"".join([b"%d %d %s\0" % triple for triple in triples]), 0
+    else:
+        data = b"".join([b"%d %s\0" % pair for pair in zip(sizes, names, strict=True)])
+    return FolderFacts(folder, len(images), size, latest, "sha256:" + hashlib.sha256(data).hexdigest())

@@ -1,4 +1,4 @@
-"""Turn paths, globs and folders into the sorted list of files that a source reads.
+"""Turn paths, globs, folders, and URLs of stores (`object_listing`), into the sorted list of files that a source reads.
 
 A path that exists is taken literally, so `a[1].csv` works as it stands; only what does not exist is read as a glob.
 A folder gives the files below it that bear one of the format's suffixes: names that begin with `.` or `_` are skipped
@@ -19,7 +19,9 @@ from typing import Final
 
 from ..errors import InputError
 from ..format.printable import printable_path
+from .object_listing import find_objects, look_at_object, object_name
 from .source import Listing, SourceEntry
+from .source_files import is_object
 
 SUFFIXES: Final[dict[str, tuple[str, ...]]] = {
     "csv": (".csv", ".tsv", ".csv.gz", ".tsv.gz"),
@@ -45,9 +47,11 @@ class _Found:
     """What an expansion has found so far: absolute paths, and how many names were passed over, by reason.
 
     With `names_only` nobody asks what the files of folders are: links to nowhere and pipes are the source's to judge.
+    `objects` are the entries of those paths that are objects of a store, which were listed with all that they are.
     """
 
     paths: set[bytes] = field(default_factory=set)
+    objects: dict[bytes, SourceEntry] = field(default_factory=dict)
     skipped: dict[str, int] = field(default_factory=dict)
     names_only: bool = False
 
@@ -57,6 +61,8 @@ class _Found:
 
 def entry_name(path: bytes, base: bytes) -> str:
     """Return how an absolute path is shown: relative to the absolute folder `base` where it lies below it."""
+    if is_object(path):
+        return object_name(path)
     prefix = base.rstrip(b"/") + b"/"
     return printable_path(path[len(prefix) :] if path.startswith(prefix) else path)
 
@@ -86,20 +92,29 @@ def expand_paths(
     Raises:
         InputError: a path matches nothing, is no regular file or folder, or a folder cannot be read.
     """
+    found = _find(paths, base, suffixes, names_only=names_only)
+    return sorted(found.paths), dict(sorted(found.skipped.items()))  # a folder gives its names in no order of its own
+
+
+def _find(paths: Sequence[str], base: str, suffixes: tuple[str, ...], *, names_only: bool = False) -> _Found:
     if not paths:
         raise InputError("input.paths is empty: name at least one file, folder or glob")
     root = os.path.abspath(os.fsencode(base))
     found = _Found(names_only=names_only)
     for path in paths:
         before = len(found.paths)
-        matched = _expand_one(path, root, suffixes, found)
-        if not matched:
-            where = f"{printable_path(path)}: no such file or folder, and as a glob it matches nothing below"
-            raise InputError(f"{where} {printable_path(root)}")
-        if len(found.paths) == before and not _all_known(matched, found):
+        if is_object(os.fsencode(path)):
+            none_new = not _expand_url(path, suffixes, found)
+        else:
+            matched = _expand_one(path, root, suffixes, found)
+            if not matched:
+                where = f"{printable_path(path)}: no such file or folder, and as a glob it matches nothing below"
+                raise InputError(f"{where} {printable_path(root)}")
+            none_new = len(found.paths) == before and not _all_known(matched, found)
+        if none_new:
             wanted = ", ".join(suffixes)
             raise InputError(f"{printable_path(path)}: the folder holds no file with one of the suffixes {wanted}")
-    return sorted(found.paths), dict(sorted(found.skipped.items()))  # a folder gives its names in no order of its own
+    return found
 
 
 def list_entries(paths: Sequence[str], base: str, suffixes: tuple[str, ...], *, file_format: str = "") -> Listing:
@@ -108,19 +123,36 @@ def list_entries(paths: Sequence[str], base: str, suffixes: tuple[str, ...], *, 
     Raises:
         InputError: a path matches nothing, or a file is not regular or cannot be read.
     """
-    files, skipped = expand_paths(paths, base, suffixes)
+    entries, skipped = find_entries(paths, base, suffixes)
+    return Listing(file_format, tuple(entries), len(entries), sum(e.bytes for e in entries), skipped)
+
+
+def find_entries(
+    paths: Sequence[str], base: str, suffixes: tuple[str, ...]
+) -> tuple[list[SourceEntry], dict[str, int]]:
+    """Return the entries of all files that `paths` name, in the order of their paths, and what was skipped.
+
+    Raises:
+        InputError: a path matches nothing, or a file is not regular or cannot be read.
+    """
+    found = _find(paths, base, suffixes)
     root = os.path.abspath(os.fsencode(base))
-    entries = tuple(list_file(path, root) for path in files)
-    return Listing(file_format, entries, len(entries), sum(e.bytes for e in entries), skipped)
+    entries = [found.objects.get(path) or list_file(path, root) for path in sorted(found.paths)]
+    return entries, dict(sorted(found.skipped.items()))
 
 
 def list_file(path: bytes, base: bytes) -> SourceEntry:
-    """Return the entry of one regular file; `base` is an absolute folder.
+    """Return the entry of one regular file, or object; `base` is an absolute folder.
 
     Raises:
         InputError: it is not a regular file (a named pipe would block for ever), or it cannot be read.
     """
     name = entry_name(path, base)
+    if is_object(path):
+        entry = look_at_object(path)
+        if entry is None:
+            raise InputError(f"{name}: no such object")
+        return entry
     try:
         status = os.stat(path)
         _refuse_special(name, status.st_mode)
@@ -200,6 +232,25 @@ def _expand_one(path: str, root: bytes, suffixes: tuple[str, ...], found: _Found
             _refuse_special(name, mode)
             found.paths.add(match)
     return matches
+
+
+def _expand_url(path: str, suffixes: tuple[str, ...], found: _Found) -> bool:
+    """Add what a URL names to `found`; say whether it names any file.
+
+    Raises:
+        InputError: it names nothing.
+    """
+    if found.names_only and path.lower().endswith(suffixes):
+        found.paths.add(os.fsencode(path))  # its suffix is theirs: a store need not be asked twice
+        return True
+    objects = find_objects(path, suffixes)
+    if not objects.matched:
+        raise InputError(f"{printable_path(path)}: no such object or folder, and as a glob it matches nothing")
+    found.objects |= {entry.path: entry for entry in objects.entries()}
+    found.paths.update(found.objects)
+    for reason, count in objects.skipped.items():
+        found.skipped[reason] = found.skipped.get(reason, 0) + count
+    return bool(objects.objects)
 
 
 def _all_known(matches: list[bytes], found: _Found) -> bool:

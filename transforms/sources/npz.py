@@ -63,7 +63,7 @@ def open_npz(listed: ListedFile) -> Iterator[zipfile.ZipFile]:
         try:
             archive = zipfile.ZipFile(file)
             file.bounded = False
-        except NpyError:
+        except (NpyError, ShardmillError):
             raise
         except zipfile.BadZipFile as error:
             raise NpyError(

@@ -6,14 +6,15 @@ import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import IO, Any
+from typing import IO, Any, cast
 
+from ..errors import ShardmillError
 from ..format.printable import printable
 from .nearest import nearest_name
 from .npy import HEADER_READ_BYTES, NpyError, NpyHeader, parse_header
 from .npz import ZIP_ERRORS, ZIP_MAGIC, array_members, open_npz
 from .source import ListedFile
-from .source_files import open_file, size_of
+from .source_files import OpenFile, expect, open_file, size_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,9 +53,14 @@ class ArrayStream:
     """
 
     header: NpyHeader
-    file: IO[bytes]
+    file: OpenFile | IO[bytes]
     size: int
     packed: bool
+
+    def expect(self, start: int, stop: int) -> None:
+        """Foretell which bytes of the file will be read, where it is not packed."""
+        if not self.packed:
+            expect(cast(OpenFile, self.file), [(start, stop)])
 
     def read_exactly(self, count: int) -> bytes:
         """Read the next `count` bytes.
@@ -64,6 +70,8 @@ class ArrayStream:
         """
         try:
             data = self.file.read(count)
+        except ShardmillError:
+            raise
         except ZIP_ERRORS as error:
             raise NpyError("CORRUPT", f"it cannot be unpacked: {printable(error)}") from error
         if len(data) != count:
@@ -78,6 +86,8 @@ class ArrayStream:
         """
         try:
             rest = self.file.read(1)
+        except ShardmillError:
+            raise
         except ZIP_ERRORS as error:
             raise NpyError("CORRUPT", f"it cannot be unpacked: {printable(error)}") from error
         if rest:

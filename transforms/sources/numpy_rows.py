@@ -23,6 +23,7 @@ from .nearest import nearest_name
 from .npy import NpyError, NpyHeader
 from .numpy_files import ArrayChoice, ArrayStream, open_arrays
 from .source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
+from .source_files import is_object
 from .stamp import check_stamp
 
 _PIECE_BYTES: Final = 4 << 20
@@ -168,7 +169,7 @@ def _read_file(piece: NumpyPiece, start: int, stop: int, choice: ArrayChoice) ->
     """Yield rows `start` to `stop` of a file."""
     try:
         with open_arrays(piece, choice, whole=False) as arrays:
-            readers = {name: _RowReader.of(array, piece.path, start, choice) for name, array in arrays.items()}
+            readers = {name: _RowReader.of(array, piece.path, (start, stop), choice) for name, array in arrays.items()}
             row_bytes = sum(reader.row_bytes for reader in readers.values())
             step = min(max(_BATCH_BYTES // max(row_bytes, 1), 1), _BATCH_ROWS)
             for row in range(start, stop, step):
@@ -193,7 +194,8 @@ class _RowReader:
 
         C   r0 r0 r0 | r1 r1 r1 | r2 r2 r2          Fortran   r0 r1 r2 | r0 r1 r2 | r0 r1 r2
 
-    so the file is mapped for each run, copied from and unmapped; a packed one must be unpacked as a whole.
+    so the file is mapped for each run, copied from and unmapped; a packed one must be unpacked as a whole, and one in a
+    store fetched.
     """
 
     header: NpyHeader
@@ -202,20 +204,24 @@ class _RowReader:
     loaded: npt.NDArray[Any] | None
 
     @classmethod
-    def of(cls, array: ArrayStream, path: bytes, start: int, choice: ArrayChoice) -> _RowReader:
+    def of(cls, array: ArrayStream, path: bytes, rows: tuple[int, int], choice: ArrayChoice) -> _RowReader:
+        """Return what reads the rows of an array from the first to before the last."""
         header = array.header
         scattered = header.fortran_order and len(header.shape) > 1
         loaded = None
-        if array.packed and scattered:
+        if (array.packed or is_object(path)) and scattered:
             if array.size > choice.record_bytes:
+                how = "unpacked" if array.packed else "fetched"
                 raise NpyError(
-                    "RECORD_TOO_LARGE", f"an array in Fortran order is unpacked as a whole, and {array.size} bytes "
+                    "RECORD_TOO_LARGE", f"an array in Fortran order is {how} as a whole, and {array.size} bytes "
                     f"are over limits.record_bytes = {choice.record_bytes}; save it in C order",
                 )  # fmt: skip
             data = array.read_exactly(header.data_bytes)
             loaded = np.frombuffer(data, header.stored_dtype).reshape(header.shape, order="F")
         elif not array.packed and not scattered:
-            array.file.seek(start * cls(header, array, path, None).row_bytes, 1)
+            row_bytes = cls(header, array, path, None).row_bytes
+            place = array.file.seek(rows[0] * row_bytes, 1)
+            array.expect(place, place + (rows[1] - rows[0]) * row_bytes)
         return cls(header, array, path, loaded)
 
     @property

@@ -24,7 +24,7 @@ from .parquet_chunks import ChunkGroup, EncryptedError, read_groups
 from .parquet_lists import is_fixed_list, metadata_of_plain_lists
 from .parquet_pages import PackedSpans, pack_spans
 from .source import ListedFile, SourceEntry
-from .source_files import OpenFile, open_file, open_listed, size_of
+from .source_files import OpenFile, is_object, open_file, open_listed, size_of
 from .stamp import check_stamp
 
 READ_ERRORS: Final = (pa.ArrowException, OSError, ValueError, TypeError, MemoryError, OverflowError)
@@ -92,7 +92,7 @@ def open_parquet(
         # Without `pre_buffer` and with a small buffer a row group of any size passes through little memory:
         # 33 MB for one of 88 MB, against 116 MB, at the same speed.
         return pq.ParquetFile(
-            pa.OSFile(file.path),
+            pa.PythonFile(opened, mode="r") if is_object(file.path) else pa.OSFile(file.path),
             metadata=metadata_of_plain_lists(_footer_bytes(opened)) if plain_lists else None,
             pre_buffer=False,
             buffer_size=buffer_bytes,

@@ -11,7 +11,7 @@ https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thr
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -53,6 +53,12 @@ class ChunkSpan:
 def pack_spans(chunks: Sequence[Chunk]) -> PackedSpans:
     """Return the places of some chunks, packed: there are as many as a table has columns and row groups."""
     return np.array([(chunk.start, chunk.compressed, chunk.values) for chunk in chunks], np.int64).tobytes()
+
+
+def chunk_ranges(spans: PackedSpans) -> Iterator[tuple[int, int]]:
+    """Yield where the chunks of one row group begin and end."""
+    for start, size, _ in np.frombuffer(spans, np.int64).reshape(-1, 3).tolist():
+        yield start, start + size
 
 
 def check_pages(read: ReadAt, spans: PackedSpans, rows: int) -> None:

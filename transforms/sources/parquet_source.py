@@ -22,9 +22,9 @@ from .listing import SUFFIXES, list_entries
 from .nearest import nearest_name
 from .parquet_footer import READ_ERRORS, Footer, choose_columns, open_parquet, read_footer
 from .parquet_lists import cast_as_written
-from .parquet_pages import PackedSpans, check_pages
+from .parquet_pages import PackedSpans, check_pages, chunk_ranges
 from .source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
-from .source_files import OpenFile, ReadAt, open_file, open_listed, read_at
+from .source_files import OpenFile, ReadAt, expect, open_file, open_listed, read_at
 from .stamp import check_stamp
 
 BATCH_ROWS: Final = 32_000
@@ -139,6 +139,7 @@ class ParquetSource:
                 # A footer tells the size of a dictionary, not of the text it stands for: what was seen counts too.
                 batch_rows = BATCH_BYTES // max(piece.row_bytes, seen_row_bytes, 1)
                 batch_rows = min(max(batch_rows, 1), BATCH_ROWS)
+                expect(opened, chunk_ranges(piece.spans), in_turn=True)
                 for batch, done in _read_row_group(file, read_at(opened), piece, leaves, batch_rows, written):
                     seen_row_bytes = max(seen_row_bytes, batch.nbytes // batch.num_rows)
                     yield batch, piece, done

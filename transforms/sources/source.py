@@ -35,10 +35,14 @@ def map_in_turn(function: Callable[[T], R], items: Iterable[T], *, heavy: bool =
 
 
 class Stamp(NamedTuple):
-    """What a file was when it was listed: its size in bytes, and its mtime in ns."""
+    """What a file was when it was listed: its size in bytes, its mtime in ns; in a store its version, which is enough.
+
+    A version tells one content of an object from all others: S3's etag, or the generation of GCS.
+    """
 
     size: int
     mtime_ns: int
+    version: str = ""
 
 
 class ListedFile(Protocol):
@@ -66,6 +70,7 @@ class SourceEntry:
 
     `path` is absolute, in the file system's own bytes; `name` is how it is shown: relative to the config (or working)
     folder where it lies below it, with `/`, printable. `fingerprint` depends on content and size only, never on time.
+    An object of a store has its URL as path, and a `version`.
     """
 
     path: bytes
@@ -74,11 +79,12 @@ class SourceEntry:
     mtime_ns: int
     fingerprint: str
     files: int = 1
+    version: str = ""
 
     @property
     def stamp(self) -> Stamp:
         """What the file was when it was listed."""
-        return Stamp(self.bytes, self.mtime_ns)
+        return Stamp(self.bytes, self.mtime_ns, self.version)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,7 @@
-"""Prove that an input file is still the one that was listed: its size and its time of change."""
+"""Prove that an input file is still the one that was listed: its size and its time of change.
+
+Of an object in a store that is proven by each request that reads it: it names the version that was listed.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,7 @@ import os
 
 from ..errors import SourceError
 from .source import ListedFile
+from .source_files import is_object
 
 
 def check_stamp(file: ListedFile) -> None:
@@ -14,6 +18,8 @@ def check_stamp(file: ListedFile) -> None:
     Raises:
         SourceError: the file is gone, or is not what it was.
     """
+    if is_object(file.path):
+        return
     try:
         status = os.stat(file.path)
     except OSError as error:

@@ -57,9 +57,12 @@ class GcsStore(GcsClient):
 
     def level(self, prefix: str) -> Level:
         """Return what is directly below a prefix."""
-        pages = list(self._pages(prefix, "/"))
-        objects = (found for page, _ in pages for found in page if found.key != prefix)
-        return Level(tuple(objects), tuple(sorted({name for _, names in pages for name in names})))
+        return Level.of(self.level_pages(prefix))
+
+    def level_pages(self, prefix: str) -> Iterator[Level]:
+        """Yield the same page by page."""
+        for page, names in self._pages(prefix, "/"):
+            yield Level(tuple(found for found in page if found.key != prefix), tuple(names))
 
     def _pages(self, prefix: str, delimiter: str | None) -> Iterator[tuple[list[ObjectInfo], list[str]]]:
         token: str | None = None
@@ -107,6 +110,10 @@ class GcsStore(GcsClient):
             if version is not None and self.head(key) is not None:
                 raise ChangedObject(errno.ENOENT, "the object has changed", str(self.url(key))) from None
             raise
+
+    def read_numbered(self, key: str, size: int, number: int) -> bytes:
+        """Return the whole of an object of a version, by its number: its generation."""
+        return self.read(key, 0, size, version=str(number))
 
     def put(self, key: str, data: bytes | memoryview, *, if_absent: bool = False) -> bool:
         """Make an object of (few) bytes, checked by its CRC32C on arrival; say whether this very call made it."""

@@ -10,6 +10,7 @@ metadata: a writer that is told "there is one already" looks whether it is the o
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final, Protocol
@@ -45,6 +46,26 @@ class Level:
 
     objects: tuple[ObjectInfo, ...]
     prefixes: tuple[str, ...]
+
+    @classmethod
+    def of(cls, pages: Iterable[Level]) -> Level:
+        """Return a level that came in pages; a prefix may be on several of them."""
+        objects: list[ObjectInfo] = []
+        prefixes: dict[str, None] = {}
+        for page in pages:
+            objects += page.objects
+            prefixes.update(dict.fromkeys(page.prefixes))
+        return cls(tuple(objects), tuple(sorted(prefixes)))
+
+
+def number_of(version: str) -> int:
+    """Return a number of 63 bits that stands for a version, where there are too many of them to keep each as a text.
+
+    A generation is one already; of an etag it is a digest.
+    """
+    if version.isdecimal():
+        return int(version)
+    return int.from_bytes(hashlib.sha256(version.encode()).digest()[:8], "big") >> 1
 
 
 class Upload(Protocol):
@@ -90,8 +111,20 @@ class ObjectStore(Protocol):
         """Return what is directly below a prefix, which is empty or ends with `/`."""
         ...
 
+    def level_pages(self, prefix: str) -> Iterator[Level]:
+        """Yield the same page by page: a level may have ten million objects."""
+        ...
+
     def read(self, key: str, start: int = 0, end: int | None = None, *, version: str | None = None) -> bytes:
         """Return the bytes of an object from `start` up to `end`, or its end; with `version`, of no other content.
+
+        Raises:
+            FileNotFoundError: there is no such object; as a `ChangedObject`, none of this version.
+        """
+        ...
+
+    def read_numbered(self, key: str, size: int, number: int) -> bytes:
+        """Return the whole of an object of `size` bytes, of the version with this `number_of`.
 
         Raises:
             FileNotFoundError: there is no such object; as a `ChangedObject`, none of this version.

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from ..errors import StoreAccessError
 from . import failures
-from .object_store import ChangedObject, Level, ObjectInfo
+from .object_store import ChangedObject, Level, ObjectInfo, number_of
 from .s3_client import PastEnd, PreconditionFailed, S3Client, decoded_crc
 from .s3_upload import S3Upload
 from .store_url import StoreUrl
@@ -74,10 +74,13 @@ class S3Store(S3Client):
 
     def level(self, prefix: str) -> Level:
         """Return what is directly below a prefix."""
-        pages = list(self._pages(prefix, {"Delimiter": "/"}))
-        prefixes = (entry["Prefix"] for page in pages for entry in page.get("CommonPrefixes", ()))
-        objects = (found for page in pages for found in _listed(page) if found.key != prefix)
-        return Level(tuple(objects), tuple(prefixes))
+        return Level.of(self.level_pages(prefix))
+
+    def level_pages(self, prefix: str) -> Iterator[Level]:
+        """Yield the same page by page."""
+        for page in self._pages(prefix, {"Delimiter": "/"}):
+            objects = (found for found in _listed(page) if found.key != prefix)
+            yield Level(tuple(objects), tuple(entry["Prefix"] for entry in page.get("CommonPrefixes", ())))
 
     def _pages(self, prefix: str, more: dict[str, str]) -> Iterator[dict[str, Any]]:
         while True:
@@ -105,6 +108,22 @@ class S3Store(S3Client):
             return b""
         except PreconditionFailed:
             raise ChangedObject(errno.ENOENT, "the object has changed", f"s3://{self.bucket}/{key}") from None
+
+    def read_numbered(self, key: str, size: int, number: int) -> bytes:
+        """Return the whole of an object of a version, by its number: that of the answer's etag."""
+
+        def request(**arguments: Any) -> tuple[bytes, str]:
+            answer = self.client.get_object(**arguments)
+            return answer["Body"].read(), answer["ETag"]
+
+        try:
+            # not a byte more than it should have, and one: what took its place may be large
+            data, etag = self.call("read it", key, request, Key=key, Range=f"bytes=0-{size}")
+        except PastEnd:  # it is empty, as every empty object is
+            data, etag = b"", None
+        if len(data) != size or (etag is not None and number_of(etag) != number):
+            raise ChangedObject(errno.ENOENT, "the object has changed", f"s3://{self.bucket}/{key}")
+        return data
 
     def upload(self, key: str) -> S3Upload:
         """Begin to write an object of any size."""

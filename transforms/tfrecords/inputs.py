@@ -9,18 +9,24 @@ A file in a dataset's folder that no manifest names is refused: it may be half o
 
 from __future__ import annotations
 
+import glob
 import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final
 
 from ..dataset.generations import locate_shard, read_manifest
 from ..errors import InputError
 from ..format.manifest import Manifest, ShardEntry
 from ..format.printable import printable_path
-from ..sources.listing import SUFFIXES, entry_name, expand_paths, holds_dataset, list_file
+from ..sources.listing import SUFFIXES, entry_name, find_entries, holds_dataset, list_file
 from ..sources.source import SourceEntry
+from ..sources.source_files import is_object
+from ..stores.connect import store_at
+from ..stores.store_url import parse_store_url
+from ..stores.streamed import at_once
 
 _SPLIT_IN_NAME: Final = re.compile(
     r"(train|training|val|valid|validation|dev|test|testing|eval)-[0-9]+(-of-[0-9]+)?\.tfrecords?(\.gz)?"
@@ -89,33 +95,46 @@ class _Finder:
         self._inputs = inputs
         self._base = base
         self._known: dict[bytes, int] = {}
+        self._looked_at: dict[bytes, bool] = {}
 
     def add(self, path: str, base: str) -> None:
-        folder = os.path.abspath(os.path.join(self._base, os.fsencode(path)))
-        if os.path.isdir(folder) and is_dataset(folder):
+        if is_object(os.fsencode(path)):
+            folder = os.fsencode(path).rstrip(b"/")
+            is_folder = not glob.has_magic(path)
+        else:
+            folder = os.path.abspath(os.path.join(self._base, os.fsencode(path)))
+            is_folder = os.path.isdir(folder)
+        if is_folder and self._is_dataset(folder):
             index = self._dataset(folder)
-            self._inputs.files += [
-                self._shard(folder, index, split, shard) for split, shard in _shards(self._inputs.datasets[index])
-            ]
+            shards = list(_shards(self._inputs.datasets[index]))
+            look = partial(self._shard, folder, index)
+            # each of a store's shards is a request
+            self._inputs.files += at_once(look, shards) if is_object(folder) else map(look, shards)
             return
-        files, skipped = expand_paths([path], base, SUFFIXES["tfrecord"])
+        entries, skipped = find_entries([path], base, SUFFIXES["tfrecord"])
         for reason, count in skipped.items():
             self._inputs.skipped[reason] = self._inputs.skipped.get(reason, 0) + count
-        self._inputs.files += [self._file(file) for file in files]
+        self._inputs.files += [self._file(entry) for entry in entries]
 
-    def _file(self, path: bytes) -> InputFile:
+    def _file(self, entry: SourceEntry) -> InputFile:
+        path = entry.path
         folder, name = os.path.dirname(path), os.fsdecode(os.path.basename(path))
-        if not is_dataset(folder):
-            return InputFile(list_file(path, self._base))
+        if not self._is_dataset(folder):
+            return InputFile(entry)
         index = self._dataset(folder)
         dataset = self._inputs.datasets[index]
         for split, shard in _shards(dataset):
             if shard.path == name:
-                return self._shard(folder, index, split, shard)
+                return self._shard(folder, index, (split, shard))
         raise InputError(
             f"{entry_name(path, self._base)}: lies in a dataset whose generation {dataset.manifest.generation} does "
             f"not name it; move it elsewhere if it is to be read"
         )
+
+    def _is_dataset(self, folder: bytes) -> bool:
+        if folder not in self._looked_at:
+            self._looked_at[folder] = is_dataset(folder)
+        return self._looked_at[folder]
 
     def _dataset(self, folder: bytes) -> int:
         if folder not in self._known:
@@ -124,7 +143,8 @@ class _Finder:
             self._inputs.datasets.append(InputDataset(entry_name(folder, self._base), manifest))
         return self._known[folder]
 
-    def _shard(self, folder: bytes, index: int, split: str, shard: ShardEntry) -> InputFile:
+    def _shard(self, folder: bytes, index: int, one: tuple[str, ShardEntry]) -> InputFile:
+        split, shard = one
         manifest = self._inputs.datasets[index].manifest
         root = os.fsdecode(folder)
         place = os.path.join(folder, os.fsencode(locate_shard(root, manifest, shard)))
@@ -139,6 +159,9 @@ class _Finder:
 
 def is_dataset(folder: bytes) -> bool:
     """Tell whether a folder is a dataset, also while its first generation is not wholly published."""
+    if is_object(folder):
+        url = parse_store_url(folder.decode() + "/manifests/")
+        return any(True for _ in store_at(url).walk(url.key))
     return holds_dataset(folder) or os.path.isdir(os.path.join(folder, b"manifests"))
 
 

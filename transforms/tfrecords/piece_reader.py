@@ -23,7 +23,7 @@ from ..format.scan import WRONG_DATA, Damage, is_record_header
 from ..format.schema import Schema
 from ..format.tfrecord import FRAME_BYTES, HEADER_BYTES
 from ..sources.source import Frozen, ListedFile
-from ..sources.source_files import open_file, open_listed, open_unbuffered, size_of
+from ..sources.source_files import expect, open_file, open_listed, open_unbuffered, size_of
 from .records_piece import RecordsPiece
 
 CUT_A_RECORD: Final = "a record was cut in two"
@@ -61,9 +61,11 @@ def read_runs(
         SourceError: it cannot be opened.
     """
     with open_listed(file, open_unbuffered) as opened:
+        size = size_of(opened)
+        expect(opened, [(start, size if stop is None else min(stop, size))])
         yield from scan_file(
             opened,
-            size_of(opened),
+            size,
             start,
             stop,
             on_damage=on_damage,

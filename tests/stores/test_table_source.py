@@ -1,0 +1,124 @@
+"""Whole conversions from S3 and Google Cloud Storage: the same shards as from the same files on a disk."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from shardmill.pipelines import convert
+from shardmill.transforms.dataset.generations import read_manifest
+from shardmill.transforms.dataset.record_file import write_records
+from shardmill.transforms.sources import object_file
+
+from .conftest import Bucket, shards
+
+ROWS = 20_000
+
+
+def write_csv(folder: Path) -> None:
+    for number in range(2):
+        lines = [f'{i},"na,\nme ""{i}""",{i / 8},\r\n' for i in range(ROWS)]
+        (folder / f"a{number}.csv").write_text("id,name,x,none\r\n" + "".join(lines), newline="")
+
+
+def write_gzipped_csv(folder: Path) -> None:
+    text = "id,name\n" + "".join(f"{i},né{i}\n" for i in range(ROWS))
+    (folder / "a.csv.gz").write_bytes(gzip.compress(text.encode()))
+    (folder / "b.csv.gz").write_bytes(gzip.compress(text.encode()))
+
+
+def write_utf16_csv(folder: Path) -> None:
+    (folder / "a.csv").write_text("id,name\n" + "".join(f"{i},né{i}\n" for i in range(2000)), encoding="utf-16")
+
+
+def write_parquet(folder: Path) -> None:
+    rng = np.random.default_rng(1)
+    for number in range(2):
+        table = pa.table(
+            {
+                "id": np.arange(ROWS) + number,
+                "x": rng.random(ROWS),
+                "text": [f"text {i % 700}" for i in range(ROWS)],
+                "list": [list(range(i % 4)) for i in range(ROWS)],
+                "pair": pa.array([[i, i] if i % 5 else None for i in range(ROWS)], pa.list_(pa.int32(), 2)),
+            }
+        )
+        pq.write_table(table, folder / f"p{number}.parquet", row_group_size=7000, write_page_checksum=True)
+
+
+def write_rows(folder: Path) -> None:
+    rng = np.random.default_rng(1)
+    np.save(folder / "a.npy", rng.random((ROWS, 40)))
+    np.save(folder / "b.npy", np.asfortranarray(rng.random((500, 40))))
+
+
+def write_archives(folder: Path) -> None:
+    rng = np.random.default_rng(1)
+    np.savez(folder / "a.npz", x=rng.random((9000, 30)), y=np.arange(9000))
+    np.savez_compressed(folder / "b.npz", x=rng.random((100, 30)), y=np.arange(100))
+
+
+def write_arrays(folder: Path) -> None:
+    for number in range(5):
+        np.save(folder / f"{number}.npy", np.full((number, 3), number, np.int32))
+
+
+def write_tfrecords(folder: Path) -> None:
+    for number in range(3):
+        write_records(folder / f"{number}.tfrecord", [b"%d" % i * (i % 300) for i in range(5000)])
+    write_records(folder / "z.tfrecord.gz", [b"%d" % i for i in range(5000)], "gzip")
+
+
+@pytest.fixture(scope="module")
+def on_disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where files of each kind lie, and the dataset that was made of them."""
+    return tmp_path_factory.mktemp("on_disk")
+
+
+@pytest.mark.parametrize(
+    ("write", "settings"),
+    [
+        (write_csv, {}),
+        (write_gzipped_csv, {}),
+        (write_utf16_csv, {"input__encoding": "utf-16"}),
+        (write_parquet, {}),
+        (write_rows, {"input__rows": True}),
+        (write_archives, {"input__rows": True}),
+        (write_arrays, {}),
+        (write_tfrecords, {"input__records": "opaque"}),
+    ],
+    ids=lambda value: value.__name__.removeprefix("write_") if callable(value) else "",
+)
+def test_shards_are_those_of_the_same_files_on_a_disk(
+    bucket: Bucket,
+    on_disk: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    write: Any,
+    settings: dict[str, Any],
+) -> None:
+    monkeypatch.setattr(object_file, "BLOCK_BYTES", 1 << 16)  # so that files of some megabytes have many
+    monkeypatch.setattr(object_file, "KEPT_BYTES", 1 << 17)
+    monkeypatch.setattr(object_file, "_SMALLEST_BLOCK_BYTES", 1 << 12)
+    monkeypatch.setattr(object_file, "_NEAR_BYTES", 1 << 10)
+    options = {"shard_size": "256KiB", "runner__workers": 2, **settings}
+    folder = on_disk / write.__name__
+    if not folder.exists():
+        (folder / "in").mkdir(parents=True)
+        write(folder / "in")
+        convert({"input": {"paths": [str(folder / "in")]}}, output=folder / "out", **options)
+    bucket.put_folder(folder / "in", "data/in")
+    remote = convert({"input": {"paths": [f"{bucket.url}/data/in"]}}, output=tmp_path / "remote", **options)
+    local = read_manifest(str(folder / "out"))
+    assert shards(tmp_path / "remote") == shards(folder / "out") != {}
+    assert (remote.manifest.counts, remote.manifest.schema) == (local.counts, local.schema)
+    lines = (tmp_path / "remote/sources/00000001.jsonl").read_text().splitlines()
+    for line, path in zip(map(json.loads, lines), sorted((folder / "in").iterdir()), strict=True):
+        assert line["source"] == f"{bucket.url}/data/in/{path.name}"
+        assert line["fingerprint"].startswith({"s3": "etag:", "gs": "crc32c:"}[bucket.scheme])
