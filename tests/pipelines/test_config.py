@@ -427,11 +427,14 @@ class TestProblems:
         assert problems(text) == [problem]
 
     def test_a_path_on_another_store_is_told_to_come(self, folder: Path) -> None:
-        text = "input: {format: csv, paths: [data, 's3://b/x']}\noutput: {path: 'gs://b/out'}"
+        text = "input: {format: csv, paths: [data, 'ftp://b/x', 's3://A:pw@b/x']}\noutput: {path: 'ftp://b/out'}"
         assert problems(text) == [
-            "c.yaml: 2 problems",
-            'c.yaml:1:36: input.paths[1]: "s3://b/x": s3:// is not supported yet; give a local path',
-            'c.yaml:2:10: output.path: "gs://b/out": gs:// is not supported yet; give a local path',
+            "c.yaml: 3 problems",
+            'c.yaml:1:36: input.paths[1]: "ftp://b/x": ftp:// is not supported; give a local path, s3://bucket/path or '
+            "gs://bucket/path",
+            "c.yaml:1:49: input.paths[2]: s3://…@b/x: credentials have no place in a URL; leave them to the "
+            "environment (a profile, a role, variables)",
+            'c.yaml:2:10: output.path: "ftp://b/out": ftp:// is not supported yet; give a local path',
         ]
 
     def test_all_problems_are_told_at_once_in_the_order_of_the_file(self, folder: Path) -> None:
