@@ -208,7 +208,7 @@ def test_a_large_object_passes_through_little_memory(bucket: Bucket, tmp_path: P
     from ..contract.test_memory import peak_bytes
 
     line = b"1234567,some text that goes on for a while,0.123456789,another column of text\n"
-    data = b"id,text,x,more\n" + line * (300_000_000 // len(line))
+    data = b"id,text,x,more\n" + line * (200_000_000 // len(line))
     bucket.store.put("in/a.csv", data)
     size, data = len(data), b""
     command = [sys.executable, "-m", "shardmill.pipelines", "convert", "-q", "--workers", "1"]
@@ -234,3 +234,34 @@ def test_worker_processes_read_from_stores_too(bucket: Bucket, tmp_path: Path) -
     convert(remote, output=tmp_path / "out")
     assert shards(tmp_path / "out") == shards(tmp_path / "local") != {}
     assert servers.environment(bucket.scheme, bucket.gateway.url).items() <= os.environ.items()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("bucket", ["s3"], indirect=True)
+def test_a_run_that_was_killed_goes_on_only_with_the_objects_that_it_read(bucket: Bucket, tmp_path: Path) -> None:
+    rows = "".join(f"{i},{i * 7919 % 1000003},{'x' * (i % 50)}\n" for i in range(400_000))
+    data = ("id,n,text\n" + rows).encode()
+    (tmp_path / "a.csv").write_bytes(data)
+    convert({"input": {"paths": [str(tmp_path / "a.csv")]}}, output=tmp_path / "local")
+    bucket.store.put("in/a.csv", data)
+    command = ["convert", f"{bucket.url}/in/a.csv", "-o", "out", "--workers", "1", "-q"]
+
+    def kill_it(request: Request) -> None:
+        if request.reads and list((tmp_path / "out").glob(".staging/*/tasks/*.json")):
+            process.kill()
+
+    bucket.gateway.rules.append(kill_it)
+    with subprocess.Popen([sys.executable, "-m", "shardmill.pipelines", *command], cwd=tmp_path) as process:
+        assert process.wait(120) == -9
+    bucket.gateway.rules.clear()
+    bucket.store.put("in/a.csv", data[:-1] + b" ")
+    code, shown = run(tmp_path, *command)
+    assert (code, f"{bucket.url}/in/a.csv: was written to since a run of this command stopped" in shown) == (1, True), (
+        shown
+    )
+    bucket.store.put("in/a.csv", data)
+    bucket.gateway.requests.clear()
+    code, shown = run(tmp_path, *[arg for arg in command if arg != "-q"])
+    assert code == 0, shown
+    assert "continuing a run that stopped: " in shown, shown
+    assert shards(tmp_path / "out") == shards(tmp_path / "local") != {}
