@@ -87,7 +87,7 @@ def parse_options(ours: Sequence[str], beam_args: Sequence[str]) -> PipelineOpti
     options = PipelineOptions([*ours, *beam_args])
     known = {key for key, value in options.get_all_options(drop_default=False).items() if value is not None}
     for flag in flags:
-        if flag.removeprefix("no_") not in known:
+        if not {flag, flag.removeprefix("no_")} & known:
             raise UsageError(f"--{printable(flag)}: Beam has no such option; what stands after `--` goes to Beam")
     return options
 

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
-from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
 
-from .dockerfile import ScratchBuild, Stage, read_dockerfile
 from .stores import servers
 
 # How fast values are drawn says something of the machine (its first tables of Unicode alone take a second), not of what
@@ -79,16 +76,3 @@ def bucket_url(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     for name, value in servers.environment(request.param, endpoint).items():
         monkeypatch.setenv(name, value)
     return f"{request.param}://{servers.make_bucket(request.param, endpoint)}"
-
-
-@pytest.fixture(scope="session")
-def scratch(tmp_path_factory: pytest.TempPathFactory) -> ScratchBuild:
-    """Carry out the stage of the Dockerfile that installs, by its own lines and uv, and set what the image sets."""
-    versions, (_, build, image) = read_dockerfile((Path(__file__).parent.parent / "Dockerfile").read_text())
-    running = f"{sys.version_info.major}.{sys.version_info.minor}"
-    if running != versions["PYTHON_VERSION"]:
-        pytest.skip(f"the image has Python {versions['PYTHON_VERSION']}, and this is {running}")
-    made = ScratchBuild(tmp_path_factory.mktemp("image"), versions)
-    made.carry_out(build)
-    made.carry_out(Stage(image.base, None, tuple(line for line in image.lines if line[0] == "ENV")))
-    return made
