@@ -22,7 +22,7 @@ from shardmill.pipelines.prepare import prepare
 from shardmill.pipelines.runners import PROCESSES_FROM_BYTES, wants_processes
 from shardmill.pipelines.worker_processes import WorkerProcesses
 from shardmill.transforms.errors import RunError
-from shardmill.transforms.sources.source import Task
+from shardmill.transforms.sources.source import Task, map_in_turn
 from shardmill.transforms.stage_task import TaskStaging
 
 COMMAND = [
@@ -82,6 +82,15 @@ def test_a_worker_that_is_killed_ends_the_run_with_an_error(
     assert not list((tmp_path / "out").glob("[!.]*"))
     summary = convert({"input": {"paths": [str(source)]}}, output=tmp_path / "out", shard_size="1GiB")
     assert summary.manifest.counts.written == 800
+
+
+def test_a_worker_that_is_killed_while_it_plans_ends_the_run_with_an_error() -> None:
+    began = time.monotonic()
+    with WorkerProcesses(2) as processes:
+        plan = processes.planning(map_in_turn)
+        with pytest.raises(RunError, match="ended from outside"):
+            plan(signal.raise_signal, [signal.SIGKILL] * 16, heavy=True)
+    assert time.monotonic() - began < 10
 
 
 def test_workers_do_not_outlive_their_command(running: subprocess.Popen[str]) -> None:
