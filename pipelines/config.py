@@ -15,7 +15,7 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from pydantic import ValidationError
+from pydantic import BaseModel, ValidationError
 
 from ..transforms.errors import ConfigError, InputError
 from ..transforms.format.naming import dataset_name
@@ -209,6 +209,8 @@ def _fill_runner(document: Document) -> None:
     section["name"] = name = RUNNER_ALIASES.get(name, name) if isinstance(name, str) else name
     if name not in tuple(RUNNERS):
         document.problems.append(Problem(document.place(("runner", "name")), f"runner.name: {not_a_runner(name)}"))
+    else:
+        _leave_other_runners(document, section, RUNNERS[name])
     paths = _section(document, "input").get("paths")
     named: dict[Path, object] = {
         ("input", "paths", i): path for i, path in enumerate(paths if isinstance(paths, list) else [])
@@ -218,6 +220,16 @@ def _fill_runner(document: Document) -> None:
         problem = out_of_reach(name, path) if isinstance(path, str) else None
         if problem is not None:
             document.problems.append(Problem(document.place(key), f"{dotted(key)}: {problem}"))
+
+
+def _leave_other_runners(document: Document, section: dict[str, Any], runner: type[BaseModel]) -> None:
+    """Drop what the file says of its own engine, where another one was chosen on the command line."""
+    file = document.place(("runner",)).source
+    if document.place(("runner", "name")).source == file:
+        return
+    others = {key for model in RUNNERS.values() for key in model.model_fields} - set(runner.model_fields)
+    for key in [key for key in section if key in others and document.place(("runner", key)).source == file]:
+        del section[key]
 
 
 def _fill_input(document: Document, section: dict[str, Any], base: str) -> None:

@@ -10,7 +10,7 @@ import pytest
 from shardmill.pipelines import dataflow
 from shardmill.pipelines.cli import main
 from shardmill.pipelines.config import load_config
-from shardmill.pipelines.config_runners import DataflowRunner
+from shardmill.pipelines.config_runners import DataflowRunner, LocalRunner
 from shardmill.pipelines.report import Submitted
 from shardmill.pipelines.screen import Screen
 from shardmill.transforms.dataset.spec import DatasetSpec
@@ -117,6 +117,15 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path, capsys: pytest.Captur
         "input.paths[0]", "output.path", "runner.project", "runner.region", "runner.staging", "runner.image",
     ]  # fmt: skip
     assert not (tmp_path / "out").exists()
+
+
+def test_a_config_of_dataflow_runs_here_where_the_command_line_says_so(tmp_path: Path) -> None:
+    config = tmp_path / "c.yaml"
+    config.write_text(f"output: {{path: gs://my-bucket/out}}\nrunner: {RUNNER}\n")
+    flags = {"runner.name": ("--runner", "local"), "output.path": ("-o", str(tmp_path / "out"))}
+    assert load_config(config, flags=flags, data_given=True).runner == LocalRunner()
+    with pytest.raises(ConfigError, match="unknown key for the local runner; it is a key of dataflow"):
+        load_config(config, flags={**flags, "runner.region": ("--region", "us-east1")}, data_given=True)
 
 
 @pytest.mark.parametrize(
