@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,11 +17,7 @@ from .blocks import Block, EntryCounts, Frames, Narrowing
 from .checksum import record_digests
 from .payloads import Payloads
 from .rows import Rows
-from .tfrecord import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES, framed_crcs
-
-_KNOWN_FROM_BYTES: Final = 1024
-"""From this mean on, the CRCs of framed records are computed from those of their payloads, and save the part's pass
-over the bytes (0.1 s a GB); below, that costs more than the pass."""
+from .tfrecord import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -83,6 +78,4 @@ def frames_in_place(payloads: Payloads, crcs: npt.NDArray[np.uint32], left_out: 
     firsts, lasts = starts[np.append(0, breaks)], ends[np.append(breaks, len(starts)) - 1]
     pairs = zip(firsts.tolist(), lasts.tolist(), strict=True)
     buffers = tuple(pa.py_buffer(payloads.data[first:last]) for first, last in pairs)
-    lengths, crcs = sizes - FRAME_BYTES, crcs[keep]
-    known = framed_crcs(lengths, crcs) if int(sizes.sum()) >= _KNOWN_FROM_BYTES * len(sizes) else None
-    return Frames(buffers, np.cumsum(sizes), record_digests(lengths, crcs), known)
+    return Frames(buffers, np.cumsum(sizes), record_digests(sizes - FRAME_BYTES, crcs[keep]))
