@@ -6,6 +6,7 @@ import os
 import resource
 import subprocess
 import sys
+import time
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +33,13 @@ def cpu_of_imports(names: str) -> float:
     seconds, done = cpu_of_python("-c", f"import {names}")
     assert done.returncode == 0, done.stderr
     return seconds
+
+
+def slowness_by_the_clock() -> float:
+    """Return how many times longer than on that machine a process takes here just now, others beside it; at least 1."""
+    started = time.monotonic()
+    cpu_of_imports(STANDARD_IMPORTS)
+    return max(1.0, (time.monotonic() - started) / STANDARD_SECONDS)
 
 
 def slowness() -> float:
