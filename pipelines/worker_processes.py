@@ -76,6 +76,7 @@ class WorkerProcesses:
         if self._pool is None:
             from loky.process_executor import ProcessPoolExecutor
 
+            _start_tracker()
             self._pool = ProcessPoolExecutor(
                 min(self._workers, at_most or self._workers),
                 initializer=_begin_worker,
@@ -131,6 +132,21 @@ class WorkerProcesses:
                 "committed. Fewer workers take less memory: --workers 1"
             )
             raise self.broken from error
+
+
+def _start_tracker() -> None:
+    """Start loky's process that removes the semaphores of one that was ended, without a warning on the screen."""
+    from loky.backend import resource_tracker
+
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (before, "ignore:resource_tracker:UserWarning")))
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        if before is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = before
 
 
 def _running_pool(token: str) -> WorkerProcesses:

@@ -98,8 +98,9 @@ def test_a_worker_that_is_killed_while_it_plans_ends_the_run_with_an_error() -> 
 def test_workers_do_not_outlive_their_command(running: subprocess.Popen[str]) -> None:
     workers = workers_of(running)
     running.kill()
-    running.wait()
+    _, err = running.communicate(timeout=60)
     wait_for(lambda: not any(worker.is_running() for worker in workers))
+    assert "warn" not in err.lower()  # nor does what removes their semaphores say so
 
 
 def test_an_interrupt_of_the_whole_group_is_told_by_the_command_alone(
