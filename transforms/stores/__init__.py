@@ -7,7 +7,8 @@
                                     ── s3_client    requests, and what their answers mean
     GCS            gcs_store        over google-cloud-storage;   gcs_upload   chunks that are composed
                                     ── gcs_client
-    below both     retries          which failures are tried again, and when
+    below both     bucket           what requests to a bucket have in common
+                   retries          which failures are tried again, and when
                    failures         what is said of the others, in one line
                    streamed         bytes that come in any number become pieces that are uploaded side by side
                    read_ahead       ranges of one object, several at once, in order

@@ -10,20 +10,20 @@ from typing import Any, TypeVar
 
 from ..errors import StoreError
 from . import failures
+from .bucket import Bucket, PastEnd, PreconditionFailed
 from .object_store import MARK, ObjectInfo
-from .retries import PassingFailure, retried
-from .store_url import StoreUrl
+from .retries import PassingFailure
 
 T = TypeVar("T")
 
 
-class GcsClient:
+class GcsClient(Bucket):
     """The part of a `GcsStore` that uploads need too: `handle` is the client's bucket."""
 
     scheme = "gs"
 
     def __init__(self, bucket: str, handle: Any) -> None:
-        self.bucket = bucket
+        super().__init__(bucket)
         self.handle = handle
 
     def head(self, key: str) -> ObjectInfo | None:
@@ -54,20 +54,6 @@ class GcsClient:
         except FileNotFoundError:
             raise failures.no_bucket(self.url(key)) from None
         return True
-
-    def is_marked(self, key: str, mark: str) -> bool:
-        """Tell whether the object of this key was made by the write that bears a mark."""
-        found = self.head(key)
-        return found is not None and found.mark == mark
-
-    def check(self, key: str, sent: int | None, stored: int | None) -> None:
-        """Compare the checksums of what was sent and what the store has, where both are known.
-
-        Raises:
-            StoreError: they differ.
-        """
-        if sent is not None and stored is not None and sent != stored:
-            raise failures.corrupted(self.url(key), sent, stored)
 
     def remove(self, key: str) -> None:
         """Remove an object, if it is there."""
@@ -104,7 +90,7 @@ class GcsClient:
             except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, DataCorruption) as error:
                 raise PassingFailure(error) from error
 
-        return retried(once, lambda cause: failures.unreachable(self.url(key), _reason(cause)))
+        return self.retried(key, once)
 
     def _failure(self, key: str, action: str, status: int, message: str) -> Exception:
         """Return the error that an answer of the store means."""
@@ -132,18 +118,6 @@ class GcsClient:
             return PassingFailure(error)
         return failures.bad_credentials(self.url(""), type(error).__name__)
 
-    def url(self, key: str) -> StoreUrl:
-        """Return the place of a key."""
-        return StoreUrl("gs", self.bucket, key)
-
-
-class PreconditionFailed(Exception):
-    """The condition of a request does not hold."""
-
-
-class PastEnd(Exception):
-    """The range that was asked for begins behind the object's end."""
-
 
 def info_of(blob: Any) -> ObjectInfo:
     """Return what the client has learnt of an object."""
@@ -155,7 +129,3 @@ def info_of(blob: Any) -> ObjectInfo:
         crc32c=int.from_bytes(base64.b64decode(blob.crc32c), "big") if blob.crc32c else None,
         mark=(blob.metadata or {}).get(MARK),
     )
-
-
-def _reason(cause: Exception) -> str:
-    return str(cause) if isinstance(cause, StoreError) else type(cause).__name__

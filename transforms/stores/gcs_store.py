@@ -9,7 +9,8 @@ from typing import Any, Final
 
 from ..errors import StoreAccessError
 from . import failures
-from .gcs_client import GcsClient, PastEnd, PreconditionFailed, info_of
+from .bucket import PastEnd, PreconditionFailed
+from .gcs_client import GcsClient, info_of
 from .gcs_upload import GcsUpload
 from .object_store import MARK, ChangedObject, Level, ObjectInfo
 from .store_url import StoreUrl

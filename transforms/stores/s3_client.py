@@ -11,8 +11,9 @@ from typing import Any, Final, TypeVar
 from ..errors import StoreError
 from ..format.checksum import crc32c
 from . import failures
+from .bucket import Bucket, PastEnd, PreconditionFailed
 from .object_store import MARK, ObjectInfo
-from .retries import PassingFailure, retried
+from .retries import PassingFailure
 from .store_url import StoreUrl
 
 T = TypeVar("T")
@@ -33,13 +34,13 @@ _ABSENT_CODES: Final = frozenset({"NoSuchKey", "404", "NotFound"})
 _PRECONDITION_CODES: Final = frozenset({"PreconditionFailed", "412"})
 
 
-class S3Client:
+class S3Client(Bucket):
     """The part of an `S3Store` that uploads need too."""
 
     scheme = "s3"
 
     def __init__(self, bucket: str, client: Any) -> None:
-        self.bucket = bucket
+        super().__init__(bucket)
         self.client = client
 
     def head(self, key: str) -> ObjectInfo | None:
@@ -70,20 +71,6 @@ class S3Client:
             return self.is_marked(key, mark)
         return True
 
-    def is_marked(self, key: str, mark: str) -> bool:
-        """Tell whether the object of this key was made by the write that bears a mark."""
-        found = self.head(key)
-        return found is not None and found.mark == mark
-
-    def check(self, key: str, sent: int | None, stored: int | None) -> None:
-        """Compare the checksums of what was sent and what the store has, where both are known.
-
-        Raises:
-            StoreError: they differ.
-        """
-        if sent is not None and stored is not None and sent != stored:
-            raise failures.corrupted(StoreUrl("s3", self.bucket, key), sent, stored)
-
     def call(self, action: str, key: str, request: Callable[..., T], /, **arguments: Any) -> T:
         """Return the answer to a request on this bucket, made again where it fails for the moment.
 
@@ -106,11 +93,11 @@ class S3Client:
             except OSError as error:  # of a connection: boto3 lets some through
                 raise PassingFailure(error) from error
 
-        return retried(once, lambda cause: failures.unreachable(self._url(key), _reason(cause)))
+        return self.retried(key, once)
 
     def failure(self, key: str, action: str, code: str, status: int) -> Exception:
         """Return the error that an answer of the store means."""
-        url = self._url(key)
+        url = self.url(key)
         if code in _PASSING_CODES or status == 429 or status >= 500:
             return PassingFailure(StoreError(code))
         if code in _PRECONDITION_CODES:
@@ -136,21 +123,10 @@ class S3Client:
             exceptions.TokenRetrievalError, exceptions.SSOError,
         )  # fmt: skip
         if isinstance(error, missing):
-            return failures.no_credentials(self._url(""))
+            return failures.no_credentials(self.url(""))
         if isinstance(error, (exceptions.ParamValidationError, exceptions.NoRegionError)):
-            return failures.unexpected(self._url(""), "take the request", type(error).__name__)
+            return failures.unexpected(self.url(""), "take the request", type(error).__name__)
         return PassingFailure(error)
-
-    def _url(self, key: str) -> StoreUrl:
-        return StoreUrl("s3", self.bucket, key)
-
-
-class PreconditionFailed(Exception):
-    """The condition of a request does not hold."""
-
-
-class PastEnd(Exception):
-    """The range that was asked for begins behind the object's end."""
 
 
 class UnexpectedAnswer(StoreError):
@@ -172,7 +148,3 @@ def encoded_crc(crc: int) -> str:
 def decoded_crc(text: str | None) -> int | None:
     """Return the CRC32C of a whole object that S3 reports; None for one of a list of parts, which ends with `-n`."""
     return None if text is None or "-" in text else int.from_bytes(base64.b64decode(text), "big")
-
-
-def _reason(cause: Exception) -> str:
-    return str(cause) if isinstance(cause, StoreError) else type(cause).__name__

@@ -12,8 +12,9 @@ from typing import Any, Final
 
 from ..errors import StoreAccessError
 from . import failures
+from .bucket import PastEnd, PreconditionFailed
 from .object_store import ChangedObject, Level, ObjectInfo, number_of
-from .s3_client import PastEnd, PreconditionFailed, S3Client, decoded_crc
+from .s3_client import S3Client, decoded_crc
 from .s3_upload import S3Upload
 from .store_url import StoreUrl
 from .streamed import at_once

@@ -14,8 +14,9 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ..errors import StoreError
+from .bucket import PreconditionFailed
 from .object_store import MARK, ObjectInfo
-from .s3_client import PreconditionFailed, S3Client, UnexpectedAnswer, encoded_crc
+from .s3_client import S3Client, UnexpectedAnswer, encoded_crc
 from .streamed import PIECE_BYTES, PieceSender, at_once
 
 _MOST_PARTS: Final = 10_000
