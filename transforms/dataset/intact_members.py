@@ -18,6 +18,7 @@ from io import FileIO
 from typing import Final
 
 from ..format.gzip_members import Form, InflateLimits
+from .record_scan import HeldPieces
 
 _CHUNK_BYTES: Final = 64 << 10
 _OUTPUT_BYTES: Final = 1 << 20
@@ -41,7 +42,7 @@ class _Broken(Exception):
         self.after = after
 
 
-class Stretch:
+class Stretch(HeldPieces):
     """The contents of members that follow each other; read like a file, until `problem` says why it ends early.
 
     `damaged` is where the member with the problem begins, in compressed bytes, and `after` where its end is known to
@@ -49,27 +50,9 @@ class Stretch:
     """
 
     def __init__(self, pieces: Iterator[bytes]) -> None:
-        self._pieces = pieces
-        self._rest = memoryview(b"")
-        self.left: int | None = None
-        self.problem = ""
+        super().__init__(pieces)
         self.damaged = 0
         self.after: int | None = None
-
-    def read_into(self, target: memoryview) -> int:
-        """Fill the target as far as there are bytes, and return how many there were."""
-        filled = 0
-        while filled < len(target):
-            if not self._rest:
-                self._rest = memoryview(next(self._pieces, b""))
-                if not self._rest:
-                    self.left = 0
-                    break
-            count = min(len(self._rest), len(target) - filled)
-            target[filled : filled + count] = self._rest[:count]
-            self._rest = self._rest[count:]
-            filled += count
-        return filled
 
 
 class CompressedFile:

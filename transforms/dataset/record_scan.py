@@ -150,12 +150,14 @@ class PlainPieces:
         return filled
 
 
-class InflatedPieces:
-    """The contents of a compressed file: `left` is unknown until their end, `problem` is why they end too early."""
+class HeldPieces:
+    """Bytes that come in pieces of any size, read like a file.
 
-    def __init__(self, file: ByteFile, form: Form, limits: InflateLimits | None) -> None:
-        chunks = iter(lambda: file.read(_COMPRESSED_PIECE_BYTES), b"")
-        self._pieces = inflate(chunks, form=form, limits=limits)
+    `left` is unknown until their end, `problem` is why they end too early.
+    """
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
         self._rest = memoryview(b"")
         self.left: int | None = None
         self.problem = ""
@@ -180,6 +182,14 @@ class InflatedPieces:
         if not self._rest:
             self.left = 0
         return bool(self._rest)
+
+
+class InflatedPieces(HeldPieces):
+    """The contents of a compressed file."""
+
+    def __init__(self, file: ByteFile, form: Form, limits: InflateLimits | None) -> None:
+        chunks = iter(lambda: file.read(_COMPRESSED_PIECE_BYTES), b"")
+        super().__init__(inflate(chunks, form=form, limits=limits))
 
 
 def _scan_pieces(
