@@ -41,3 +41,19 @@ def program(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Program
         return report
 
     return run
+
+
+@pytest.fixture
+def deaths(program: Program) -> Callable[[str, int, int], dict[str, Any]]:
+    """Kill a command so many times; no death may break a promise, and a third must come in the middle of its work."""
+
+    def kill(command: str, kills: int, seed: int) -> dict[str, Any]:
+        report = program("kills", command, str(kills), str(seed))
+        bad = [kill for kill in report["kills"] if kill["problems"]]
+        assert not bad, bad
+        assert len(report["kills"]) == kills
+        report["unfinished"] = sum(kill["unfinished"] for kill in report["kills"])
+        assert report["unfinished"] >= kills // 3
+        return report
+
+    return kill
