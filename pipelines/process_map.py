@@ -23,7 +23,8 @@ def map_in_processes(function: Callable[[T], R], items: Sequence[T], workers: in
     Raises:
         RunError: a worker was ended from outside.
     """
-    pool = ProcessPoolExecutor(workers, initializer=end_with, initargs=(os.getpid(),))
+    with without_interrupts():
+        pool = ProcessPoolExecutor(workers, initializer=end_with, initargs=(os.getpid(),))
     done = False
     try:
         with without_interrupts():

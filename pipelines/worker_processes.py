@@ -76,14 +76,13 @@ class WorkerProcesses:
         if self._pool is None:
             from loky.process_executor import ProcessPoolExecutor
 
-            _start_tracker()
-            self._pool = ProcessPoolExecutor(
-                min(self._workers, at_most or self._workers),
-                initializer=_begin_worker,
-                initargs=(os.getpid(),),
-                env={name: value for name, value in ARROW_ENVIRONMENT.items() if name not in os.environ},
-            )
             with without_interrupts():
+                self._pool = ProcessPoolExecutor(
+                    min(self._workers, at_most or self._workers),
+                    initializer=_begin_worker,
+                    initargs=(os.getpid(),),
+                    env={name: value for name, value in ARROW_ENVIRONMENT.items() if name not in os.environ},
+                )
                 self._pool.submit(_load)
 
     def planning(self, light: ParallelMap) -> ParallelMap:
@@ -134,10 +133,13 @@ class WorkerProcesses:
             raise self.broken from error
 
 
-def _start_tracker() -> None:
-    """Start loky's process that removes the semaphores of one that was ended, without a warning on the screen."""
+def _start_trackers() -> None:
+    """Start the processes that remove the semaphores of one that was ended, without a warning on the screen."""
+    from multiprocessing import resource_tracker as tracker_of_python
+
     from loky.backend import resource_tracker
 
+    tracker_of_python.ensure_running()
     before = os.environ.get("PYTHONWARNINGS")
     os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (before, "ignore:resource_tracker:UserWarning")))
     try:
@@ -155,7 +157,11 @@ def _running_pool(token: str) -> WorkerProcesses:
 
 @contextlib.contextmanager
 def without_interrupts() -> Iterator[None]:
-    """Start processes that Ctrl-C does not reach (it is sent to all of a terminal's): the command ends them."""
+    """Start processes that Ctrl-C does not reach (it is sent to all of a terminal's): the command ends them.
+
+    They inherit that the signal is blocked. The trackers are started before: Python's unblocks it when it starts.
+    """
+    _start_trackers()
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

@@ -62,8 +62,8 @@ def wait_for(condition: Callable[[], bool], process: subprocess.Popen[str] | Non
         os.sched_yield()
 
 
-def workers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
-    found = [child for child in psutil.Process(process.pid).children() if "LokyProcess" in " ".join(child.cmdline())]
+def workers_of(pid: int) -> list[psutil.Process]:
+    found = [child for child in psutil.Process(pid).children() if "LokyProcess" in " ".join(child.cmdline())]
     assert len(found) == 2
     return found
 
@@ -71,7 +71,7 @@ def workers_of(process: subprocess.Popen[str]) -> list[psutil.Process]:
 def test_a_worker_that_is_killed_ends_the_run_with_an_error(
     running: subprocess.Popen[str], source: Path, tmp_path: Path
 ) -> None:
-    victim, other = workers_of(running)
+    victim, other = workers_of(running.pid)
     victim.kill()
     killed = time.monotonic()
     out, err = running.communicate(timeout=60)
@@ -96,7 +96,7 @@ def test_a_worker_that_is_killed_while_it_plans_ends_the_run_with_an_error() -> 
 
 
 def test_workers_do_not_outlive_their_command(running: subprocess.Popen[str]) -> None:
-    workers = workers_of(running)
+    workers = workers_of(running.pid)
     running.kill()
     _, err = running.communicate(timeout=60)
     wait_for(lambda: not any(worker.is_running() for worker in workers))
@@ -106,7 +106,7 @@ def test_workers_do_not_outlive_their_command(running: subprocess.Popen[str]) ->
 def test_an_interrupt_of_the_whole_group_is_told_by_the_command_alone(
     running: subprocess.Popen[str], tmp_path: Path
 ) -> None:
-    workers = workers_of(running)
+    workers = workers_of(running.pid)
     os.killpg(running.pid, signal.SIGINT)
     out, err = running.communicate(timeout=60)
     assert (running.returncode, out) == (130, "")
@@ -115,6 +115,18 @@ def test_an_interrupt_of_the_whole_group_is_told_by_the_command_alone(
     ]
     assert not any(worker.is_running() for worker in workers)
     assert not list((tmp_path / "out").glob("[!.]*"))
+
+
+def test_no_interrupt_reaches_a_worker_at_any_time_since_it_was_started() -> None:
+    with WorkerProcesses(2) as processes:
+        processes.start()
+        assert all(map(blocks_interrupts, workers_of(os.getpid())))
+
+
+def blocks_interrupts(process: psutil.Process) -> bool:
+    status = Path(f"/proc/{process.pid}/status").read_text()
+    (blocked,) = (line.split()[1] for line in status.splitlines() if line.startswith("SigBlk:"))
+    return bool(int(blocked, 16) >> (signal.SIGINT - 1) & 1)
 
 
 def test_a_script_without_a_main_guard_may_convert(tmp_path: Path) -> None:
