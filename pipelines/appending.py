@@ -20,7 +20,7 @@ from ..transforms.dataset.generations import list_generations, read_manifest
 from ..transforms.dataset.outcome import WriteOutcome
 from ..transforms.dataset.publish import finish_publish
 from ..transforms.dataset.run_lock import hold_run, is_held
-from ..transforms.dataset.storage import LocalStorage
+from ..transforms.dataset.storage_at import storage_at
 from ..transforms.dataset.target import prepare_append as prepare_folder
 from ..transforms.errors import CommitError, TargetError
 from ..transforms.format.manifest import Manifest
@@ -168,7 +168,7 @@ def _dataset_in(path: str, *, finish: bool = False) -> Manifest:
 
 def _died_behind_its_commit(path: str) -> Manifest | None:
     """Return the latest generation if its run ended before all was published and its staging folder was removed."""
-    storage = LocalStorage(path)
+    storage = storage_at(path)
     if not list_generations(path):
         return None
     latest = read_manifest(path)

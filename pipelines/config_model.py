@@ -26,7 +26,7 @@ from pydantic import (
 
 from ..transforms.format.naming import DEFAULT_SHARD_NAME, check_shard_name
 from ..transforms.format.sizes import parse_size
-from ..transforms.stores.store_url import parse_store_url
+from ..transforms.stores.store_url import is_store_url, parse_store_url
 from .config_runners import STRICT, AnyRunner, LocalRunner, quoted
 
 MIN_SHARD_SIZE: Final = 64 * 1024
@@ -73,28 +73,24 @@ def _check_one_byte(value: str) -> str:
 
 
 def _check_path(value: str) -> str:
-    scheme = _scheme(value)
-    if scheme:
-        raise ValueError(f"{quoted(value)}: {scheme[1]}:// is not supported yet; give a local path")
-    return value
-
-
-def _check_input_path(value: str) -> str:
-    scheme = _scheme(value)
+    if not value or "\0" in value:
+        raise ValueError(f"{quoted(value)} is not a path")
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", value)
     if scheme is None:
         return value
     if scheme[1] not in ("s3", "gs"):
-        raise ValueError(
-            f"{quoted(value)}: {scheme[1]}:// is not supported; give a local path, s3://bucket/path or gs://bucket/path"
-        )
+        places = "give a local path, s3://bucket/path or gs://bucket/path"
+        raise ValueError(f"{quoted(value)}: {scheme[1]}:// is not supported; {places}")
     parse_store_url(value)
     return value
 
 
-def _scheme(value: str) -> re.Match[str] | None:
-    if not value or "\0" in value:
-        raise ValueError(f"{quoted(value)} is not a path")
-    return re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", value)
+def _check_output_path(value: str) -> str:
+    if not is_store_url(_check_path(value)):
+        return value
+    if re.search(r"[*?\[\]#\\]|//|/\.{1,2}(/|$)", value.partition("://")[2]):
+        raise ValueError(f"{quoted(value)}: a dataset's folder has no *, ?, [, ], #, \\ and no empty names in it")
+    return value.rstrip("/")
 
 
 def _check_encoding(value: str) -> str:
@@ -110,8 +106,8 @@ def _check_encoding(value: str) -> str:
 Size: TypeAlias = Annotated[int, BeforeValidator(parse_size), AfterValidator(_check_positive)]
 RecordSize: TypeAlias = Annotated[Size, AfterValidator(_check_record_size)]
 ShardSize: TypeAlias = Annotated[int, BeforeValidator(parse_size), AfterValidator(_check_shard_size)]
-PathText: TypeAlias = Annotated[str, AfterValidator(_check_path)]
-InputPath: TypeAlias = Annotated[str, AfterValidator(_check_input_path)]
+InputPath: TypeAlias = Annotated[str, AfterValidator(_check_path)]
+OutputPath: TypeAlias = Annotated[str, AfterValidator(_check_output_path)]
 OneByte: TypeAlias = Annotated[str, AfterValidator(_check_one_byte)]
 SplitName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 Count: TypeAlias = Annotated[int, Field(ge=1)]
@@ -266,7 +262,7 @@ class ShuffleConfig(_Section):
 class OutputConfig(_Section):
     """What is written, and where."""
 
-    path: PathText
+    path: OutputPath
     shard_size: ShardSize = 128 * 2**20
     compression: Literal["none", "gzip"] = "none"
     order: Literal["task", "source"] = "task"

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from itertools import islice
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ..transforms.dataset.generations import read_json_lines
@@ -29,6 +30,7 @@ from ..transforms.errors import TooManyRejects, UsageError
 from ..transforms.format.manifest import Manifest
 from ..transforms.sources.source import Source
 from ..transforms.stage_task import TaskStaging
+from ..transforms.stores.store_url import is_store_url
 from .config import load_config
 from .config_model import Config
 from .config_runners import DataflowRunner
@@ -200,6 +202,10 @@ def spooled(config: Config, data: Data) -> Iterator[Source]:
         raise UsageError("input: the data are given in Python; leave input out of the config")
     if config.shuffle is not None:
         raise UsageError("shuffle: only images are shuffled; leave the key out")
+    if is_store_url(config.output.path):
+        with TemporaryDirectory(prefix="shardmill-") as folder:
+            yield spool(data, folder, rules=column_rules(config))
+        return
     folder = os.path.join(config.output.path, ".staging")
     source = spool(data, folder, rules=column_rules(config))
     try:

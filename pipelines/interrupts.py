@@ -19,6 +19,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Self
 
 from ..transforms.errors import RunError, ShardmillError
+from ..transforms.stores.store_url import is_store_url
 from .disk_errors import DiskError, disk_error
 
 if TYPE_CHECKING:
@@ -170,13 +171,13 @@ def _disk_failed(session: Session, trouble: DiskError) -> int:
 
 def _what_is_left(staging: str | None) -> str:
     """Say what a run that was stopped leaves: nothing, staged work, or a generation that was committed just before."""
-    if staging is None or not os.path.isdir(staging):
+    if staging is None or not (is_store_url(staging) or os.path.isdir(staging)):
         return "nothing was committed"
     from ..transforms.dataset.generations import read_manifest
     from .screen import shown_path
 
     try:
-        manifest = read_manifest(os.path.dirname(os.path.dirname(os.path.abspath(staging))))
+        manifest = read_manifest(os.path.dirname(os.path.dirname(staging)))
     except ShardmillError:  # there is no generation yet
         manifest = None
     if manifest is not None and manifest.run.run_id == os.path.basename(staging):
@@ -184,6 +185,8 @@ def _what_is_left(staging: str | None) -> str:
             f"generation {manifest.generation} was committed before, and can be read; the same command again "
             f"finishes its publishing"
         )
+    if is_store_url(staging):
+        return f"nothing was committed; {_left_in_store(staging)}"
     return (
         f"nothing was committed; the staged work lies in {shown_path(staging)} ({_size_of(staging)}); the same command "
         f"goes on with it"
@@ -192,11 +195,24 @@ def _what_is_left(staging: str | None) -> str:
 
 def _tell_staged(session: Session) -> None:
     """Say how much of a failed run lies where, and that it is no burden."""
+    if session.staging is not None and is_store_url(session.staging):
+        session.screen.err.print(_left_in_store(session.staging), soft_wrap=True, highlight=False)
+        return
     if session.staging is not None and os.path.isdir(session.staging):
         from .screen import shown_path
 
         line = f"staged: {_size_of(session.staging)} in {shown_path(session.staging)}; the same command goes on with it"
         session.screen.err.print(line, soft_wrap=True, highlight=False)
+
+
+def _left_in_store(staging: str) -> str:
+    from .screen import shown_path
+
+    where = shown_path(os.path.dirname(os.path.dirname(staging)))
+    return (
+        f"what was staged lies in {shown_path(staging)}, and is not used again: shardmill gc {where} --delete removes "
+        f"it when it is a week old"
+    )
 
 
 def _size_of(folder: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
@@ -10,6 +11,7 @@ from ..transforms.dataset.spec import DatasetSpec, EntryInfo
 from ..transforms.errors import SchemaError
 from ..transforms.sources.source import Listing, ParallelMap, Source, Survey
 from ..transforms.sources.task_planning import MIN_TASK_BYTES, Plan, make_plan
+from ..transforms.stores.store_url import is_store_url
 from .config_model import Config
 from .config_sources import encoder_of, source_of
 from .prepared import Prepared
@@ -104,6 +106,6 @@ def spec_of(config: Config, plan: Plan) -> DatasetSpec:
         skipped=listing.skipped,
         config_fingerprint=config_fingerprint,
         source_fingerprint=source_fingerprint,
-        run_id=run[:16],
+        run_id=uuid.uuid4().hex[:16] if is_store_url(output.path) else run[:16],  # there nobody can hold a folder
         runner=config.runner.name,
     )

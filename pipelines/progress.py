@@ -25,7 +25,12 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from ..transforms.dataset.storage_at import storage_at
+from ..transforms.errors import StoreError
+from ..transforms.stores.store_url import is_store_url
+
 _LIVE_SECONDS: Final = 0.5
+_STORE_SECONDS: Final = 3.0  # each look is some requests, which are paid for
 _PLAIN_SECONDS: Final = 10.0
 """Where stderr is no terminal, a line is kept for ever: one in ten seconds is enough."""
 
@@ -139,7 +144,8 @@ class ProgressWatcher:
         self.staging = staging
         self._console = console
         self._reader = StagingReader(staging, totals)
-        self._interval = interval or (_LIVE_SECONDS if console.is_terminal else _PLAIN_SECONDS)
+        live = _STORE_SECONDS if is_store_url(staging) else _LIVE_SECONDS
+        self._interval = interval or (live if console.is_terminal else _PLAIN_SECONDS)
         self._clock = clock
         self._first_bytes: tuple[float, int] | None = None
         self._stop = Event()
@@ -198,13 +204,17 @@ def _duration(seconds: float) -> str:
 
 def _names(folder: str) -> list[str]:
     try:
+        if is_store_url(folder):
+            return storage_at(folder).list("")
         return os.listdir(folder)
-    except FileNotFoundError:  # not made yet, or removed after the publish
+    except (FileNotFoundError, StoreError):  # not made yet, or gone after the publish; the run itself tells failures
         return []
 
 
 def _folder_bytes(folder: str) -> int:
     size = 0
+    if is_store_url(folder):
+        return sum(size for name, size in storage_at(folder).files_below("") if name.endswith(".part"))
     for name in _names(folder):
         if name.endswith(".part"):
             try:
@@ -216,9 +226,9 @@ def _folder_bytes(folder: str) -> int:
 
 def _read_json(path: str) -> dict[str, Any] | None:
     try:
-        with open(path, "rb") as file:
-            document: dict[str, Any] = json.loads(file.read())
-    except FileNotFoundError:
+        folder, name = os.path.split(path)
+        document: dict[str, Any] = json.loads(storage_at(folder).read(name))
+    except (FileNotFoundError, StoreError):
         return None
     return document
 

@@ -302,7 +302,8 @@ class Screen:
 def reading_lines(where: str, manifest: Manifest) -> list[str]:
     """Return three lines of Python that read the first split of a dataset."""
     split = next(iter(manifest.splits), "train")
-    if manifest.compression == "none" and "dataset_info.json" in manifest.sidecars:
+    in_tfds = manifest.compression == "none" and "dataset_info.json" in manifest.sidecars
+    if in_tfds and not where.startswith("s3://"):  # TensorFlow alone reads no S3
         return [
             "import tensorflow_datasets as tfds",
             f"dataset = tfds.builder_from_directory({where!r}).as_dataset(split={split!r})",

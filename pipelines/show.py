@@ -18,9 +18,11 @@ import numpy as np
 
 from ..transforms.dataset.generations import locate_shard, read_manifest
 from ..transforms.dataset.record_file import read_record_batches
+from ..transforms.dataset.storage_at import storage_at
 from ..transforms.errors import DamageError, InputError, UsageError
 from ..transforms.format.example_proto import ExampleMessage, feature_values, iter_features, parse_example
 from ..transforms.format.printable import printable, printable_path
+from ..transforms.stores.store_url import is_store_url
 
 if TYPE_CHECKING:
     from .screen import Screen
@@ -77,9 +79,15 @@ def record_document(record: ShownRecord, example: ExampleMessage | None) -> dict
 
 def _records(path: str, split: str | None) -> Iterator[ShownRecord]:
     """Yield the records at a path; a dataset's files are shown as their paths below its folder."""
-    if not os.path.exists(path):
+    if is_store_url(path):
+        path = path.rstrip("/")
+        folder, name = os.path.split(path)
+        is_file = is_store_url(folder) and storage_at(folder).size(name) is not None
+    elif not os.path.exists(path):
         raise InputError(f"{printable_path(path)}: no such file or folder")
-    if not os.path.isdir(path):
+    else:
+        is_file = not os.path.isdir(path)
+    if is_file:
         if split is not None:
             raise UsageError(f"{printable_path(path)}: is one file, which has no splits; leave --split out")
         yield from _file_records(path, printable_path(path))

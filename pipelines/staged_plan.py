@@ -16,7 +16,7 @@ from typing import Any, Final, TypeAlias
 
 from ..transforms.dataset.generations import read_file
 from ..transforms.dataset.spec import tool_versions
-from ..transforms.dataset.storage import LocalStorage
+from ..transforms.dataset.storage_contract import Storage
 from ..transforms.errors import DamageError
 from ..transforms.format.naming import STAGING_FOLDER
 from ..transforms.format.schema import Choice, Schema
@@ -172,7 +172,7 @@ def plan_document(plan: Plan, mark: RunMark, listed: ListedSource, shards: int) 
     return json.dumps(document).encode() + b"\n"
 
 
-def read_staged_plan(storage: LocalStorage, run_id: str) -> StagedPlan | None:
+def read_staged_plan(storage: Storage, run_id: str) -> StagedPlan | None:
     """Return what lies in the staging folder of a run; None where that is nothing, or nothing that we write."""
     try:
         document = json.loads(read_file(storage.root, f"{STAGING_FOLDER}/{run_id}/{PLAN_FILE}", _PLAN_LIMIT))

@@ -20,7 +20,8 @@ from ..transforms.dataset.done_tasks import count_results, read_done_tasks
 from ..transforms.dataset.garbage import staging_folders
 from ..transforms.dataset.refusal import REFUSAL_FILE
 from ..transforms.dataset.run_lock import is_held
-from ..transforms.dataset.storage import LocalStorage
+from ..transforms.dataset.storage_at import storage_at
+from ..transforms.dataset.storage_contract import Storage
 from ..transforms.errors import SourceError
 from ..transforms.format.naming import STAGING_FOLDER
 from ..transforms.format.printable import counted, printable, printable_path
@@ -44,7 +45,7 @@ class StoppedRuns:
     `outdated` are the run ids of what this command makes useless, `notes` what the user should know of it.
     """
 
-    storage: LocalStorage
+    storage: Storage
     resume: bool = True
     same: tuple[StagedPlan, ...] = ()
     outdated: tuple[str, ...] = ()
@@ -65,7 +66,9 @@ def find_stopped(path: str, mark: RunMark, listing: Listing, listed: ListedSourc
     Raises:
         SourceError: a run of the same command stopped midway, and its source has changed since.
     """
-    storage = LocalStorage(path)
+    storage = storage_at(path)
+    if not storage.has_locks:  # nobody could tell whether a run has stopped, so each has a folder of its own
+        return StoppedRuns(storage, resume)
     found = _dead_runs(storage)
     same: list[StagedPlan] = []
     outdated: list[str] = []
@@ -94,7 +97,7 @@ def _restored(staged: StagedPlan, listing: Listing) -> Plan | None:
         return None  # another release wrote it
 
 
-def _dead_runs(storage: LocalStorage) -> list[StagedPlan]:
+def _dead_runs(storage: Storage) -> list[StagedPlan]:
     """Return the runs with a task done that no process holds, and that no generation has come of."""
     names = [
         name
@@ -112,7 +115,7 @@ def _dead_runs(storage: LocalStorage) -> list[StagedPlan]:
     return [plan for plan in plans if plan is not None]
 
 
-def _changed(storage: LocalStorage, staged: StagedPlan, listing: Listing, listed: ListedSource) -> SourceError:
+def _changed(storage: Storage, staged: StagedPlan, listing: Listing, listed: ListedSource) -> SourceError:
     changes = _changes(storage, staged, listing, listed)
     first, more = changes[0], changes[1:_SHOWN_CHANGES]
     name, _, what = first.partition(": ")
@@ -127,7 +130,7 @@ def _changed(storage: LocalStorage, staged: StagedPlan, listing: Listing, listed
     return SourceError(name, "\n".join(lines))
 
 
-def _changes(storage: LocalStorage, staged: StagedPlan, listing: Listing, listed: ListedSource) -> list[str]:
+def _changes(storage: Storage, staged: StagedPlan, listing: Listing, listed: ListedSource) -> list[str]:
     """Return what has changed of each file, in words, its name first."""
     before = {entry[0]: entry for entry in staged.listed.entries}
     now = {entry[0]: entry for entry in listed.entries}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from .dataset.spec import DatasetSpec
 from .dataset.split_stager import StageSettings
 from .dataset.stage import TaskStager
-from .dataset.storage import Storage
+from .dataset.storage_contract import Storage
 from .dataset.task_result import TaskResult
 from .format.encode_rows import RowEncoder
 from .format.rows import TaskEnd

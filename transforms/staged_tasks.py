@@ -22,7 +22,7 @@ from itertools import chain, groupby, islice
 from typing import Final, overload
 
 from .dataset.spec import DatasetSpec, EntryInfo
-from .dataset.storage import Storage
+from .dataset.storage_contract import Storage
 from .errors import RunError
 from .format.gzip_members import compress_member
 from .sources.source import Piece, StoredPieces, Task

@@ -9,7 +9,6 @@ own file sinks has a part in it.
 
 from __future__ import annotations
 
-import os
 import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -28,6 +27,7 @@ from .dataset.publish import Move, complete_publish, moves_of, publish_file
 from .dataset.refusal import Refusal
 from .dataset.spec import DatasetSpec
 from .dataset.stage import TaskStager
+from .dataset.storage_at import absolute
 from .dataset.target import prepare_target
 from .dataset.task_result import TaskResult
 from .errors import UsageError
@@ -127,7 +127,7 @@ class WriteShards(beam.PTransform):
         )
 
     def _own_spec(self) -> DatasetSpec:
-        path = os.path.abspath(self.path)
+        path = absolute(self.path)
         try:
             shard_size = parse_size(self.shard_size)
         except ValueError as error:

@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from shardmill.transforms.dataset import commit as commit_module
-from shardmill.transforms.dataset import publish as publish_module
 from shardmill.transforms.dataset.assemble import assemble_shard
 from shardmill.transforms.dataset.generations import read_manifest
 from shardmill.transforms.dataset.open import open_dataset
@@ -456,8 +455,8 @@ def test_dataset_info_with_which_readers_begin_comes_last(tmp_path: Path, monkey
         order.append(path)
         real_replace(self, path, data)
 
-    monkeypatch.setattr(publish_module.LocalStorage, "place", place)
-    monkeypatch.setattr(publish_module.LocalStorage, "replace", put)
+    monkeypatch.setattr(LocalStorage, "place", place)
+    monkeypatch.setattr(LocalStorage, "replace", put)
     write(spec_of(tmp_path))
     published = [name for name in order if not name.startswith(".staging")]
     assert published == ["schema.pbtxt", "features.json", "dataset_info.json", "manifest.json"]

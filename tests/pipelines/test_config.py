@@ -434,7 +434,8 @@ class TestProblems:
             "gs://bucket/path",
             "c.yaml:1:49: input.paths[2]: s3://…@b/x: credentials have no place in a URL; leave them to the "
             "environment (a profile, a role, variables)",
-            'c.yaml:2:10: output.path: "ftp://b/out": ftp:// is not supported yet; give a local path',
+            'c.yaml:2:10: output.path: "ftp://b/out": ftp:// is not supported; give a local path, s3://bucket/path or '
+            "gs://bucket/path",
         ]
 
     def test_all_problems_are_told_at_once_in_the_order_of_the_file(self, folder: Path) -> None:

@@ -1,18 +1,24 @@
-"""Files on a disk and the same in a bucket, behind a gateway."""
+"""Files on a disk and the same in a bucket, behind a gateway; datasets in both."""
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from shardmill.pipelines import convert
+from shardmill.transforms.dataset.object_storage import ObjectStorage
 from shardmill.transforms.stores.connect import store_at
 from shardmill.transforms.stores.object_store import ObjectStore
 from shardmill.transforms.stores.store_url import parse_store_url
 
 from . import servers
 from .gateway import Gateway, gateway_to
+
+ROWS = 3000
 
 
 class Bucket:
@@ -58,3 +64,52 @@ def _in_bucket(store: ObjectStore, bucket: str) -> ObjectStore:
 def shards(dataset: Path) -> dict[str, str]:
     """Return the digest of each shard."""
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in dataset.glob("*.tfrecord*")}
+
+
+@pytest.fixture
+def out(bucket_url: str) -> str:
+    return f"{bucket_url}/data/out"
+
+
+@pytest.fixture(scope="session")
+def table(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A CSV file of some 300 KB."""
+    path = tmp_path_factory.mktemp("source") / "rows.csv"
+    path.write_text("id,text\n" + "".join(f"{i},{'abc' * (i % 50)}-{i}\n" for i in range(ROWS)))
+    return str(path)
+
+
+def files_of(root: str) -> dict[str, bytes]:
+    """Return all files of a dataset, staging too, but for what differs from run to run."""
+    if "://" in root:
+        storage = ObjectStorage(root)
+        names = [path for path, _ in storage.files_below("")]
+        names += [f".staging/{path}" for path, _ in storage.files_below(".staging")]
+        files = {name: storage.read(name) for name in names}
+    else:
+        files = {str(path.relative_to(root)): path.read_bytes() for path in Path(root).rglob("*") if path.is_file()}
+    return {name: _without_run(data) if "manifest" in name else data for name, data in files.items()}
+
+
+def _without_run(data: bytes) -> bytes:
+    document = json.loads(data)
+    del document["run"]
+    return json.dumps(document).encode()
+
+
+Local = Callable[..., str]
+
+
+@pytest.fixture(scope="session")
+def local(tmp_path_factory: pytest.TempPathFactory) -> Local:
+    """Converts to disk, and the same only once."""
+    known: dict[str, str] = {}
+
+    def converted(paths: str, **settings: Any) -> str:
+        key = json.dumps([paths, settings])
+        if key not in known:
+            known[key] = str(tmp_path_factory.mktemp("local") / "out")
+            convert({"input": {"paths": [paths]}, "name": "rows"}, output=known[key], **settings)
+        return known[key]
+
+    return converted

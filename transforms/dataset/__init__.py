@@ -22,6 +22,9 @@ verifying      verify           ── verify_shard  verify_folder  list_lines  
 upkeep         history          what each generation added;  garbage  what none needs
 salvaging      salvage          what is intact in a damaged file
                                 ── intact_records  record_walk  intact_members
-files          storage          what a file system must do;  incomplete_file  a file that appears whole or not
+files          storage_contract what the place of a dataset must do;  storage_at  whichever a path or URL names
+               storage          on disk;  incomplete_file  a file that appears whole or not
+               object_storage   in a store
+                                ── sidecars_by_version    what is replaced there without a lock
                direct_file      written past the page cache, from aligned_buffers
 """

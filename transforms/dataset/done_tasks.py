@@ -17,7 +17,7 @@ from typing import Final
 from ..errors import DamageError
 from ..format.naming import is_split_name
 from .generations import check_regular, read_file
-from .storage import LocalStorage
+from .storage_contract import Storage
 from .task_result import TaskResult
 
 _RESULT_LIMIT: Final = 256 << 20
@@ -30,18 +30,18 @@ _MAY_PASS: Final = frozenset({"MISSING_FILE", "UNREADABLE"})
 """Rejects that tell of the moment, and not of the file: permissions can be given without a trace in its listing."""
 
 
-def read_done_tasks(storage: LocalStorage, staging: str, tasks: int) -> tuple[TaskResult, ...]:
+def read_done_tasks(storage: Storage, staging: str, tasks: int) -> tuple[TaskResult, ...]:
     """Return the results of a run's `tasks` that stand in its staging folder, in order."""
     found = (_read(storage, staging, f"tasks/{name}", tasks) for name in _results(storage, staging))
     return tuple(sorted((result for result in found if result is not None), key=lambda result: result.task))
 
 
-def count_results(storage: LocalStorage, staging: str) -> int:
+def count_results(storage: Storage, staging: str) -> int:
     """Return how many tasks have left a result, whatever it is worth."""
     return len(_results(storage, staging))
 
 
-def keep_only(storage: LocalStorage, staging: str, done: Sequence[TaskResult], kept: Collection[str] = ()) -> None:
+def keep_only(storage: Storage, staging: str, done: Sequence[TaskResult], kept: Collection[str] = ()) -> None:
     """Remove from a run's staging folder all but some results, their parts, and the files of the names `kept`."""
     if not done:
         storage.remove_tree(staging)
@@ -54,7 +54,7 @@ def keep_only(storage: LocalStorage, staging: str, done: Sequence[TaskResult], k
                 storage.remove_any(f"{staging}{folder}/{name}")
 
 
-def _results(storage: LocalStorage, staging: str) -> list[str]:
+def _results(storage: Storage, staging: str) -> list[str]:
     return [name for name in storage.list(f"{staging}/tasks") if _RESULT_NAME.fullmatch(name)]
 
 
@@ -62,7 +62,7 @@ def _attempt(result: TaskResult) -> str:
     return f"{result.task:06d}-{result.attempt}"
 
 
-def _read(storage: LocalStorage, staging: str, path: str, tasks: int) -> TaskResult | None:
+def _read(storage: Storage, staging: str, path: str, tasks: int) -> TaskResult | None:
     try:
         result = TaskResult.from_json(read_file(storage.root, f"{staging}/{path}", _RESULT_LIMIT))
         stands = result.path == path and result.task < tasks and _stands(storage, staging, result)
@@ -71,7 +71,7 @@ def _read(storage: LocalStorage, staging: str, path: str, tasks: int) -> TaskRes
     return result if stands else None
 
 
-def _stands(storage: LocalStorage, staging: str, result: TaskResult) -> bool:
+def _stands(storage: Storage, staging: str, result: TaskResult) -> bool:
     """Tell whether a result says nothing of a moment, and all that it names is there."""
     if result.failures or _ATTEMPT.fullmatch(result.attempt) is None:
         return False

@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import stat
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,7 +27,8 @@ from ..format.naming import STAGING_FOLDER, generation_file, shard_name_pattern
 from ..format.printable import printable_path
 from .generations import check_own_folders, lineage, list_generations, read_manifest
 from .run_lock import hold_if_dead, is_held
-from .storage import LocalStorage
+from .storage_at import storage_at
+from .storage_contract import FileStatus, Storage
 
 WEEK_SECONDS: Final = 7 * 86400
 
@@ -122,7 +122,7 @@ def collect_garbage(
     """
     if (keep is not None and keep < 1) or older_than < 0:
         raise UsageError(f"keep is {keep} and older_than {older_than}: keep at least 1, from 0 seconds on")
-    storage = LocalStorage(os.path.abspath(path))
+    storage = storage_at(path)
     check_own_folders(storage.root)
     search = _Search(storage, older_than, time.time() if now is None else now)
     listed, staged = search.listing(), storage.list(STAGING_FOLDER)
@@ -174,11 +174,11 @@ def _names(manifest: Manifest) -> Iterator[str]:
 class _Search:
     """What is old enough, and what of it may go."""
 
-    def __init__(self, storage: LocalStorage, older_than: int, now: float) -> None:
+    def __init__(self, storage: Storage, older_than: int, now: float) -> None:
         self._storage = storage
         self._older_than = older_than
         self._now = now
-        self._files: dict[str, os.stat_result] = {}
+        self._files: dict[str, FileStatus] = {}
         self.young = 0
         self.live = 0
 
@@ -188,7 +188,7 @@ class _Search:
             for name in self._storage.list(folder):
                 path = f"{folder}/{name}" if folder else name
                 status = self._status(path)
-                if status is not None and stat.S_ISREG(status.st_mode):
+                if status is not None and status.is_file:
                     self._files[path] = status
         return list(self._files)
 
@@ -213,7 +213,7 @@ class _Search:
                 continue
             if self.is_old(path):
                 status = self._files[path]
-                found.append(Garbage(path, reason, 1, _freed(status), self._age(status)))
+                found.append(Garbage(path, reason, 1, status.freed, self._age(status)))
             else:
                 self.young += 1
         return found
@@ -231,7 +231,7 @@ class _Search:
 
     def _remove(self, path: str) -> bool:
         status = self._status(path)
-        if status is None or not os.path.samestat(status, self._files[path]):
+        if status is None or status.identity != self._files[path].identity:
             return False
         self._storage.remove(path)
         return True
@@ -242,7 +242,7 @@ class _Search:
         status = self._status(path)
         if status is None:  # its run ended
             return []
-        folder = stat.S_ISDIR(status.st_mode)
+        folder = status.is_folder
         if not folder and _SPOOLED.fullmatch(name):
             if any(is_held(self._storage, run.removesuffix(".lock")) for run in self._storage.list(STAGING_FOLDER)):
                 self.live += 1
@@ -257,6 +257,8 @@ class _Search:
             return []  # it goes with the folder
         if not delete:
             return self._dead_run(path, delete=False)
+        if not self._storage.has_locks:  # its age has to do: a run that works in it adds to it
+            return self._dead_run(path, delete=True)
         with hold_if_dead(self._storage, run_id) as dead:  # and whoever holds a lock removes it in the end
             return self._dead_run(path, delete=True) if dead else []
 
@@ -267,33 +269,26 @@ class _Search:
 
     def _old_tree(self, path: str, reason: str, *, delete: bool) -> list[Garbage]:
         """Return a file or a folder with all that is in it, if none of it is young."""
-        files = list(self._tree(path))
+        files = list(self._storage.tree(path))
+        if not files:  # its run ended
+            return []
+        folder = files[0].is_folder or not self._storage.has_locks
         age = min(self._age(status) for status in files)
         if age < self._older_than:
             self.young += 1
             return []
-        regular = [status for status in files if not stat.S_ISDIR(status.st_mode)]
-        if delete and stat.S_ISDIR(files[0].st_mode):
+        regular = [status for status in files if not status.is_folder]
+        if delete and folder:
             self._storage.remove_tree(path)
         elif delete and not path.endswith(".lock"):
             self._storage.remove(path)
-        return [Garbage(path, reason, len(regular), sum(map(_freed, regular)), age)]
+        return [Garbage(path, reason, len(regular), sum(status.freed for status in regular), age)]
 
-    def _tree(self, path: str) -> Iterator[os.stat_result]:
-        """Yield what is known of a file, or of a folder and all that is in it; links are not followed."""
-        full = self._storage.path(path)
-        yield os.lstat(full)
-        for folder, folders, names in os.walk(full):
-            yield from (os.lstat(os.path.join(folder, name)) for name in (*folders, *names))
+    def _status(self, path: str) -> FileStatus | None:
+        return self._storage.status(path)
 
-    def _status(self, path: str) -> os.stat_result | None:
-        try:
-            return os.lstat(self._storage.path(path))
-        except FileNotFoundError:
-            return None
-
-    def _age(self, status: os.stat_result) -> int:
-        return int(self._now - max(status.st_mtime, status.st_ctime))
+    def _age(self, status: FileStatus) -> int:
+        return int(self._now - status.changed)
 
 
 def _names_of_dropped(root: str, number: int) -> set[str]:
@@ -310,7 +305,3 @@ def staging_folders(root: str) -> set[str]:
         with contextlib.suppress(DamageError, InputError):  # gone, or damaged, and not kept: nothing reads it again
             folders.add("/".join(read_manifest(root, number).run.staging.split("/")[:2]))
     return folders
-
-
-def _freed(status: os.stat_result) -> int:
-    return status.st_size if status.st_nlink == 1 else 0

@@ -20,6 +20,8 @@ from ..format.manifest_parser import MANIFEST_LIMIT, parse_manifest
 from ..format.naming import STAGING_FOLDER, generation_file, staged_file
 from ..format.printable import printable_path
 from ..format.strict_json import JsonError, parse_json
+from ..stores.store_url import is_store_url
+from .storage_at import storage_at
 
 LINE_LIMIT: Final = 64 << 20
 """Bytes: a rejected row of 100,000 columns, all bad, has a line of 30 MB."""
@@ -35,13 +37,10 @@ def list_generations(root: str) -> tuple[int, ...]:
     Raises:
         InputError: the folder cannot be read.
     """
-    folder = os.path.join(root, "manifests")
     try:
-        names = os.listdir(folder)
-    except (FileNotFoundError, NotADirectoryError):
-        return ()
+        names = storage_at(root).list("manifests")
     except OSError as error:
-        raise InputError(f"{printable_path(folder)}: cannot be read: {error.strerror}") from error
+        raise InputError(f"{_shown(root, 'manifests')}: cannot be read: {error.strerror}") from error
     numbers = (int(match[1]) for name in names if (match := _GENERATION_NAME.fullmatch(name)))
     return tuple(sorted(number for number in numbers if number))
 
@@ -55,7 +54,7 @@ def read_manifest(root: str, generation: int | None = None) -> Manifest:
     """
     known = list_generations(root)
     if not known:
-        if not os.path.lexists(os.path.join(root, "manifest.json")):
+        if not storage_at(root).lies_at("manifest.json"):
             raise InputError(f"{printable_path(root)}: no dataset: it has neither manifests/ nor manifest.json")
         manifest = _read(root, "manifest.json")
         if generation not in (None, manifest.generation):
@@ -79,7 +78,7 @@ def read_file(root: str, path: str, limit: int) -> bytes:
         DamageError: it is missing, no regular file, reached by a link, or over `limit` bytes.
     """
     check_regular(root, path)
-    with open(os.path.join(root, path), "rb") as file:
+    with storage_at(root).open(path) as file:
         data = file.read(limit + 1)
     if len(data) > limit:
         raise DamageError(f"{_shown(root, path)}: over {limit} bytes")
@@ -93,7 +92,7 @@ def read_json_lines(root: str, path: str) -> Iterator[tuple[int, dict[str, Any]]
         DamageError: the file is missing, or a line is no JSON object, or longer than any of ours.
     """
     check_regular(root, path)
-    with open(os.path.join(root, path), "rb") as file:
+    with storage_at(root).open(path) as file:
         for number, line in enumerate(iter(lambda: file.readline(LINE_LIMIT + 1), b""), 1):
             if len(line) > LINE_LIMIT:
                 raise DamageError(f"{path}: line {number} is over {LINE_LIMIT} bytes")
@@ -134,27 +133,21 @@ def locate_shard(root: str, manifest: Manifest, shard: ShardEntry) -> str:
     """
     if shard.generation == manifest.generation:
         staged = staged_file(manifest.run.staging, shard.path)
-    elif _has_size(root, shard.path, shard.bytes):
+    elif storage_at(root).size(shard.path) == shard.bytes:
         staged = None
     else:
         staged = _staged_by(root, shard)
-    if staged is not None and os.path.lexists(os.path.join(root, staged)):
+    storage = storage_at(root)
+    if staged is not None and storage.lies_at(staged):
         try:
             check_regular(root, staged)
         except DamageError:
-            if os.path.lexists(os.path.join(root, staged)):
+            if storage.lies_at(staged):
                 raise
         else:
             return staged
     check_regular(root, shard.path)  # if it was staged, it was published this moment
     return shard.path
-
-
-def _has_size(root: str, path: str, size: int) -> bool:
-    try:
-        return os.lstat(os.path.join(root, path)).st_size == size
-    except OSError:
-        return False
 
 
 def _staged_by(root: str, shard: ShardEntry) -> str | None:
@@ -171,6 +164,10 @@ def check_regular(root: str, path: str) -> None:
     Raises:
         DamageError: it is not.
     """
+    if is_store_url(root):
+        if storage_at(root).size(path) is None:
+            raise DamageError(f"{_shown(root, path)}: missing")
+        return
     full = os.path.join(root, path)
     try:
         mode = os.lstat(full).st_mode
@@ -191,6 +188,8 @@ def check_own_folders(root: str) -> None:
     Raises:
         TargetError: one is a link.
     """
+    if is_store_url(root):
+        return
     for name in _OWN_FOLDERS:
         path = os.path.join(root, name)
         if os.path.islink(path):

@@ -12,7 +12,7 @@ from ..format.printable import printable_path
 from ..format.scan import ScanStart, is_record_header
 from ..format.tfrecord import HEADER_BYTES
 from .intact_members import CompressedFile
-from .record_file import Path, open_regular
+from .record_file import Path, open_on_disk
 from .record_scan import PlainPieces, longest_record, tell_form
 from .record_walk import DamagedRange, Event, RecordWalk
 
@@ -26,7 +26,7 @@ def walk_records(path: Path, *, limit: int | None = None, limits: InflateLimits 
     Raises:
         InputError: the path is no regular file, or cannot be read.
     """
-    with open_regular(path, printable_path(os.fspath(path))) as file:
+    with open_on_disk(path, printable_path(os.fspath(path))) as file:
         form = _tell_form(file, os.fsencode(path))
         limit = longest_record(form) if limit is None else limit
         if form is None:
@@ -43,7 +43,7 @@ def is_compressed(path: Path) -> bool:
     Raises:
         InputError: the path is no regular file, or cannot be read.
     """
-    with open_regular(path, printable_path(os.fspath(path))) as file:
+    with open_on_disk(path, printable_path(os.fspath(path))) as file:
         return _tell_form(file, os.fsencode(path)) is not None
 
 

@@ -28,18 +28,20 @@ from ..format.manifest import Manifest, ShardEntry, SplitEntry
 from ..format.naming import is_split_name
 from ..format.printable import printable, printable_path
 from ..format.schema import Schema
+from ..stores.store_url import is_store_url
 from .arrays import ArrayReader
 from .frames import to_frame
 from .generations import locate_shard, read_manifest
 from .record_file import read_record_batches
 from .record_scan import RecordRun
+from .storage_at import storage_at
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
 def open_dataset(path: str | os.PathLike[str], generation: int | None = None) -> Dataset:
-    """Open the dataset in the folder `path`; `generation` is an older state of it, by default the latest.
+    """Open the dataset in the folder or at the URL `path`; `generation` is an older state, by default the latest.
 
         dataset = open_dataset("out/people")
         dataset.splits                                  # ("train", "val")
@@ -51,6 +53,7 @@ def open_dataset(path: str | os.PathLike[str], generation: int | None = None) ->
         DamageError: its manifest is damaged.
     """
     root = os.fspath(path)
+    root = root.rstrip("/") if is_store_url(root) else root
     return Dataset(root, read_manifest(root, generation))
 
 
@@ -166,12 +169,13 @@ class Dataset:
                     yield place, run.first_record + first, batch
 
     def _runs(self, entry: ShardEntry) -> Iterator[RecordRun]:
-        path = os.path.join(self.path, locate_shard(self.path, self.manifest, entry))
+        located = locate_shard(self.path, self.manifest, entry)
+        path = os.path.join(self.path, located)
         runs = read_record_batches(path)
         try:
             first = next(runs, None)
         except InputError:
-            if os.path.lexists(path):
+            if storage_at(self.path).lies_at(located):
                 raise
             path = os.path.join(self.path, locate_shard(self.path, self.manifest, entry))  # published this moment
             runs = read_record_batches(path)

@@ -18,8 +18,11 @@ from ..format.naming import STAGING_FOLDER, generation_file, staged_file, staged
 from ..format.sidecars import in_publishing_order
 from .commit import Commit
 from .generations import check_own_folders, lineage, list_generations, read_manifest
+from .object_storage import ObjectStorage
 from .run_lock import hold_if_dead, hold_sidecars
-from .storage import LocalStorage
+from .sidecars_by_version import replace_sidecars
+from .storage_at import storage_at
+from .storage_contract import Storage
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,7 +55,7 @@ def moves_of(commit: Commit) -> list[Move]:
     return moves
 
 
-def publish_file(storage: LocalStorage, move: Move) -> None:
+def publish_file(storage: Storage, move: Move) -> None:
     """Make one move, or find it made.
 
     Raises:
@@ -66,7 +69,7 @@ def publish_file(storage: LocalStorage, move: Move) -> None:
         _move(storage, move)  # it was staged, and published by another process at this moment
 
 
-def _move(storage: LocalStorage, move: Move) -> None:
+def _move(storage: Storage, move: Move) -> None:
     if storage.size(move.source) is None:
         if move.bytes in (None, storage.size(move.target)) and _has_crc(storage, move):
             return
@@ -85,13 +88,13 @@ def _move(storage: LocalStorage, move: Move) -> None:
             )
 
 
-def _has_crc(storage: LocalStorage, move: Move) -> bool:
+def _has_crc(storage: Storage, move: Move) -> bool:
     if storage.size(move.target) is None:
         return False
     return move.crc is None or f"{storage.crc32c(move.target):08x}" == move.crc
 
 
-def complete_publish(storage: LocalStorage, commit: Commit) -> None:
+def complete_publish(storage: Storage, commit: Commit) -> None:
     """Replace the sidecars and `manifest.json` when all moves are made, then remove the staging folder.
 
     Sidecars tell of all generations: where an older one is not wholly published yet, its files are moved before.
@@ -112,7 +115,7 @@ def finish_publish(path: str, run_id: str | None = None) -> Manifest | None:
         DamageError: the manifest is damaged.
         TargetError: a folder of the dataset is a link.
     """
-    storage = LocalStorage(os.path.abspath(path))
+    storage = storage_at(path)
     check_own_folders(storage.root)
     generations = list_generations(storage.root)
     if not generations:
@@ -130,11 +133,15 @@ def finish_publish(path: str, run_id: str | None = None) -> Manifest | None:
     return manifest
 
 
-def _complete(storage: LocalStorage, commit: Commit) -> None:
+def _complete(storage: Storage, commit: Commit) -> None:
     manifest = commit.manifest
     older = _publish_older(storage, manifest)
     for folder in sorted({os.path.dirname(move.target) for move in [*older, *moves_of(commit)]} | {""}):
         storage.sync(folder)
+    if isinstance(storage, ObjectStorage):
+        if replace_sidecars(storage, manifest) and commit.superseded is not None:
+            _remove_superseded(storage, commit.superseded, manifest)
+        return
     with hold_sidecars(storage):
         if list_generations(storage.root)[-1] == manifest.generation:
             _replace_sidecars(storage, manifest)
@@ -144,7 +151,7 @@ def _complete(storage: LocalStorage, commit: Commit) -> None:
                 storage.sync(folder)
 
 
-def _publish_older(storage: LocalStorage, latest: Manifest) -> list[Move]:
+def _publish_older(storage: Storage, latest: Manifest) -> list[Move]:
     """Make, and return, the moves of earlier generations whose runs have not come to it, or died before."""
     made: list[Move] = []
     for manifest in _staged_lineage(storage, latest):
@@ -157,7 +164,7 @@ def _publish_older(storage: LocalStorage, latest: Manifest) -> list[Move]:
     return made
 
 
-def _staged_lineage(storage: LocalStorage, latest: Manifest) -> Iterator[Manifest]:
+def _staged_lineage(storage: Storage, latest: Manifest) -> Iterator[Manifest]:
     """Yield the generations that a dataset is made of whose runs have a staging folder still, the latest first."""
     left = {f"{STAGING_FOLDER}/{name}" for name in storage.list(STAGING_FOLDER) if "." not in name}
     generations = lineage(storage.root, latest)
@@ -168,14 +175,17 @@ def _staged_lineage(storage: LocalStorage, latest: Manifest) -> Iterator[Manifes
             yield manifest
 
 
-def _remove_published(storage: LocalStorage, latest: Manifest, run_id: str | None) -> None:
+def _remove_published(storage: Storage, latest: Manifest, run_id: str | None) -> None:
     """Remove the staging folders of published generations, but for those of live runs, who do that themselves."""
     for manifest in _staged_lineage(storage, latest):
         if manifest.run.run_id == run_id:
             storage.remove_tree(_run_folder(manifest))
             continue
         with hold_if_dead(storage, manifest.run.run_id) as dead:
-            if dead and all(storage.size(move.target) is not None for move in moves_of(Commit(manifest))):
+            # without locks: who publishes it too finds its files published
+            if (dead or not storage.has_locks) and all(
+                storage.size(move.target) is not None for move in moves_of(Commit(manifest))
+            ):
                 storage.remove_tree(_run_folder(manifest))
     storage.remove_if_empty(STAGING_FOLDER)
 
@@ -185,7 +195,7 @@ def _run_folder(manifest: Manifest) -> str:
     return "/".join(manifest.run.staging.split("/")[:2])
 
 
-def _replace_sidecars(storage: LocalStorage, manifest: Manifest) -> None:
+def _replace_sidecars(storage: Storage, manifest: Manifest) -> None:
     for name in in_publishing_order(name for name in manifest.sidecars if not name.startswith("index/")):
         staged = staged_sidecar(manifest.run.staging, name)
         try:
@@ -196,7 +206,7 @@ def _replace_sidecars(storage: LocalStorage, manifest: Manifest) -> None:
     storage.replace("manifest.json", manifest.to_bytes())
 
 
-def _remove_superseded(storage: LocalStorage, old: Manifest, new: Manifest) -> None:
+def _remove_superseded(storage: Storage, old: Manifest, new: Manifest) -> None:
     """Remove the files of a replaced generation that the new one has none of; its manifest stays."""
     kept = {shard.path for split in new.splits.values() for shard in split.shards} | set(new.sidecars)
     gone = {shard.path for split in old.splits.values() for shard in split.shards} | set(old.sidecars)

@@ -10,7 +10,9 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from io import FileIO
+from tempfile import TemporaryFile
 from typing import Final, Literal
 
 import pyarrow as pa
@@ -20,8 +22,13 @@ from ..format.gzip_members import InflateLimits, compress_member
 from ..format.printable import printable_path
 from ..format.scan import Damage
 from ..format.tfrecord import FRAME_BYTES, frame_records
+from ..stores.connect import store_at
+from ..stores.object_reader import ObjectReader
+from ..stores.store_url import is_store_url, parse_store_url
 from .incomplete_file import incomplete_file
 from .record_scan import RecordRun, scan_file
+
+_COPIED_BYTES: Final = 1 << 20
 
 Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
 
@@ -88,7 +95,7 @@ def read_record_batches(
     with open_regular(path, name) as file:
         yield from scan_file(
             file,
-            os.fstat(file.fileno()).st_size,
+            size_of(file),
             start,
             stop,
             on_damage=on_damage or refuse,
@@ -113,11 +120,13 @@ def write_records(path: Path, records: Iterable[bytes], compression: Compression
         compression: "none", or "gzip" for a series of gzip members of about 1 MiB of input.
 
     Raises:
-        UsageError: the compression is neither none nor gzip.
+        UsageError: the compression is neither none nor gzip, or the path is a URL.
         TypeError: a record is not bytes.
     """
     if compression not in ("none", "gzip"):
         raise UsageError(f"compression {compression!r} is not known; choose none or gzip")
+    if is_store_url(path):
+        raise UsageError(f"{printable_path(str(path))}: a single file is written to disk; copy it from there")
     with incomplete_file(os.fspath(path)) as file:
         for framed in _frame_in_members(records):
             file.write(compress_member(framed) if compression == "gzip" else framed)
@@ -142,12 +151,18 @@ def _framed(batch: list[bytes]) -> Iterator[memoryview]:
     yield memoryview(b"".join(frame_records(pa.array(batch, pa.large_binary())).buffers))
 
 
-def open_regular(path: Path, name: str) -> FileIO:
-    """Open a regular file to read; `name` is its printable name.
+def open_regular(path: Path, name: str) -> FileIO | ObjectReader:
+    """Open a regular file, or an object by its URL, to read; `name` is its printable name.
 
     Raises:
         InputError: it is none, or cannot be read.
     """
+    if is_store_url(path):
+        url = parse_store_url(str(path))
+        try:
+            return ObjectReader(store_at(url), url.key)
+        except FileNotFoundError:
+            raise InputError(f"{name}: no such object") from None
     try:
         # A FIFO would block in open() for ever: look first.
         if not stat.S_ISREG(os.stat(path).st_mode):
@@ -155,3 +170,25 @@ def open_regular(path: Path, name: str) -> FileIO:
         return open(path, "rb", buffering=0)
     except OSError as error:
         raise InputError(f"{name}: cannot be read: {error.strerror}") from error
+
+
+def size_of(file: FileIO | ObjectReader) -> int:
+    """Return the size of an open file in bytes."""
+    return file.size if isinstance(file, ObjectReader) else os.fstat(file.fileno()).st_size
+
+
+@contextmanager
+def open_on_disk(path: Path, name: str) -> Iterator[FileIO]:
+    """Give a regular file that is open; of an object, a copy on disk: damage is looked for here and there in it.
+
+    Raises:
+        InputError: it is none, or cannot be read.
+    """
+    with open_regular(path, name) as file, TemporaryFile(buffering=0) as copy:
+        if not isinstance(file, ObjectReader):
+            yield file
+            return
+        while piece := file.read(_COPIED_BYTES):
+            copy.write(piece)
+        copy.seek(0)
+        yield copy

@@ -13,6 +13,7 @@ from typing import Any
 
 from ..errors import ShardmillError, TargetError
 from ..format.printable import printable_path
+from ..stores.store_url import is_store_url
 from .generations import list_generations, read_manifest
 from .intact_records import is_compressed, walk_records
 from .record_file import Path, write_records
@@ -80,6 +81,8 @@ def salvage_file(path: Path, folder: str | os.PathLike[str]) -> SalvageReport:
         TargetError: the folder holds a file of that name, or a dataset, or cannot be written.
     """
     source, root = os.fsdecode(os.fspath(path)), os.fspath(folder)
+    if is_store_url(root):
+        raise TargetError(f"{printable_path(root)}: salvage writes to a folder on disk; copy the new file from there")
     target = os.path.join(root, os.path.basename(source))
     compressed = is_compressed(source)
     _check_target(root, target)

@@ -13,7 +13,6 @@ records a file becomes: a later append knows by it, the path and the fingerprint
 from __future__ import annotations
 
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -25,6 +24,7 @@ from ..format.manifest import Manifest
 from .accounting import Accounts
 from .generations import read_json_lines
 from .spec import EntryInfo
+from .storage_at import storage_at
 
 
 def source_lines(entries: Sequence[EntryInfo], accounts: Accounts, options: str | None = None) -> bytes:
@@ -91,6 +91,7 @@ def _read_list(root: str, manifest: Manifest) -> Iterator[tuple[int, dict[str, A
     if path is None:
         return
     staged = f"{manifest.run.staging}/sources.jsonl"
-    if not os.path.lexists(os.path.join(root, path)) and os.path.lexists(os.path.join(root, staged)):
+    storage = storage_at(root)
+    if not storage.lies_at(path) and storage.lies_at(staged):
         path = staged
     yield from read_json_lines(root, path)

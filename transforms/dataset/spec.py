@@ -16,8 +16,10 @@ from ..errors import UsageError
 from ..format.naming import DATASET_NAME, DEFAULT_SHARD_NAME, STAGING_FOLDER, check_shard_name
 from ..format.printable import printable
 from ..format.schema import Schema
+from ..stores.store_url import is_store_url
 from .split_stager import StageSettings
-from .storage import LocalStorage
+from .storage_at import storage_at
+from .storage_contract import Storage
 
 LEAST_SHARD_BYTES: Final = 64 << 10
 """Below this, framing and file systems cost more than the records."""
@@ -103,8 +105,9 @@ def tool_versions() -> dict[str, str]:
 class DatasetSpec:
     """One run: where its dataset lies, what it is, what it comes from.
 
-    `path` is the dataset's folder, absolute. `shard_size` is in bytes on disk. `max_rejects` is a number of rows, or a
-    percentage of the rows read ("1%"). `tasks` is how many there are, None where the runner's bundles are the tasks.
+    `path` is the dataset's folder, absolute, or its URL. `shard_size` is in bytes on disk. `max_rejects` is a number of
+    rows, or a percentage of the rows read ("1%"). `tasks` is how many there are, None where the runner's bundles are
+    the tasks.
     `run_id` names the staging folder; `commit_id` is fixed when the run is built, so that a commit of unknown outcome
     can be looked for. `append_to` is the dataset that the run adds to, None for one that makes a dataset; `operation`
     is how that is made: "create", or "merge" from records of others.
@@ -153,7 +156,7 @@ class DatasetSpec:
             raise UsageError(f"shard_size is {self.shard_size} bytes: the least is 64KiB ({LEAST_SHARD_BYTES})")
         if DATASET_NAME.fullmatch(self.name) is None:
             raise UsageError(f'name is "{printable(self.name)}": small letters, digits and _, beginning with a letter')
-        if not os.path.isabs(self.path):
+        if not os.path.isabs(self.path) and not is_store_url(self.path):
             raise UsageError(f'path is "{self.path}": a dataset\'s folder is named by an absolute path')
         try:
             check_shard_name(self.shard_name)
@@ -167,9 +170,9 @@ class DatasetSpec:
         return f"{STAGING_FOLDER}/{self.run_id}"
 
     @property
-    def storage(self) -> LocalStorage:
+    def storage(self) -> Storage:
         """Where the dataset lies."""
-        return LocalStorage(self.path)
+        return storage_at(self.path)
 
     @property
     def wants_index(self) -> bool:

@@ -23,7 +23,7 @@ from ..format.rejects import Reject
 from ..format.rows import TaskEnd
 from .part_file import PartFile
 from .split_stager import SplitStager, StageSettings
-from .storage import Storage
+from .storage_contract import Storage
 from .task_result import NO_ENTRY, NO_TASK, RejectFile, TaskResult
 
 _MEND: Final = (

@@ -1,86 +1,29 @@
-"""Where a dataset lies: the few operations that stage, commit and publish are built on.
-
-Paths are relative to the dataset's folder, with `/`. What makes a commit safe is `put_if_absent`: of any number of
-writers one wins, and a file is there whole or not at all, also after `kill -9` or a power cut.
-"""
+"""A dataset in a folder of the local file system; see `storage_contract`."""
 
 from __future__ import annotations
 
 import contextlib
 import os
 import shutil
+import stat
 import uuid
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol
+from io import BufferedReader
+from typing import ClassVar, Final
 
+from ..errors import InputError
 from ..format.checksum import crc32c
+from ..format.naming import STAGING_FOLDER
+from ..format.printable import printable_path
 from .direct_file import DirectFile, append_range, errors_named
-from .part_file import PartFile
 from .shard_plan import PartRange
+from .storage_contract import FileStatus
 
 _READ_BYTES: Final = 8 << 20
 """One step of reading a file through."""
 
-
-class Storage(Protocol):
-    """A folder that a dataset is written into; picklable, and safe to use from several threads."""
-
-    def create_part(self, path: str) -> PartFile:
-        """Return a new file to write, its folders made."""
-        ...
-
-    def assemble(self, path: str, ranges: Sequence[PartRange], base: str) -> None:
-        """Make a durable file of ranges of files; their paths are relative to `base`."""
-        ...
-
-    def concatenate(self, path: str, sources: Sequence[str]) -> None:
-        """Make a durable file of other files, one after the other."""
-        ...
-
-    def place(self, source: str, target: str) -> None:
-        """Let `target` be the file `source` too, whatever it was before."""
-        ...
-
-    def publish(self, source: str, target: str) -> bool:
-        """Let `target` be the file `source` too, if there is no file of that name; say whether it is now."""
-        ...
-
-    def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Make a durable file, whole or not at all; say whether it is ours (False: another one was there)."""
-        ...
-
-    def replace(self, path: str, data: bytes) -> None:
-        """Make or replace a file, durably; readers see the old one or the new one."""
-        ...
-
-    def read(self, path: str) -> bytes:
-        """Return a whole (small) file."""
-        ...
-
-    def size(self, path: str) -> int | None:
-        """Return the size of a regular file in bytes, or None if there is none of that name."""
-        ...
-
-    def list(self, folder: str) -> list[str]:
-        """Return the names in a folder, sorted; none if there is no such folder."""
-        ...
-
-    def sync(self, folder: str) -> None:
-        """Wait until the names in a folder are durable."""
-        ...
-
-    def crc32c(self, path: str) -> int:
-        """Return the CRC32C of a file."""
-        ...
-
-    def remove(self, path: str) -> None:
-        """Remove a file, if it is there."""
-        ...
-
-    def remove_tree(self, folder: str) -> None:
-        """Remove a folder and what is in it, if it is there."""
-        ...
+_SUFFIXES: Final = (".tfrecord", ".tfrecord.gz")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +31,43 @@ class LocalStorage:
     """A folder of the local file system; `root` is absolute. It is made when the first file in it is."""
 
     root: str
+    has_locks: ClassVar[bool] = True
+
+    def open(self, path: str) -> BufferedReader:
+        """Open a file to read."""
+        return open(self.path(path), "rb")
+
+    def lies_at(self, path: str) -> bool:
+        """Tell whether anything has this name: a file, a folder, a link."""
+        return os.path.lexists(self.path(path))
+
+    def status(self, path: str) -> FileStatus | None:
+        """Return what is known of a file or folder, None if there is nothing of that name."""
+        try:
+            return _status(self.path(path))
+        except FileNotFoundError:
+            return None
+
+    def tree(self, path: str) -> Iterator[FileStatus]:
+        """Yield what is known of a file, or of a folder and all that is in it; links are not followed."""
+        full = self.path(path)
+        yield _status(full)
+        for folder, folders, names in os.walk(full):
+            yield from (_status(os.path.join(folder, name)) for name in (*folders, *names))
+
+    def files_below(self, folder: str) -> Iterator[tuple[str, int]]:
+        """Yield every file below a folder; links are not followed.
+
+        A folder that is a link, or has a shard's name, is told like a file: to a glob it is one.
+        """
+        root = self.path(folder)
+        for below, folders, files in os.walk(root, onerror=_refuse):
+            if not folder and below == root:
+                folders[:] = [name for name in folders if name != STAGING_FOLDER]
+            odd = (name for name in folders if name.endswith(_SUFFIXES) or os.path.islink(os.path.join(below, name)))
+            for name in (*files, *odd):
+                full = os.path.join(below, name)
+                yield os.path.relpath(full, root), os.lstat(full).st_size
 
     def path(self, path: str) -> str:
         """Return the absolute path of a file of the dataset."""
@@ -168,6 +148,9 @@ class LocalStorage:
         """Wait until the names in a folder are durable."""
         _sync_folder(self.path(folder))
 
+    def stated_crc32c(self, path: str) -> int | None:
+        """Return None: a file system knows no checksums."""
+
     def crc32c(self, path: str) -> int:
         """Return the CRC32C of a file, read a piece at a time."""
         crc = 0
@@ -222,6 +205,24 @@ class LocalStorage:
                 os.unlink(temporary)
             raise
         self.sync(os.path.dirname(path))
+
+
+def _status(path: str) -> FileStatus:
+    found = os.lstat(path)
+    return FileStatus(
+        size=found.st_size,
+        changed=max(found.st_mtime, found.st_ctime),
+        identity=(found.st_dev, found.st_ino),
+        freed=found.st_size if found.st_nlink == 1 else 0,
+        is_file=stat.S_ISREG(found.st_mode),
+        is_folder=stat.S_ISDIR(found.st_mode),
+    )
+
+
+def _refuse(error: OSError) -> None:
+    raise InputError(
+        f"{printable_path(error.filename)}: cannot be read: {error.strerror}; what lies there cannot be told"
+    ) from error
 
 
 def _create(path: str) -> int:

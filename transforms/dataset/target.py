@@ -9,6 +9,7 @@ from ..errors import TargetError
 from ..format.manifest import Manifest
 from ..format.printable import printable
 from .generations import lineage
+from .object_storage import ObjectStorage
 from .publish import finish_publish
 from .spec import NO_FINGERPRINT, DatasetSpec
 
@@ -79,12 +80,35 @@ def _check_writable(spec: DatasetSpec, *, clear: bool) -> None:
     try:
         if clear:
             spec.storage.remove_tree(spec.staging)
+        if isinstance(spec.storage, ObjectStorage):
+            _check_conditions(spec, spec.storage, probe)
         spec.storage.put_if_absent(probe, b"")
         spec.storage.remove(probe)
     except OSError as error:
         raise TargetError(
             f"{spec.path}: files cannot be made and linked there: {error.strerror}; choose another folder (-o)"
         ) from error
+
+
+def _check_conditions(spec: DatasetSpec, storage: ObjectStorage, probe: str) -> None:
+    """Prove that the store keeps the conditions on which commits rest.
+
+    Raises:
+        TargetError: it does not.
+    """
+    first = storage.put_if_absent(probe, b"first")
+    seen = storage.version(probe)
+    broken = "if_absent" if storage.put_if_absent(probe, b"second") or not first else None
+    storage.replace(probe, b"third")
+    if broken is None and storage.replace_if(probe, b"fourth", seen):
+        broken = "if_version"
+    storage.remove(probe)
+    if broken is not None:
+        name = storage.store.conditions[broken]
+        raise TargetError(
+            f"{spec.path}: the store ignores {name}: of two writers both would take themselves for the first; write to "
+            f"a store that keeps it"
+        )
 
 
 def _held_by(spec: DatasetSpec, latest: Manifest) -> Manifest | None:

@@ -19,9 +19,11 @@ from ..format.index import index_path
 from ..format.manifest import Manifest
 from ..format.naming import generation_file, staged_file, staged_sidecar
 from ..format.printable import printable_path
+from ..stores.store_url import is_store_url
 from .findings import Finding, Report
 from .generations import list_generations, locate_shard, read_manifest
 from .shard_sizes import size_breaches
+from .storage_at import storage_at
 from .verify_folder import list_findings, manifest_findings, sidecar_findings, stray_findings
 from .verify_shard import ShardCheck, ShardFacts, verify_shard, verify_size
 
@@ -34,15 +36,17 @@ ShardMap = Callable[[Callable[[ShardCheck], ShardFacts], Iterable[ShardCheck]], 
 def verify_dataset(path: str | os.PathLike[str], *, quick: bool = False, run: ShardMap = map) -> Report:
     """Verify the latest generation of a dataset's folder, or one TFRecord file; `run` spreads the shards over workers.
 
-    With `quick` no record is read: of the shards only the sizes are held against the manifest, in which a local file
-    system has no checksums to add; lists and indexes only have to be there. Nothing is repaired, or changed at all.
+    With `quick` no record is read: of the shards only the sizes are held against the manifest, and the checksums that a
+    store states (a local file system states none); lists and indexes only have to be there. Nothing is repaired, or
+    changed at all.
 
     Raises:
         InputError: there is no dataset and no TFRecord file, or a folder in it cannot be read.
         DamageError: the latest manifest is damaged: nothing states what should be there.
     """
     root = os.fspath(path)
-    if os.path.isfile(root):
+    root = root.rstrip("/") if is_store_url(root) else root
+    if os.path.isfile(root) or (is_store_url(root) and _is_object(root)):
         return _verify_file(root, quick=quick)
     manifest = read_manifest(root)
     manifests, findings, notes = _older_manifests(root, manifest)
@@ -58,7 +62,7 @@ def verify_dataset(path: str | os.PathLike[str], *, quick: bool = False, run: Sh
     findings += _size_findings(manifest, {older.generation: older.shard_size for older in manifests})
     for older in _lineage(manifest, manifests):
         findings += list_findings(root, older, quick=quick)
-    unfinished = os.path.isdir(os.path.join(root, manifest.run.staging))
+    unfinished = storage_at(root).lies_at(manifest.run.staging)
     around = list(sidecar_findings(root, manifest, None if quick else _image_formats(manifest, facts)))
     if unfinished:
         notes.append("the last commit is not wholly published; the next command that writes to the dataset ends it")
@@ -76,6 +80,11 @@ def verify_dataset(path: str | os.PathLike[str], *, quick: bool = False, run: Sh
         notes=tuple(notes + more_notes),
         quick=quick,
     )
+
+
+def _is_object(url: str) -> bool:
+    folder, name = os.path.split(url)
+    return is_store_url(folder) and storage_at(folder).size(name) is not None
 
 
 def _verify_file(path: str, *, quick: bool) -> Report:
@@ -106,7 +115,7 @@ def _older_manifests(root: str, latest: Manifest) -> tuple[list[Manifest], list[
             name = generation_file("manifests", number, "json")
             findings.append(Finding(name, str(error).rpartition(f"{name}: ")[2]))
     notes: list[str] = []
-    if not known and os.path.isdir(os.path.join(root, "manifests")):
+    if not known and storage_at(root).lies_at("manifests"):
         findings.append(Finding(generation_file("manifests", latest.generation, "json"), "missing"))
     elif not known:
         notes.append("no manifests/ folder: older generations are not known")
@@ -169,7 +178,7 @@ def _locate_index(root: str, file: str, shard: str) -> str:
     """Return where the index of a shard lies: where the shard is still staged as `file`, it may be too."""
     if file != shard:
         staged = staged_sidecar(file.removesuffix(staged_file("", shard)), index_path(shard))
-        if os.path.lexists(os.path.join(root, staged)):
+        if storage_at(root).lies_at(staged):
             return staged
     return index_path(shard)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import Final
 
-from ..errors import DamageError, InputError
+from ..errors import DamageError
 from ..format.manifest import Manifest
 from ..format.naming import STAGING_FOLDER, generation_file
 from ..format.printable import printable, printable_path
@@ -17,14 +17,13 @@ from ..format.sidecars import sidecar_files
 from .findings import Finding
 from .generations import check_regular, list_generations, read_file, read_json_lines
 from .list_lines import reject_line_problem, source_line_problem
+from .storage_at import storage_at
 
 _OURS: Final = re.compile(r".*\.tfrecord(\.gz)?|(manifests|sources|rejects|index)/.*", re.DOTALL)
 """Names that a dataset gives to its files: readers that glob would take such a file for a part of it."""
 
 _ANY_FORMATS: Final = (None, ("jpeg",), ("gif",))
 """Formats for each way in which TFDS may read images: as bytes, as stills, as films."""
-
-_SUFFIXES: Final = (".tfrecord", ".tfrecord.gz")
 
 _ROW_COUNTS: Final = ("read", "written", "rejected", "dropped")
 
@@ -43,8 +42,8 @@ def list_findings(root: str, manifest: Manifest, *, quick: bool = False) -> Iter
 
 def _located(root: str, path: str, staged: str) -> str:
     """Return where a list lies: in staging, as long as its generation is not published."""
-    published = os.path.lexists(os.path.join(root, path))
-    return staged if not published and os.path.lexists(os.path.join(root, staged)) else path
+    storage = storage_at(root)
+    return staged if not storage.lies_at(path) and storage.lies_at(staged) else path
 
 
 def _is_there(root: str, path: str) -> Iterator[str]:
@@ -74,7 +73,7 @@ def manifest_findings(root: str, manifests: Sequence[Manifest]) -> Iterator[Find
     """Yield the manifests that were changed since they were written, though they can be read."""
     for manifest in manifests:
         name = generation_file("manifests", manifest.generation, "json")
-        if os.path.lexists(os.path.join(root, name)):
+        if storage_at(root).lies_at(name):
             yield from _guarded(name, partial(_same, root, expected={manifest.to_bytes()}))
 
 
@@ -82,21 +81,18 @@ def stray_findings(root: str, manifests: Sequence[Manifest]) -> tuple[list[Findi
     """Return the files that no generation names: those that pass for a part of the dataset, and notes on others."""
     named = _named_files(root, manifests)
     findings, notes = [], []
-    for path in sorted(_files_below(root)):
+    storage = storage_at(root)
+    for path in sorted(path for path, _ in storage.files_below("")):
         if path in named:
             continue
         if _OURS.fullmatch(path) and not os.path.basename(path).startswith("."):
             findings.append(Finding(printable_path(path), "no generation names this file: remove it, or move it away"))
         else:
             notes.append(f"{printable_path(path)}: no part of the dataset")
-    staging = os.path.join(root, STAGING_FOLDER)
-    if os.path.isdir(staging):
-        for run in sorted(os.listdir(staging)):
-            folder = os.path.join(staging, run)
-            if run.endswith(".lock"):
-                continue
-            size = os.lstat(folder).st_size if os.path.isfile(folder) else 0
-            size += sum(os.lstat(os.path.join(folder, path)).st_size for path in _files_below(folder))
+    for run in storage.list(STAGING_FOLDER):
+        if not run.endswith(".lock"):
+            path = f"{STAGING_FOLDER}/{run}"
+            size = storage.size(path) or sum(size for _, size in storage.files_below(path))
             notes.append(f"{STAGING_FOLDER}/{printable_path(run)}: left by a run that did not end, {size} bytes")
     return findings, notes
 
@@ -109,28 +105,6 @@ def _named_files(root: str, manifests: Sequence[Manifest]) -> set[str]:
         named |= set(manifest.sidecars)
         named |= {shard.path for split in manifest.splits.values() for shard in split.shards}
     return named
-
-
-def _files_below(root: str) -> Iterator[str]:
-    """Yield every file below a folder, relative to it; the staging folder is left out, links are not followed.
-
-    A folder that is a link, or has a shard's name, is told like a file: to a glob it is one.
-
-    Raises:
-        InputError: a folder cannot be read.
-    """
-    for folder, folders, files in os.walk(root, onerror=_refuse):
-        if folder == root:
-            folders[:] = [name for name in folders if name != STAGING_FOLDER]
-        odd = (name for name in folders if name.endswith(_SUFFIXES) or os.path.islink(os.path.join(folder, name)))
-        for name in (*files, *odd):
-            yield os.path.relpath(os.path.join(folder, name), root)
-
-
-def _refuse(error: OSError) -> None:
-    raise InputError(
-        f"{printable_path(error.filename)}: cannot be read: {error.strerror}; what lies there cannot be told"
-    ) from error
 
 
 def _guarded(path: str, check: Callable[[str], Iterator[str]]) -> Iterator[Finding]:
@@ -149,7 +123,7 @@ def _same(root: str, path: str, expected: Collection[bytes]) -> Iterator[str]:
     check_regular(root, path)
     if not expected:
         yield "does not follow from the manifest: no such sidecar belongs to this dataset"
-    elif os.path.getsize(os.path.join(root, path)) > limit or read_file(root, path, limit) not in expected:
+    elif (storage_at(root).size(path) or 0) > limit or read_file(root, path, limit) not in expected:
         yield "does not agree with the manifest"
 
 

@@ -22,9 +22,10 @@ from ..format.tfrecord import FRAME_BYTES
 from .findings import Finding
 from .generations import check_regular, read_file
 from .intact_records import walk_records
-from .record_file import read_record_batches
+from .record_file import open_regular, read_record_batches
 from .record_scan import RecordRun
 from .record_walk import DamagedRange
+from .storage_at import storage_at
 
 _READ_BYTES: Final = 4 << 20
 
@@ -73,11 +74,16 @@ def verify_shard(check: ShardCheck) -> ShardFacts:
 
 
 def verify_size(check: ShardCheck) -> ShardFacts:
-    """Hold no more than the size of a shard against the manifest; its records are believed."""
+    """Hold the size of a shard against the manifest, and the checksum that a store states; its records are believed."""
     shard = _Shard(check)
     try:
-        shard.bytes = os.lstat(os.path.join(check.root, check.file)).st_size
-        shard.check_size()
+        storage = storage_at(check.root)
+        found = storage.status(check.file)
+        if found is None:
+            shard.add("missing")
+        else:
+            shard.bytes = found.size
+            shard.check_bytes(storage.stated_crc32c(check.file))
     except OSError as error:
         shard.add(f"cannot be read: {error.strerror}")
     if check.index is not None:
@@ -108,14 +114,27 @@ class _Shard:
 
     def read_file(self) -> None:
         """Hold the size and the checksum of the file against the manifest."""
-        crc = 0
-        with open(os.path.join(self.check.root, self.check.file), "rb", buffering=0) as file:
-            while piece := file.read(_READ_BYTES):
-                self.bytes += len(piece)
-                crc = crc32c(piece, crc)
+        storage = storage_at(self.check.root)
+        crc = storage.stated_crc32c(self.check.file)  # of what the store has: to fetch it twice would tell no more
+        if crc is not None:
+            self.bytes = storage.size(self.check.file) or 0
+        else:
+            crc = 0
+            with open_regular(self._path, printable_path(self._path)) as file:
+                while piece := file.read(_READ_BYTES):
+                    self.bytes += len(piece)
+                    crc = crc32c(piece, crc)
+        self.check_bytes(crc)
+
+    def check_bytes(self, crc: int | None) -> None:
+        """Hold the size, and the checksum where it is known, against the manifest."""
         entry = self.check.entry
-        if self.check_size() and entry is not None and f"{crc:08x}" != entry.crc32c:
+        if self.check_size() and entry is not None and crc is not None and f"{crc:08x}" != entry.crc32c:
             self.add(f"the checksum of its bytes is {crc:08x}, the manifest states {entry.crc32c}")
+
+    @property
+    def _path(self) -> str:
+        return os.path.join(self.check.root, self.check.file)
 
     def check_size(self) -> bool:
         """Say whether the file has the size that the manifest states, if it states one."""
@@ -127,7 +146,7 @@ class _Shard:
 
     def read_records(self) -> None:
         """Hold the records against their CRCs, the schema, and the counts of the manifest."""
-        schema, path = self.check.schema, os.path.join(self.check.root, self.check.file)
+        schema, path = self.check.schema, self._path
         decoder = None if schema is None else ExampleDecoder(schema)
         before = len(self.findings)
         try:

@@ -12,6 +12,7 @@
                    failures         what is said of the others, in one line
                    streamed         bytes that come in any number become pieces that are uploaded side by side
                    read_ahead       ranges of one object, several at once, in order
+                                    ── object_reader    an object as an open file
 
 Credentials come from where each client looks for them by itself (environment, profile, instance): nothing here takes,
 keeps or shows any. A client is imported when the first URL of its store is met.

@@ -6,7 +6,7 @@ import base64
 import errno
 import uuid
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 from ..errors import StoreError
 from . import failures
@@ -21,6 +21,7 @@ class GcsClient(Bucket):
     """The part of a `GcsStore` that uploads need too: `handle` is the client's bucket."""
 
     scheme = "gs"
+    conditions: ClassVar = {"if_absent": "ifGenerationMatch", "if_version": "ifGenerationMatch"}
 
     def __init__(self, bucket: str, handle: Any) -> None:
         super().__init__(bucket)
@@ -35,12 +36,12 @@ class GcsClient(Bucket):
             return None
         return info_of(blob)
 
-    def put_whole(self, key: str, data: bytes, *, if_absent: bool = False) -> bool:
+    def put_whole(self, key: str, data: bytes, *, if_absent: bool = False, if_version: str | None = None) -> bool:
         """Make an object of bytes at once, checked by its CRC32C on arrival; say whether this very call made it."""
         blob = self.handle.blob(key)
         mark = uuid.uuid4().hex
         blob.metadata = {MARK: mark}
-        condition = 0 if if_absent else None
+        condition = 0 if if_absent else None if if_version is None else int(if_version)
         try:
             self.call(
                 "write it",

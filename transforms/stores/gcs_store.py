@@ -43,6 +43,7 @@ def connect_gcs(bucket: str) -> GcsStore:
             f"gs://{bucket}: the environment's settings for Google Cloud cannot be used ({type(error).__name__}); look "
             f"at GOOGLE_APPLICATION_CREDENTIALS"
         ) from None
+    client._bucket_metadata_cache = None  # else it asks for the bucket itself, in a thread, which takes a right more
     for scheme in ("https://", "http://"):
         client._http.mount(scheme, HTTPAdapter(pool_maxsize=32))  # no public way to keep more connections
     return GcsStore(bucket, client.bucket(bucket))
@@ -116,9 +117,11 @@ class GcsStore(GcsClient):
         """Return the whole of an object of a version, by its number: its generation."""
         return self.read(key, 0, size, version=str(number))
 
-    def put(self, key: str, data: bytes | memoryview, *, if_absent: bool = False) -> bool:
+    def put(
+        self, key: str, data: bytes | memoryview, *, if_absent: bool = False, if_version: str | None = None
+    ) -> bool:
         """Make an object of (few) bytes, checked by its CRC32C on arrival; say whether this very call made it."""
-        return self.put_whole(key, bytes(data), if_absent=if_absent)
+        return self.put_whole(key, bytes(data), if_absent=if_absent, if_version=if_version)
 
     def upload(self, key: str) -> GcsUpload:
         """Begin to write an object of any size."""

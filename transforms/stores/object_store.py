@@ -13,7 +13,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import Final, Protocol
+from typing import ClassVar, Final, Protocol
 
 MARK: Final = "shardmill-write"
 """The name of the mark in an object's metadata."""
@@ -98,6 +98,8 @@ class ObjectStore(Protocol):
 
     scheme: str
     bucket: str
+    conditions: ClassVar[dict[str, str]]
+    """The names that the store has for the conditions `if_absent` and `if_version`."""
 
     def head(self, key: str) -> ObjectInfo | None:
         """Return what the store says of an object, or None if there is none."""
@@ -131,8 +133,13 @@ class ObjectStore(Protocol):
         """
         ...
 
-    def put(self, key: str, data: bytes | memoryview, *, if_absent: bool = False) -> bool:
-        """Make an object of bytes, checked by their CRC32C on arrival; say whether this very call made it."""
+    def put(
+        self, key: str, data: bytes | memoryview, *, if_absent: bool = False, if_version: str | None = None
+    ) -> bool:
+        """Make an object of bytes, checked by their CRC32C on arrival; say whether this very call made it.
+
+        `if_absent` makes it where there is none of its key, `if_version` where the one there is of that version.
+        """
         ...
 
     def upload(self, key: str) -> Upload:

@@ -6,7 +6,7 @@ import base64
 import errno
 import uuid
 from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 from ..errors import StoreError
 from ..format.checksum import crc32c
@@ -38,6 +38,7 @@ class S3Client(Bucket):
     """The part of an `S3Store` that uploads need too."""
 
     scheme = "s3"
+    conditions: ClassVar = {"if_absent": "If-None-Match", "if_version": "If-Match"}
 
     def __init__(self, bucket: str, client: Any) -> None:
         super().__init__(bucket)
@@ -58,10 +59,14 @@ class S3Client(Bucket):
             mark=found["Metadata"].get(MARK),
         )
 
-    def put(self, key: str, data: bytes | memoryview, *, if_absent: bool = False) -> bool:
+    def put(
+        self, key: str, data: bytes | memoryview, *, if_absent: bool = False, if_version: str | None = None
+    ) -> bool:
         """Make an object of bytes, checked by their CRC32C on arrival; say whether this very call made it."""
         mark = uuid.uuid4().hex
         more: dict[str, object] = {"IfNoneMatch": "*"} if if_absent else {}
+        if if_version is not None:
+            more["IfMatch"] = if_version
         try:
             self.call(
                 "write it", key, self.client.put_object, Key=key, Body=bytes(data), Metadata={MARK: mark},
@@ -69,6 +74,8 @@ class S3Client(Bucket):
             )  # fmt: skip
         except PreconditionFailed:
             return self.is_marked(key, mark)
+        except FileNotFoundError:  # it was to be replaced, and is gone
+            return False
         return True
 
     def call(self, action: str, key: str, request: Callable[..., T], /, **arguments: Any) -> T:

@@ -4,7 +4,7 @@
     CompleteMultipartUpload         If-None-Match: *, and the CRC32C of the whole, which S3 compares with its own
 
 What fits one piece is put in one request instead. What a killed process leaves is no object, and cannot be seen; it
-takes space until a rule of the bucket (AbortIncompleteMultipartUpload) or `gc` removes it.
+takes space until a rule of the bucket (AbortIncompleteMultipartUpload) removes it.
 """
 
 from __future__ import annotations

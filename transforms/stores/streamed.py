@@ -3,7 +3,7 @@
     write   ├──┼─┼────┼──┼─────┼┼──┤
     pieces  │ 1       │ 2       │ 3          at most three at once: one that fills, two that are sent
 
-So an object of any size takes three pieces of memory.
+So an object of any size takes three pieces of memory; and of objects that only have to be completed few do at once.
 """
 
 from __future__ import annotations
@@ -27,14 +27,37 @@ _UNDER_WAY: Final = 2
 _THREADS: Final = 16
 """Threads of a process that send and fetch: they wait for the network, and take no processor time to speak of."""
 
-_pools: dict[int, ThreadPoolExecutor] = {}
+_FINISHING_THREADS: Final = 4
+
+_pools: dict[tuple[int, str], ThreadPoolExecutor] = {}
+_free_finishers: dict[int, threading.Semaphore] = {}
 _pools_lock = threading.Lock()
 
 
 def pool() -> ThreadPoolExecutor:
     """Return the threads of this process that talk to stores; none of them may wait for another one."""
+    return _pool("store", _THREADS)
+
+
+def finished_later(finish: Callable[[], None]) -> Future[None]:
+    """Complete an upload in another thread, which may wait for those of `pool`.
+
+    Waits where several are at it: each holds pieces, and a slow store would gather all that is written.
+    """
     with _pools_lock:
-        return _pools.setdefault(os.getpid(), ThreadPoolExecutor(_THREADS, "store"))
+        free = _free_finishers.setdefault(os.getpid(), threading.Semaphore(_FINISHING_THREADS))
+    free.acquire()
+    future = _pool("store-finish", _FINISHING_THREADS).submit(finish)
+    future.add_done_callback(lambda _: free.release())
+    return future
+
+
+def _pool(name: str, threads: int) -> ThreadPoolExecutor:
+    with _pools_lock:
+        key = (os.getpid(), name)
+        if key not in _pools:
+            _pools[key] = ThreadPoolExecutor(threads, name)
+        return _pools[key]
 
 
 def at_once(work: Callable[[S], T], items: Iterable[S]) -> list[T]:

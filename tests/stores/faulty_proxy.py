@@ -1,0 +1,166 @@
+"""A proxy on loopback before a real server of a store, which fails as networks and busy stores do.
+
+with faulty_proxy(endpoint) as proxy:
+    proxy.faults.append(Fault("drop", method="PUT", path="manifests/"))      # the server acts, the reply is lost
+    proxy.faults.append(Fault(503, times=3))                                  # it does not even hear of it
+    proxy.faults.append(Fault("strip", times=10**9))                          # preconditions do not arrive
+    proxy.strict = True                                                       # a copy's is kept, as Google keeps it
+
+fake-gcs-server keeps `ifGenerationMatch` where an object is uploaded, and not where one is copied (`rewriteTo`): the
+proxy does it there, one copy at a time.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import json
+import socket
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+_HOP = {"connection", "transfer-encoding", "keep-alive"}
+_CONDITIONS = {"if-none-match", "if-match"}
+_CONDITION_KEYS = {"ifGenerationMatch", "ifGenerationNotMatch"}
+
+
+@dataclass
+class Fault:
+    """What happens to the next `times` requests of a method whose path and query hold some text."""
+
+    what: str | int
+    method: str = ""
+    path: str = ""
+    times: int = 1
+
+    def takes(self, method: str, path: str) -> bool:
+        if self.times > 0 and self.method in ("", method) and self.path in path:
+            self.times -= 1
+            return True
+        return False
+
+
+@dataclass
+class Proxy:
+    url: str
+    faults: list[Fault] = field(default_factory=list)
+    requests: list[tuple[float, str, str]] = field(default_factory=list)
+    failed: list[tuple[str, str]] = field(default_factory=list)
+    strict: bool = False
+
+    def times_of(self, method: str, path: str) -> list[float]:
+        return [at for at, m, p in self.requests if m == method and path in p]
+
+
+class Server(ThreadingHTTPServer):
+    daemon_threads = True
+
+    def __init__(self, endpoint: str) -> None:
+        super().__init__(("127.0.0.1", 0), Handler)
+        self.upstream = urlsplit(endpoint)
+        self.lock = threading.Lock()
+        self.copying = threading.Lock()
+        self.proxy = Proxy(f"http://127.0.0.1:{self.server_port}")
+
+    def handle_error(self, *_: object) -> None:
+        pass  # a client went away, as it was made to
+
+
+class Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: Server
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+    def pass_on(self) -> None:
+        body = self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        what = self._fault()
+        if isinstance(what, int):
+            self._answer(what, [("Content-Type", "text/plain")], b"busy")
+            return
+        status, headers, data = self._forward(body, strip=what == "strip")
+        if what == "drop":
+            self.close_connection = True
+            self.connection.shutdown(socket.SHUT_RDWR)
+        else:
+            self._answer(status, headers, data)
+
+    def _fault(self) -> str | int | None:
+        proxy = self.server.proxy
+        with self.server.lock:
+            proxy.requests.append((time.monotonic(), self.command, self.path))
+            fault = next((fault for fault in proxy.faults if fault.takes(self.command, self.path)), None)
+            if fault is None:
+                return None
+            proxy.failed.append((self.command, self.path))
+            return fault.what
+
+    def _forward(self, body: bytes, *, strip: bool) -> tuple[int, list[tuple[str, str]], bytes]:
+        headers = {k: v for k, v in self.headers.items() if k.lower() not in _HOP | {"expect"}}
+        path = self.path
+        if strip:
+            headers = {k: v for k, v in headers.items() if k.lower() not in _CONDITIONS}
+            base, _, query = path.partition("?")
+            kept = [(k, v) for k, v in parse_qsl(query, keep_blank_values=True) if k not in _CONDITION_KEYS]
+            path = f"{base}?{urlencode(kept)}" if kept else base
+        if self.server.proxy.strict and "/rewriteTo/" in path:
+            with self.server.copying:
+                return (412, [], b"{}") if self._condition_fails(path) else self._ask(self.command, path, body, headers)
+        return self._ask(self.command, path, body, headers)
+
+    def _condition_fails(self, path: str) -> bool:
+        """Tell whether a copy's target is of another generation than its request says; 0 is that of none."""
+        wanted = dict(parse_qsl(urlsplit(path).query)).get("ifGenerationMatch")
+        target = urlsplit(path).path.partition("/rewriteTo/")[2]
+        status, _, data = self._ask("GET", f"/storage/v1/{target}", b"", {})
+        found = json.loads(data)["generation"] if status == 200 else "0"
+        return wanted not in (None, found)
+
+    def _ask(
+        self, method: str, path: str, body: bytes, headers: dict[str, str]
+    ) -> tuple[int, list[tuple[str, str]], bytes]:
+        upstream = self.server.upstream
+        connection = http.client.HTTPConnection(str(upstream.hostname), upstream.port, timeout=60)
+        try:
+            connection.request(method, path, body, headers)
+            answer = connection.getresponse()
+            return answer.status, answer.getheaders(), answer.read()
+        finally:
+            connection.close()
+
+    def _answer(self, status: int, headers: list[tuple[str, str]], data: bytes) -> None:
+        self.send_response_only(status)
+        length = str(len(data))
+        for name, value in headers:
+            if name.lower() == "content-length":
+                length = value  # of HEAD: that of what GET would give
+            elif name.lower() not in _HOP:
+                self.send_header(name, value)
+        if status not in (204, 304):
+            self.send_header("Content-Length", length)
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
+
+
+for _method in ("GET", "PUT", "POST", "DELETE", "HEAD", "PATCH"):
+    setattr(Handler, f"do_{_method}", Handler.pass_on)
+
+
+@contextlib.contextmanager
+def faulty_proxy(endpoint: str) -> Iterator[Proxy]:
+    """Give a proxy before a server."""
+    server = Server(endpoint)
+    thread = threading.Thread(target=server.serve_forever, args=(0.05,))
+    thread.start()
+    try:
+        yield server.proxy
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()

@@ -1,0 +1,215 @@
+"""Whole datasets in S3 and Google Cloud Storage: what is written there has the bytes of what is written on disk."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from shardmill.pipelines import append, convert, open_dataset
+from shardmill.pipelines.cli import main
+from shardmill.pipelines.merging import plan_merge
+from shardmill.transforms.dataset.object_storage import ObjectStorage
+from shardmill.transforms.dataset.record_file import write_records
+from shardmill.transforms.dataset.verify import verify_dataset
+from shardmill.transforms.errors import StoreAccessError, TargetError, TooManyRejects, UsageError
+
+from .conftest import ROWS, Local, files_of
+
+ROOT = Path(__file__).parents[2]
+
+
+def same(paths: str, local: Local, out: str, **settings: Any) -> None:
+    """Convert to disk and to the store, and compare every byte."""
+    convert({"input": {"paths": [paths]}, "name": "rows"}, output=out, **settings)
+    assert files_of(out) == files_of(local(paths, **settings))
+    assert verify_dataset(out).ok
+    assert verify_dataset(out, quick=True).ok
+
+
+def test_a_table_in_many_shards(table: str, local: Local, out: str) -> None:
+    same(table, local, out, shard_size="64KiB", sidecars=["tfds", "tfx", "index"])
+    dataset = open_dataset(out + "/")
+    assert len(dataset.shard_paths("train")) > 3
+    assert sorted(dataset.to_table("train", ["id"])["id"].to_pylist()) == list(range(ROWS))
+
+
+def test_a_compressed_table_in_the_order_of_its_source(table: str, local: Local, out: str) -> None:
+    same(table, local, out, shard_size="64KiB", compression="gzip", order="source")
+
+
+@pytest.fixture(scope="module")
+def odd_rows(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("source") / "odd.csv"
+    path.write_text("id\n" + "".join(f"{i if i % 7 else 'x'}\n" for i in range(200)))
+    return str(path)
+
+
+def test_rejects_and_splits(odd_rows: str, local: Local, out: str) -> None:
+    settings = {"schema__columns": {"id": {"type": "int64"}}, "split__fractions": {"train": 0.5, "val": 0.5}}
+    same(odd_rows, local, out, max_rejects="50%", **settings)
+    with pytest.raises(TooManyRejects) as caught:
+        convert({"input": {"paths": [odd_rows]}}, output=f"{out}2", **settings)
+    place = re.search(r"they are listed in (\S+)/rejects\.jsonl", str(caught.value))
+    assert place is not None
+    assert len(ObjectStorage(place[1]).read("rejects.jsonl").splitlines()) == 29
+
+
+def test_images(local: Local, out: str) -> None:
+    same(str(ROOT / "configs/samples/pets"), local, out, shard_size="64KiB", max_rejects=1)
+
+
+@pytest.fixture(scope="module")
+def parquet(tmp_path_factory: pytest.TempPathFactory) -> str:
+    path = tmp_path_factory.mktemp("source") / "rows.parquet"
+    table = pa.table({"x": pa.array(range(40_000)), "y": [f"value {i}" for i in range(40_000)]})
+    pq.write_table(table, path, row_group_size=5000)
+    return str(path)
+
+
+def test_parquet_by_worker_processes(parquet: str, local: Local, out: str) -> None:
+    same(parquet, local, out, shard_size="1MiB", runner__processes=True)
+
+
+def test_data_in_memory(tmp_path: Path, out: str) -> None:
+    data = pa.table({"x": [1, 2, 3]})
+    convert(data=data, output=out, name="rows")
+    assert open_dataset(out).to_table("train").to_pydict() == {"x": [1, 2, 3]}
+    assert ObjectStorage(out).list(".staging") == []
+
+
+def test_a_merge_and_a_rebuild(table: str, local: Local, tmp_path: Path, out: str) -> None:
+    first = local(table, shard_size="64KiB")
+    for command in ("merge", "rebuild"):
+        for target in (str(tmp_path / command), f"{out}/{command}"):
+            flags = {"output.path": ("-o", target), "output.shard_size": ("--shard-size", "100KiB")}
+            plan_merge(command, [first], flags).run()
+        assert files_of(f"{out}/{command}") == files_of(str(tmp_path / command))
+
+
+def test_the_same_again_is_nothing_to_do_and_another_dataset_is_refused_or_replaced(table: str, out: str) -> None:
+    config = {"input": {"paths": [table]}}
+    convert(config, output=out)
+    assert convert(config, output=out).nothing_to_do
+    with pytest.raises(TargetError, match=r"holds dataset out, generation 1, from another source or config"):
+        convert(config, output=out, shard_size="64KiB")
+    summary = convert(config, output=out, shard_size="64KiB", if_exists="replace")
+    assert (summary.manifest.generation, summary.manifest.operation) == (2, "create")
+    assert verify_dataset(out).ok
+    assert ObjectStorage(out).list(".staging") == []
+
+
+def test_appends_go_on_from_what_is_there(table: str, tmp_path: Path, out: str) -> None:
+    more = tmp_path / "more.csv"
+    more.write_text("id,text\n" + "".join(f"{i},more\n" for i in range(ROWS, ROWS + 100)))
+    for target in (str(tmp_path / "out"), out):
+        convert({"input": {"paths": [table]}}, output=target, shard_size="64KiB", sidecars=["tfds", "index"])
+        append({"input": {"paths": [table, str(more)]}}, output=target)
+        assert append({"input": {"paths": [str(more)]}}, output=target).nothing_to_do
+    assert files_of(out) == files_of(str(tmp_path / "out"))
+    assert verify_dataset(out).ok
+
+
+def test_damage_in_a_store_is_found_and_told(table: str, out: str) -> None:
+    convert({"input": {"paths": [table]}}, output=out, shard_size="64KiB")
+    storage = ObjectStorage(out)
+    data = bytearray(storage.read("train-00001.tfrecord"))
+    data[5000] ^= 1
+    storage.replace("train-00001.tfrecord", bytes(data))
+    storage.replace("train-99999.tfrecord", b"")
+    storage.remove("train-00002.tfrecord")
+    for quick in (False, True):
+        report = verify_dataset(out, quick=quick)
+        told = {(finding.file, finding.reason.partition(" ")[0]) for finding in report.findings}
+        assert {
+            ("train-00001.tfrecord", "the"),
+            ("train-00002.tfrecord", "missing"),
+            ("train-99999.tfrecord", "no"),
+        } <= told
+
+
+def test_garbage_in_a_store_goes_when_it_is_old(table: str, out: str) -> None:
+    from shardmill.transforms.dataset.garbage import collect_garbage
+
+    convert({"input": {"paths": [table]}}, output=out, shard_size="64KiB")
+    storage = ObjectStorage(out)
+    storage.replace(".staging/0123456789abcdef/parts/x", b"12345")
+    storage.replace("train-00099.tfrecord", b"123")
+    before = files_of(out)
+    assert collect_garbage(out, delete=True).items == ()
+    found = collect_garbage(out, older_than=0)
+    assert {(item.path, item.bytes) for item in found.items} == {
+        (".staging/0123456789abcdef", 5),
+        ("train-00099.tfrecord", 3),
+    }
+    assert files_of(out) == before
+    collect_garbage(out, older_than=0, delete=True)
+    del before["train-00099.tfrecord"], before[".staging/0123456789abcdef/parts/x"]
+    assert files_of(out) == before
+
+
+Command = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def shardmill(capfd: pytest.CaptureFixture[str]) -> Command:
+    """Runs a command, and returns its exit code and what it printed."""
+
+    def run(*args: str) -> tuple[int, str, str]:
+        capfd.readouterr()
+        with pytest.raises(SystemExit) as ended:
+            main(list(args))
+        shown = capfd.readouterr()
+        return int(str(ended.value.code or 0)), shown.out, shown.err
+
+    return run
+
+
+def test_every_command_works_on_a_url(table: str, out: str, tmp_path: Path, shardmill: Command) -> None:
+    assert shardmill("convert", table, "-o", out, "--quiet") == (0, "", "")
+    shard = f"{out}/train-00000.tfrecord"
+    for args, text in [
+        (["inspect", out], "record 1 of train-00000.tfrecord"),
+        (["inspect", shard], "record 1"),
+        (["verify", out], f"OK: generation 1 of {out}: 1 shard, {ROWS:,} records"),
+        (["verify", shard], "OK"),
+        (["log", out, "--json"], '"generation": 1'),
+        (["append", table, "-o", out], f"Nothing to do: {out} holds the file"),
+        (["convert", table, "-o", out], f"Nothing to do: generation 1 of {out} holds it"),
+        (["gc", out], "Nothing to remove."),
+        (["salvage", shard, "-o", str(tmp_path)], "record"),
+    ]:
+        code, shown, error = shardmill(*args)
+        assert (code, text in shown) == (0, True), (args, shown, error)
+    assert (tmp_path / "train-00000.tfrecord").stat().st_size == ObjectStorage(out).size("train-00000.tfrecord")
+
+
+def test_what_cannot_be_done_in_a_store_is_told_in_one_line(out: str, tmp_path: Path, shardmill: Command) -> None:
+    write_records(tmp_path / "a.tfrecord", [b"x"])
+    told = f"error: {out}: salvage writes to a folder on disk; copy the new file from there\n"
+    assert shardmill("salvage", str(tmp_path / "a.tfrecord"), "-o", out) == (2, "", told)
+    with pytest.raises(UsageError, match=r"x\.tfrecord: a single file is written to disk; copy it from there"):
+        write_records(f"{out}/x.tfrecord", [b"x"])
+    code, _, error = shardmill("convert", str(tmp_path / "a.tfrecord"), "-o", f"{out}/*/x")
+    assert (code, error.count("\n"), "a dataset's folder has no *" in error) == (2, 1, True)
+
+
+def test_what_is_not_there_is_told_in_one_line(
+    bucket_url: str, monkeypatch: pytest.MonkeyPatch, shardmill: Command
+) -> None:
+    for command in ("verify", "inspect", "log", "gc"):
+        code, _, error = shardmill(command, f"{bucket_url}/none")
+        assert code == 2
+        assert error == f"error: {bucket_url}/none: no dataset: it has neither manifests/ nor manifest.json\n"
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", "/none")
+    if bucket_url.startswith("s3"):
+        with pytest.raises(
+            StoreAccessError, match=r"^s3://another: the environment has no credentials for it; set AWS"
+        ):
+            open_dataset("s3://another/x")

@@ -1,0 +1,87 @@
+"""An object as an open file: read from anywhere, and ahead where it is read through."""
+
+from __future__ import annotations
+
+import errno
+import io
+from collections.abc import Iterator
+from contextlib import closing
+from typing import TYPE_CHECKING, Any
+
+from .object_store import ObjectStore
+from .read_ahead import read_ahead
+
+if TYPE_CHECKING:
+    from _typeshed import WriteableBuffer
+
+
+class ObjectReader(io.RawIOBase):
+    """One content of an object; if another takes its place meanwhile, reading fails and mixes nothing.
+
+    `size` is that of the content. What was read last is kept, so that a look at the first bytes costs no request more.
+    """
+
+    def __init__(self, store: ObjectStore, key: str) -> None:
+        """Open an object.
+
+        Raises:
+            FileNotFoundError: there is none.
+        """
+        info = store.head(key)
+        if info is None:
+            raise FileNotFoundError(errno.ENOENT, "no such object", f"{store.scheme}://{store.bucket}/{key}")
+        self.size = info.size
+        self._store, self._key, self._version = store, key, info.version
+        self._at = 0
+        self._piece, self._piece_start = memoryview(b""), 0
+        self._coming: Iterator[bytes] | None = None
+
+    def readable(self) -> bool:
+        """Say that it can be read."""
+        return True
+
+    def seekable(self) -> bool:
+        """Say that any place of it can be."""
+        return True
+
+    def tell(self) -> int:
+        """Return where the next byte is read."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Go to a place."""
+        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
+        self._at = max(base + offset, 0)
+        return self._at
+
+    def readinto(self, buffer: WriteableBuffer, /) -> int:
+        """Fill a buffer as far as there are bytes at hand, at least with one unless the end is reached."""
+        target = memoryview(buffer).cast("B")
+        if self._at >= self.size or not target:
+            return 0
+        start = self._at - self._piece_start
+        if not 0 <= start < len(self._piece):
+            self._fetch()
+            start = 0
+        data = self._piece[start : start + len(target)]
+        target[: len(data)] = data
+        self._at += len(data)
+        return len(data)
+
+    def close(self) -> None:
+        """Let go of what is on its way."""
+        self._let_go()
+        super().close()
+
+    def _fetch(self) -> None:
+        """Let the piece be the one that begins where the next byte is read."""
+        if self._coming is None or self._at != self._piece_start + len(self._piece):
+            self._let_go()
+            self._coming = read_ahead(self._store, self._key, self._at, self.size, version=self._version)
+        self._piece, self._piece_start = memoryview(next(self._coming)), self._at
+
+    def _let_go(self) -> None:
+        if self._coming is not None:
+            generator: Any = self._coming
+            with closing(generator):
+                self._coming = None
