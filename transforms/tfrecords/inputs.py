@@ -13,6 +13,7 @@ import glob
 import os
 import re
 from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Final
@@ -26,12 +27,16 @@ from ..sources.source import SourceEntry
 from ..sources.source_files import is_object
 from ..stores.connect import store_at
 from ..stores.store_url import parse_store_url
-from ..stores.streamed import at_once
 
 _SPLIT_IN_NAME: Final = re.compile(
     r"(train|training|val|valid|validation|dev|test|testing|eval)-[0-9]+(-of-[0-9]+)?\.tfrecords?(\.gz)?"
 )
 """A file name that says of which split it is: one of the well-known names, then nothing but its number."""
+
+_REQUESTS_AT_ONCE: Final = 8
+"""Each shard of a dataset in a store is looked at by a request or two.
+
+Not in the threads of `stores/streamed`: what is looked at may be read ahead by those."""
 
 
 def split_in_name(path: bytes) -> str | None:
@@ -108,8 +113,8 @@ class _Finder:
             index = self._dataset(folder)
             shards = list(_shards(self._inputs.datasets[index]))
             look = partial(self._shard, folder, index)
-            # each of a store's shards is a request
-            self._inputs.files += at_once(look, shards) if is_object(folder) else map(look, shards)
+            with ThreadPoolExecutor(_REQUESTS_AT_ONCE if is_object(folder) else 1) as pool:
+                self._inputs.files += pool.map(look, shards)
             return
         entries, skipped = find_entries([path], base, SUFFIXES["tfrecord"])
         for reason, count in skipped.items():

@@ -1,0 +1,62 @@
+"""Datasets in stores as sources: what their manifests say of their shards holds there too."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from shardmill.pipelines import append, convert
+from shardmill.pipelines.cli import main
+from shardmill.transforms.errors import InputError, UsageError
+from shardmill.transforms.tfrecords.tfrecord_source import TfrecordSource
+
+from .conftest import Bucket, shards
+
+
+@pytest.fixture
+def people(bucket: Bucket, tmp_path: Path) -> Path:
+    """Make a dataset with two splits on the disk, and the same in the bucket, where a stray file lies in it too."""
+    (tmp_path / "a.csv").write_text("id,text\n" + "".join(f"{i},{'x' * (i % 90)}\n" for i in range(5000)))
+    out = tmp_path / "people"
+    convert(
+        {"input": {"paths": [str(tmp_path / "a.csv")]}, "split": {"fractions": {"train": 0.7, "val": 0.3}}},
+        output=out,
+        shard_size="64KiB",
+    )
+    bucket.put_folder(out, "people")
+    bucket.store.put("people/train-99999.tfrecord", b"no manifest names it")
+    return out
+
+
+def test_a_dataset_in_a_store_is_rebuilt_as_from_a_disk(bucket: Bucket, people: Path, tmp_path: Path) -> None:
+    for source, out in ((str(people), "local"), (f"{bucket.url}/people/", "remote")):
+        with pytest.raises(SystemExit) as ended:
+            main(["rebuild", source, "-o", str(tmp_path / out), "--shard-size", "100KiB", "-q"])
+        assert ended.value.code in (0, None)
+    assert shards(tmp_path / "remote") == shards(tmp_path / "local") != {}
+
+
+def test_shards_that_are_named_have_the_split_of_their_manifest_and_strays_are_refused(
+    bucket: Bucket, people: Path
+) -> None:
+    source = TfrecordSource((f"{bucket.url}/people/val-*.tfrecord",), "/")
+    (*entries,) = source.list_files().entries
+    assert [entry.name for entry in entries] == [
+        f"{bucket.url}/people/{path.name}" for path in sorted(people.glob("val-*.tfrecord"))
+    ]
+    with pytest.raises(InputError, match=r"train-99999\.tfrecord: lies in a dataset whose generation 1 does not name"):
+        TfrecordSource((f"{bucket.url}/people/train-*.tfrecord",), "/").list_files()
+
+
+@pytest.mark.parametrize("bucket", ["s3"], indirect=True)
+def test_a_conversion_from_a_store_to_a_store_has_the_bytes_of_a_local_one(
+    bucket: Bucket, people: Path, tmp_path: Path
+) -> None:
+    bucket.store.put("in/a.csv", (tmp_path / "a.csv").read_bytes())
+    config = {"input": {"paths": [f"{bucket.url}/in"]}, "split": {"fractions": {"train": 0.7, "val": 0.3}}}
+    convert(config, output=f"{bucket.url}/out", shard_size="64KiB")
+    found = {path.name: bucket.store.read(f"out/{path.name}") for path in people.glob("*.tfrecord")}
+    assert found == {path.name: path.read_bytes() for path in people.glob("*.tfrecord")}
+    assert append(config | {"output": {"path": f"{bucket.url}/out"}}).nothing_to_do
+    with pytest.raises(UsageError, match="is a shard of the dataset that it is to be appended to"):
+        append({"input": {"paths": [f"{bucket.url}/out"]}, "output": {"path": f"{bucket.url}/out"}})
