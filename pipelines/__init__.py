@@ -19,6 +19,10 @@ Nothing is imported before it is used, so that `shardmill --help` answers at onc
                                     ── process_map   verify's worker processes
     config         config           files, --set and flags laid over each other
                                     ── config_yaml  config_model  config_errors  config_sources  config_runners
+    Flink          flink_run        a pipeline on Flink, embedded or a cluster; the job server around it
+                                    ── flink_jars    what is fetched with Maven;  flink_processes  Java ones
+                                    ── flink_pool    Python workers;  flink_rest  what a cluster says of itself
+                   flink_commands   flink install, up, down  ── flink_cluster  a cluster of this machine
     words          screen           all that is printed;  report  what there is to say;  progress  the live line
     memory         freed_memory     kept by workers for the next batch
 """

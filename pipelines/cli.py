@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from . import interrupts, merge_commands
+from . import flink_commands, interrupts, merge_commands
 
 if TYPE_CHECKING:
     from .config_model import Config
@@ -85,7 +85,7 @@ def convert(
     shard_size: Annotated[str | None, _option("SIZE", "Bytes of a shard, like 128MiB or 1GB.")] = None,
     max_rejects: Annotated[str | None, _option("N", 'Rows that may be rejected: a number, or "1%".')] = None,
     workers: Annotated[str | None, _option("N", "How many workers, or auto.")] = None,
-    runner: Annotated[str | None, _option("NAME", "The engine: local or dataflow.")] = None,
+    runner: Annotated[str | None, _option("NAME", "The engine: local, flink or dataflow.")] = None,
     project: Annotated[str | None, _option("ID", "Dataflow: the project of Google Cloud.")] = None,
     region: Annotated[str | None, _option("REGION", "Dataflow: where the job runs.")] = None,
     staging: Annotated[str | None, _option("GS_URL", "Dataflow: a folder for the job's files.")] = None,
@@ -123,7 +123,7 @@ def append(
     shard_size: Annotated[str | None, _option("SIZE", "Bytes of a new shard; the dataset's if not given.")] = None,
     max_rejects: Annotated[str | None, _option("N", 'Rows that may be rejected: a number, or "1%".')] = None,
     workers: Annotated[str | None, _option("N", "How many workers, or auto.")] = None,
-    runner: Annotated[str | None, _option("NAME", "The engine: local or dataflow.")] = None,
+    runner: Annotated[str | None, _option("NAME", "The engine: local, flink or dataflow.")] = None,
     project: Annotated[str | None, _option("ID", "Dataflow: the project of Google Cloud.")] = None,
     region: Annotated[str | None, _option("REGION", "Dataflow: where the job runs.")] = None,
     staging: Annotated[str | None, _option("GS_URL", "Dataflow: a folder for the job's files.")] = None,
@@ -302,6 +302,7 @@ def init(
     _answer(body, as_json=as_json, quiet=False, debug=debug)
 
 
+app.add_typer(flink_commands.app, name="flink")
 app.command()(merge_commands.merge)
 app.command()(merge_commands.rebuild)
 

@@ -1,6 +1,8 @@
 """The engines that a config may name, and the keys of each.
 
     runner: {name: local, workers: auto, processes: auto}
+    runner: {name: flink, master: "[local]"}
+    runner: {name: flink, master: flink.example:8081, worker_pool: localhost:50000}
     runner: {name: dataflow, project: my-project, region: europe-west1, staging: gs://my-bucket/staging,
              image: europe-docker.pkg.dev/my-project/images/shardmill:0.1.0}
 
@@ -22,6 +24,11 @@ STRICT: Final = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by
 
 MAX_WORKERS: Final = 256
 """Workers are threads of one machine: far more of them than it has processors only wait for each other."""
+
+EMBEDDED: Final = "[local]"
+"""The `master` of a Flink that is started for one run, and runs inside of it."""
+
+_ADDRESS: Final = re.compile(r"(?:[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:]+\]):([0-9]{1,5})")
 
 _MAX_MACHINES: Final = 4_000
 """Dataflow has no more for one job."""
@@ -73,6 +80,22 @@ def _check_processes(value: object) -> bool | str:
     if value == "auto" or isinstance(value, bool):
         return value
     raise ValueError(f"{quoted(value)} is not true, false or auto")
+
+
+def _check_address(value: str) -> str:
+    found = _ADDRESS.fullmatch(value)
+    if found is None or not 0 < int(found[1]) < 65536:
+        raise ValueError(f"{quoted(value)} is not an address, host:port")
+    return value
+
+
+def _check_master(value: str) -> str:
+    if value == EMBEDDED or _ADDRESS.fullmatch(value):
+        return value if value == EMBEDDED else _check_address(value)
+    meant = re.sub(r"^[a-z]+://", "", value).rstrip("/")
+    meant = EMBEDDED if meant in ("local", "localhost", "embedded") else meant
+    hint = f'; did you mean "{meant}"?' if meant == EMBEDDED or _ADDRESS.fullmatch(meant) else ""
+    raise ValueError(f'{quoted(value)} is not a cluster\'s address, host:port, and not "{EMBEDDED}"{hint}')
 
 
 def _check_project(value: str) -> str:
@@ -146,6 +169,32 @@ class LocalRunner(_Runner):
         return self.workers
 
 
+class FlinkRunner(_Runner):
+    """Apache Flink; `master` is the REST address of a cluster, or `[local]` for a Flink that is started for the run.
+
+    `workers` is how many tasks are done at once, `auto` one on each processor, or in each slot of a cluster. Embedded,
+    the workers are those of this machine, as `processes` says. On a cluster each task manager asks at `worker_pool` for
+    its Python workers.
+    """
+
+    name: Literal["flink"]
+    master: Annotated[str, AfterValidator(_check_master)] = EMBEDDED
+    workers: Annotated[int | Literal["auto"], BeforeValidator(_check_workers)] = "auto"
+    processes: Annotated[bool | Literal["auto"], BeforeValidator(_check_processes)] = "auto"
+    worker_pool: Annotated[str, AfterValidator(_check_address)] = "localhost:50000"
+    resume: bool = True
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether Flink is started for the run."""
+        return self.master == EMBEDDED
+
+    @property
+    def planners(self) -> int | str:
+        """How many workers plan: embedded, those that convert; whoever submits to a cluster plans alone."""
+        return self.workers if self.is_embedded else "auto"
+
+
 class DataflowRunner(_Runner):
     """Google Cloud Dataflow; `workers` are machines at most, `auto` leaves their number to Dataflow.
 
@@ -179,13 +228,17 @@ class DataflowRunner(_Runner):
         return False
 
 
-RUNNERS: Final[dict[str, type[BaseModel]]] = {"local": LocalRunner, "dataflow": DataflowRunner}
+RUNNERS: Final[dict[str, type[BaseModel]]] = {
+    "local": LocalRunner,
+    "flink": FlinkRunner,
+    "dataflow": DataflowRunner,
+}
 """The model of `runner` for each value of `runner.name`."""
 
-RUNNER_ALIASES: Final = {"DirectRunner": "local", "DataflowRunner": "dataflow"}
+RUNNER_ALIASES: Final = {"DirectRunner": "local", "FlinkRunner": "flink", "DataflowRunner": "dataflow"}
 """What Beam calls them."""
 
-AnyRunner: TypeAlias = Annotated[LocalRunner | DataflowRunner, Field(discriminator="name")]
+AnyRunner: TypeAlias = Annotated[LocalRunner | FlinkRunner | DataflowRunner, Field(discriminator="name")]
 
 
 def not_a_runner(value: object) -> str:

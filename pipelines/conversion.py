@@ -33,9 +33,10 @@ from ..transforms.stage_task import TaskStaging
 from ..transforms.stores.store_url import is_store_url
 from .config import load_config
 from .config_model import Config
-from .config_runners import DataflowRunner
+from .config_runners import DataflowRunner, FlinkRunner
 from .config_sources import column_rules
 from .dataflow import check_dataflow, submit, waits
+from .flink_run import check_flink, end_orphan, flink_pipeline, job_name
 from .prepare import prepare
 from .prepared import Prepared
 from .report import FIRST_REJECTS, PlanReport, Submitted, Summary, Watch, oversize_warnings, rejects_text
@@ -154,9 +155,12 @@ def check_engine(config: Config, beam_options: Sequence[str]) -> None:
 
     Raises:
         UsageError: Beam has no such option, or packages are not installed.
+        RunError: a cluster cannot be reached.
     """
     if isinstance(config.runner, DataflowRunner):
         check_dataflow(config.runner, beam_options)
+    elif isinstance(config.runner, FlinkRunner):
+        check_flink(config.runner, beam_options)
     elif beam_options:
         make_pipeline(1, beam_options)
 
@@ -173,6 +177,8 @@ def run_prepared(
         with _watching(watch, prepared):
             submit(prepared, config.runner, beam_options, wait=True)
         return prepared, read_outcome(prepared.spec)
+    if isinstance(config.runner, FlinkRunner):
+        end_orphan(config.runner, job_name(prepared.spec))
     return watch_run(prepared, watch, lambda left: _run_pipeline(left, config, beam_options, processes))
 
 
@@ -217,30 +223,37 @@ def spooled(config: Config, data: Data) -> Iterator[Source]:
 
 
 def _run_pipeline(prepared: Prepared, config: Config, beam_options: Sequence[str], processes: WorkerProcesses) -> None:
-    plan = prepared.plan
-    workers = min(count_workers(config.runner.planners), max(len(plan.tasks), 1))
+    plan, runner = prepared.plan, config.runner
     if prepared.done and not plan.tasks:
-        with ThreadPoolExecutor(count_workers(config.runner.planners)) as pool:  # an engine takes longer to start
+        with ThreadPoolExecutor(count_workers(runner.planners)) as pool:  # an engine takes longer to start
             write_generation(prepared.spec, prepared.done, pool.map)
         return
-    if not wants_processes(config.runner.processes, sum(plan.outputs)):
-        with make_pipeline(workers, beam_options) as pipeline:
+    engine: AbstractContextManager[beam.Pipeline]
+    if isinstance(runner, FlinkRunner):
+        engine = flink_pipeline(runner, len(plan.tasks), beam_options, job_name(prepared.spec))
+    else:
+        engine = make_pipeline(min(count_workers(runner.planners), max(len(plan.tasks), 1)), beam_options)
+    on_a_cluster = isinstance(runner, FlinkRunner) and not runner.is_embedded
+    if on_a_cluster or not wants_processes(runner.processes, sum(plan.outputs)):
+        with engine as pipeline:
             add_steps(pipeline, prepared)
         return
     staging = TaskStaging.of(prepared.spec, prepared.source, plan.survey.frozen, prepared.encoder)
     processes.begin(staging, plan.tasks)
     try:
-        _run_in_processes(prepared, processes, make_pipeline(workers, beam_options))
+        _run_in_processes(prepared, processes, engine)
     except Exception:
         if processes.broken is not None:
             raise processes.broken from None
         raise
 
 
-def _run_in_processes(prepared: Prepared, processes: WorkerProcesses, pipeline: beam.Pipeline) -> None:
+def _run_in_processes(
+    prepared: Prepared, processes: WorkerProcesses, engine: AbstractContextManager[beam.Pipeline]
+) -> None:
     from ..transforms.stage_tasks import StageTasks
 
-    with pipeline:
+    with engine as pipeline:
         _ = (
             pipeline
             | "Stage" >> StageTasks(prepared.plan.tasks, processes.stage)

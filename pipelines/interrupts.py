@@ -16,7 +16,7 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from types import FrameType
-from typing import TYPE_CHECKING, Any, Final, Self
+from typing import TYPE_CHECKING, Any, Final, Self, TextIO
 
 from ..transforms.errors import RunError, ShardmillError
 from ..transforms.stores.store_url import is_store_url
@@ -93,8 +93,8 @@ def run(body: Body, *, as_json: bool, quiet: bool, debug: bool) -> int:
                 return code
             except BrokenPipeError as error:
                 return _READER_GONE if _stdout_is_closed() else _unexpected(session, error, debug=debug)
-            except KeyboardInterrupt:
-                return _interrupted(session, interrupt.signal or signal.SIGINT)
+            except KeyboardInterrupt as error:
+                return _interrupted(session, interrupt.signal or signal.SIGINT, str(error))
             except ShardmillError as error:
                 if interrupt.signal is not None:
                     return _interrupted(session, interrupt.signal)
@@ -116,11 +116,34 @@ class _Nowhere(io.TextIOBase):
         return len(text)
 
 
+class _OfThisThread(io.TextIOBase):
+    """A stream that keeps the text of the thread that made it."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._thread = threading.get_ident()
+
+    def write(self, text: str) -> int:
+        if threading.get_ident() == self._thread:
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        self._stream.flush()
+
+    def fileno(self) -> int:
+        return self._stream.fileno()
+
+    def isatty(self) -> bool:
+        return self._stream.isatty()
+
+
 @contextmanager
 def _muted_engine(interrupt: _Interrupt, *, debug: bool) -> Iterator[None]:
     """Keep off the screen what an engine prints to stderr by itself: the tracebacks of its threads, at every error.
 
-    The screen has its own hold of stderr. After an interrupt the threads go on failing until the process ends.
+    The screen has its own hold of stderr. After an interrupt, or a failure, the threads go on failing until the process
+    ends.
     """
     before = sys.stderr
     if not debug:
@@ -129,7 +152,7 @@ def _muted_engine(interrupt: _Interrupt, *, debug: bool) -> Iterator[None]:
         yield
     finally:
         if interrupt.signal is None:
-            sys.stderr = before
+            sys.stderr = before if debug else _OfThisThread(before)
 
 
 def _stdout_is_closed() -> bool:
@@ -152,9 +175,10 @@ def _wraps_interrupt(error: BaseException) -> bool:
     return False
 
 
-def _interrupted(session: Session, number: int) -> int:
+def _interrupted(session: Session, number: int, left: str = "") -> int:
+    """Tell what is left: what the run says of it, else what is seen in the dataset's folder."""
     _leave_soon(128 + number)
-    line = f"{_NAMES[signal.Signals(number)]}: {_what_is_left(session.staging)}"
+    line = f"{_NAMES[signal.Signals(number)]}: {left or _what_is_left(session.staging)}"
     session.screen.err.print(line, soft_wrap=True)
     return 128 + number
 

@@ -69,8 +69,10 @@ def make_pipeline(workers: int, beam_args: Sequence[str] = ()) -> beam.Pipeline:
     return beam.Pipeline(runner=FnApiRunner(), options=parse_options(ours, beam_args))
 
 
-def parse_options(ours: Sequence[str], beam_args: Sequence[str]) -> PipelineOptions:
-    """Return Beam's options: `ours`, and what stands after `--`.
+def parse_options(
+    ours: Sequence[str], beam_args: Sequence[str], engines: frozenset[str] = frozenset()
+) -> PipelineOptions:
+    """Return Beam's options: `ours`, and what stands after `--`; `engines` are options that only the engine knows.
 
     Raises:
         UsageError: an option holds a key, or Beam has no such option.
@@ -87,7 +89,7 @@ def parse_options(ours: Sequence[str], beam_args: Sequence[str]) -> PipelineOpti
     options = PipelineOptions([*ours, *beam_args])
     known = {key for key, value in options.get_all_options(drop_default=False).items() if value is not None}
     for flag in flags:
-        if not {flag, flag.removeprefix("no_")} & known:
+        if not {flag, flag.removeprefix("no_")} & (known | engines):
             raise UsageError(f"--{printable(flag)}: Beam has no such option; what stands after `--` goes to Beam")
     return options
 

@@ -29,6 +29,8 @@ BEAM_MAY_BE_IMPORTED_BY = {
     "pipelines/conversion",
     "pipelines/dataflow",
     "pipelines/steps",
+    "pipelines/flink_run",
+    "pipelines/flink_pool",
 }
 
 

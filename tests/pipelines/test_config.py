@@ -329,7 +329,25 @@ class TestProblems:
             ),
             (
                 "runner: {name: spark}",
-                'c.yaml:3:10: runner.name: "spark" is not a runner; choices: local, dataflow',
+                'c.yaml:3:10: runner.name: "spark" is not a runner; choices: local, flink, dataflow',
+            ),
+            (
+                "runner: {name: flink, master: 'http://flink.example:8081'}",
+                'c.yaml:3:23: runner.master: "http://flink.example:8081" is not a cluster\'s address, host:port, and '
+                'not "[local]"; did you mean "flink.example:8081"?',
+            ),
+            (
+                "runner: {name: flink, master: local}",
+                'c.yaml:3:23: runner.master: "local" is not a cluster\'s address, host:port, and not "[local]"; '
+                'did you mean "[local]"?',
+            ),
+            (
+                "runner: {name: flink, worker_pool: 'localhost:70000'}",
+                'c.yaml:3:23: runner.worker_pool: "localhost:70000" is not an address, host:port',
+            ),
+            (
+                "runner: {master: 'flink.example:8081'}",
+                "c.yaml:3:10: runner.master: unknown key for the local runner; it is a key of flink",
             ),
             (
                 "runner: {workers: 0}",

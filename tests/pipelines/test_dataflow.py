@@ -78,7 +78,7 @@ def problem_of(key: str, value: object) -> str:
         ),
         ("workers", 0, "0 is not a number of machines (1 to 4000) or auto"),
         ("wait", "no", '"no" is not true or false'),
-        ("processes", True, "unknown key for the dataflow runner; it is a key of local"),
+        ("processes", True, "unknown key for the dataflow runner; it is a key of local and flink"),
     ],
 )
 def test_a_value_that_is_wrong_is_told_with_what_was_meant(key: str, value: object, problem: str) -> None:

@@ -1,0 +1,93 @@
+"""What a Flink cluster says of itself and of its jobs, over its REST interface."""
+
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from typing import Any, Final
+
+from ..transforms.errors import RunError
+from ..transforms.format.printable import printable
+
+_SECONDS: Final = 10.0
+
+_OVER: Final = frozenset({"FINISHED", "FAILED", "CANCELED"})
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """A cluster: how many task managers it has, and slots in all."""
+
+    task_managers: int
+    slots: int
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A job: its id, and its state in Flink's words."""
+
+    id: str
+    state: str
+
+    @property
+    def is_over(self) -> bool:
+        """Whether nothing of it runs any more."""
+        return self.state in _OVER
+
+
+class FlinkRest:
+    """The REST interface of a cluster at `host:port`."""
+
+    def __init__(self, master: str) -> None:
+        self._master = master
+
+    def overview(self) -> Overview:
+        """Return how large the cluster is.
+
+        Raises:
+            RunError: nobody answers there, or it is no Flink.
+        """
+        document = self.get("/overview")
+        try:
+            return Overview(document["taskmanagers"], document["slots-total"])
+        except (KeyError, TypeError):
+            raise RunError(
+                f"what answers at {self._master} is no Flink; runner.master is the address of its REST interface, "
+                f"like flink.example:8081"
+            ) from None
+
+    def job(self, name: str) -> Job | None:
+        """Return the latest job of a name, or None if there was none."""
+        jobs = [job for job in self.get("/jobs/overview")["jobs"] if job["name"] == name]
+        if not jobs:
+            return None
+        latest = max(jobs, key=lambda job: int(job["start-time"]))
+        return Job(latest["jid"], latest["state"])
+
+    def cancel(self, job: Job) -> None:
+        """Ask for a job's end; that it is over is told by its state."""
+        self._ask("PATCH", f"/jobs/{job.id}?mode=cancel")
+
+    def get(self, path: str) -> Any:
+        """Return the JSON document of a path.
+
+        Raises:
+            RunError: nobody answers there.
+        """
+        return self._ask("GET", path)
+
+    def _ask(self, method: str, path: str) -> Any:
+        request = urllib.request.Request(f"http://{self._master}{path}", method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310
+                return json.loads(answer.read() or b"{}")
+        except urllib.error.HTTPError as error:
+            raise RunError(f"Flink at {self._master} refused {method} {path}: HTTP {error.code}") from error
+        except (OSError, ValueError) as error:
+            why = getattr(error, "reason", error)
+            raise RunError(
+                f"cannot reach Flink at {self._master}: {printable(str(why))}; see that it runs there and that "
+                f"runner.master is the address of its REST interface (shardmill flink up starts one on this machine)"
+            ) from error

@@ -1,0 +1,43 @@
+"""A real Flink: fetched once, embedded in a run or as a cluster of this machine.
+
+Where Maven or Java is missing, these tests are skipped with the reason; in CI (`SHARDMILL_CI=1`) they fail.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from shardmill.pipelines.flink_cluster import Cluster
+
+from .running import shardmill
+
+
+@pytest.fixture(scope="session")
+def flink() -> None:
+    """Have Flink's jars, or tell why not."""
+    missing = [program for program in ("java", "mvn") if shutil.which(program) is None]
+    if missing:
+        reason = f"{' and '.join(missing)} missing: Flink is not tested"
+        if os.environ.get("SHARDMILL_CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    shardmill("flink", "install", cwd=Path.cwd())
+
+
+@pytest.fixture(scope="module")
+def cluster(flink: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    """Start a cluster of two task managers for the tests of a module; when they are done nothing of it is left."""
+    folder = tmp_path_factory.mktemp("cluster") / "flink"
+    where = ("--folder", str(folder))
+    up = shardmill(
+        "flink", "up", "--task-managers", "2", "--port", "0", "--pool-port", "0", *where, "--json", cwd=Path.cwd()
+    )
+    cluster = Cluster.from_json(json.loads(up.stdout))
+    yield cluster
+    shardmill("flink", "down", *where, cwd=Path.cwd())
+    assert not [role for role, process in cluster.processes.items() if process.is_alive()]

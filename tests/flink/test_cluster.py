@@ -1,0 +1,153 @@
+"""On a standalone cluster: the same bytes as on one machine, also when processes of it are killed in the middle.
+
+The tests of this module share a cluster, and the last one kills a part of it.
+"""
+
+from __future__ import annotations
+
+import shutil
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+from shardmill.pipelines.flink_cluster import Cluster
+from shardmill.pipelines.flink_rest import FlinkRest
+from shardmill.transforms.dataset.generations import read_manifest
+
+from .running import CONFIGS, on, same_bytes, shardmill, task_manager_of, wait_for, worker_at_work, write_table
+
+GROUPS = 24
+TABLE = (
+    "convert",
+    "a.parquet",
+    "--name",
+    "table",
+    "--max-rejects",
+    "1%",
+    "--shard-size",
+    "4MiB",
+    "--compression",
+    "gzip",
+    "-o",
+)
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a folder with a table of 120,000 rows, and what the local runner makes of it."""
+    folder = tmp_path_factory.mktemp("table")
+    write_table(folder / "a.parquet", GROUPS)
+    shardmill(*TABLE, "local", cwd=folder)
+    return folder
+
+
+@pytest.fixture
+def running(cluster: Cluster, table: Path, request: pytest.FixtureRequest) -> Iterator[subprocess.Popen[str]]:
+    """Start the conversion of the table on the cluster, to the folder of the test's name."""
+    with started(table, *TABLE, request.node.name, *on(cluster)) as process:
+        yield process
+
+
+@contextmanager
+def started(folder: Path, *args: str) -> Iterator[subprocess.Popen[str]]:
+    """Start a command; whatever a test makes of it, it ends."""
+    command = [sys.executable, "-m", "shardmill.pipelines", *args]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=folder, stdout=pipe, stderr=pipe, text=True) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+def vertices(cluster: Cluster) -> list[dict[str, object]]:
+    """Return the vertices of the latest job: fused steps, each with what it read and wrote."""
+    rest = FlinkRest(cluster.master)
+    latest = max(rest.get("/jobs/overview")["jobs"], key=lambda job: job["start-time"])
+    found: list[dict[str, object]] = rest.get(f"/jobs/{latest['jid']}")["vertices"]
+    return found
+
+
+def restarts(cluster: Cluster) -> int:
+    """Return how many failures the latest job went through."""
+    rest = FlinkRest(cluster.master)
+    latest = max(rest.get("/jobs/overview")["jobs"], key=lambda job: job["start-time"])
+    return len(rest.get(f"/jobs/{latest['jid']}/exceptions")["exceptionHistory"]["entries"])
+
+
+def nothing_doubled(dataset: Path) -> None:
+    manifest = read_manifest(str(dataset))
+    counts = manifest.counts
+    assert (counts.read, counts.written, counts.rejected) == (GROUPS * 5000, GROUPS * 4999, GROUPS)
+    assert sum(split.records for split in manifest.splits.values()) == counts.written
+    assert not (dataset / ".staging").exists()
+
+
+def test_tables_have_the_bytes_of_the_local_runner_and_no_record_crosses_an_edge(cluster: Cluster, table: Path) -> None:
+    shardmill(*TABLE, "cluster", *on(cluster), cwd=table)
+    same_bytes(table / "local", table / "cluster")
+    nothing_doubled(table / "cluster")
+    steps = vertices(cluster)
+    (fused,) = [step for step in steps if "{Read, Encode, Write}" in str(step["name"])]
+    assert fused["status"] == "FINISHED"
+    sent = sum(step["metrics"]["write-bytes"] for step in steps)  # type: ignore[index]
+    assert sent < read_manifest(str(table / "cluster")).splits["train"].bytes / 100
+
+
+def test_images_have_the_bytes_of_the_local_runner(cluster: Cluster, tmp_path: Path) -> None:
+    args = ("convert", str(CONFIGS / "images.yaml"), "--name", "pets", "-o")
+    shardmill(*args, "local", cwd=tmp_path)
+    shardmill(*args, "cluster", *on(cluster, workers=1), cwd=tmp_path)
+    same_bytes(tmp_path / "local", tmp_path / "cluster")
+
+
+def test_an_interrupt_cancels_the_job_and_leaves_the_old_generation(cluster: Cluster, table: Path) -> None:
+    out = table / "appended"
+    shutil.copytree(table / "local", out)
+    shutil.copy(table / "a.parquet", table / "b.parquet")
+    with started(table, "append", "b.parquet", "-o", out.name, "--max-rejects", "1%", *on(cluster)) as running:
+        worker = wait_for(lambda: worker_at_work(cluster, out), running)
+        running.send_signal(signal.SIGINT)
+        worker.resume()
+        _, err = running.communicate(timeout=60)
+    assert running.returncode == 130
+    assert "Interrupted: nothing was committed; the staged work lies in" in err
+    assert "Traceback" not in err
+    jobs = FlinkRest(cluster.master).get("/jobs/overview")["jobs"]
+    assert max(jobs, key=lambda job: job["start-time"])["state"] == "CANCELED"
+    _, alive = psutil.wait_procs([worker], timeout=30)
+    assert not alive, "a worker goes on with the tasks of a job that was cancelled"
+    shutil.rmtree(out / ".staging")
+    same_bytes(table / "local", out)
+
+
+def test_a_python_worker_that_is_killed_at_its_task_changes_nothing(
+    cluster: Cluster, table: Path, running: subprocess.Popen[str], request: pytest.FixtureRequest
+) -> None:
+    out = table / request.node.name
+    worker = wait_for(lambda: worker_at_work(cluster, out), running)
+    worker.kill()
+    _, err = running.communicate(timeout=180)
+    assert running.returncode == 0, err
+    assert restarts(cluster) > 0
+    same_bytes(table / "local", out)
+    nothing_doubled(out)
+
+
+def test_a_task_manager_that_is_killed_at_its_task_changes_nothing(
+    cluster: Cluster, table: Path, running: subprocess.Popen[str], request: pytest.FixtureRequest
+) -> None:
+    out = table / request.node.name
+    worker = wait_for(lambda: worker_at_work(cluster, out), running)
+    task_manager_of(cluster, worker).kill()
+    worker.resume()
+    _, err = running.communicate(timeout=180)
+    assert running.returncode == 0, err
+    assert restarts(cluster) > 0
+    same_bytes(table / "local", out)
+    nothing_doubled(out)

@@ -1,0 +1,92 @@
+"""On a Flink that is started for the run: the same bytes, and nothing is left when it ends, however it ends."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import psutil
+import pytest
+from shardmill.pipelines.flink_processes import free_port
+
+from .running import CONFIGS, same_bytes, shardmill, wait_for, write_table
+
+TABLE = ("convert", "a.parquet", "--name", "table", "--max-rejects", "1%", "--shard-size", "4MiB", "-o")
+FLINK = ("--runner", "flink", "--workers", "2")
+
+
+@pytest.fixture(scope="module")
+def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("table")
+    write_table(folder / "a.parquet", 12)
+    shardmill(*TABLE, "local", cwd=folder)
+    return folder
+
+
+def server_of(process: subprocess.Popen[str]) -> psutil.Process | None:
+    """Return the job server that a command has started, if it has."""
+    for child in psutil.Process(process.pid).children():
+        with contextlib.suppress(psutil.Error):  # it is ending
+            if child.cmdline()[0].endswith("java"):
+                return child
+    return None
+
+
+def test_tables_have_the_bytes_of_the_local_runner_from_worker_processes(flink: None, table: Path) -> None:
+    shardmill(*TABLE, "embedded", *FLINK, "--set", "runner.processes=true", cwd=table)
+    same_bytes(table / "local", table / "embedded")
+
+
+def test_images_have_the_bytes_of_the_local_runner_from_threads(flink: None, tmp_path: Path) -> None:
+    args = ("convert", str(CONFIGS / "images.yaml"), "--name", "pets", "-o")
+    shardmill(*args, "local", cwd=tmp_path)
+    shardmill(*args, "embedded", *FLINK, "--set", "runner.processes=false", cwd=tmp_path)
+    same_bytes(tmp_path / "local", tmp_path / "embedded")
+
+
+def test_a_job_server_that_dies_is_told_in_one_line_and_the_same_command_goes_on(flink: None, table: Path) -> None:
+    command = [sys.executable, "-m", "shardmill.pipelines", *TABLE, "died", *FLINK, "--set", "runner.processes=false"]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=table, stdout=pipe, stderr=pipe, text=True) as process:
+        wait_for(lambda: list((table / "died").glob(".staging/*/parts/*/*.part")), process)
+        server = server_of(process)
+        assert server is not None
+        server.kill()
+        _, err = process.communicate(timeout=60)
+    assert process.returncode == 1
+    (error,) = [line for line in err.splitlines() if line.startswith("error: ")]
+    assert error.startswith("error: Flink's job server died (exit code -9): ")
+    log = Path(error.rpartition("its log: ")[2])
+    assert "JobService started" in log.read_text()
+    assert "Traceback" not in err
+    assert "\tat " not in err
+    shardmill(*TABLE, "died", cwd=table)
+    same_bytes(table / "local", table / "died")
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
+def test_a_command_that_ends_before_its_run_leaves_no_process(flink: None, table: Path, number: signal.Signals) -> None:
+    command = [sys.executable, "-m", "shardmill.pipelines", *TABLE, number.name, *FLINK]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(command, cwd=table, stdout=pipe, stderr=pipe, text=True) as process:
+        server = wait_for(lambda: server_of(process), process)
+        process.send_signal(number)
+        _, err = process.communicate()
+    server.wait(10)
+    assert "Traceback" not in err
+    if number == signal.SIGINT:
+        assert process.returncode == 130
+        assert "Interrupted: nothing was committed" in err
+
+
+def test_a_cluster_that_does_not_answer_is_told_before_anything_is_read(flink: None, table: Path) -> None:
+    (table / "unread.parquet").write_bytes(b"no Parquet")
+    master = f"127.0.0.1:{free_port()}"
+    options = ("--runner", "flink", "--set", f"runner.master={master}")
+    ended = shardmill("convert", "unread.parquet", "-o", "out", *options, cwd=table, check=False)
+    assert ended.returncode == 1
+    assert ended.stderr.startswith(f"error: cannot reach Flink at {master}: [Errno 111] Connection refused; see that")
+    assert len(ended.stderr.splitlines()) == 1
