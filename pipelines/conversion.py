@@ -36,10 +36,10 @@ from .config_model import Config
 from .config_runners import DataflowRunner, FlinkRunner
 from .config_sources import column_rules
 from .dataflow import check_dataflow, submit, waits
-from .flink_run import check_flink, end_orphan, flink_pipeline, job_name
+from .flink_run import check_flink, count_on, end_orphan, flink_pipeline, job_name
 from .prepare import prepare
 from .prepared import Prepared
-from .report import FIRST_REJECTS, PlanReport, Submitted, Summary, Watch, oversize_warnings, rejects_text
+from .report import FIRST_REJECTS, Count, PlanReport, Submitted, Summary, Watch, oversize_warnings, rejects_text
 from .resuming import look_ahead, take_over
 from .runners import count_workers, make_pipeline, wants_processes
 from .steps import add_steps, sink
@@ -177,17 +177,20 @@ def run_prepared(
         with _watching(watch, prepared):
             submit(prepared, config.runner, beam_options, wait=True)
         return prepared, read_outcome(prepared.spec)
+    count = None
     if isinstance(config.runner, FlinkRunner):
-        end_orphan(config.runner, job_name(prepared.spec))
-    return watch_run(prepared, watch, lambda left: _run_pipeline(left, config, beam_options, processes))
+        job = job_name(prepared.spec)
+        end_orphan(config.runner, job)
+        count = count_on(config.runner, job)
+    return watch_run(prepared, watch, lambda left: _run_pipeline(left, config, beam_options, processes), count)
 
 
 def watch_run(
-    prepared: Prepared, watch: Watch | None, run: Callable[[Prepared], object]
+    prepared: Prepared, watch: Watch | None, run: Callable[[Prepared], object], count: Count | None = None
 ) -> tuple[Prepared, WriteOutcome]:
     """Let `run` write what is left to do of what is prepared; return that, and what became of it."""
     left = take_over(prepared)
-    with _watching(watch, left):
+    with _watching(watch, left, count):
         run(left)
     return left, read_outcome(left.spec)
 
@@ -263,9 +266,9 @@ def _run_in_processes(
         )
 
 
-def _watching(watch: Watch | None, prepared: Prepared) -> AbstractContextManager[object]:
+def _watching(watch: Watch | None, prepared: Prepared, count: Count | None = None) -> AbstractContextManager[object]:
     spec = prepared.spec
-    return nullcontext() if watch is None else watch(os.path.join(spec.path, spec.staging), prepared.notes)
+    return nullcontext() if watch is None else watch(os.path.join(spec.path, spec.staging), prepared.notes, count)
 
 
 def refused(spec: DatasetSpec, refusal: Refusal) -> Exception:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import urllib.error
 import urllib.request
@@ -12,6 +13,9 @@ from ..transforms.errors import RunError
 from ..transforms.format.printable import printable
 
 _SECONDS: Final = 10.0
+
+_BEAMS: Final = "__metricscontainers"
+_COUNTER: Final = "beam:metric:user:sum_int64:v1"
 
 _OVER: Final = frozenset({"FINISHED", "FAILED", "CANCELED"})
 
@@ -66,6 +70,28 @@ class FlinkRest:
         latest = max(jobs, key=lambda job: int(job["start-time"]))
         return Job(latest["jid"], latest["state"])
 
+    def counters(self, job: Job, namespace: str) -> dict[str, int]:
+        """Return the sums of a job's Beam metrics of a namespace, as far as they are known.
+
+        Beam keeps them in one of Flink's accumulators, as the JSON of its protocol's `MonitoringInfo`s.
+
+        Raises:
+            RunError: nobody answers there, or not so.
+        """
+        document = self.get(f"/jobs/{job.id}/accumulators")
+        kept = [each["value"] for each in document["user-task-accumulators"] if each["name"] == _BEAMS]
+        sums: dict[str, int] = {}
+        try:
+            infos = [info for text in kept for info in json.loads(text)["metrics"].get("attempted", [])]
+            for info in infos:
+                labels = info.get("labels", {})
+                if info["urn"] == _COUNTER and labels.get("NAMESPACE") == namespace:
+                    name = labels["NAME"]
+                    sums[name] = sums.get(name, 0) + _varint(base64.b64decode(info["payload"]))
+        except (ValueError, LookupError, TypeError) as error:
+            raise RunError(f"Flink at {self._master} answered with metrics of another form than Beam 2.62's") from error
+        return sums
+
     def cancel(self, job: Job) -> None:
         """Ask for a job's end; that it is over is told by its state."""
         self._ask("PATCH", f"/jobs/{job.id}?mode=cancel")
@@ -91,3 +117,8 @@ class FlinkRest:
                 f"cannot reach Flink at {self._master}: {printable(str(why))}; see that it runs there and that "
                 f"runner.master is the address of its REST interface (shardmill flink up starts one on this machine)"
             ) from error
+
+
+def _varint(data: bytes) -> int:
+    """Return what Beam's VarInt coder wrote: seven bits a byte, the lowest first."""
+    return sum((byte & 0x7F) << (7 * place) for place, byte in enumerate(data))

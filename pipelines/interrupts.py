@@ -23,6 +23,7 @@ from ..transforms.stores.store_url import is_store_url
 from .disk_errors import DiskError, disk_error
 
 if TYPE_CHECKING:
+    from .report import Count
     from .screen import Screen
 
 _GRACE_SECONDS: Final = 5.0
@@ -46,7 +47,9 @@ class Session:
         self.screen: Screen = Screen(as_json=as_json, quiet=quiet)
         self.staging: str | None = None
 
-    def watch(self, staging: str, notes: Sequence[str] = ()) -> AbstractContextManager[object]:
+    def watch(
+        self, staging: str, notes: Sequence[str] = (), count: Count | None = None
+    ) -> AbstractContextManager[object]:
         """Show the progress of a run on stderr while the context is open, and remember where its work lies."""
         self.staging = staging
         for note in notes:
@@ -54,8 +57,9 @@ class Session:
         if self.screen.quiet:
             return nullcontext()
         from .progress import ProgressWatcher
+        from .report import Counted
 
-        return ProgressWatcher(staging, self.screen.err)
+        return ProgressWatcher(staging, self.screen.err, count=count or Counted)
 
 
 class _Interrupt:

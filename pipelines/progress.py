@@ -7,6 +7,8 @@ The engine shows nothing until it ends, so progress is read from what the worker
       tasks/000003.json          a finished task: its records and bytes, exactly
       parts/000007-…/*.part      a task at work: its files' sizes
 
+An engine that knows more, by the metrics of its job (`Counted`), is believed.
+
     Converting  5,120,000 of about 8,000,000 records · 212.4 MB/s · 9 of about 14 shards · 3 s left
 """
 
@@ -28,6 +30,7 @@ from rich.text import Text
 from ..transforms.dataset.storage_at import storage_at
 from ..transforms.errors import StoreError
 from ..transforms.stores.store_url import is_store_url
+from .report import Count, Counted
 
 _LIVE_SECONDS: Final = 0.5
 _STORE_SECONDS: Final = 3.0  # each look is some requests, which are paid for
@@ -66,9 +69,10 @@ class _Done:
 class StagingReader:
     """Reads how far a run is; a finished task is read once, and nothing is opened that a worker still writes."""
 
-    def __init__(self, staging: str, totals: Totals | None = None) -> None:
+    def __init__(self, staging: str, totals: Totals | None = None, count: Count = Counted) -> None:
         self._staging = staging
         self._totals = totals
+        self._count = count
         self._done: dict[str, _Done] = {}
 
     def totals(self) -> Totals:
@@ -100,7 +104,10 @@ class StagingReader:
             records += at_work * known_records // known_bytes if known_bytes else 0
         all_done = totals.tasks is not None and len(self._done) >= totals.tasks
         phase = "Finishing" if all_done else "Converting"
-        return Stand(phase, len(self._done), records, finished + at_work, shards)
+        counted = self._count()
+        return Stand(
+            phase, len(self._done), max(records, counted.records), max(finished + at_work, counted.bytes), shards
+        )
 
     def _bytes_at_work(self) -> int:
         """Return the size of the parts of tasks that have not finished; of several attempts, of the largest."""
@@ -138,12 +145,13 @@ class ProgressWatcher:
         console: Console,
         *,
         totals: Totals | None = None,
+        count: Count = Counted,
         interval: float | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.staging = staging
         self._console = console
-        self._reader = StagingReader(staging, totals)
+        self._reader = StagingReader(staging, totals, count)
         live = _STORE_SECONDS if is_store_url(staging) else _LIVE_SECONDS
         self._interval = interval or (live if console.is_terminal else _PLAIN_SECONDS)
         self._clock = clock

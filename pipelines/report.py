@@ -8,10 +8,10 @@ too many rejects   -> TooManyRejects with `rejects_text` as its text
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, TypeAlias
 
 from ..transforms.format.manifest import Manifest
 from ..transforms.format.printable import escaped, printable
@@ -193,10 +193,24 @@ class PlanReport:
         return {"classes": classes, "unchanged": [asdict(file) for file in self.unchanged]}
 
 
-class Watch(Protocol):
-    """Shows how a run gets on, from its staging folder, while the context is open."""
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """What an engine says that a job has staged."""
 
-    def __call__(self, staging: str, notes: Sequence[str] = ()) -> AbstractContextManager[object]:
+    records: int = 0
+    bytes: int = 0
+
+
+Count: TypeAlias = Callable[[], Counted]
+"""Asks an engine; `Counted` itself is one that says nothing."""
+
+
+class Watch(Protocol):
+    """Shows how a run gets on, from its staging folder and what the engine counts, while the context is open."""
+
+    def __call__(
+        self, staging: str, notes: Sequence[str] = (), count: Count | None = None
+    ) -> AbstractContextManager[object]:
         """Tell the notes; return the context in which the run writes below the folder `staging`."""
         ...
 

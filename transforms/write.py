@@ -16,6 +16,7 @@ from typing import Any, Final
 
 import apache_beam as beam
 import pyarrow as pa
+from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import GlobalWindow, GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
@@ -41,6 +42,9 @@ from .format.tfrecord import frame_records
 
 _BATCH_RECORDS: Final = 4096
 _BATCH_BYTES: Final = 4 << 20
+
+METRICS: Final = "shardmill"
+"""The namespace of Beam's metrics: `records` and `bytes` that were staged."""
 """Plain records are framed so many, or so many bytes, at once."""
 
 
@@ -171,6 +175,9 @@ class _StagePartsFn(beam.DoFn):
         self._bundle: TaskStager | None = None
         self._records: list[bytes] = []
         self._records_bytes = 0
+        # what engines show of a job while it runs; Flink's is read for the line of progress
+        self._staged_records = Metrics.counter(METRICS, "records")
+        self._staged_bytes = Metrics.counter(METRICS, "bytes")
 
     def start_bundle(self) -> None:
         """Let go of what a failed bundle left."""
@@ -180,11 +187,11 @@ class _StagePartsFn(beam.DoFn):
         """Stage one element; the end of a task gives its result, a result goes by."""
         try:
             if isinstance(element, TaskResult):
-                yield _keyed(element)
+                yield self._counted(element)
             elif isinstance(element, TaskEnd):
                 result = (self._task or self._stager(element.task)).finish(element)
                 self._task = None
-                yield _keyed(result)
+                yield self._counted(result)
             elif isinstance(element, Block) and element.task is not None:
                 if self._task is None:
                     self._task = self._stager(element.task)
@@ -207,11 +214,16 @@ class _StagePartsFn(beam.DoFn):
         self._frame_records()
         if self._bundle is not None:
             result, self._bundle = self._bundle.finish(), None
-            yield WindowedValue(_keyed(result), GlobalWindow().max_timestamp(), (GlobalWindow(),))
+            yield WindowedValue(self._counted(result), GlobalWindow().max_timestamp(), (GlobalWindow(),))
 
     def teardown(self) -> None:
         """Let go of what a failed bundle left."""
         self._abandon()
+
+    def _counted(self, result: TaskResult) -> tuple[int, bytes]:
+        self._staged_records.inc(result.records)
+        self._staged_bytes.inc(result.part_bytes)
+        return _keyed(result)
 
     def _stager(self, task: int | None) -> TaskStager:
         return TaskStager(self._spec.storage, self._spec.staging, task, self._spec.stage_settings)

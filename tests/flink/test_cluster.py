@@ -12,12 +12,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 from shardmill.pipelines.flink_cluster import Cluster
 from shardmill.pipelines.flink_rest import FlinkRest
 from shardmill.transforms.dataset.generations import read_manifest
+from shardmill.transforms.write import METRICS
 
 from .running import CONFIGS, on, same_bytes, shardmill, task_manager_of, wait_for, worker_at_work, write_table
 
@@ -65,19 +67,22 @@ def started(folder: Path, *args: str) -> Iterator[subprocess.Popen[str]]:
             process.kill()
 
 
+def latest(cluster: Cluster) -> dict[str, Any]:
+    """Return what a cluster says of the job that came last."""
+    jobs: list[dict[str, Any]] = FlinkRest(cluster.master).get("/jobs/overview")["jobs"]
+    return max(jobs, key=lambda job: int(job["start-time"]))
+
+
 def vertices(cluster: Cluster) -> list[dict[str, object]]:
     """Return the vertices of the latest job: fused steps, each with what it read and wrote."""
-    rest = FlinkRest(cluster.master)
-    latest = max(rest.get("/jobs/overview")["jobs"], key=lambda job: job["start-time"])
-    found: list[dict[str, object]] = rest.get(f"/jobs/{latest['jid']}")["vertices"]
+    found: list[dict[str, object]] = FlinkRest(cluster.master).get(f"/jobs/{latest(cluster)['jid']}")["vertices"]
     return found
 
 
 def restarts(cluster: Cluster) -> int:
     """Return how many failures the latest job went through."""
-    rest = FlinkRest(cluster.master)
-    latest = max(rest.get("/jobs/overview")["jobs"], key=lambda job: job["start-time"])
-    return len(rest.get(f"/jobs/{latest['jid']}/exceptions")["exceptionHistory"]["entries"])
+    history = FlinkRest(cluster.master).get(f"/jobs/{latest(cluster)['jid']}/exceptions")["exceptionHistory"]
+    return len(history["entries"])
 
 
 def nothing_doubled(dataset: Path) -> None:
@@ -95,8 +100,15 @@ def test_tables_have_the_bytes_of_the_local_runner_and_no_record_crosses_an_edge
     steps = vertices(cluster)
     (fused,) = [step for step in steps if "{Read, Encode, Write}" in str(step["name"])]
     assert fused["status"] == "FINISHED"
+    train = read_manifest(str(table / "cluster")).splits["train"]
     sent = sum(step["metrics"]["write-bytes"] for step in steps)  # type: ignore[index]
-    assert sent < read_manifest(str(table / "cluster")).splits["train"].bytes / 100
+    assert sent < train.bytes / 100
+    rest = FlinkRest(cluster.master)
+    job = rest.job(latest(cluster)["name"])
+    assert job is not None
+    staged = rest.counters(job, METRICS)
+    assert staged["records"] == train.records, "Beam's metrics, from which the line of progress is told too"
+    assert staged["bytes"] == pytest.approx(train.bytes, rel=0.01)
 
 
 def test_images_have_the_bytes_of_the_local_runner(cluster: Cluster, tmp_path: Path) -> None:
@@ -118,8 +130,7 @@ def test_an_interrupt_cancels_the_job_and_leaves_the_old_generation(cluster: Clu
     assert running.returncode == 130
     assert "Interrupted: nothing was committed; the staged work lies in" in err
     assert "Traceback" not in err
-    jobs = FlinkRest(cluster.master).get("/jobs/overview")["jobs"]
-    assert max(jobs, key=lambda job: job["start-time"])["state"] == "CANCELED"
+    assert latest(cluster)["state"] == "CANCELED"
     _, alive = psutil.wait_procs([worker], timeout=30)
     assert not alive, "a worker goes on with the tasks of a job that was cancelled"
     shutil.rmtree(out / ".staging")

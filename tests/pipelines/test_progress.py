@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from rich.console import Console
 from shardmill.pipelines.progress import ProgressWatcher, StagingReader, Stand, Totals, progress_line
+from shardmill.pipelines.report import Counted
 
 TOTALS = {"tasks": 2, "records": 1000, "bytes": 100_000, "shards": 4}
 
@@ -63,6 +64,15 @@ class TestStagingReader:
         before = reader.read()
         staging.rename(tmp_path / "gone")
         assert reader.read() == before
+
+    def test_an_engine_that_knows_more_is_believed(self, tmp_path: Path) -> None:
+        write_plan(tmp_path)
+        finish_task(tmp_path, 0, 250, 50_000, ("full",))
+        counted = Counted()
+        reader = StagingReader(str(tmp_path), count=lambda: counted)
+        assert reader.read() == Stand("Converting", 1, 250, 50_000, 1)
+        counted = Counted(600, 70_000)
+        assert reader.read() == Stand("Converting", 1, 600, 70_000, 1)
 
 
 class TestProgressLine:
