@@ -8,12 +8,14 @@
     done, if not `wait`; else waits       ◀─ ends ─
     tells what was committed, or refused
 
-The name of a job is made of the run's, so that Dataflow itself refuses a second one of the same command while the first
-one runs. What jobs before have staged is never touched: one of them may be at work there.
+The name of a job is made of the command's fingerprints, so that Dataflow itself refuses a second one of the same
+command while the first one runs. What jobs before have staged is never touched: one of them may be at work there.
 """
 
 from __future__ import annotations
 
+import hashlib
+import json
 from collections.abc import Sequence
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, Final
@@ -80,12 +82,14 @@ def waits(runner: DataflowRunner, beam_args: Sequence[str]) -> bool:
 
 
 def job_name(spec: DatasetSpec) -> str:
-    """Return the name of a run's job: the same for the same command.
+    """Return the name of a run's job: the same for the same command, though each run stages in a folder of its own.
 
-    >>> job_name(DatasetSpec(path="/out", name="cats_and_dogs", shard_size=65536, run_id="0123456789abcdef"))
-    'shardmill-cats-and-dogs-01234567'
+    >>> job_name(DatasetSpec(path="/out", name="cats_and_dogs", shard_size=65536))
+    'shardmill-cats-and-dogs-9dd3c42a'
     """
-    return f"shardmill-{spec.name.replace('_', '-')}"[: _NAME_LENGTH - 9].rstrip("-") + f"-{spec.run_id[:8]}"
+    command = [spec.path, spec.append_to is not None, spec.config_fingerprint, spec.source_fingerprint]
+    digest = hashlib.sha256(json.dumps(command).encode()).hexdigest()
+    return f"shardmill-{spec.name.replace('_', '-')}"[: _NAME_LENGTH - 9].rstrip("-") + f"-{digest[:8]}"
 
 
 def make_job(

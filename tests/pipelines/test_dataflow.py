@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+import uuid
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -151,8 +154,12 @@ def test_packages_that_are_missing_are_told_before_anything_is_read() -> None:
 
 
 def test_a_job_has_the_same_name_for_the_same_run_that_dataflow_takes() -> None:
-    spec = DatasetSpec(path="/b/out", name="a" + "_" * 60, shard_size=1 << 20, run_id="0123456789abcdef")
-    assert dataflow.job_name(spec) == "shardmill-a-01234567"
+    spec = DatasetSpec(path="gs://b/out", name="a" + "_" * 60, shard_size=1 << 20, source_fingerprint="sha256:01")
+    again = replace(spec, run_id=uuid.uuid4().hex[:16], commit_id=str(uuid.uuid4()))  # in a store each run has its own
+    assert re.fullmatch(r"shardmill-a-[0-9a-f]{8}", dataflow.job_name(spec))
+    assert dataflow.job_name(again) == dataflow.job_name(spec)
+    others = [replace(spec, source_fingerprint="sha256:02"), replace(spec, path="gs://b/other")]
+    assert dataflow.job_name(spec) not in map(dataflow.job_name, others)
 
 
 def test_what_was_submitted_is_told_with_how_to_see_it(capsys: pytest.CaptureFixture[str]) -> None:
