@@ -48,7 +48,6 @@ def test_shards_that_are_named_have_the_split_of_their_manifest_and_strays_are_r
         TfrecordSource((f"{bucket.url}/people/train-*.tfrecord",), "/").list_files()
 
 
-@pytest.mark.parametrize("bucket", ["s3"], indirect=True)
 def test_a_conversion_from_a_store_to_a_store_has_the_bytes_of_a_local_one(
     bucket: Bucket, people: Path, tmp_path: Path
 ) -> None:

@@ -13,12 +13,14 @@ import pytest
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.pipelines.cli import main
 from shardmill.pipelines.merging import plan_merge
+from shardmill.transforms.dataset.generations import read_manifest
 from shardmill.transforms.dataset.object_storage import ObjectStorage
 from shardmill.transforms.dataset.record_file import write_records
 from shardmill.transforms.dataset.verify import verify_dataset
 from shardmill.transforms.errors import StoreAccessError, TargetError, TooManyRejects, UsageError
+from shardmill.transforms.format.checksum import crc32c
 
-from .conftest import ROWS, Local, files_of
+from .conftest import ROWS, Bucket, Local, files_of
 
 ROOT = Path(__file__).parents[2]
 
@@ -130,6 +132,21 @@ def test_damage_in_a_store_is_found_and_told(table: str, out: str) -> None:
             ("train-00002.tfrecord", "missing"),
             ("train-99999.tfrecord", "no"),
         } <= told
+
+
+def test_a_quick_look_compares_the_checksums_of_the_store_and_fetches_no_shard(bucket: Bucket, table: str) -> None:
+    out, shard = f"{bucket.url}/out", "train-00001.tfrecord"
+    convert({"input": {"paths": [table]}}, output=out, shard_size="64KiB")
+    bucket.gateway.requests.clear()
+    assert verify_dataset(out, quick=True).ok
+    assert not [request.key for request in bucket.gateway.reads() if request.key.endswith(".tfrecord")]
+    data = bytearray(bucket.store.read(f"out/{shard}"))
+    data[5000] ^= 1
+    bucket.store.put(f"out/{shard}", bytes(data))
+    stated = next(entry.crc32c for entry in read_manifest(out).splits["train"].shards if entry.path == shard)
+    (finding,) = verify_dataset(out, quick=True).findings
+    reason = f"the checksum of its bytes is {crc32c(data):08x}, the manifest states {stated}"
+    assert (finding.file, finding.reason) == (shard, reason)
 
 
 def test_garbage_in_a_store_goes_when_it_is_old(table: str, out: str) -> None:

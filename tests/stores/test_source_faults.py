@@ -21,6 +21,7 @@ from shardmill.transforms.sources.csv_source import CsvSource
 from shardmill.transforms.sources.numpy_source import NumpySource
 from shardmill.transforms.sources.parquet_source import ParquetSource
 from shardmill.transforms.sources.source import Source, Task, map_in_turn
+from shardmill.transforms.stores import retries
 from shardmill.transforms.tfrecords.tfrecord_source import TfrecordSource
 
 from . import servers
@@ -106,7 +107,10 @@ def test_a_run_whose_object_is_replaced_meanwhile_writes_nothing(bucket: Bucket,
 
 
 @pytest.mark.parametrize(("bucket", "status"), [("s3", 503), ("gs", 503), ("gs", 429)], indirect=["bucket"])
-def test_failures_of_the_moment_change_nothing(bucket: Bucket, tmp_path: Path, status: int) -> None:
+def test_failures_of_the_moment_change_nothing(
+    bucket: Bucket, tmp_path: Path, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(retries, "_FIRST_PAUSE", 0.01)  # how long is waited: see `test_faults`
     path = make(tmp_path / "in", "parquet")
     bucket.store.put("in/a.parquet", path.read_bytes())
     bucket.gateway.rules.append(lambda request: status if request.number % 3 else None)

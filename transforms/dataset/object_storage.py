@@ -26,6 +26,9 @@ from .storage_contract import FileStatus
 
 _BUFFER_BYTES: Final = 1 << 20
 
+_PASSED_BYTES: Final = 2 << 20
+"""A piece that is fetched to be sent again: four are on their way, for each worker."""
+
 
 @dataclass(frozen=True, slots=True)
 class ObjectStorage:
@@ -200,7 +203,7 @@ class ObjectStorage:
         if end is None:
             with ObjectReader(store, key) as opened:
                 end = opened.size
-        return read_ahead(store, key, start, end)
+        return read_ahead(store, key, start, end, piece_bytes=_PASSED_BYTES)
 
 
 class UploadedFile:

@@ -20,6 +20,9 @@ from .streamed import PieceSender, at_once
 _COMPOSED_AT_ONCE: Final = 32
 """GCS takes no more sources of one compose."""
 
+_CHUNK_BYTES: Final = 4 << 20
+"""The client makes two copies of what it sends, so that a chunk takes three times its size meanwhile."""
+
 
 class GcsUpload:
     """An object that is being written; see `Upload`."""
@@ -31,7 +34,7 @@ class GcsUpload:
         folder, slash, name = key.rpartition("/")
         self._chunks = f"{folder}{slash}.{name}.{self._mark}"
         self._left: list[str] = []
-        self._sender: PieceSender[str] = PieceSender(self._send)
+        self._sender: PieceSender[str] = PieceSender(self._send, lambda _: _CHUNK_BYTES)
 
     def write(self, data: memoryview) -> None:
         """Append bytes."""

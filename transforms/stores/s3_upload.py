@@ -17,13 +17,16 @@ from ..errors import StoreError
 from .bucket import PreconditionFailed
 from .object_store import MARK, ObjectInfo
 from .s3_client import S3Client, UnexpectedAnswer, encoded_crc
-from .streamed import PIECE_BYTES, PieceSender, at_once
+from .streamed import PieceSender, at_once, whole_or_copy
 
 _MOST_PARTS: Final = 10_000
 """S3 takes no more parts of one object."""
 
+_PART_BYTES: Final = 5 << 20
+"""S3 takes none that is smaller, but for the last; three are in memory at once."""
+
 _PARTS_OF_ONE_SIZE: Final = 1000
-"""So many parts of 8 MiB, then as many of 16 MiB, and so on: the largest object has 429 GiB, in pieces of 80 MiB."""
+"""So many parts of 5 MiB, then as many of 10 MiB, and so on: the largest object has 268 GiB, in pieces of 50 MiB."""
 
 
 class S3Upload:
@@ -41,7 +44,7 @@ class S3Upload:
 
     def write(self, data: memoryview) -> None:
         """Append bytes."""
-        if self._id is None and self._sender.filled + len(data) > PIECE_BYTES:
+        if self._id is None and self._sender.filled + len(data) > _PART_BYTES:
             self._begin()
         self._sender.write(data)
 
@@ -106,11 +109,12 @@ class S3Upload:
     def _send(self, number: int, piece: memoryview, crc: int) -> dict[str, Any]:
         if number >= _MOST_PARTS:
             raise StoreError(
-                f"s3://{self._store.bucket}/{self._key}: over 429 GiB, the most that is written as one object"
+                f"s3://{self._store.bucket}/{self._key}: over 268 GiB, the most that is written as one object"
             )
         sent = self._store.call(
             "write it", self._key, self._store.client.upload_part, Key=self._key, UploadId=self._id,
-            PartNumber=number + 1, Body=bytes(piece), ChecksumAlgorithm="CRC32C", ChecksumCRC32C=encoded_crc(crc),
+            PartNumber=number + 1, Body=whole_or_copy(piece),
+            ChecksumAlgorithm="CRC32C", ChecksumCRC32C=encoded_crc(crc),
         )  # fmt: skip
         return {"PartNumber": number + 1, "ETag": sent["ETag"], "ChecksumCRC32C": encoded_crc(crc)}
 
@@ -150,4 +154,4 @@ class S3Upload:
 
 
 def _part_bytes(number: int) -> int:
-    return PIECE_BYTES * (1 + number // _PARTS_OF_ONE_SIZE)
+    return _PART_BYTES * (1 + number // _PARTS_OF_ONE_SIZE)

@@ -3,7 +3,8 @@
     write   ├──┼─┼────┼──┼─────┼┼──┤
     pieces  │ 1       │ 2       │ 3          at most three at once: one that fills, two that are sent
 
-So an object of any size takes three pieces of memory; and of objects that only have to be completed few do at once.
+So an object of any size takes three pieces of memory, and few objects are completed at once. Pieces are used again, and
+sent by few threads: each thread's part of malloc's heap keeps some of what is freed.
 """
 
 from __future__ import annotations
@@ -21,13 +22,21 @@ T = TypeVar("T")
 S = TypeVar("S")
 
 PIECE_BYTES: Final = 8 << 20
-"""A piece: S3 takes none below 5 MiB but the last, GCS takes up to 8 MiB in one request."""
+"""A piece, where a store says nothing else."""
 
 _UNDER_WAY: Final = 2
-_THREADS: Final = 16
-"""Threads of a process that send and fetch: they wait for the network, and take no processor time to speak of."""
+_THREADS: Final = 8
+"""Threads of a process that fetch, copy and remove: they wait for the network, and take hardly any processor time."""
 
-_FINISHING_THREADS: Final = 4
+_SENDING_THREADS: Final = 3
+"""Threads that send pieces: what clients copy for it stays in each one's part of malloc's heap (`freed_memory`)."""
+
+_FINISHING_THREADS: Final = 2
+
+_KEPT_BUFFERS: Final = 12
+"""Of one size: what two workers fill and send, and what is completed meanwhile."""
+
+_free_buffers: dict[int, deque[bytearray]] = {}
 
 _pools: dict[tuple[int, str], ThreadPoolExecutor] = {}
 _free_finishers: dict[int, threading.Semaphore] = {}
@@ -40,7 +49,7 @@ def pool() -> ThreadPoolExecutor:
 
 
 def finished_later(finish: Callable[[], None]) -> Future[None]:
-    """Complete an upload in another thread, which may wait for those of `pool`.
+    """Complete an upload in another thread, which may wait for those that send, and those of `pool`.
 
     Waits where several are at it: each holds pieces, and a slow store would gather all that is written.
     """
@@ -93,7 +102,7 @@ class PieceSender(Generic[T]):
         data = data.cast("B")
         while data:
             if self._piece is None:
-                self._piece, self.filled = bytearray(self._size_of(self._number)), 0
+                self._piece, self.filled = _buffer(self._size_of(self._number)), 0
             elif self.filled == len(self._piece):
                 self._begin()
                 continue
@@ -132,7 +141,13 @@ class PieceSender(Generic[T]):
         crc = self._count(piece)
         while len(self._under_way) >= _UNDER_WAY:
             self.sent.append(self._under_way.popleft().result())
-        self._under_way.append(pool().submit(self._send, number, piece, crc))
+        self._under_way.append(_pool("store-send", _SENDING_THREADS).submit(self._sent, number, piece, crc))
+
+    def _sent(self, number: int, piece: memoryview, crc: int) -> T:
+        try:
+            return self._send(number, piece, crc)
+        finally:
+            _give_back(piece.obj)
 
     def _taken(self) -> memoryview:
         piece, self._piece = self._piece, None
@@ -144,3 +159,20 @@ class PieceSender(Generic[T]):
         self.crc = crc32c_combine(self.crc, crc, len(piece))
         self.bytes += len(piece)
         return crc
+
+
+def _buffer(size: int) -> bytearray:
+    try:
+        return _free_buffers[size].pop()
+    except (KeyError, IndexError):
+        return bytearray(size)
+
+
+def _give_back(buffer: object) -> None:
+    if isinstance(buffer, bytearray):
+        _free_buffers.setdefault(len(buffer), deque(maxlen=_KEPT_BUFFERS)).append(buffer)
+
+
+def whole_or_copy(piece: memoryview) -> bytes | bytearray:
+    """Return the bytes of a piece as clients take them: its buffer, where that is full."""
+    return piece.obj if isinstance(piece.obj, bytearray) and len(piece.obj) == len(piece) else bytes(piece)
