@@ -187,11 +187,11 @@ def _write_settings(folder: Path, port: int, slots: int) -> None:
         # What fails is tried again: without this a job fails with its first worker that dies. Beam goes on with a dead
         # one until it forgets those that are idle (`_ENVIRONMENT_MILLIS` in flink_run); so long a try has to wait.
         "restart-strategy.type": "fixed-delay",
-        "restart-strategy.fixed-delay.attempts": 3,
+        "restart-strategy.fixed-delay.attempts": 5,
         "restart-strategy.fixed-delay.delay": "5 s",
-        # a task manager that is gone is missed soon, and its tasks go elsewhere
+        # a task manager that is gone is missed before the tries are used up; a machine may be busy for so long
         "heartbeat.interval": 1000,
-        "heartbeat.timeout": 8000,
+        "heartbeat.timeout": 12000,
     }
     for name, megabytes in _MEGABYTES.items():
         bounds = (".min", ".max") if name in ("network", "jvm-overhead") else (".size",)

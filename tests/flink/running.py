@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
@@ -68,7 +69,7 @@ def on(cluster: Cluster, *, workers: int = 2) -> Sequence[str]:
     )  # fmt: skip
 
 
-def wait_for(found: Callable[[], Any], process: subprocess.Popen[str], seconds: float = 120) -> Any:
+def wait_for(found: Callable[[], Any], process: subprocess.Popen[str], seconds: float = 300) -> Any:
     """Wait until something is found, while the command runs."""
     until = time.monotonic() + seconds
     while not (result := found()):
@@ -76,6 +77,15 @@ def wait_for(found: Callable[[], Any], process: subprocess.Popen[str], seconds: 
         assert time.monotonic() < until
         time.sleep(0.005)
     return result
+
+
+def wait_until_ended(process: psutil.Process, seconds: float = 60) -> None:
+    """Wait until a process is gone, or only waits for whoever is to hear of its end."""
+    until = time.monotonic() + seconds
+    with contextlib.suppress(psutil.NoSuchProcess):
+        while process.status() != psutil.STATUS_ZOMBIE:
+            assert time.monotonic() < until, f"{process} runs on"
+            time.sleep(0.02)
 
 
 def worker_at_work(cluster: Cluster, out: Path) -> psutil.Process | None:

@@ -14,14 +14,23 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 from shardmill.pipelines.flink_cluster import Cluster
 from shardmill.pipelines.flink_rest import FlinkRest
 from shardmill.transforms.dataset.generations import read_manifest
 from shardmill.transforms.write import METRICS
 
-from .running import CONFIGS, on, same_bytes, shardmill, task_manager_of, wait_for, worker_at_work, write_table
+from .running import (
+    CONFIGS,
+    on,
+    same_bytes,
+    shardmill,
+    task_manager_of,
+    wait_for,
+    wait_until_ended,
+    worker_at_work,
+    write_table,
+)
 
 GROUPS = 24
 TABLE = (
@@ -126,13 +135,12 @@ def test_an_interrupt_cancels_the_job_and_leaves_the_old_generation(cluster: Clu
         worker = wait_for(lambda: worker_at_work(cluster, out), running)
         running.send_signal(signal.SIGINT)
         worker.resume()
-        _, err = running.communicate(timeout=60)
+        _, err = running.communicate(timeout=120)
     assert running.returncode == 130
     assert "Interrupted: nothing was committed; the staged work lies in" in err
     assert "Traceback" not in err
     assert latest(cluster)["state"] == "CANCELED"
-    _, alive = psutil.wait_procs([worker], timeout=30)
-    assert not alive, "a worker goes on with the tasks of a job that was cancelled"
+    wait_until_ended(worker)  # and does not go on with the tasks of a job that was cancelled
     shutil.rmtree(out / ".staging")
     same_bytes(table / "local", out)
 
@@ -143,7 +151,7 @@ def test_a_python_worker_that_is_killed_at_its_task_changes_nothing(
     out = table / request.node.name
     worker = wait_for(lambda: worker_at_work(cluster, out), running)
     worker.kill()
-    _, err = running.communicate(timeout=180)
+    _, err = running.communicate(timeout=300)
     assert running.returncode == 0, err
     assert restarts(cluster) > 0
     same_bytes(table / "local", out)
@@ -157,7 +165,7 @@ def test_a_task_manager_that_is_killed_at_its_task_changes_nothing(
     worker = wait_for(lambda: worker_at_work(cluster, out), running)
     task_manager_of(cluster, worker).kill()
     worker.resume()
-    _, err = running.communicate(timeout=180)
+    _, err = running.communicate(timeout=300)
     assert running.returncode == 0, err
     assert restarts(cluster) > 0
     same_bytes(table / "local", out)

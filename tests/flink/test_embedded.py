@@ -12,7 +12,7 @@ import psutil
 import pytest
 from shardmill.pipelines.flink_processes import free_port
 
-from .running import CONFIGS, same_bytes, shardmill, wait_for, write_table
+from .running import CONFIGS, same_bytes, shardmill, wait_for, wait_until_ended, write_table
 
 TABLE = ("convert", "a.parquet", "--name", "table", "--max-rejects", "1%", "--shard-size", "4MiB", "-o")
 FLINK = ("--runner", "flink", "--workers", "2")
@@ -30,7 +30,7 @@ def server_of(process: subprocess.Popen[str]) -> psutil.Process | None:
     """Return the job server that a command has started, if it has."""
     for child in psutil.Process(process.pid).children():
         with contextlib.suppress(psutil.Error):  # it is ending
-            if child.cmdline()[0].endswith("java"):
+            if (child.cmdline() or [""])[0].endswith("java"):  # none while the system loads it
                 return child
     return None
 
@@ -55,7 +55,7 @@ def test_a_job_server_that_dies_is_told_in_one_line_and_the_same_command_goes_on
         server = server_of(process)
         assert server is not None
         server.kill()
-        _, err = process.communicate(timeout=60)
+        _, err = process.communicate(timeout=120)
     assert process.returncode == 1
     (error,) = [line for line in err.splitlines() if line.startswith("error: ")]
     assert error.startswith("error: Flink's job server died (exit code -9): ")
@@ -75,7 +75,7 @@ def test_a_command_that_ends_before_its_run_leaves_no_process(flink: None, table
         server = wait_for(lambda: server_of(process), process)
         process.send_signal(number)
         _, err = process.communicate()
-    server.wait(10)
+    wait_until_ended(server)
     assert "Traceback" not in err
     if number == signal.SIGINT:
         assert process.returncode == 130
