@@ -16,13 +16,15 @@ from ..contract.test_memory import peak_bytes
 
 LIMIT = 800e6
 """Of the command and two workers together: 600 as on a disk (`contract/test_memory.py`), and for each of the three a
-client, which takes 35 before its first request, and what it sends and fetches. 700 was seen on GCS, 620 on S3."""
+client, which takes 35 before its first request, and what it sends and fetches. On GCS 400 MB took 707, a gigabyte
+726; on S3 it was 618 at most.
+"""
 
 VALUES, GROUP_ROWS = 256, 20_000
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("bucket_url", "groups"), [("gs", 50), ("s3", 10)], indirect=["bucket_url"])
+@pytest.mark.parametrize(("bucket_url", "groups"), [("gs", 20), ("s3", 10)], indirect=["bucket_url"])
 def test_what_goes_to_a_store_stays_under_800_megabytes_of_memory(
     bucket_url: str, groups: int, tmp_path: Path, say: Callable[[str, str], None]
 ) -> None:
