@@ -13,7 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardmill.transforms.dataset import direct_file
-from shardmill.transforms.dataset.aligned_buffers import BUFFER_BYTES, LARGE_BYTES_OUT, SMALL_BYTES, BufferPool
+from shardmill.transforms.dataset.aligned_buffers import (
+    BUFFER_BYTES,
+    LARGE_BYTES_OUT,
+    SMALL_BYTES,
+    AlignedBuffer,
+    BufferPool,
+)
 from shardmill.transforms.dataset.direct_file import DirectFile, append_range
 
 BYTES = np.random.default_rng(0).bytes(5 * BUFFER_BYTES)
@@ -61,19 +67,19 @@ def refuse_calls(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
             return left[0] < 0
         return False
 
-    real_write, real_read = os.pwrite, os.preadv
+    real_write, real_read = os.pwritev, os.preadv
 
-    def write(file: int, data: memoryview, offset: int) -> int:
+    def write(file: int, views: list[memoryview], offset: int) -> int:
         if is_refused(file):
             raise OSError(errno.EINVAL, "Invalid argument")
-        return real_write(file, data, offset)
+        return real_write(file, views, offset)
 
     def read(file: int, buffers: list[memoryview], offset: int) -> int:
         if is_refused(file):
             raise OSError(errno.EINVAL, "Invalid argument")
         return real_read(file, buffers, offset)
 
-    monkeypatch.setattr(os, "pwrite", write)
+    monkeypatch.setattr(os, "pwritev", write)
     monkeypatch.setattr(os, "preadv", read)
 
 
@@ -108,6 +114,47 @@ def test_a_file_holds_what_was_written_to_it_in_whatever_pieces(folder: Path) ->
     check()
 
 
+def laid_like_the_file(sizes: list[int]) -> list[memoryview]:
+    """Return so many bytes each, in memory of their own, each at the place in its page that it gets in the file."""
+    views, at = [], 0
+    for size in sizes:
+        memory = np.empty(size + 4096, np.uint8)
+        first = (at - memory.ctypes.data) % 4096
+        memory[first : first + size] = np.frombuffer(BYTES, np.uint8, size)
+        views.append(memory[first : first + size].data)
+        at += size
+    return views
+
+
+def test_bytes_that_lie_as_in_the_file_are_written_from_where_they_are(folder: Path) -> None:
+    @settings(max_examples=25, deadline=None)
+    @given(st.lists(SIZES, max_size=6))
+    def check(sizes: list[int]) -> None:
+        file = create(folder / "file")
+        views = laid_like_the_file(sizes)
+        for view in views:
+            file.write([view])
+        finish(file)
+        assert (folder / "file").read_bytes() == b"".join(views)
+
+    check()
+
+
+def test_of_bytes_that_lie_as_in_the_file_at_most_a_block_is_copied_at_each_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    copied: list[int] = []
+    real = AlignedBuffer.append
+    monkeypatch.setattr(AlignedBuffer, "append", lambda buffer, view: copied.append(view.nbytes) or real(buffer, view))
+    views = laid_like_the_file([2 * BUFFER_BYTES + 5, 2 * BUFFER_BYTES + 4000, 100_000])
+    file = create(tmp_path / "file")
+    for view in views:
+        file.write([view])
+    finish(file)
+    assert (tmp_path / "file").read_bytes() == b"".join(views)
+    assert sum(copied) < len(views) * 2 * 4096
+
+
 def test_ranges_are_appended_wherever_they_begin_and_end(folder: Path) -> None:
     (folder / "source").write_bytes(BYTES)
 
@@ -138,13 +185,13 @@ def test_the_system_calls_that_write_full_buffers_bypass_the_cache(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     calls: list[tuple[bool, int, int]] = []
-    real = os.pwrite
+    real = os.pwritev
 
-    def write(file: int, data: memoryview, offset: int) -> int:
-        calls.append((bool(fcntl.fcntl(file, fcntl.F_GETFL) & os.O_DIRECT), offset, data.nbytes))
-        return real(file, data, offset)
+    def write(file: int, views: list[memoryview], offset: int) -> int:
+        calls.append((bool(fcntl.fcntl(file, fcntl.F_GETFL) & os.O_DIRECT), offset, sum(map(len, views))))
+        return real(file, views, offset)
 
-    monkeypatch.setattr(os, "pwrite", write)
+    monkeypatch.setattr(os, "pwritev", write)
     file = create(tmp_path / "file")
     file.write([memoryview(BYTES)[: BUFFER_BYTES + 5000]])
     finish(file)
@@ -196,7 +243,7 @@ def test_a_write_tells_of_an_error_before_it(tmp_path: Path, monkeypatch: pytest
     def full(*_: object) -> int:
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(os, "pwrite", full)
+    monkeypatch.setattr(os, "pwritev", full)
     file = create(tmp_path / "file")
     file.write([memoryview(BYTES)[:BUFFER_BYTES]])
     direct_file._disk().writer.submit(int).result()  # what was handed over before is done

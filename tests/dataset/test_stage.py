@@ -180,14 +180,14 @@ def test_more_buffers_than_one_call_takes_are_all_written(tmp_path: Path) -> Non
 
 
 def test_a_write_that_the_system_cuts_short_is_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real_pwrite = os.pwrite
+    real_pwritev = os.pwritev
     calls: list[int] = []
 
-    def short_pwrite(file: int, data: memoryview, offset: int) -> int:
+    def short_pwritev(file: int, views: list[memoryview], offset: int) -> int:
         calls.append(offset)
-        return real_pwrite(file, data[:9], offset)
+        return real_pwritev(file, [views[0][:9]], offset)
 
-    monkeypatch.setattr(os, "pwrite", short_pwrite)
+    monkeypatch.setattr(os, "pwritev", short_pwritev)
     payloads = [b"a" * 30, b"b" * 50, b"", b"c"]
     result = stage(tmp_path, blocks_of(payloads, [], random.Random(5)), StageSettings(1 << 16))
     assert len(calls) > 1
@@ -264,7 +264,7 @@ def test_a_split_that_cannot_be_part_of_a_file_name_is_refused(tmp_path: Path) -
 
 def test_slices_of_frames_share_the_memory_of_the_block() -> None:
     frames = frames_of([b"a" * 100, b"b" * 100])
-    slices = FrameSlices(frames)
+    slices = FrameSlices(frames.buffers)
     views = [*slices.take(116), *slices.take(232)]
     addresses = [np.frombuffer(view, np.uint8).__array_interface__["data"][0] for view in views]
     assert addresses == [frames.buffers[0].address, frames.buffers[0].address + 116]

@@ -56,7 +56,7 @@ class Calls:
         wraps: dict[str, Callable[..., Any]] = {
             "open": self._open,
             "write": self._write,
-            "pwrite": self._pwrite,
+            "pwritev": self._pwritev,
             "fsync": lambda real, file: self._on_file("fsync", real, file),
             "fdatasync": lambda real, file: self._on_file("fsync", real, file),
             "link": lambda real, a, b, **how: self._on_names("link", real, a, b, **how),
@@ -69,7 +69,7 @@ class Calls:
             "truncate": self._never,
             "ftruncate": self._never,
             "writev": self._never,
-            "pwritev": self._never,
+            "pwrite": self._never,
             "sendfile": self._never,
             "copy_file_range": self._never,
             "symlink": self._never,
@@ -167,8 +167,9 @@ class Calls:
     def _write(self, real: Any, file: int, data: Any) -> int:
         return self.put(file, memoryview(data).cast("B"), lambda view: real(file, view))
 
-    def _pwrite(self, real: Any, file: int, data: Any, offset: int) -> int:
-        return self.put(file, memoryview(data).cast("B"), lambda view: real(file, view, offset))
+    def _pwritev(self, real: Any, file: int, views: list[memoryview], offset: int) -> int:
+        data = memoryview(b"".join(views))
+        return self.put(file, data, lambda part: real(file, _first_of(views, part.nbytes), offset))
 
     def put(self, file: int, data: memoryview, write: Callable[[memoryview], int]) -> int:
         """Write bytes, all or, if that is the fault, half of them."""
@@ -234,3 +235,12 @@ class _Raw(io.FileIO):
 
     def write(self, data: Any) -> int:
         return self.calls.put(self.fileno(), memoryview(data).cast("B"), super().write)
+
+
+def _first_of(views: list[memoryview], size: int) -> list[memoryview]:
+    """Return the first bytes of some views, where they lie: what bypasses the cache must lie at page borders."""
+    first = []
+    for view in views:
+        first.append(view[:size])
+        size -= first[-1].nbytes
+    return first

@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import convert, open_dataset
 from shardmill.pipelines.cli import main
+from shardmill.transforms.dataset.aligned_buffers import AlignedBuffer
 from shardmill.transforms.dataset.generations import read_manifest
 from shardmill.transforms.dataset.record_file import read_records, write_records
 from shardmill.transforms.dataset.verify import verify_dataset
@@ -149,6 +150,18 @@ def test_files_are_cut_where_shards_will_end_so_that_few_bytes_are_copied(
     assert manifest.schema is None
     assert len(manifest.splits["train"].shards) == 9
     assert copied == []
+
+
+def test_existing_records_are_written_from_where_they_were_read(
+    tmp_path: Path, shardmill: Shardmill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    payloads = opaque_file(tmp_path / "x.tfrecord", 30_000) + opaque_file(tmp_path / "y.tfrecord", 20_000, seed=2)
+    copied: list[int] = []
+    append = AlignedBuffer.append
+    monkeypatch.setattr(AlignedBuffer, "append", lambda buffer, view: (copied.append(n := append(buffer, view)), n)[1])
+    assert shardmill("merge", "x.tfrecord", "y.tfrecord", "-o", "c", "-q", "--records", "opaque").code == 0
+    assert records_of(tmp_path / "c") == payloads
+    assert sum(copied) < 0.01 * sum(map(len, payloads))  # what completes a block, or is left over
 
 
 def test_the_number_of_workers_changes_no_byte(tmp_path: Path, shardmill: Shardmill) -> None:

@@ -5,15 +5,20 @@ to whoever takes the next, and a new one is touched only as far as it is filled.
 
     idle  [████████]  [████    ]            a few, the one used last is taken first
     out   [██████  ]  [████████]  [█ ]      large ones up to a bound, then small ones: any number of files may be open
+
+What is read into passes through many hands, so that nobody could say when it is done with: there it is the end of the
+last reference that gives the memory back (`recycled_array`).
 """
 
 from __future__ import annotations
 
 import mmap
 import threading
+import weakref
 from typing import Final
 
 import numpy as np
+import numpy.typing as npt
 
 BUFFER_BYTES: Final = 1 << 20
 """Enough for the disk to work at nearly its full speed."""
@@ -25,6 +30,11 @@ LARGE_BYTES_OUT: Final = 24 << 20
 """Bound of large buffers that are in use in a process."""
 
 _IDLE_BUFFERS: Final = 8
+
+RECYCLED_BYTES: Final = 4 << 20
+"""An array up to this size is recycled; of a larger one fresh pages are the least of its price."""
+
+_IDLE_ARRAYS: Final = 6
 
 _WITHOUT_GIL_BYTES: Final = 16 << 10
 """numpy lets other threads run while it copies, and takes a microsecond to begin; memoryview does neither."""
@@ -83,3 +93,31 @@ class BufferPool:
             self._out -= BUFFER_BYTES
             if len(self._idle) < _IDLE_BUFFERS:
                 self._idle.append(buffer)
+
+
+_idle_arrays: Final[list[mmap.mmap]] = []
+
+
+def recycled_array(size: int) -> npt.NDArray[np.uint8]:
+    """Return so many bytes at a page border, whatever is in them: memory that nothing refers to any more."""
+    if size > RECYCLED_BYTES:
+        memory = np.empty(size + mmap.PAGESIZE, np.uint8)
+        first = -address_of(memory) % mmap.PAGESIZE
+        return memory[first : first + size]
+    try:
+        mapped = _idle_arrays.pop()
+    except IndexError:
+        mapped = mmap.mmap(-1, RECYCLED_BYTES, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    whole: npt.NDArray[np.uint8] = np.frombuffer(mapped, np.uint8)
+    weakref.finalize(whole, _recycle, mapped).atexit = False  # every slice of it refers to it
+    return whole[:size]
+
+
+def _recycle(mapped: mmap.mmap) -> None:
+    if len(_idle_arrays) < _IDLE_ARRAYS:
+        _idle_arrays.append(mapped)
+
+
+def address_of(data: memoryview | npt.NDArray[np.uint8]) -> int:
+    """Return where bytes lie in memory."""
+    return int(np.frombuffer(data, np.uint8).__array_interface__["data"][0])

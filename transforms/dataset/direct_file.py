@@ -11,6 +11,13 @@ If the disk falls behind, whoever writes waits for it.
                     ▼      ▼      ▼      ▼     ▼└─ the end, less than a block: through the cache
     disk         │ direct                      ││▒│       then fsync: size and extents are durable as well
 
+Bytes that happen to lie in memory as they will in the file, page for page, need no copy: whoever reads records to write
+them again lays them so (`record_scan`). Only what completes a block is copied, and what is left over at the end:
+
+    memory       │    ▒▒▒▒│████████│████████│▒▒       │     page borders of the writer's bytes
+    file         │XXXX▒▒▒▒│████████│████████│▒▒...    │     and of the file: the X were there before
+                   copied   lent, written from there  copied
+
 A file that does not fill one buffer goes through the cache as a whole: it is a tail as a rule, and copied soon. A file
 system without O_DIRECT gets the same bytes through the cache too; there what is durable leaves the cache at once, which
 makes the kernel write the next bytes into the same pages, and drives nothing else out of memory.
@@ -28,7 +35,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import lru_cache
 from typing import Final
 
-from .aligned_buffers import BUFFER_BYTES, AlignedBuffer, BufferPool
+from .aligned_buffers import BUFFER_BYTES, AlignedBuffer, BufferPool, address_of
 
 _BLOCK_BYTES: Final = 4096
 """Offsets, lengths and memory are multiples of this. Where a disk wants more it says EINVAL, and gets cached writes."""
@@ -38,6 +45,12 @@ _STRETCH_BYTES: Final = 16 << 20
 
 _ON_THE_WAY: Final = 4
 """Full buffers in a process that wait for the disk."""
+
+_LEAST_LENT_BYTES: Final = 64 << 10
+"""Below this a copy is cheaper than a call."""
+
+_MOST_LENT_BYTES: Final = 4 << 20
+"""Above this bytes are copied: while they wait for the disk, what they lie in is not freed."""
 
 
 class _Disk:
@@ -66,20 +79,28 @@ class DirectFile:
         self._abandoned = False
 
     def write(self, buffers: Sequence[memoryview]) -> None:
-        """Append the bytes of all buffers.
+        """Append the bytes of all buffers, which must stay as they are until `wait` returns.
+
+        Raises:
+            OSError: they, or bytes before them, could not be written.
+        """
+        for view in buffers:
+            self.copy(view[self._lend(view) :])
+
+    def copy(self, view: memoryview) -> None:
+        """Append bytes that may change as soon as this returns.
 
         Raises:
             OSError: they, or bytes before them, could not be written.
         """
         if self._last is not None and self._last.done():
             self._last.result()
-        for view in buffers:
-            while view.nbytes:
-                if self._buffer is None:
-                    self._buffer = self._disk.buffers.take()
-                view = view[self._buffer.append(view) :]
-                if self._buffer.filled == self._buffer.size:
-                    self._hand_over()
+        while view.nbytes:
+            if self._buffer is None:
+                self._buffer = self._disk.buffers.take()
+            view = view[self._buffer.append(view) :]
+            if self._buffer.filled == self._buffer.size:
+                self._hand_over()
 
     def close(self) -> None:
         """Take no more bytes; write what is left, sync and close the file in the background.
@@ -93,7 +114,7 @@ class DirectFile:
             self._hand_over()
         elif self._buffer is not None:
             with errors_named(self._path):
-                _write_all(self._file, self._buffer.view[: self._buffer.filled], 0)
+                _write_all(self._file, [self._buffer.view[: self._buffer.filled]], 0)
             self._disk.buffers.give(self._buffer)
             self._buffer = None
         self._done = self._disk.syncer.submit(self._finish)
@@ -112,41 +133,60 @@ class DirectFile:
                 self._buffer = None
             self._done = self._disk.writer.submit(os.close, self._file)  # after its writes: the thread is one
 
-    def _hand_over(self) -> None:
-        assert self._buffer is not None
-        buffer, self._buffer = self._buffer, None
-        offset, self._bytes = self._bytes, self._bytes + buffer.filled
-        self._disk.room.acquire()
-        self._last = self._disk.writer.submit(self._write_out, self._last, buffer, offset)
+    def _lend(self, view: memoryview) -> int:
+        """Hand over what lies in memory as it will in the file; return how many bytes are done, none if it does not."""
+        at = self._bytes + (self._buffer.filled if self._buffer else 0)
+        if not _LEAST_LENT_BYTES <= view.nbytes <= _MOST_LENT_BYTES:
+            return 0
+        if (self._last is None and at + view.nbytes < BUFFER_BYTES) or (address_of(view) - at) % _BLOCK_BYTES:
+            return 0
+        head = -at % _BLOCK_BYTES
+        self.copy(view[:head])
+        end = view.nbytes - (view.nbytes - head) % _BLOCK_BYTES
+        self._hand_over(view[head:end])
+        return end
 
-    def _write_out(self, before: Future[None] | None, buffer: AlignedBuffer, offset: int) -> None:
-        """Write a buffer, in the thread that writes, unless one before it could not be written."""
+    def _hand_over(self, lent: memoryview | None = None) -> None:
+        """Let the buffer, and lent bytes behind it, be written."""
+        buffer, self._buffer = self._buffer, None
+        views = [] if buffer is None else [buffer.view[: buffer.filled]]
+        if lent is not None:
+            views.append(lent)
+        offset, self._bytes = self._bytes, self._bytes + _bytes_of(views)
+        self._disk.room.acquire()
+        self._last = self._disk.writer.submit(self._write_out, self._last, buffer, views, offset)
+
+    def _write_out(
+        self, before: Future[None] | None, buffer: AlignedBuffer | None, views: list[memoryview], offset: int
+    ) -> None:
+        """Write views, in the thread that writes, unless something before them could not be written."""
         try:
             if before is not None:
                 before.result()
             if not self._abandoned:
                 with errors_named(self._path):
-                    self._put(buffer.view[: buffer.filled], offset)
+                    self._put(views, offset)
         finally:
-            self._disk.buffers.give(buffer)
+            if buffer is not None:
+                self._disk.buffers.give(buffer)
             self._disk.room.release()
 
-    def _put(self, data: memoryview, offset: int) -> None:
+    def _put(self, views: list[memoryview], offset: int) -> None:
         """Write whole blocks past the cache, and through it what is left of them or what was refused."""
         if self._direct is None:
             self._direct = go_past_cache(self._file)
-        done = 0
+        size, done = _bytes_of(views), 0
         if self._direct:
-            done = _write_blocks(self._file, data, offset)
-            if done < data.nbytes:
+            done = _write_blocks(self._file, views, offset)
+            if done < size:
                 self._direct = False
                 go_through_cache(self._file)
-        _write_all(self._file, data[done:], offset + done)
-        self._unsynced += data.nbytes - done
+        _write_all(self._file, _without(views, done), offset + done)
+        self._unsynced += size - done
         if self._unsynced >= _STRETCH_BYTES:
             self._unsynced = 0
             os.fdatasync(self._file)
-            drop_pages(self._file, 0, offset + data.nbytes)
+            drop_pages(self._file, 0, offset + size)
 
     def _finish(self) -> None:
         try:
@@ -198,7 +238,7 @@ def append_range(target: DirectFile, path: str, name: str, start: int, end: int 
             stop = min(base + got, end)
             if stop <= at:
                 raise OSError(f"{name} ends {end - at} bytes early: it was cut while the run went on")
-            target.write([buffer.view[at - base : stop - base]])
+            target.copy(buffer.view[at - base : stop - base])
             at = stop
         if not direct:
             drop_pages(source, start, end - start)  # the next range is read into this memory
@@ -243,19 +283,43 @@ def _whole_blocks(size: int) -> int:
     return size + -size % _BLOCK_BYTES
 
 
-def _write_blocks(file: int, data: memoryview, offset: int) -> int:
-    """Write the whole blocks of `data`; return how far it came before the disk refused to take more this way."""
-    done, end = 0, data.nbytes - data.nbytes % _BLOCK_BYTES
+def _write_blocks(file: int, views: list[memoryview], offset: int) -> int:
+    """Write the whole blocks of the views; return how far it came before the disk refused to take more this way."""
+    end = _whole_blocks(_bytes_of(views) - _BLOCK_BYTES + 1)
+    done, rest = 0, _first_of(views, end)
     try:
         while done < end:
-            done += os.pwrite(file, data[done:end], offset + done)
+            count = os.pwritev(file, rest, offset + done)
+            done, rest = done + count, _without(rest, count)
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
     return done
 
 
-def _write_all(file: int, data: memoryview, offset: int) -> None:
-    while data:
-        done = os.pwrite(file, data, offset)
-        data, offset = data[done:], offset + done
+def _write_all(file: int, views: list[memoryview], offset: int) -> None:
+    while views:
+        done = os.pwritev(file, views, offset)
+        views, offset = _without(views, done), offset + done
+
+
+def _bytes_of(views: list[memoryview]) -> int:
+    return sum(view.nbytes for view in views)
+
+
+def _first_of(views: list[memoryview], size: int) -> list[memoryview]:
+    """Return the first bytes of some views, as views."""
+    first = []
+    for view in views:
+        first.append(view[:size])
+        size -= first[-1].nbytes
+    return [view for view in first if view.nbytes]
+
+
+def _without(views: list[memoryview], size: int) -> list[memoryview]:
+    """Return views without their first bytes."""
+    rest = []
+    for view in views:
+        rest.append(view[size:])
+        size -= view.nbytes - rest[-1].nbytes
+    return [view for view in rest if view.nbytes]

@@ -8,19 +8,20 @@ The bytes of a block are one buffer (tables) or many (images: three a record). R
 
 from __future__ import annotations
 
-from ..format.blocks import Frames
+from collections.abc import Iterable
+from typing import Any
 
 
 class FrameSlices:
-    """The bytes of framed records, handed out from front to back as views."""
+    """The bytes of some buffers, handed out from front to back as views."""
 
-    def __init__(self, frames: Frames) -> None:
-        self._buffers = iter(frames.buffers)
+    def __init__(self, buffers: Iterable[Any]) -> None:
+        self._buffers = iter(buffers)
         self._view = memoryview(b"")
         self._offset = 0
 
     def take(self, end: int) -> list[memoryview]:
-        """Return the bytes from where the last call ended up to offset `end` of the records, as views."""
+        """Return the bytes from where the last call ended up to offset `end` of them all, as views."""
         views: list[memoryview] = []
         while self._offset < end:
             if not self._view.nbytes:

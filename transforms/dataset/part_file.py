@@ -10,7 +10,7 @@ class PartFile(Protocol):
     """A file that is being written."""
 
     def write(self, buffers: Sequence[memoryview]) -> None:
-        """Append the bytes of all buffers."""
+        """Append the bytes of all buffers, which must stay as they are until `wait` returns."""
         ...
 
     def close(self) -> None:

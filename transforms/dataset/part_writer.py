@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from ..format.checksum import crc32c, crc32c_through
 from .cut_points import CutChooser
+from .frame_slices import FrameSlices
 from .part_file import PartFile
 from .shard_plan import CutPoint
 
@@ -54,15 +55,24 @@ class PartWriter:
         self.bytes, self._records, self._crc = points[-1].offset, points[-1].records, points[-1].crc
 
     def _write_reading(self, take: Callable[[int], Sequence[memoryview]], ends: npt.NDArray[np.int64]) -> list[int]:
-        """Write the bytes up to the last of some ends, and return the part's CRC at each of them."""
+        """Write the bytes up to the last of some ends, and return the part's CRC at each of them.
+
+        A single buffer is written whole, since it may lie as it will in the file (`direct_file`). Of many, each range
+        is written as soon as it is read, while the processor has it in its cache.
+        """
         crcs = []
         crc = self._crc
+        whole = take(int(ends[-1]))
+        ranges = FrameSlices(whole)
         for end in ends.tolist():
-            views = take(end)
+            views = ranges.take(end)
             for view in views:
                 crc = crc32c(view, crc)
-            self.file.write(views)  # at once, while the processor has the bytes in its cache
             crcs.append(crc)
+            if len(whole) > 1:
+                self.file.write(views)
+        if len(whole) == 1:
+            self.file.write(whole)
         return crcs
 
     def close(self) -> tuple[CutPoint, ...]:

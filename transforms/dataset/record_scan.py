@@ -3,7 +3,8 @@
     file ──▶ pieces of 2 MiB (inflated) ──▶ scan_records ──▶ runs of whole records, and damage
 
 Reading holds one piece, or one record where that is larger; a length is believed only as far as there are bytes behind
-it.
+it. Bytes lie in memory as they do in the file, page for page; or as they will in the file that they go to, counted from
+`page_origin`, so that they are written from where they are (`direct_file`).
 """
 
 from __future__ import annotations
@@ -28,11 +29,14 @@ from ..format.scan import (
     scan_records,
 )
 from ..format.tfrecord import FRAME_BYTES, HEADER_BYTES
+from .aligned_buffers import recycled_array
 
 _PIECE_BYTES: Final = 2 << 20
 """What is read at once, the best of 256 KiB to 4 MiB: smaller pieces cost more calls, larger ones leave the cache."""
 
 _COMPRESSED_PIECE_BYTES: Final = 256 << 10
+
+_PAGE_BYTES: Final = 4096
 
 _DECODER_PADDING: Final = 256
 """Bytes behind the records of a piece, so that the decoder may look a key further without copying the piece."""
@@ -100,8 +104,12 @@ def scan_file(
     check_crc: bool = True,
     record_bytes_limit: int | None = None,
     inflate_limits: InflateLimits | None = None,
+    page_origin: int = 0,
 ) -> Iterator[RecordRun]:
-    """Yield the records of an open file of `size` bytes in runs; the rest is as in `read_record_batches`."""
+    """Yield the records of an open file of `size` bytes in runs; the rest is as in `read_record_batches`.
+
+    The byte at offset `page_origin` would lie at a page border of memory, and the others accordingly.
+    """
     file.seek(start)
     form = tell_form(file, start)
     pieces: PlainPieces | InflatedPieces
@@ -112,7 +120,7 @@ def scan_file(
         at = ScanStart(first_record, 0)
         pieces = InflatedPieces(file, form, inflate_limits)
     limit = longest_record(form) if record_bytes_limit is None else record_bytes_limit
-    yield from _scan_pieces(pieces, at, on_damage, check_crc=check_crc, record_bytes_limit=limit)
+    yield from _scan_pieces(pieces, at, on_damage, check_crc=check_crc, record_bytes_limit=limit, origin=page_origin)
 
 
 def tell_form(file: ByteFile, start: int) -> Form | None:
@@ -199,6 +207,7 @@ def _scan_pieces(
     *,
     check_crc: bool,
     record_bytes_limit: int,
+    origin: int,
 ) -> Iterator[RecordRun]:
     """Scan piece after piece; what is left of one, an incomplete record, moves to the front of the next.
 
@@ -208,7 +217,7 @@ def _scan_pieces(
     """
     carried, room = np.empty(0, np.uint8), _PIECE_BYTES
     while True:
-        buffer, stop = _fill(pieces, carried, room)
+        buffer, stop = _fill(pieces, carried, room, at.offset - origin)
         left = None if pieces.left is None else stop + pieces.left
         scan = scan_records(buffer, stop, at=at, left=left, check_crc=check_crc, record_bytes_limit=record_bytes_limit)
         yield from _deliver(scan, at, report)
@@ -227,12 +236,13 @@ def _scan_pieces(
 
 
 def _fill(
-    pieces: PlainPieces | InflatedPieces, carried: npt.NDArray[np.uint8], room: int
+    pieces: PlainPieces | InflatedPieces, carried: npt.NDArray[np.uint8], room: int, place: int
 ) -> tuple[npt.NDArray[np.uint8], int]:
-    """Return a new buffer that begins with what was carried over, and where its bytes end."""
+    """Return a new buffer that begins with what was carried over, at a `place` in its page, and where its bytes end."""
     if pieces.left is not None:
         room = min(room, pieces.left)
-    buffer = np.empty(len(carried) + room + _DECODER_PADDING, np.uint8)
+    size = len(carried) + room + _DECODER_PADDING
+    buffer = recycled_array(size + _PAGE_BYTES)[place % _PAGE_BYTES :][:size]
     buffer[: len(carried)] = carried
     stop = len(carried) + pieces.read_into(buffer.data[len(carried) : len(carried) + room])
     buffer[stop:] = 0

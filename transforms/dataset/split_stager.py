@@ -65,7 +65,7 @@ class SplitStager:
             return
         self._digest = add_digests((self._digest, frames.digest))
         if self._members is None:
-            self._add_units(FrameSlices(frames).take, frames.ends, crcs=frames.crcs)
+            self._add_units(FrameSlices(frames.buffers).take, frames.ends, crcs=frames.crcs)
         else:
             for raw, records in self._members.add(frames):
                 self._add_member(raw, records)
@@ -169,7 +169,7 @@ class _MemberGatherer:
     def add(self, frames: Frames) -> list[tuple[list[memoryview], int]]:
         """Take records, and return the members that they complete: their bytes, and how many records each has."""
         members: list[tuple[list[memoryview], int]] = []
-        slices = FrameSlices(frames)
+        slices = FrameSlices(frames.buffers)
         ends = frames.ends
         lengths = np.diff(ends, prepend=0)
         large = np.flatnonzero(lengths >= self._bound)

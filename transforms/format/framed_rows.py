@@ -6,8 +6,9 @@ tfrecord            FramedRows ─────▶ Block ──▶ stage      the
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection
 from dataclasses import dataclass
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -18,6 +19,9 @@ from .checksum import record_digests
 from .payloads import Payloads
 from .rows import Rows
 from .tfrecord import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
+
+_NOTHING: Final = pa.RecordBatch.from_arrays([pa.Array.from_buffers(pa.null(), 1 << 40, [None])], ["record"])
+"""More rows than any batch has, in no memory at all (`pa.nulls` would fill a bit for each)."""
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -60,17 +64,18 @@ class FramedRows(Rows):
 
 def empty_batch(rows: int) -> pa.RecordBatch:
     """Return a batch that only counts: so many rows, and no values."""
-    return pa.RecordBatch.from_arrays([pa.nulls(rows)], ["record"])
+    return _NOTHING.slice(0, rows)
 
 
-def frames_in_place(payloads: Payloads, crcs: npt.NDArray[np.uint32], left_out: Iterable[int] = ()) -> Frames:
+def frames_in_place(payloads: Payloads, crcs: npt.NDArray[np.uint32], left_out: Collection[int] = ()) -> Frames:
     """Return records that stand framed, one after the other, in the payloads' buffer, as frames in that same buffer.
 
     `crcs` are the (unmasked) CRC32Cs of the payloads. Rows that are `left_out` cut the buffer into several.
     """
-    keep = np.ones(len(payloads), np.bool_)
-    keep[list(left_out)] = False
-    starts, ends = payloads.starts[keep] - HEADER_BYTES, payloads.ends[keep] + FOOTER_BYTES
+    if left_out:
+        rows = np.delete(np.arange(len(payloads)), list(left_out))
+        payloads, crcs = payloads.take(rows), crcs[rows]
+    starts, ends = payloads.starts - HEADER_BYTES, payloads.ends + FOOTER_BYTES
     if not len(starts):
         return Frames((), np.zeros(0, np.int64), 0)
     sizes = ends - starts
@@ -78,4 +83,4 @@ def frames_in_place(payloads: Payloads, crcs: npt.NDArray[np.uint32], left_out: 
     firsts, lasts = starts[np.append(0, breaks)], ends[np.append(breaks, len(starts)) - 1]
     pairs = zip(firsts.tolist(), lasts.tolist(), strict=True)
     buffers = tuple(pa.py_buffer(payloads.data[first:last]) for first, last in pairs)
-    return Frames(buffers, np.cumsum(sizes), record_digests(sizes - FRAME_BYTES, crcs[keep]))
+    return Frames(buffers, np.cumsum(sizes), record_digests(sizes - FRAME_BYTES, crcs))

@@ -12,6 +12,8 @@ The first walk begins where the data do, so that what is returned is what one wa
 
 from __future__ import annotations
 
+import contextlib
+import itertools
 from typing import Final
 
 import numpy as np
@@ -59,15 +61,13 @@ def _walk_in_turn(data: npt.NDArray[np.uint8], most: int | None = None) -> I64:
         return np.empty(0, np.int64)
     length_at = np.ndarray((stop - 7,), "<u8", data, strides=(1,)).item
     ends: list[int] = []
-    append = ends.append
-    head, last = 0, stop - HEADER_BYTES
-    while head <= last:
-        head += length_at(head) + FRAME_BYTES
-        if head > stop:
-            break
-        append(head)
-        if most is not None and len(ends) == most:
-            break
+    append, head, framing = ends.append, 0, FRAME_BYTES
+    with contextlib.suppress(IndexError, OverflowError):  # the way out: no length stands where the next head would be
+        for _ in itertools.repeat(None) if most is None else itertools.repeat(None, most):
+            head += length_at(head) + framing
+            append(head)
+    while ends and ends[-1] > stop:
+        ends.pop()
     return np.array(ends, np.int64)
 
 

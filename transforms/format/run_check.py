@@ -36,17 +36,15 @@ _PATCH_BYTES: Final = _GAP_BYTES + _WORD
 
 
 class _Scratch(threading.local):
-    """The bytes of this thread that are mostly zeros."""
+    """Zeros of this thread: whoever writes to them makes them zeros again, which is cheaper than to fill them all."""
 
-    bytes_: npt.NDArray[np.uint8] = np.empty(0, np.uint8)
+    bytes_: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
 
     def zeros(self, size: int) -> npt.NDArray[np.uint8]:
-        """Return so many zeros, valid until the next call."""
+        """Return so many zeros."""
         if len(self.bytes_) < size:
-            self.bytes_ = np.empty(size, np.uint8)
-        zeros = self.bytes_[:size]
-        zeros.fill(0)
-        return zeros
+            self.bytes_ = np.zeros(size, np.uint8)
+        return self.bytes_[:size]
 
 
 _scratch: Final = _Scratch()
@@ -70,9 +68,13 @@ def checksums_hold(payloads: Payloads, crcs: npt.NDArray[np.uint32]) -> bool:
     patches[:, 0] ^= ~crcs[:-1]
     patches[:, -1] = _ONES
     patch = _scratch.zeros(last - first)
-    if len(gaps):
-        places = np.ndarray((len(patch) - _PATCH_BYTES + 1,), f"V{_PATCH_BYTES}", patch, strides=(1,))
-        places[gaps - first] = patches.view(f"V{_PATCH_BYTES}").reshape(-1)
+    places = np.ndarray((max(len(patch) - _PATCH_BYTES + 1, 0),), f"V{_PATCH_BYTES}", patch, strides=(1,))
+    offsets = gaps - first
+    places[offsets] = patches.view(f"V{_PATCH_BYTES}").reshape(-1)
     patch[:_WORD] = 0xFF
     patch[-_WORD:] ^= data[last - _WORD : last] ^ (~crcs[-1:]).view(np.uint8)
-    return bool(crc32c(data.data[first:last], _ONES) == crc32c(patch.data, _ONES))
+    try:
+        return bool(crc32c(data.data[first:last], _ONES) == crc32c(patch.data, _ONES))
+    finally:
+        places[offsets] = np.zeros(1, places.dtype)
+        patch[:_WORD] = patch[-_WORD:] = 0

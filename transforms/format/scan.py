@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 from crc32c import crc32c
 
-from .checksum import crc32c_of_lengths, mask_each, unmask_each
+from .checksum import crc32c_of_lengths, mask, mask_each, unmask_each
 from .length_walk import walk_records
 from .payloads import Payloads
 from .run_check import checksums_hold
@@ -119,10 +119,7 @@ def scan_records(
 
 def is_record_header(head: bytes) -> bool:
     """Say whether bytes begin with a record's length and the right CRC of it."""
-    if len(head) < HEADER_BYTES:
-        return False
-    length = np.frombuffer(head, "<i8", 1)
-    return int(mask_each(crc32c_of_lengths(length))[0]) == int.from_bytes(head[8:HEADER_BYTES], "little")
+    return len(head) >= HEADER_BYTES and mask(crc32c(head[:8])) == int.from_bytes(head[8:HEADER_BYTES], "little")
 
 
 def _count_good_lengths(

@@ -18,7 +18,7 @@ from ..errors import SourceError
 from ..format.decode import NO_EXAMPLE, ExampleDecoder
 from ..format.framed_rows import FramedRows, empty_batch, frames_in_place
 from ..format.rejects import CellError, Place, Reject
-from ..format.rows import RowOrigin, Rows
+from ..format.rows import RowOrigin
 from ..format.scan import WRONG_DATA, Damage, is_record_header
 from ..format.schema import Schema
 from ..format.tfrecord import FRAME_BYTES, HEADER_BYTES
@@ -54,6 +54,7 @@ def read_runs(
     on_damage: Callable[[Damage], None],
     check_crc: bool = True,
     record_bytes_limit: int | None = None,
+    page_origin: int = 0,
 ) -> Iterator[RecordRun]:
     """Yield the records of a listed file in runs; the rest is as in `scan_file`.
 
@@ -71,21 +72,26 @@ def read_runs(
             on_damage=on_damage,
             check_crc=check_crc,
             record_bytes_limit=record_bytes_limit,
+            page_origin=page_origin,
         )
 
 
 @dataclass(slots=True)
 class PieceReader:
-    """Reads one piece: runs of records become framed rows."""
+    """Reads one piece: runs of records become framed rows.
+
+    `before` is how many bytes of records the task has had before: where the piece begins in what is written of it.
+    """
 
     piece: RecordsPiece
     frozen: Frozen
     record_bytes: int
+    before: int = 0
     _damages: list[Damage] = field(default_factory=list)
     _before: int | None = None
     _first: int = 0
 
-    def read(self, task: int, first: int) -> Iterator[Rows]:
+    def read(self, task: int, first: int) -> Iterator[FramedRows]:
         """Yield the records of the piece; `first` is the ordinal of the first batch in its task.
 
         Raises:
@@ -96,8 +102,9 @@ class PieceReader:
         formats = _formats_decoder(self.frozen.schema)
         ordinal = self._first = first
         for run in read_runs(
-            piece, piece.start, piece.stop, on_damage=self._damages.append, record_bytes_limit=self.record_bytes
-        ):
+            piece, piece.start, piece.stop, on_damage=self._damages.append, record_bytes_limit=self.record_bytes,
+            page_origin=piece.start - self.before,
+        ):  # fmt: skip
             reasons = {damage.record - run.first_record: damage.reason for damage in self._take_damages(run)}
             if checker is not None:
                 sound = rows_without(len(run), reasons)

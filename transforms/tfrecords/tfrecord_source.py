@@ -108,13 +108,14 @@ class TfrecordSource:
         Raises:
             SourceError: the framing is damaged, so that what follows cannot be found, or the file changed.
         """
-        ordinal = 0
+        ordinal = before = 0
         for piece in task.pieces:
             assert isinstance(piece, RecordsPiece)
             check_stamp(piece)
-            for rows in PieceReader(piece, frozen, self.record_bytes).read(task.ordinal, ordinal):
+            for rows in PieceReader(piece, frozen, self.record_bytes, before).read(task.ordinal, ordinal):
                 yield rows
                 ordinal += 1
+                before += rows.frames.bytes
             check_stamp(piece)
 
     def _inputs(self) -> Inputs:
