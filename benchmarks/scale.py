@@ -167,9 +167,9 @@ def simulate(images: int, seed: int | None, work: Path) -> dict[str, Any]:
 
 
 def slopes(runs: Sequence[dict[str, Any]]) -> dict[str, float]:
-    """Return the exponent of CPU over images, fitted over the sizes, of each phase that takes a second, and of all."""
+    """Return the exponent of CPU over images, of each phase of two seconds and more, and of all."""
     last = {phase["name"]: phase["cpu"] for phase in runs[-1]["phases"]}
-    found = {name: _slope(runs, name) for name, cpu in last.items() if cpu >= 1} if len(runs) > 1 else {}
+    found = {name: _slope(runs, name) for name, cpu in last.items() if cpu >= 2} if len(runs) > 1 else {}
     return found | ({"all": _slope(runs, None)} if len(runs) > 1 else {})
 
 

@@ -15,6 +15,7 @@ import pyarrow as pa
 from scale import SHARD_BYTES, MadeUpFolders, Phases
 from shardmill.pipelines.config import load_config
 from shardmill.pipelines.config_model import Config
+from shardmill.pipelines.freed_memory import release_freed_memory
 from shardmill.pipelines.prepare import prepare
 from shardmill.pipelines.prepare_append import prepare_append
 from shardmill.pipelines.prepared import Prepared
@@ -217,15 +218,20 @@ class ReadyResults:
 
 def _look(config: Config, source: ImageSource, out: Path, phases: Phases) -> None:
     """Run the commands that read a dataset."""
+    release_freed_memory()  # a command of its own begins with none
     with phases("open_dataset"):
         dataset = open_dataset(out)
+    release_freed_memory()
     with phases("verify --quick"):
         report = verify_dataset(out, quick=True)
         assert not report.findings, report.findings[:3]
+    release_freed_memory()
     with phases("append of the same"):
         plan = prepare_append(config, dataset.manifest, source=source)
         assert plan.prepared is None
+    release_freed_memory()
     with phases("log"):
         assert len(list_history(out)) == 1
+    release_freed_memory()
     with phases("gc"):
         assert not collect_garbage(out).items

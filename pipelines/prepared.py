@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from ..transforms.dataset.spec import DatasetSpec
 from ..transforms.dataset.task_result import TaskResult
 from ..transforms.format.encode_rows import RowEncoder
-from ..transforms.sources.source import Source
+from ..transforms.sources.source import LazyPieces, Source
 from ..transforms.sources.task_planning import Plan
 from ..transforms.staged_tasks import stage_entries, stage_tasks
 from .report import PlanReport, SplitEstimate
@@ -66,8 +66,13 @@ class Prepared:
         return plan_document(self.plan, self.mark, self.listed, shards)
 
     def in_files(self) -> Prepared:
-        """Return it with what is much of the plan in files of the staging folder, so that the graph only names them."""
+        """Return it with what is much of the plan in files of the staging folder, so that the graph only names them.
+
+        What was put there is let go of here.
+        """
         tasks = stage_tasks(self.spec, self.plan.tasks)
+        if tasks != self.plan.tasks and isinstance(self.plan.survey.pieces, LazyPieces):
+            self.plan.survey.pieces.forget()
         return replace(self, spec=stage_entries(self.spec), plan=replace(self.plan, tasks=tasks))
 
     def _split_estimates(self) -> tuple[SplitEstimate, ...]:

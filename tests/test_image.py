@@ -132,8 +132,8 @@ Read/Spread tasks           group_by_key+pardo  <- Read/List tasks
 Read/Read rows              pardo               <- Read/Spread tasks
 Encode/Encode rows          pardo               <- Read/Read rows
 Write/Stage parts           pardo               <- Encode/Encode rows
-Write/Results of before     impulse+pardo
-Write/Results and seed      flatten             <- Write/Results of before, Write/Stage parts
+Write/Seed                  impulse+pardo
+Write/Results and seed      flatten             <- Write/Seed, Write/Stage parts
 Write/Gather results        group_by_key        <- Write/Results and seed
 Write/Plan shards           pardo               <- Write/Gather results
 Write/Spread shards         group_by_key+pardo  <- Write/Plan shards

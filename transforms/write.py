@@ -22,6 +22,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from .dataset.assemble import assemble_shard
 from .dataset.commit import Commit, commit_generation
+from .dataset.done_tasks import read_result
 from .dataset.outcome import WriteOutcome
 from .dataset.plan_step import Draft, ShardJob, plan_dataset
 from .dataset.publish import Move, complete_publish, moves_of, publish_file
@@ -113,13 +114,13 @@ class WriteShards(beam.PTransform):
         spec = self._run
         light = replace(spec, source_entries=(), schema=None, labels={})  # the graph carries it once a step
         staged = pcoll | "Stage parts" >> beam.ParDo(_StagePartsFn(light, self.split))  # (0, TaskResult)
-        known = [None, *self.done]  # nothing is planned from, too, if no block came
-        seed = pcoll.pipeline | "Results of before" >> beam.Create([_keyed(result) for result in known])
+        done = tuple(result.task for result in self.done)  # read where they are needed: the graph would carry them
+        seed = pcoll.pipeline | "Seed" >> beam.Create([_keyed(None)])  # nothing is planned from, too, if no block came
         return (
             (staged, seed)
             | "Results and seed" >> beam.Flatten()
             | "Gather results" >> beam.GroupByKey()
-            | "Plan shards" >> beam.ParDo(_PlanShardsFn(spec))  # Draft and ShardJobs, or a Refusal
+            | "Plan shards" >> beam.ParDo(_PlanShardsFn(spec, done))  # Draft and ShardJobs, or a Refusal
             | "Spread shards" >> beam.Reshuffle()
             | "Assemble shards" >> beam.ParDo(_AssembleShardFn(light))  # (0, Draft | ShardJob | Refusal)
             | "Gather shards" >> beam.GroupByKey()
@@ -256,18 +257,24 @@ class _StagePartsFn(beam.DoFn):
 class _PlanShardsFn(beam.DoFn):
     """Plans all shards, or refuses."""
 
-    def __init__(self, spec: DatasetSpec) -> None:
+    def __init__(self, spec: DatasetSpec, done: tuple[int, ...]) -> None:
         self._spec = spec
+        self._done = done
 
     def process(self, gathered: tuple[int, Iterable[bytes]]) -> Iterator[bytes]:
         """Give the draft of the manifest and the shards to make."""
-        results: Iterator[TaskResult | None] = map(_unpacked, gathered[1])
-        plan = plan_dataset(self._spec, (result for result in results if result is not None))
+        plan = plan_dataset(self._spec, self._results(gathered[1]))
         if isinstance(plan, Refusal):
             yield _packed(plan)
         else:
             yield _packed(plan.draft)
             yield from (_packed(job) for job in plan.jobs)
+
+    def _results(self, packed: Iterable[bytes]) -> Iterator[TaskResult]:
+        """Yield the results of this run, then those of a run before, one by one: they are large."""
+        results: Iterator[TaskResult | None] = map(_unpacked, packed)
+        yield from (result for result in results if result is not None)
+        yield from (read_result(self._spec.storage, self._spec.staging, task) for task in self._done)
 
 
 class _AssembleShardFn(beam.DoFn):
@@ -277,10 +284,11 @@ class _AssembleShardFn(beam.DoFn):
         self._spec = spec
 
     def process(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """Make the shard, and pass its job on; drafts and refusals go by."""
+        """Make the shard, and pass its job on, without what it was made of; drafts and refusals go by."""
         job = _unpacked(data)
         if isinstance(job, ShardJob):
             assemble_shard(self._spec, job)
+            data = _packed(replace(job, ranges=()))
         yield 0, data
 
 
@@ -313,6 +321,7 @@ class _PublishFileFn(beam.DoFn):
         move = _unpacked(data)
         if isinstance(move, Move):
             publish_file(self._spec.storage, move)
+            data = _packed(None)
         yield 0, data
 
 
@@ -325,8 +334,7 @@ class _CompleteFn(beam.DoFn):
 
     def process(self, gathered: tuple[int, Iterable[bytes]]) -> Iterator[WriteOutcome]:
         """Give the outcome."""
-        values = [_unpacked(data) for data in gathered[1]]
-        decided = next(value for value in values if isinstance(value, (Commit, Refusal)))
+        decided = next(value for value in map(_unpacked, gathered[1]) if value is not None)
         if isinstance(decided, Refusal):
             if self._raise_refusal:
                 raise decided.error()

@@ -7,6 +7,7 @@ import itertools
 import os
 import pickle
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -61,6 +62,15 @@ def test_columns_that_are_extended_hold_all_files(
     columns.extend(ImageTable.of(two)[first:])
     columns.extend(ImageTable.of(two)[:first])
     assert list(columns.table()) == one + two[first:] + two[:first]
+
+
+def test_a_table_that_is_forgotten_is_empty_for_all_who_hold_it() -> None:
+    files = [ImageFile(0, b"%d.jpg" % i, 2000, i) for i in range(10)]
+    pieces = pieces_of(files, None)
+    alone = pickle.loads(pickle.dumps(pieces[2:4]))
+    pieces.forget()
+    assert list(pieces.table) == []
+    assert list(alone.files()) == files[2:4]
 
 
 def test_a_pickled_view_takes_no_more_than_it_shows() -> None:
@@ -180,4 +190,5 @@ def test_pieces_are_cut_behind_their_bytes_or_files_and_travel_alone(
     assert list(again.files()) == list(part.files()) == [image for piece in part for image in piece.images]
     assert [piece.folders for piece in again] == [piece.folders for piece in part]
     assert again.rows_by_entry() == part.rows_by_entry()
+    assert part.rows_by_entry() == Counter(image.folder for image in part.files())
     assert sum(part.rows_by_entry().values(), 0) == part.rows == len(list(part.files()))

@@ -14,7 +14,7 @@ import re
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from ..errors import DamageError
+from ..errors import DamageError, RunError
 from ..format.naming import is_split_name
 from .generations import check_regular, read_file
 from .storage_contract import Storage
@@ -34,6 +34,21 @@ def read_done_tasks(storage: Storage, staging: str, tasks: int) -> tuple[TaskRes
     """Return the results of a run's `tasks` that stand in its staging folder, in order."""
     found = (_read(storage, staging, f"tasks/{name}", tasks) for name in _results(storage, staging))
     return tuple(sorted((result for result in found if result is not None), key=lambda result: result.task))
+
+
+def read_result(storage: Storage, staging: str, task: int) -> TaskResult:
+    """Return the result of one task, which was found to be of use when the run was planned.
+
+    Raises:
+        RunError: it is gone, or has changed since.
+    """
+    path = f"tasks/{task:06d}.json"
+    result = _read(storage, staging, path, task + 1)
+    if result is None:
+        raise RunError(
+            f"{staging}/{path}: was there when the run was planned; the staging folder was changed; run again"
+        )
+    return result
 
 
 def count_results(storage: Storage, staging: str) -> int:

@@ -3,12 +3,14 @@
     images   │ 1.jpg │ 2.jpg │ 3.jpg │ 4.jpg │ 5.jpg │      the listing's table, or an order of it
     stops                    2               4       5      a piece is about 1 MiB, so a large image is one
 
-Ten million pieces with a Python object each would take four gigabytes; so they take 16 bytes each. A task has a range
+Ten million pieces with a Python object each would take four gigabytes; so they take 4 bytes each. A task has a range
 of them, which is a view; when a task goes to a worker, its own files and folders go with it, and no others.
 """
 
 from __future__ import annotations
 
+import hashlib
+from array import array
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from typing import Any, Final, overload
@@ -58,15 +60,29 @@ class ImagePieces(LazyPieces):
     """Pieces that follow each other: piece i ends before row `stops[i]` of the reading order.
 
     The first begins at row `start`. `order` are the rows of `table` in reading order (None: as they are), `folders`
-    what is known of each, by the number in the table. `outputs` are the bytes of the records of each piece.
+    what is known of each, by the number in the table. `with_bytes` says that records hold the files' own bytes.
     """
 
     table: ImageTable
     order: npt.NDArray[np.int32] | None
     folders: Mapping[int, ReadFolder]
     start: int
-    stops: npt.NDArray[np.int64]
-    outputs: npt.NDArray[np.int64]
+    stops: npt.NDArray[np.int32]
+    with_bytes: bool
+
+    @property
+    def outputs(self) -> npt.NDArray[np.int64]:
+        """The bytes of the records of each piece."""
+        outputs = np.empty(len(self), np.int64)
+        for first in range(0, len(self), _AT_ONCE):
+            stops = self.stops[first : first + _AT_ONCE].astype(np.int64)
+            starts = np.append(self._begin(first), stops[:-1])
+            outputs[first : first + len(stops)] = RECORD_OVERHEAD_BYTES * (stops - starts)
+            if self.with_bytes:
+                rows = slice(int(starts[0]), int(stops[-1]))
+                sizes = self.table.sizes[rows] if self.order is None else self.table.sizes[self.order[rows]]
+                outputs[first : first + len(stops)] += np.add.reduceat(sizes.clip(min=0), starts - starts[0])
+        return outputs
 
     @property
     def rows(self) -> int:
@@ -84,10 +100,11 @@ class ImagePieces(LazyPieces):
         """Return one piece, or a range of them without a step."""
         if isinstance(index, slice):
             first, last, _ = index.indices(len(self))
-            outputs, stops = self.outputs[first:last], self.stops[first:last]
-            return ImagePieces(self.table, self.order, self.folders, self._begin(first), stops, outputs)
+            start, stops = self._begin(first), self.stops[first:last]
+            return ImagePieces(self.table, self.order, self.folders, start, stops, self.with_bytes)
         index = range(len(self))[index]
         images = self._images(self._begin(index), int(self.stops[index]))
+        size = int(images.sizes.clip(min=0).sum())
         head = self.folders[int(images.folders[0])]
         return ImagePiece(
             entry=head.entry,
@@ -96,8 +113,8 @@ class ImagePieces(LazyPieces):
             stamp=Stamp(0, 0),  # of no use for a folder: every file has its own
             rows=len(images),
             first_row=0,
-            bytes=int(images.sizes.clip(min=0).sum()),
-            output_bytes=int(self.outputs[index]),
+            bytes=size,
+            output_bytes=size * self.with_bytes + RECORD_OVERHEAD_BYTES * len(images),
             folders={number: self.folders[number] for number in np.unique(images.folders).tolist()},
             images=images,
         )
@@ -115,7 +132,13 @@ class ImagePieces(LazyPieces):
 
     def mark(self) -> bytes:
         """Return bytes that tell these pieces from others of the same listing."""
-        return (self.stops - self.start).astype("<i8").tobytes() + self.outputs.astype("<i8").tobytes()
+        digest = hashlib.sha256((self.stops - self.start).astype("<i4").data)
+        digest.update(self.outputs.astype("<i8", copy=False).data)
+        return digest.digest()
+
+    def forget(self) -> None:
+        """Let go of the table of all files."""
+        self.table.forget()
 
     def to_document(self) -> dict[str, Any]:
         """Return what `from_document` takes: buffers, numbers and text of these pieces alone."""
@@ -125,16 +148,16 @@ class ImagePieces(LazyPieces):
             "images": list(images.to_buffers()),
             "folders": [astuple(self.folders[number]) for number in used],
             "numbers": used,
-            "stops": (self.stops - self.start).astype("<i8").tobytes(),
-            "outputs": self.outputs.astype("<i8").tobytes(),
+            "stops": (self.stops - self.start).astype("<i4").tobytes(),
+            "with_bytes": self.with_bytes,
         }
 
     @classmethod
     def from_document(cls, document: Mapping[str, Any]) -> ImagePieces:
         """Return the pieces that a document states."""
         folders = {n: ReadFolder(*f) for n, f in zip(document["numbers"], document["folders"], strict=True)}
-        stops, outputs = (np.frombuffer(document[key], "<i8") for key in ("stops", "outputs"))
-        return cls(ImageTable.from_buffers(*document["images"]), None, folders, 0, stops, outputs)
+        stops = np.frombuffer(document["stops"], "<i4")
+        return cls(ImageTable.from_buffers(*document["images"]), None, folders, 0, stops, document["with_bytes"])
 
     def __reduce__(self) -> tuple[object, tuple[dict[str, Any]]]:
         return ImagePieces.from_document, (self.to_document(),)
@@ -159,23 +182,14 @@ def cut_images(
 
     `with_bytes` says that the records hold the files' own bytes.
     """
-    stops: list[npt.NDArray[np.int64]] = []
-    sums: list[npt.NDArray[np.int64]] = []
+    stops = array("i")
     size = rows = 0
     for start in range(0, len(table), _AT_ONCE):
         chosen = slice(start, start + _AT_ONCE) if order is None else order[start : start + _AT_ONCE]
-        ends, totals = [], []
         for stop, one in enumerate(table.sizes[chosen].clip(min=0).tolist(), start + 1):
             size += one
             rows += 1
             if size >= piece_bytes or rows == piece_rows or stop == len(table):
-                ends.append(stop)
-                totals.append(size)
+                stops.append(stop)
                 size = rows = 0
-        stops.append(np.array(ends, np.int64))
-        sums.append(np.array(totals, np.int64))
-    ends_of_all = np.concatenate([np.zeros(0, np.int64), *stops])
-    outputs = RECORD_OVERHEAD_BYTES * np.diff(ends_of_all, prepend=0)
-    if with_bytes:
-        outputs += np.concatenate([np.zeros(0, np.int64), *sums])
-    return ImagePieces(table, order, dict(enumerate(folders)), 0, ends_of_all, outputs)
+    return ImagePieces(table, order, dict(enumerate(folders)), 0, np.frombuffer(stops, np.int32), with_bytes)

@@ -29,7 +29,7 @@ class ImageFile(NamedTuple):
     mtime_ns: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(slots=True, eq=False)
 class ImageTable(Sequence[ImageFile]):
     """Files in their order; a range of them is a view, and no copy."""
 
@@ -116,6 +116,11 @@ class ImageTable(Sequence[ImageFile]):
             np.frombuffer(sizes, "<i8"),
             np.frombuffer(mtimes, "<i8"),
         )
+
+    def forget(self) -> None:
+        """Let go of all files: whoever holds the table holds an empty one."""
+        self.folders, self.sizes, self.mtimes_ns = self.folders[:0].copy(), self.sizes[:0].copy(), self.sizes[:0].copy()
+        self.names = _binary(np.zeros(1, np.int64), b"")
 
     def __reduce__(self) -> tuple[object, tuple[bytes, ...]]:
         return ImageTable.from_buffers, self.to_buffers()  # of a view no more than it shows

@@ -135,8 +135,10 @@ class LazyPieces(Sequence[Piece]):
 
     __slots__ = ()
 
-    outputs: npt.NDArray[np.int64]
-    """The bytes of the records of each piece."""
+    @property
+    @abstractmethod
+    def outputs(self) -> npt.NDArray[np.int64]:
+        """The bytes of the records of each piece."""
 
     @property
     @abstractmethod
@@ -150,6 +152,10 @@ class LazyPieces(Sequence[Piece]):
     @abstractmethod
     def mark(self) -> bytes:
         """Return bytes that tell these pieces from others of the same listing."""
+
+    @abstractmethod
+    def forget(self) -> None:
+        """Let go of what the pieces are made of: they have been written elsewhere, and take much memory here."""
 
     @abstractmethod
     def to_document(self) -> dict[str, Any]:
