@@ -1,7 +1,7 @@
 """Plan, stage and commit conversions of millions of images to a hundred thousand shards, without their data.
 
     uv run python benchmarks/scale.py                                  # 1.25, 2.5, 5 and 10 million images
-    uv run python benchmarks/scale.py --images 100000 400000 --check   # what a test runs: memory and slopes are held
+    uv run python benchmarks/scale.py --images 1250000 10000000 --check    # memory and slopes are held to their bounds
 
 Everything that the launcher does is the product's own: listing, survey, tasks, plan files, the job's graph, the
 engine's steps over all descriptors, shard plan, manifest, commit, publish, and the commands that read a dataset. Not

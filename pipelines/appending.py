@@ -28,7 +28,16 @@ from ..transforms.format.naming import STAGING_FOLDER
 from ..transforms.format.printable import printable_path
 from ..transforms.sources.source import Source
 from .config_model import Config
-from .conversion import check_engine, load_call, refused, require_waiting, run_prepared, spooled, summary_of
+from .conversion import (
+    check_engine,
+    end_job_of_before,
+    load_call,
+    refused,
+    require_waiting,
+    run_prepared,
+    spooled,
+    summary_of,
+)
 from .prepare_append import AppendPlan, prepare_append
 from .prepared import Prepared
 from .report import PlanReport, Summary, Watch
@@ -141,6 +150,7 @@ def _run(
     spec = prepared.spec
     assert spec.append_to is not None
     with hold_run(spec, wait=True):
+        end_job_of_before(config, spec)
         if conflict_with(spec, spec.append_to) is not None:
             return None
         prepare_folder(spec, clear=False)

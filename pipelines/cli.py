@@ -209,7 +209,7 @@ def inspect_command(
 @app.command()
 def verify(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A dataset's folder, or a TFRecord file.")],
-    quick: Annotated[bool, typer.Option("--quick", help="Sizes only: read no record.")] = False,
+    quick: Annotated[bool, typer.Option("--quick", help="Read no record: sizes, a store's checksums.")] = False,
     as_json: _Json = False,
     quiet: _Quiet = False,
     debug: _Debug = False,

@@ -14,6 +14,7 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
 from itertools import islice
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -24,7 +25,7 @@ from ..transforms.dataset.refusal import Refusal
 from ..transforms.dataset.run_lock import hold_run
 from ..transforms.dataset.source_list import read_notes
 from ..transforms.dataset.spec import DatasetSpec
-from ..transforms.dataset.target import prepare_target
+from ..transforms.dataset.target import prepare_target, replacing_what_is_there
 from ..transforms.dataset.write_generation import write_generation
 from ..transforms.errors import TooManyRejects, UsageError
 from ..transforms.format.manifest import Manifest
@@ -138,9 +139,11 @@ def run_convert(
         prepared = prepare(config, source, processes)
         spec = prepared.spec
         with hold_run(spec):
+            end_job_of_before(config, spec)
             held = prepare_target(spec, clear=False)
             if held is not None:
                 return summary_of(prepared, held, time.monotonic() - started, nothing_to_do=True)
+            prepared = replace(prepared, spec=replacing_what_is_there(spec))
             if isinstance(config.runner, DataflowRunner) and not waits(config.runner, beam_options):
                 return submit(prepared, config.runner, beam_options, wait=False)
             prepared, outcome = run_prepared(prepared, config, beam_options, watch, processes)
@@ -165,6 +168,15 @@ def check_engine(config: Config, beam_options: Sequence[str]) -> None:
         make_pipeline(1, beam_options)
 
 
+def end_job_of_before(config: Config, spec: DatasetSpec) -> None:
+    """End the job that a launcher which died left on its cluster: until then it may commit, and publish.
+
+    So this comes before anybody looks what is committed; the caller holds the run.
+    """
+    if isinstance(config.runner, FlinkRunner):
+        end_orphan(config.runner, job_name(spec))
+
+
 def run_prepared(
     prepared: Prepared,
     config: Config,
@@ -179,9 +191,7 @@ def run_prepared(
         return prepared, read_outcome(prepared.spec)
     count = None
     if isinstance(config.runner, FlinkRunner):
-        job = job_name(prepared.spec)
-        end_orphan(config.runner, job)
-        count = count_on(config.runner, job)
+        count = count_on(config.runner, job_name(prepared.spec))
     return watch_run(prepared, watch, lambda left: _run_pipeline(left, config, beam_options, processes), count)
 
 

@@ -133,10 +133,20 @@ def _wait(result: Any, submitted: Submitted) -> None:
     try:
         result.wait_until_finish()
     except KeyboardInterrupt:
-        result.cancel()
-        raise
+        raise KeyboardInterrupt(_cancel(result, submitted)) from None
     except DataflowRuntimeException as error:
         raise RunError(f"{_one_line(error)}; see the job: {submitted.url}") from error
+
+
+def _cancel(result: Any, submitted: Submitted) -> str:
+    """Ask for the end of a job, and return what to say: until it has ended, which takes minutes, it may commit."""
+    from apache_beam.runners.dataflow.dataflow_runner import DataflowRuntimeException
+
+    try:
+        result.cancel()
+    except (*_troubles(), DataflowRuntimeException) as error:
+        return f"the job could not be cancelled ({_one_line(error)}), and goes on: {submitted.url}"
+    return f"the job was told to end, and may still commit until it has: {submitted.url}"
 
 
 def _options(runner: DataflowRunner, name: str, beam_args: Sequence[str]) -> PipelineOptions:

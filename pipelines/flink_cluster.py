@@ -12,7 +12,9 @@ worker pool   127.0.0.1:50000     starts the Python workers of the task managers
 from __future__ import annotations
 
 import json
+import os
 import shutil
+import socket
 import subprocess
 import sys
 import uuid
@@ -38,6 +40,8 @@ from .flink_processes import (
 from .flink_rest import FlinkRest
 
 _START_SECONDS: Final = 120.0
+
+_SETTINGS: Final = "flink-conf.yaml"
 
 _MEGABYTES: Final = {"task.heap": 256, "framework.heap": 64, "task.off-heap": 64, "framework.off-heap": 64,
                      "network": 64, "managed": 64, "jvm-metaspace": 192, "jvm-overhead": 128}  # fmt: skip
@@ -83,13 +87,16 @@ def up(folder: Path, task_managers: int, slots: int, port: int, pool_port: int) 
     """Start a cluster and wait until it can take jobs; ports that are 0 are free ones.
 
     Raises:
-        UsageError: Java or Flink is missing, or a cluster of this folder is up.
+        UsageError: Java or Flink is missing, a cluster of this folder is up, the folder holds something else, or a
+            port is taken.
         RunError: a process did not start; those that did are ended.
     """
     held = cluster_of(folder)
     if held is not None and any(process.is_alive() for process in held.processes.values()):
         raise UsageError(f"a cluster is up already at {held.master}; shardmill flink down stops it")
-    shutil.rmtree(folder, ignore_errors=True)
+    _check_port("--port", port)
+    _check_port("--pool-port", pool_port)
+    _clear(folder)
     (folder / "logs").mkdir(parents=True)
     port, pool_port = port or free_port(), pool_port or free_port()
     mark = f"cluster-{uuid.uuid4().hex}"
@@ -127,6 +134,27 @@ def down(folder: Path) -> Cluster | None:
         (folder / "cluster.json").unlink()
         shutil.rmtree(folder / "tmp", ignore_errors=True)
     return cluster
+
+
+def _check_port(option: str, port: int) -> None:
+    """Check that nobody listens at a port: whoever does would answer for what is started there."""
+    with socket.socket() as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # one that was closed a moment ago is free
+        try:
+            listener.bind((LOOPBACK, port))
+        except OSError as error:
+            raise UsageError(f"port {port} is taken ({error.strerror}); {option} 0 takes a free one") from error
+
+
+def _clear(folder: Path) -> None:
+    """Remove what a cluster of before left in its folder, and nothing else."""
+    names = set(os.listdir(folder)) if folder.is_dir() else set()
+    if names and _SETTINGS not in names:
+        raise UsageError(f"{folder}: holds {min(names)}, and no cluster; name a folder that is empty, or not there yet")
+    for name in ("logs", "tmp"):
+        shutil.rmtree(folder / name, ignore_errors=True)
+    for name in ("cluster.json", _SETTINGS):
+        (folder / name).unlink(missing_ok=True)
 
 
 def _log(folder: Path, role: str) -> Path:
@@ -197,5 +225,5 @@ def _write_settings(folder: Path, port: int, slots: int) -> None:
         bounds = (".min", ".max") if name in ("network", "jvm-overhead") else (".size",)
         settings |= {f"taskmanager.memory.{name}{bound}": f"{megabytes}m" for bound in bounds}
     text = "".join(f"{key}: {value}\n" for key, value in settings.items())
-    (folder / "flink-conf.yaml").write_text(text)
+    (folder / _SETTINGS).write_text(text)
     (folder / "tmp").mkdir()

@@ -89,12 +89,15 @@ def down(folder: _Folder = None, as_json: _Json = False, debug: _Debug = False) 
 
 
 def _is_up(cluster: Cluster) -> str:
+    from .flink_cluster import default_folder
+
     managers = "1 task manager" if cluster.task_managers == 1 else f"{cluster.task_managers} task managers"
+    named = "" if Path(cluster.folder) == default_folder() else f" --folder {cluster.folder}"
     return (
         f"Flink is up: {managers} of {cluster.slots} slots, http://{cluster.master}; logs in {cluster.folder}/logs\n"
         f"Convert on it:  --runner flink --set runner.master={cluster.master} "
         f"--set runner.worker_pool={cluster.worker_pool}\n"
-        f"Stop it:        shardmill flink down"
+        f"Stop it:        shardmill flink down{named}"
     )
 
 

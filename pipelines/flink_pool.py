@@ -28,7 +28,8 @@ from .worker_processes import end_with
 
 _MODULE: Final = "shardmill.pipelines.flink_pool"  # its __name__ is __main__ in the process that serves
 
-_GRPC_OPTIONS: Final = [("grpc.http2.max_pings_without_data", 0), ("grpc.http2.max_ping_strikes", 0)]
+_GRPC_OPTIONS: Final = [("grpc.http2.max_pings_without_data", 0), ("grpc.http2.max_ping_strikes", 0),
+                        ("grpc.so_reuseport", 0)]  # fmt: skip
 
 
 class Workers(Protocol):

@@ -18,7 +18,7 @@ from typing import Any, Final, Literal
 
 from ..transforms.dataset.generations import read_manifest
 from ..transforms.dataset.run_lock import hold_run
-from ..transforms.dataset.target import prepare_target
+from ..transforms.dataset.target import prepare_target, replacing_what_is_there
 from ..transforms.dataset.task_result import TaskResult
 from ..transforms.dataset.write_generation import write_generation
 from ..transforms.errors import RunError
@@ -78,6 +78,7 @@ class Merge:
             held = prepare_target(spec, clear=again)
             if held is not None:
                 return summary_of(prepared, held, time.monotonic() - started, nothing_to_do=True)
+            prepared = replace(prepared, spec=replacing_what_is_there(spec))
             prepared, outcome = watch_run(prepared, watch, lambda left: _write(left, self.config))
         if outcome.refusal is not None:
             raise refused(spec, outcome.refusal)

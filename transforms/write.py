@@ -30,7 +30,7 @@ from .dataset.refusal import Refusal
 from .dataset.spec import DatasetSpec
 from .dataset.stage import TaskStager
 from .dataset.storage_at import absolute
-from .dataset.target import prepare_target
+from .dataset.target import prepare_target, replacing_what_is_there
 from .dataset.task_result import TaskResult
 from .errors import UsageError
 from .format.blocks import Block
@@ -43,10 +43,10 @@ from .format.tfrecord import frame_records
 
 _BATCH_RECORDS: Final = 4096
 _BATCH_BYTES: Final = 4 << 20
+"""Plain records are framed so many, or so many bytes, at once."""
 
 METRICS: Final = "shardmill"
 """The namespace of Beam's metrics: `records` and `bytes` that were staged."""
-"""Plain records are framed so many, or so many bytes, at once."""
 
 
 @dataclass(eq=False)
@@ -109,6 +109,7 @@ class WriteShards(beam.PTransform):
         """Stage, plan, assemble, commit, publish."""
         if self.spec is None:
             prepare_target(self._run)
+            self._run = replacing_what_is_there(self._run)
         if not pcoll.windowing.is_default():
             pcoll = pcoll | "Into one window" >> beam.WindowInto(GlobalWindows())
         spec = self._run

@@ -23,7 +23,7 @@ from shardmill.transforms.dataset.refusal import Refusal
 from shardmill.transforms.dataset.spec import DatasetSpec, EntryInfo, rejects_allowed
 from shardmill.transforms.dataset.stage import TaskStager
 from shardmill.transforms.dataset.storage import LocalStorage
-from shardmill.transforms.dataset.target import prepare_target
+from shardmill.transforms.dataset.target import prepare_target, replacing_what_is_there
 from shardmill.transforms.dataset.task_result import TaskResult
 from shardmill.transforms.dataset.verify import verify_dataset
 from shardmill.transforms.dataset.write_generation import write_generation
@@ -325,6 +325,17 @@ def test_trying_the_commit_again_finds_what_the_first_try_did(tmp_path: Path) ->
     assert os.listdir(tmp_path / "out/manifests") == ["00000001.json"]
 
 
+def test_a_manifest_that_no_reader_would_take_is_refused_before_it_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(commit_module, "MANIFEST_LIMIT", 1000)
+    outcome = write(spec_of(tmp_path))
+    assert outcome.refusal is not None
+    assert outcome.refusal.kind == "commit"
+    assert "over the limit of 1000 B; nothing of this run was committed; take a larger" in outcome.refusal.message
+    assert not list((tmp_path / "out").glob("[!.]*"))
+
+
 def test_of_two_writers_one_wins_and_the_other_stops(tmp_path: Path) -> None:
     first, second = spec_of(tmp_path), spec_of(tmp_path, commit_id="two", run_id="e" * 16)
     results = stage_all(second)
@@ -335,6 +346,23 @@ def test_of_two_writers_one_wins_and_the_other_stops(tmp_path: Path) -> None:
     assert "committed by another writer" in outcome.refusal.message
     assert read_manifest(first.path).run.commit_id == "commit-one"
     assert isinstance(read_outcome(second).refusal, Refusal)
+
+
+def test_of_two_replacements_the_one_that_another_overtook_stops(tmp_path: Path) -> None:
+    write(spec_of(tmp_path))
+    first, second = (
+        replacing_what_is_there(spec_of(tmp_path, if_exists="replace", run_id=run * 16, commit_id=run * 32))
+        for run in "ab"
+    )
+    assert write(second).manifest is not None
+    before = tree(tmp_path)
+    outcome = write(first)
+    assert outcome.refusal is not None
+    assert "generation 2 was committed by another writer" in outcome.refusal.message
+    assert "to write over that one too, run it again" in outcome.refusal.message
+    assert {path: data for path, data in tree(tmp_path).items() if ".staging" not in path} == {
+        path: data for path, data in before.items() if ".staging" not in path
+    }
 
 
 def test_the_loser_of_the_very_last_race_stops_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from shardmill.pipelines.flink_cluster import Cluster
+from shardmill.pipelines.flink_cluster import Cluster, up
 from shardmill.pipelines.flink_processes import Known, cause_in
 from shardmill.pipelines.flink_run import _failure
+from shardmill.transforms.errors import UsageError
 
 JAVA = """\
 Pipeline shardmill-a_1 failed in state FAILED: java.lang.RuntimeException: Error received from SDK harness for \
@@ -100,3 +102,20 @@ def test_only_the_process_that_was_started_is_ended(sleeper: subprocess.Popen[by
 def test_a_cluster_is_known_again_from_its_file() -> None:
     cluster = Cluster("127.0.0.1:1", "127.0.0.1:2", 2, 1, "/x", {"job manager": Known(3, "m")})
     assert Cluster.from_json(cluster.to_json()) == cluster
+
+
+def test_a_folder_that_holds_something_else_is_no_place_for_a_cluster(tmp_path: Path) -> None:
+    (tmp_path / "thesis.txt").write_text("all of it")
+    with pytest.raises(UsageError, match=r"holds thesis\.txt, and no cluster; name a folder that is empty"):
+        up(tmp_path, 1, 1, 0, 0)
+    assert (tmp_path / "thesis.txt").read_text() == "all of it"
+
+
+def test_a_port_that_somebody_listens_at_is_refused(tmp_path: Path) -> None:
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        port = listener.getsockname()[1]
+        with pytest.raises(UsageError, match=rf"port {port} is taken .*; --pool-port 0 takes a free one"):
+            up(tmp_path / "cluster", 1, 1, 0, port)
+    assert not (tmp_path / "cluster").exists()

@@ -123,3 +123,9 @@ def test_urls_in_configs_stay_as_they_are_and_paths_stay_local(bucket: Bucket, t
     assert config.input is not None
     assert config.input.paths == [f"{bucket.url}/in/*.csv", str(tree / "in" / "a.csv")]
     assert config.output.path == str(tree / "conf" / "o")
+
+
+def test_a_range_that_runs_backwards_is_an_error_and_no_traceback(bucket: Bucket, tree: Path) -> None:
+    for pattern in ("in/[z-a].csv", "in/**/[z-a].csv"):
+        with pytest.raises(InputError, match=r"\[z-a\]\.csv: as a glob it makes no sense"):
+            expand_paths([f"{bucket.url}/{pattern}"], str(tree), CSV)

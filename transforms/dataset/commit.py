@@ -15,8 +15,10 @@ from typing import Final
 
 from ..format.index import index_path
 from ..format.manifest import Manifest, RejectSummary, RunInfo, ShardEntry, SourceSummary, SplitEntry
+from ..format.manifest_parser import MANIFEST_LIMIT
 from ..format.naming import generation_file, staged_file, staged_sidecar
 from ..format.sidecars import sidecar_files
+from ..format.sizes import format_size
 from .continuation import conflict_with, continued, image_formats_in_all, renumber
 from .generations import list_generations, read_manifest
 from .plan_step import Draft, ShardJob, leave_refusal
@@ -55,11 +57,13 @@ def commit_generation(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob])
 
 def _commit(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob]) -> Commit | Refusal:
     generations = list_generations(spec.path)
-    if generations and spec.if_exists == "refuse":
+    if generations and (spec.if_exists == "refuse" or spec.replaces not in (None, generations[-1])):
         return _lost(spec, generations[-1])
     superseded = read_manifest(spec.path) if generations else None
     manifest = _manifest(spec, draft, jobs, generations[-1] + 1 if generations else 1)
     manifest = _stage_sidecars(spec, manifest, draft.image_formats or None)
+    if (too_large := _too_large(spec, manifest)) is not None:
+        return too_large
     if _put(spec, manifest):
         return Commit(manifest, superseded)
     return find_commit(spec) or _lost(spec, manifest.generation)
@@ -78,6 +82,8 @@ def _append(spec: DatasetSpec, to: AppendTo, draft: Draft, jobs: Sequence[ShardJ
         formats = image_formats_in_all(spec, latest, draft.image_formats)
         kept = [name for name in latest.sidecars if name.startswith("index/")]
         manifest = _stage_sidecars(spec, manifest, formats, kept)
+        if (too_large := _too_large(spec, manifest)) is not None:
+            return too_large
         if _put(spec, manifest):
             return Commit(manifest)
         known = find_commit(spec)
@@ -88,6 +94,20 @@ def _append(spec: DatasetSpec, to: AppendTo, draft: Draft, jobs: Sequence[ShardJ
         "commit",
         f"{APPEND_TRIES} other appends were faster, the last of them as generation {manifest.generation}; nothing of "
         f"this run was committed; run it again",
+    )
+
+
+def _too_large(spec: DatasetSpec, manifest: Manifest) -> Refusal | None:
+    """Refuse what no reader would take: a generation that cannot be read would be the end of its dataset."""
+    size = len(manifest.to_bytes())
+    if size <= MANIFEST_LIMIT:
+        return None
+    shards = sum(len(split.shards) for split in manifest.splits.values())
+    return _refused(
+        spec,
+        "commit",
+        f"the manifest of {shards:,} shards would have {format_size(size)}, over the limit of "
+        f"{format_size(MANIFEST_LIMIT)}; nothing of this run was committed; take a larger shard size",
     )
 
 
@@ -114,11 +134,11 @@ def find_commit(spec: DatasetSpec) -> Commit | None:
 
 def _lost(spec: DatasetSpec, generation: int) -> Refusal:
     """Leave and return the refusal of a run that another writer was faster than."""
+    mend = "write elsewhere, or over it: --set output.if_exists=replace"
+    if spec.if_exists == "replace":
+        mend = "to write over that one too, run it again"
     return _refused(
-        spec,
-        "commit",
-        f"generation {generation} was committed by another writer; nothing of this run was; write elsewhere, or over "
-        f"it: --set output.if_exists=replace",
+        spec, "commit", f"generation {generation} was committed by another writer; nothing of this run was; {mend}"
     )
 
 

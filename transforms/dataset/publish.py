@@ -7,6 +7,7 @@ goes. Until then readers find a shard in the staging folder that its manifest na
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -81,6 +82,8 @@ def _move(storage: Storage, move: Move) -> None:
         storage.place(move.source, move.target)
     elif not storage.publish(move.source, move.target):
         size = storage.size(move.source)
+        if size is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), move.source)
         if storage.size(move.target) != size or storage.crc32c(move.target) != storage.crc32c(move.source):
             raise CommitError(
                 f"{storage.path(move.target)} is in the way: it is not the committed file of that name, which lies in "

@@ -109,8 +109,9 @@ class DatasetSpec:
     rows, or a percentage of the rows read ("1%"). `tasks` is how many there are, None where the runner's bundles are
     the tasks.
     `run_id` names the staging folder; `commit_id` is fixed when the run is built, so that a commit of unknown outcome
-    can be looked for. `append_to` is the dataset that the run adds to, None for one that makes a dataset; `operation`
-    is how that is made: "create", or "merge" from records of others.
+    can be looked for. `replaces` is the generation that a run with `if_exists: replace` saw when it began, 0 for none:
+    it replaces no later one. `append_to` is the dataset that the run adds to, None for one that makes a dataset;
+    `operation` is how that is made: "create", or "merge" from records of others.
     """
 
     path: str
@@ -121,6 +122,7 @@ class DatasetSpec:
     shard_name: str = DEFAULT_SHARD_NAME
     sidecars: tuple[str, ...] = ("tfds", "tfx")
     if_exists: str = "refuse"
+    replaces: int | None = None
     max_rejects: int | str = 0
     schema: Schema | None = None
     labels: dict[str, tuple[str, ...]] = field(default_factory=dict)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import fnmatch
+from dataclasses import replace
 from typing import Final
 
 from ..errors import TargetError
 from ..format.manifest import Manifest
 from ..format.printable import printable
-from .generations import lineage
+from .generations import lineage, list_generations
 from .object_storage import ObjectStorage
 from .publish import finish_publish
 from .spec import NO_FINGERPRINT, DatasetSpec
@@ -47,6 +48,13 @@ def prepare_target(spec: DatasetSpec, *, clear: bool = True) -> Manifest | None:
         )
     _check_writable(spec, clear=clear)
     return None
+
+
+def replacing_what_is_there(spec: DatasetSpec) -> DatasetSpec:
+    """Return the spec of a run that replaces a dataset, with the generation that it is to replace."""
+    if spec.if_exists != "replace":
+        return spec
+    return replace(spec, replaces=max(list_generations(spec.path), default=0))
 
 
 def _foreign_names(spec: DatasetSpec) -> list[str]:

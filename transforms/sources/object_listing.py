@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from ..errors import InputError
-from ..format.printable import printable_path
+from ..format.printable import printable, printable_path
 from ..stores.connect import store_at
 from ..stores.object_store import ObjectInfo, ObjectStore
 from ..stores.store_url import StoreUrl, parse_store_url
@@ -158,7 +158,7 @@ def _expand(store: ObjectStore, prefix: str, parts: list[str], *, folders_only: 
         info = None if folders_only else store.head(prefix + part)
         yield info or f"{prefix}{part}/"
         return
-    level, matches = store.level(prefix), re.compile(_part_pattern(part)).fullmatch
+    level, matches = store.level(prefix), _compiled(part, _part_pattern(part)).fullmatch
     if not rest and not folders_only:
         yield from (info for info in level.objects if matches(info.key[len(prefix) :]))
     for folder in level.prefixes:
@@ -180,7 +180,7 @@ def _expand_deep(
             yield from (info for info in store.walk(prefix) if not _DOTTED.search("/" + info.key[len(prefix) :]))
         return
     pattern = "/".join(map(_part_pattern, parts))
-    matches = re.compile(rf"(?:(?!\.)[^/]+/)*{pattern}").fullmatch
+    matches = _compiled("/".join(parts), rf"(?:(?!\.)[^/]+/)*{pattern}").fullmatch
     folders: set[str] = set()
     for info in store.walk(prefix):
         steps = info.key[len(prefix) :].split("/")
@@ -191,6 +191,13 @@ def _expand_deep(
             if folder not in folders and matches(folder):
                 folders.add(folder)
     yield from (f"{prefix}{folder}/" for folder in sorted(folders))
+
+
+def _compiled(glob: str, pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise InputError(f"{printable(glob)}: as a glob it makes no sense ({error.msg})") from error
 
 
 def _part_pattern(part: str) -> str:

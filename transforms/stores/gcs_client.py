@@ -115,7 +115,7 @@ class GcsClient(Bucket):
     def _auth_failure(self, error: Exception) -> Exception:
         from google.auth.exceptions import TransportError
 
-        if isinstance(error, TransportError):
+        if isinstance(error, TransportError) or isinstance(error.__cause__, TransportError):  # as wrapped at a refresh
             return PassingFailure(error)
         return failures.bad_credentials(self.url(""), type(error).__name__)
 
