@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import shutil
-import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
-import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from shardmill.transforms.dataset.generations import read_manifest
+
+from ..contract.test_memory import peak_bytes
 
 LIMIT = 1.1e9
 """Of the command, whose threads are the workers, and Java with Flink in it, together.
@@ -23,7 +23,6 @@ could not hold a third of the output with the 0.77 GB that its heap may grow to.
 """
 
 OUTPUT = 3e9
-SAMPLE_SECONDS = 0.1
 VALUES, GROUP_ROWS, GROUPS = 256, 50_000, 60
 
 
@@ -35,13 +34,6 @@ def room(tmp_path: Path) -> Iterator[Path]:
     shutil.rmtree(tmp_path / "out", ignore_errors=True)
 
 
-def pss_of(process: psutil.Process) -> int:
-    try:
-        return int(process.memory_full_info().pss)
-    except psutil.NoSuchProcess:  # it ended between the listing and the look
-        return 0
-
-
 @pytest.mark.slow
 def test_three_gigabytes_of_output_take_bounded_memory(flink: None, room: Path) -> None:
     floats = np.tile(np.arange(1000, dtype=np.float32), GROUP_ROWS * VALUES // 1000)
@@ -50,17 +42,6 @@ def test_three_gigabytes_of_output_take_bounded_memory(flink: None, room: Path) 
         for _ in range(GROUPS):
             writer.write_table(pa.table({"x": column}, writer.schema), row_group_size=GROUP_ROWS)
     args = ["convert", "a.parquet", "-o", "out", "-q", "--workers", "2", "--runner", "flink"]
-    peak = 0
-    with subprocess.Popen(
-        [sys.executable, "-m", "shardmill.pipelines", *args, "--set", "runner.processes=false"], cwd=room
-    ) as process:
-        root = psutil.Process(process.pid)
-        while process.poll() is None:
-            peak = max(peak, sum(pss_of(each) for each in [root, *root.children(recursive=True)]))
-            try:
-                process.wait(SAMPLE_SECONDS)
-            except subprocess.TimeoutExpired:
-                continue
-    assert process.returncode == 0
+    peak = peak_bytes([sys.executable, "-m", "shardmill.pipelines", *args, "--set", "runner.processes=false"], room)
     assert read_manifest(str(room / "out")).splits["train"].bytes > OUTPUT
     assert peak < LIMIT, f"{peak / 1e6:.0f} MB"

@@ -62,9 +62,10 @@ def _commit(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob]) -> Commit
     superseded = read_manifest(spec.path) if generations else None
     manifest = _manifest(spec, draft, jobs, generations[-1] + 1 if generations else 1)
     manifest = _stage_sidecars(spec, manifest, draft.image_formats or None)
-    if (too_large := _too_large(spec, manifest)) is not None:
-        return too_large
-    if _put(spec, manifest):
+    data = manifest.to_bytes()
+    if len(data) > MANIFEST_LIMIT:
+        return _too_large(spec, manifest, len(data))
+    if _put(spec, manifest, data):
         return Commit(manifest, superseded)
     return find_commit(spec) or _lost(spec, manifest.generation)
 
@@ -82,9 +83,10 @@ def _append(spec: DatasetSpec, to: AppendTo, draft: Draft, jobs: Sequence[ShardJ
         formats = image_formats_in_all(spec, latest, draft.image_formats)
         kept = [name for name in latest.sidecars if name.startswith("index/")]
         manifest = _stage_sidecars(spec, manifest, formats, kept)
-        if (too_large := _too_large(spec, manifest)) is not None:
-            return too_large
-        if _put(spec, manifest):
+        data = manifest.to_bytes()
+        if len(data) > MANIFEST_LIMIT:
+            return _too_large(spec, manifest, len(data))
+        if _put(spec, manifest, data):
             return Commit(manifest)
         known = find_commit(spec)
         if known is not None:
@@ -97,11 +99,8 @@ def _append(spec: DatasetSpec, to: AppendTo, draft: Draft, jobs: Sequence[ShardJ
     )
 
 
-def _too_large(spec: DatasetSpec, manifest: Manifest) -> Refusal | None:
+def _too_large(spec: DatasetSpec, manifest: Manifest, size: int) -> Refusal:
     """Refuse what no reader would take: a generation that cannot be read would be the end of its dataset."""
-    size = len(manifest.to_bytes())
-    if size <= MANIFEST_LIMIT:
-        return None
     shards = sum(len(split.shards) for split in manifest.splits.values())
     return _refused(
         spec,
@@ -111,11 +110,11 @@ def _too_large(spec: DatasetSpec, manifest: Manifest) -> Refusal | None:
     )
 
 
-def _put(spec: DatasetSpec, manifest: Manifest) -> bool:
+def _put(spec: DatasetSpec, manifest: Manifest, data: bytes) -> bool:
     """Make the manifest, if there is none of its number, when all that it names is durable."""
     if manifest.own_shards:
         spec.storage.sync(staged_file(manifest.run.staging, "").rstrip("/"))
-    return spec.storage.put_if_absent(generation_file("manifests", manifest.generation, "json"), manifest.to_bytes())
+    return spec.storage.put_if_absent(generation_file("manifests", manifest.generation, "json"), data)
 
 
 def find_commit(spec: DatasetSpec) -> Commit | None:

@@ -36,6 +36,7 @@ from functools import lru_cache
 from typing import Final
 
 from .aligned_buffers import BUFFER_BYTES, AlignedBuffer, BufferPool, address_of
+from .frame_slices import FrameSlices
 
 _BLOCK_BYTES: Final = 4096
 """Offsets, lengths and memory are multiples of this. Where a disk wants more it says EINVAL, and gets cached writes."""
@@ -286,7 +287,7 @@ def _whole_blocks(size: int) -> int:
 def _write_blocks(file: int, views: list[memoryview], offset: int) -> int:
     """Write the whole blocks of the views; return how far it came before the disk refused to take more this way."""
     end = _whole_blocks(_bytes_of(views) - _BLOCK_BYTES + 1)
-    done, rest = 0, _first_of(views, end)
+    done, rest = 0, FrameSlices(views).take(end)
     try:
         while done < end:
             count = os.pwritev(file, rest, offset + done)
@@ -305,15 +306,6 @@ def _write_all(file: int, views: list[memoryview], offset: int) -> None:
 
 def _bytes_of(views: list[memoryview]) -> int:
     return sum(view.nbytes for view in views)
-
-
-def _first_of(views: list[memoryview], size: int) -> list[memoryview]:
-    """Return the first bytes of some views, as views."""
-    first = []
-    for view in views:
-        first.append(view[:size])
-        size -= first[-1].nbytes
-    return [view for view in first if view.nbytes]
 
 
 def _without(views: list[memoryview], size: int) -> list[memoryview]:
