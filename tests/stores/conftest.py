@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from shardmill.transforms.stores.object_store import ObjectStore
 from shardmill.transforms.stores.store_url import parse_store_url
 
 from . import servers
+from .faulty_proxy import Proxy, faulty_proxy
 from .gateway import Gateway, gateway_to
 
 ROWS = 3000
@@ -52,6 +54,17 @@ def bucket(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
         for name, value in servers.environment(scheme, gateway.url).items():
             monkeypatch.setenv(name, value)
         yield Bucket(url, direct, gateway)
+
+
+@pytest.fixture
+def proxy(bucket_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
+    """A proxy before the server of a new bucket, which the environment names instead of it."""
+    scheme = bucket_url[:2]
+    variable = {"s3": "AWS_ENDPOINT_URL", "gs": "STORAGE_EMULATOR_HOST"}[scheme]
+    with faulty_proxy(os.environ[variable]) as proxy:
+        for name, value in servers.environment(scheme, proxy.url).items():
+            monkeypatch.setenv(name, value)
+        yield proxy
 
 
 def _in_bucket(store: ObjectStore, bucket: str) -> ObjectStore:

@@ -4,10 +4,11 @@ with faulty_proxy(endpoint) as proxy:
     proxy.faults.append(Fault("drop", method="PUT", path="manifests/"))      # the server acts, the reply is lost
     proxy.faults.append(Fault(503, times=3))                                  # it does not even hear of it
     proxy.faults.append(Fault("strip", times=10**9))                          # preconditions do not arrive
-    proxy.strict = True                                                       # a copy's is kept, as Google keeps it
+    proxy.strict = True                                                       # of copies and removals they are kept
 
-fake-gcs-server keeps `ifGenerationMatch` where an object is uploaded, and not where one is copied (`rewriteTo`): the
-proxy does it there, one copy at a time.
+fake-gcs-server keeps `ifGenerationMatch` where an object is uploaded, and not where one is copied (`rewriteTo`) or
+removed; moto keeps `If-Match` where one object is removed, and not the ETags of many (`?delete`). A strict proxy does
+as Google and Amazon say that they do, one such request at a time.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit
+from xml.etree import ElementTree as ET
+from xml.sax.saxutils import escape
 
 _HOP = {"connection", "transfer-encoding", "keep-alive"}
 _CONDITIONS = {"if-none-match", "if-match"}
@@ -63,7 +66,7 @@ class Server(ThreadingHTTPServer):
         super().__init__(("127.0.0.1", 0), Handler)
         self.upstream = urlsplit(endpoint)
         self.lock = threading.Lock()
-        self.copying = threading.Lock()
+        self.strictly = threading.Lock()
         self.proxy = Proxy(f"http://127.0.0.1:{self.server_port}")
 
     def handle_error(self, *_: object) -> None:
@@ -108,18 +111,33 @@ class Handler(BaseHTTPRequestHandler):
             base, _, query = path.partition("?")
             kept = [(k, v) for k, v in parse_qsl(query, keep_blank_values=True) if k not in _CONDITION_KEYS]
             path = f"{base}?{urlencode(kept)}" if kept else base
-        if self.server.proxy.strict and "/rewriteTo/" in path:
-            with self.server.copying:
-                return (412, [], b"{}") if self._condition_fails(path) else self._ask(self.command, path, body, headers)
+        if self.server.proxy.strict:
+            with self.server.strictly:
+                if "/rewriteTo/" in path or (self.command == "DELETE" and "/storage/v1/" in path):
+                    return (412, [], b"{}") if self._fails(path) else self._ask(self.command, path, body, headers)
+                if self.command == "POST" and path.endswith("?delete"):
+                    return self._remove_each(path, body)
         return self._ask(self.command, path, body, headers)
 
-    def _condition_fails(self, path: str) -> bool:
-        """Tell whether a copy's target is of another generation than its request says; 0 is that of none."""
+    def _fails(self, path: str) -> bool:
+        """Tell whether what is to be written or removed is of another generation than is wanted; 0 is that of none."""
         wanted = dict(parse_qsl(urlsplit(path).query)).get("ifGenerationMatch")
-        target = urlsplit(path).path.partition("/rewriteTo/")[2]
+        target = urlsplit(path).path.rpartition("/rewriteTo/")[2].removeprefix("/storage/v1/")
         status, _, data = self._ask("GET", f"/storage/v1/{target}", b"", {})
         found = json.loads(data)["generation"] if status == 200 else "0"
         return wanted not in (None, found)
+
+    def _remove_each(self, path: str, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+        """Remove objects of S3 one by one, each if it has the ETag that is named."""
+        errors = []
+        for entry in ET.fromstring(body).findall("{*}Object"):
+            key, etag = entry.findtext("{*}Key", ""), entry.findtext("{*}ETag")
+            headers = {"Authorization": self.headers["Authorization"]} | ({"If-Match": etag} if etag else {})
+            status, _, _ = self._ask("DELETE", f"{path.partition('?')[0]}/{quote(key)}", b"", headers)
+            if status != 204:
+                code = {404: "NoSuchKey", 412: "PreconditionFailed"}[status]
+                errors.append(f"<Error><Key>{escape(key)}</Key><Code>{code}</Code></Error>")
+        return 200, [("Content-Type", "application/xml")], f"<DeleteResult>{''.join(errors)}</DeleteResult>".encode()
 
     def _ask(
         self, method: str, path: str, body: bytes, headers: dict[str, str]

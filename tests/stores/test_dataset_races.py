@@ -12,7 +12,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from shardmill.pipelines import convert, open_dataset
+from shardmill.pipelines import append, convert, open_dataset
+from shardmill.transforms.dataset import publish
 from shardmill.transforms.dataset.generations import read_manifest
 from shardmill.transforms.dataset.object_storage import ObjectStorage
 from shardmill.transforms.dataset.publish import finish_publish
@@ -22,7 +23,8 @@ from shardmill.transforms.stores import retries
 
 from . import servers
 from .conftest import ROWS, Local, files_of
-from .faulty_proxy import Fault, faulty_proxy
+from .faulty_proxy import Fault, Proxy, faulty_proxy
+from .pause import Pause
 
 
 @pytest.mark.slow
@@ -89,6 +91,41 @@ def test_whoever_dies_leaves_the_old_generation_or_the_new_one(table: str, local
     assert {name: data for name, data in files_of(out).items() if name in known and "manifest" not in name} == {
         name: data for name, data in known.items() if "manifest" not in name and name != "dataset_info.json"
     } | {"dataset_info.json": ObjectStorage(out).read("dataset_info.json")}
+
+
+@pytest.fixture(params=["before it looks who is the latest", "before it removes"])
+def slow_remover(request: pytest.FixtureRequest, proxy: Proxy, monkeypatch: pytest.MonkeyPatch) -> Pause:
+    """Hold the first who removes what a replaced generation had; what it notes it has noted by then."""
+    pause = Pause()
+    if request.param == "before it removes":  # nothing but the condition of the removal is left to save what is new
+        proxy.strict = True
+        monkeypatch.setattr(ObjectStorage, "remove_seen", pause.before(ObjectStorage.remove_seen))
+    else:
+        monkeypatch.setattr(publish, "_noted", pause.after(publish._noted))
+    return pause
+
+
+def test_what_an_append_publishes_under_an_old_name_stays_when_a_slow_replacement_clears_up(
+    table: str, tmp_path: Path, out: str, slow_remover: Pause
+) -> None:
+    convert({"input": {"paths": [table]}}, output=out, shard_size="64KiB")
+    old = {shard.path for shard in read_manifest(out).splits["train"].shards}
+    few = tmp_path / "few.csv"
+    few.write_text("id,text\n-1,x\n")
+    with ThreadPoolExecutor(1) as pool:
+        replaced = pool.submit(
+            convert, {"input": {"paths": [str(few)]}}, output=out, shard_size="64KiB", if_exists="replace"
+        )
+        slow_remover.wait_until_held(replaced)
+        append({"input": {"paths": [table]}}, output=out)
+        slow_remover.go_on.set()
+        assert replaced.result(60).manifest.generation == 2
+    new = [shard.path for shard in read_manifest(out).splits["train"].shards if shard.generation == 3]
+    assert len(old.intersection(new)) > 2
+    assert sorted(open_dataset(out).to_table("train", ["id"])["id"].to_pylist()) == [-1, *range(ROWS)]
+    assert verify_dataset(out).ok
+    assert [name for name in ObjectStorage(out).list("") if name.startswith("train-")] == ["train-00000.tfrecord", *new]
+    assert ObjectStorage(out).list(".staging") == []
 
 
 @pytest.fixture

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
@@ -18,20 +17,9 @@ from shardmill.transforms.stores.object_store import ObjectStore
 from shardmill.transforms.stores.store_url import parse_store_url
 
 from . import servers
-from .faulty_proxy import Fault, Proxy, faulty_proxy
+from .faulty_proxy import Fault, Proxy
 
 MIB = 1 << 20
-
-
-@pytest.fixture
-def proxy(bucket_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
-    """A proxy before the server of a new bucket, which the environment names instead of it."""
-    scheme = bucket_url[:2]
-    variable = {"s3": "AWS_ENDPOINT_URL", "gs": "STORAGE_EMULATOR_HOST"}[scheme]
-    with faulty_proxy(os.environ[variable]) as proxy:
-        for name, value in servers.environment(scheme, proxy.url).items():
-            monkeypatch.setenv(name, value)
-        yield proxy
 
 
 @pytest.fixture

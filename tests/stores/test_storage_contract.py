@@ -19,6 +19,7 @@ from shardmill.transforms.dataset.storage_contract import Storage
 from shardmill.transforms.format.checksum import crc32c
 
 from . import servers
+from .faulty_proxy import faulty_proxy
 
 MIB = 1 << 20
 
@@ -216,6 +217,42 @@ def test_a_file_that_was_replaced_is_another_one(storage: Storage) -> None:
     assert after is not None
     assert before.identity != after.identity
     assert storage.read("a") == b"456"
+
+
+def test_the_entries_of_a_folder_are_what_is_known_of_each(storage: Storage) -> None:
+    assert list(storage.entries("none")) == []
+    for name in ("a", "b", "sub/c"):
+        storage.replace(name, name.encode())
+    for folder, names in (("", ["a", "b", "sub"]), ("sub", ["c"])):
+        found = dict(storage.entries(folder))
+        assert sorted(found) == names
+        assert found == {name: storage.status(f"{folder}/{name}" if folder else name) for name in names}
+
+
+@pytest.fixture
+def keeps_conditions(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> Iterator[Storage]:
+    """The same place, behind a proxy that keeps the conditions on removals which the tests' servers ignore."""
+    scheme = storage.root.partition("://")[0]
+    if storage.has_locks:
+        yield storage
+        return
+    with faulty_proxy(os.environ[{"s3": "AWS_ENDPOINT_URL", "gs": "STORAGE_EMULATOR_HOST"}[scheme]]) as proxy:
+        proxy.strict = True
+        for name, value in servers.environment(scheme, proxy.url).items():
+            monkeypatch.setenv(name, value)
+        yield storage
+
+
+def test_what_took_the_place_of_a_file_that_was_seen_stays(keeps_conditions: Storage) -> None:
+    storage = keeps_conditions
+    for name in "abc":
+        storage.replace(name, b"old")
+    seen = dict(storage.entries(""))
+    storage.replace("b", b"new")
+    storage.remove("c")
+    assert storage.remove_seen(seen) == {"a", "c"}
+    assert storage.list("") == ["b"]
+    assert storage.read("b") == b"new"
 
 
 def test_a_sidecar_is_replaced_only_if_it_is_what_was_seen(storage: Storage) -> None:

@@ -8,7 +8,7 @@ disk: an object appears whole or not at all, is durable when it appears, and of 
 from __future__ import annotations
 
 import io
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass
 from typing import ClassVar, Final
@@ -17,7 +17,7 @@ from ..format.checksum import crc32c
 from ..format.naming import STAGING_FOLDER
 from ..stores.connect import store_at
 from ..stores.object_reader import ObjectReader
-from ..stores.object_store import ObjectStore, Upload
+from ..stores.object_store import ObjectInfo, ObjectStore, Upload
 from ..stores.read_ahead import read_ahead
 from ..stores.store_url import parse_store_url
 from ..stores.streamed import finished_later
@@ -28,6 +28,9 @@ _BUFFER_BYTES: Final = 1 << 20
 
 _PASSED_BYTES: Final = 2 << 20
 """A piece that is fetched to be sent again: four are on their way, for each worker."""
+
+
+_FOLDER: Final = FileStatus(0, 0.0, (), 0, is_file=False, is_folder=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +65,17 @@ class ObjectStorage:
         """Return what is known of an object or folder, None if there is nothing of that name."""
         found = self.store.head(self.key(path))
         if found is not None:
-            return FileStatus(found.size, found.modified, (found.version,), found.size)
-        if self._has_below(path):
-            return FileStatus(0, 0.0, (), 0, is_file=False, is_folder=True)
-        return None
+            return _status(found)
+        return _FOLDER if self._has_below(path) else None
+
+    def entries(self, folder: str) -> Iterator[tuple[str, FileStatus]]:
+        """Yield the names in a folder, each with what is known of it; none if there is no such folder."""
+        prefix = self._prefix(folder)
+        for page in self.store.level_pages(prefix):
+            for found in page.objects:
+                yield found.key.removeprefix(prefix), _status(found)
+            for below in page.prefixes:
+                yield below.removeprefix(prefix).rstrip("/"), _FOLDER
 
     def tree(self, path: str) -> Iterator[FileStatus]:
         """Yield what is known of an object, or of all below a folder."""
@@ -74,7 +84,7 @@ class ObjectStorage:
             yield found
         else:
             for info in self.store.walk(self._prefix(path)):
-                yield FileStatus(info.size, info.modified, (info.version,), info.size)
+                yield _status(info)
 
     def files_below(self, folder: str) -> Iterator[tuple[str, int]]:
         """Yield every object below a folder."""
@@ -168,6 +178,11 @@ class ObjectStorage:
         """Remove an object, if it is there."""
         self.store.delete([self.key(path)])
 
+    def remove_seen(self, seen: Mapping[str, FileStatus]) -> set[str]:
+        """Remove objects that are still those that were seen, by path; return the paths where nothing is any more."""
+        stay = self.store.delete_seen({self.key(path): str(status.identity[0]) for path, status in seen.items()})
+        return {path for path in seen if self.key(path) not in stay}
+
     def remove_tree(self, folder: str) -> None:
         """Remove all objects below a folder."""
         self.store.delete(found.key for found in self.store.walk(self._prefix(folder)))
@@ -204,6 +219,11 @@ class ObjectStorage:
             with ObjectReader(store, key) as opened:
                 end = opened.size
         return read_ahead(store, key, start, end, piece_bytes=_PASSED_BYTES)
+
+
+def _status(found: ObjectInfo) -> FileStatus:
+    """Return what is known of an object; S3 gives equal bytes one version, so the second when it came counts too."""
+    return FileStatus(found.size, found.modified, (found.version, int(found.modified)), found.size)
 
 
 class UploadedFile:

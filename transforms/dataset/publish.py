@@ -11,6 +11,7 @@ import errno
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from ..errors import CommitError
 from ..format.index import index_path
@@ -23,7 +24,10 @@ from .object_storage import ObjectStorage
 from .run_lock import hold_if_dead, hold_sidecars
 from .sidecars_by_version import replace_sidecars
 from .storage_at import storage_at
-from .storage_contract import Storage
+from .storage_contract import FileStatus, Storage
+
+_REMOVED_AT_ONCE: Final = 1000
+"""So many objects S3 removes in one request at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,8 +214,28 @@ def _replace_sidecars(storage: Storage, manifest: Manifest) -> None:
 
 
 def _remove_superseded(storage: Storage, old: Manifest, new: Manifest) -> None:
-    """Remove the files of a replaced generation that the new one has none of; its manifest stays."""
+    """Remove the files of a replaced generation that the new one has none of; its manifest stays.
+
+    In a store nobody is kept from appending meanwhile, and an append may take any of these names. What has them is
+    noted first: if the new generation is the latest after that, it is of the old one, and only that is removed. Whoever
+    has appended had removed it all before.
+    """
     kept = {shard.path for split in new.splits.values() for shard in split.shards} | set(new.sidecars)
     gone = {shard.path for split in old.splits.values() for shard in split.shards} | set(old.sidecars)
-    for path in sorted(gone - kept):
-        storage.remove(path)
+    seen = _noted(storage, gone - kept)
+    names = sorted(seen)
+    for start in range(0, len(names), _REMOVED_AT_ONCE):
+        if list_generations(storage.root)[-1] != new.generation:
+            return
+        storage.remove_seen({name: seen[name] for name in names[start : start + _REMOVED_AT_ONCE]})
+
+
+def _noted(storage: Storage, paths: set[str]) -> dict[str, FileStatus]:
+    """Return what is known of those files that are there."""
+    noted = {}
+    for folder in sorted({os.path.dirname(path) for path in paths}):
+        for name, status in storage.entries(folder):
+            path = f"{folder}/{name}" if folder else name
+            if path in paths:
+                noted[path] = status
+    return noted

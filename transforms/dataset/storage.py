@@ -7,7 +7,7 @@ import os
 import shutil
 import stat
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
 from typing import ClassVar, Final
@@ -47,6 +47,13 @@ class LocalStorage:
             return _status(self.path(path))
         except FileNotFoundError:
             return None
+
+    def entries(self, folder: str) -> Iterator[tuple[str, FileStatus]]:
+        """Yield the names in a folder, each with what is known of it; none if there is no such folder."""
+        for name in self.list(folder):
+            found = self.status(f"{folder}/{name}" if folder else name)
+            if found is not None:
+                yield name, found
 
     def tree(self, path: str) -> Iterator[FileStatus]:
         """Yield what is known of a file, or of a folder and all that is in it; links are not followed."""
@@ -163,6 +170,16 @@ class LocalStorage:
         """Remove a file, if it is there."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(self.path(path))
+
+    def remove_seen(self, seen: Mapping[str, FileStatus]) -> set[str]:
+        """Remove files that are still those that were seen, by path; return the paths where nothing is any more."""
+        gone = set()
+        for path, status in seen.items():
+            found = self.status(path)
+            if found is None or found.identity == status.identity:
+                self.remove(path)
+                gone.add(path)
+        return gone
 
     def remove_if_empty(self, folder: str) -> None:
         """Remove a folder that holds nothing."""

@@ -6,7 +6,7 @@ writers one wins, and a file is there whole or not at all, also after `kill -9` 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from io import BufferedReader
 from typing import Protocol
@@ -64,6 +64,13 @@ class Storage(Protocol):
 
     def status(self, path: str) -> FileStatus | None:
         """Return what is known of a file or folder, None if there is nothing of that name."""
+        ...
+
+    def entries(self, folder: str) -> Iterator[tuple[str, FileStatus]]:
+        """Yield the names in a folder, each with what is known of it; none if there is no such folder.
+
+        A store is asked for a thousand at once.
+        """
         ...
 
     def tree(self, path: str) -> Iterator[FileStatus]:
@@ -132,6 +139,13 @@ class Storage(Protocol):
 
     def remove(self, path: str) -> None:
         """Remove a file, if it is there."""
+        ...
+
+    def remove_seen(self, seen: Mapping[str, FileStatus]) -> set[str]:
+        """Remove files that are still those that were seen, by path; return the paths where nothing is any more.
+
+        A store that does not keep conditions on removals removes what was put in their place this moment.
+        """
         ...
 
     def remove_tree(self, folder: str) -> None:

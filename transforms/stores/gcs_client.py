@@ -56,13 +56,17 @@ class GcsClient(Bucket):
             raise failures.no_bucket(self.url(key)) from None
         return True
 
-    def remove(self, key: str) -> None:
-        """Remove an object, if it is there."""
+    def remove(self, key: str, version: str | None = None) -> bool:
+        """Remove an object, if it is there, and of this version; say whether nothing is there any more."""
         blob = self.handle.blob(key)
+        condition = None if version is None else int(version)
         try:
-            self.call("remove it", key, lambda: blob.delete(retry=None))
+            self.call("remove it", key, lambda: blob.delete(if_generation_match=condition, retry=None))
         except FileNotFoundError:  # it is what was wanted; a lost reply looks so too
-            return
+            return True
+        except PreconditionFailed:
+            return self.head(key) is None
+        return True
 
     def call(self, action: str, key: str, request: Callable[[], T]) -> T:
         """Return the answer to a request on this bucket, made again where it fails for the moment.

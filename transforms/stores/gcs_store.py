@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import uuid
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from ..errors import StoreAccessError
@@ -158,3 +158,8 @@ class GcsStore(GcsClient):
     def delete(self, keys: Iterable[str]) -> None:
         """Remove objects; those that are not there are no matter."""
         at_once(self.remove, keys)
+
+    def delete_seen(self, seen: Mapping[str, str]) -> set[str]:
+        """Remove objects that are still of the versions that were seen; return the keys of those that stay."""
+        gone = at_once(lambda item: self.remove(*item), seen.items())
+        return {key for key, is_gone in zip(seen, gone, strict=True) if not is_gone}

@@ -11,7 +11,7 @@ metadata: a writer that is told "there is one already" looks whether it is the o
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import ClassVar, Final, Protocol
 
@@ -156,4 +156,11 @@ class ObjectStore(Protocol):
 
     def delete(self, keys: Iterable[str]) -> None:
         """Remove objects; those that are not there are no matter."""
+        ...
+
+    def delete_seen(self, seen: Mapping[str, str]) -> set[str]:
+        """Remove objects, by key, that are still of the versions that were seen; return the keys of those that stay.
+
+        Stores that do not keep the condition (of S3's kind, other than Amazon's) remove them all.
+        """
         ...

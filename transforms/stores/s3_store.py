@@ -7,7 +7,7 @@ stores other than Amazon's know there, and not with CopyObject. CopyObject ends 
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from ..errors import StoreAccessError
@@ -150,17 +150,28 @@ class S3Store(S3Client):
 
     def delete(self, keys: Iterable[str]) -> None:
         """Remove objects; those that are not there are no matter."""
-        known = list(keys)
-        batches = [known[i : i + PAGE_KEYS] for i in range(0, len(known), PAGE_KEYS)]
-        at_once(self._delete, batches)
+        self._delete_all([{"Key": key} for key in keys])
 
-    def _delete(self, keys: list[str]) -> None:
-        def request(**arguments: Any) -> None:
-            answer = self.client.delete_objects(**arguments)
-            for error in answer.get("Errors", ()):
-                raise self.failure(error.get("Key", ""), "remove it", str(error.get("Code")), 200)
+    def delete_seen(self, seen: Mapping[str, str]) -> set[str]:
+        """Remove objects that are still of the versions that were seen; return the keys of those that stay."""
+        return self._delete_all([{"Key": key, "ETag": version} for key, version in seen.items()])
 
-        self.call("remove it", keys[0], request, Delete={"Objects": [{"Key": key} for key in keys], "Quiet": True})
+    def _delete_all(self, objects: list[dict[str, str]]) -> set[str]:
+        batches = [objects[i : i + PAGE_KEYS] for i in range(0, len(objects), PAGE_KEYS)]
+        return set[str]().union(*at_once(self._delete, batches))
+
+    def _delete(self, objects: list[dict[str, str]]) -> set[str]:
+        def request(**arguments: Any) -> set[str]:
+            stay = set()
+            for error in self.client.delete_objects(**arguments).get("Errors", ()):
+                failure = self.failure(error.get("Key", ""), "remove it", str(error.get("Code")), 200)
+                if isinstance(failure, PreconditionFailed):
+                    stay.add(error["Key"])
+                elif not isinstance(failure, FileNotFoundError):  # it is what was wanted; a lost reply looks so too
+                    raise failure
+            return stay
+
+        return self.call("remove it", objects[0]["Key"], request, Delete={"Objects": objects, "Quiet": True})
 
 
 def _listed(page: dict[str, Any]) -> Iterator[ObjectInfo]:
