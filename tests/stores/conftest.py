@@ -79,6 +79,18 @@ def shards(dataset: Path) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in dataset.glob("*.tfrecord*")}
 
 
+@pytest.fixture(params=["local", "s3", "gs"])
+def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Where a dataset may lie: a folder of the disk, of S3, of GCS."""
+    scheme = request.param
+    if scheme == "local":
+        return str(tmp_path / "out")
+    endpoint = request.getfixturevalue({"s3": "s3_endpoint", "gs": "gcs_endpoint"}[scheme])
+    for name, value in servers.environment(scheme, endpoint).items():
+        monkeypatch.setenv(name, value)
+    return f"{scheme}://{servers.make_bucket(scheme, endpoint)}/data/out"
+
+
 @pytest.fixture
 def out(bucket_url: str) -> str:
     return f"{bucket_url}/data/out"

@@ -75,6 +75,7 @@ class Server(ThreadingHTTPServer):
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True  # else each answer waits 40 ms for the one who asked to confirm its headers
     server: Server
 
     def log_message(self, *_: object) -> None:

@@ -104,6 +104,7 @@ def gateway_to(endpoint: str) -> Iterator[Gateway]:
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
+        disable_nagle_algorithm = True  # see `faulty_proxy`
 
         def _pass_on(self) -> None:
             body = self.rfile.read(int(self.headers.get("Content-Length") or 0))

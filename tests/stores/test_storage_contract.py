@@ -24,16 +24,9 @@ from .faulty_proxy import faulty_proxy
 MIB = 1 << 20
 
 
-@pytest.fixture(params=["local", "s3", "gs"])
-def storage(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Storage]:
-    scheme = request.param
-    if scheme == "local":
-        yield storage_at(tmp_path / "out")
-        return
-    endpoint = request.getfixturevalue({"s3": "s3_endpoint", "gs": "gcs_endpoint"}[scheme])
-    for name, value in servers.environment(scheme, endpoint).items():
-        monkeypatch.setenv(name, value)
-    yield storage_at(f"{scheme}://{servers.make_bucket(scheme, endpoint)}/data/out")
+@pytest.fixture
+def storage(place: str) -> Storage:
+    return storage_at(place)
 
 
 def write(storage: Storage, path: str, data: bytes) -> None:

@@ -15,7 +15,6 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -169,21 +168,25 @@ class Dataset:
                     yield place, run.first_record + first, batch
 
     def _runs(self, entry: ShardEntry) -> Iterator[RecordRun]:
-        located = locate_shard(self.path, self.manifest, entry)
-        path = os.path.join(self.path, located)
-        runs = read_record_batches(path)
-        try:
-            first = next(runs, None)
-        except InputError:
-            if storage_at(self.path).lies_at(located):
-                raise
-            path = os.path.join(self.path, locate_shard(self.path, self.manifest, entry))  # published this moment
-            runs = read_record_batches(path)
-            first = next(runs, None)
-        records = 0
-        for run in chain([] if first is None else [first], runs):
-            records += len(run)
-            yield run
+        """Yield the records of a shard; one that is published while it is read is found again under its final name.
+
+        On disk an open file keeps its bytes. A store keeps nothing that is removed: there it is read again, as far as
+        the record that is next.
+        """
+        located, records = locate_shard(self.path, self.manifest, entry), 0
+        while True:
+            path = os.path.join(self.path, located)
+            try:
+                for run in read_record_batches(path):
+                    new = run.behind(records)
+                    if len(new):
+                        records += len(new)
+                        yield new
+                break
+            except (InputError, FileNotFoundError):
+                if located == entry.path or storage_at(self.path).lies_at(located):
+                    raise
+                located = locate_shard(self.path, self.manifest, entry)
         if records != entry.records:
             raise DamageError(
                 f"{printable_path(path)}: {records} records, the manifest states {entry.records}: the file was cut "

@@ -88,6 +88,15 @@ class RecordRun:
         framed = int((self.payloads.ends - self.payloads.starts).sum()) + FRAME_BYTES * len(self)
         return self.offset + framed
 
+    def behind(self, record: int) -> RecordRun:
+        """Return the records of the run with higher numbers than that, in the same buffer."""
+        row = record + 1 - self.first_record
+        if row <= 0:
+            return self
+        offset = int(self.offsets[row]) if row < len(self) else self.end
+        damaged = tuple(at - row for at in self.damaged if at >= row)
+        return RecordRun(record + 1, offset, self.payloads.tail(row), self.crcs[row:], damaged)
+
     def to_arrow(self) -> pa.LargeBinaryArray:
         """Return the payloads as one Arrow array."""
         return self.payloads.to_arrow()

@@ -52,13 +52,13 @@ def verify_dataset(path: str | os.PathLike[str], *, quick: bool = False, run: Sh
     manifests, findings, notes = _older_manifests(root, manifest)
     checks, missing = _shard_checks(root, manifest)
     done = map(verify_size, checks) if quick else run(verify_shard, checks)
-    facts = dict(zip((check.file for check in checks), done, strict=True))
+    facts = {check.path: shard for check, shard in zip(checks, done, strict=True)}
     if not quick:
         findings += manifest_findings(root, manifests)
     findings += missing
     findings += [finding for shard in facts.values() for finding in shard.findings]
     if not missing and not quick:
-        findings += _digest_findings(root, manifest, facts)
+        findings += _digest_findings(manifest, facts)
     findings += _size_findings(manifest, {older.generation: older.shard_size for older in manifests})
     for older in _lineage(manifest, manifests):
         findings += list_findings(root, older, quick=quick)
@@ -183,12 +183,15 @@ def _locate_index(root: str, file: str, shard: str) -> str:
     return index_path(shard)
 
 
-def _digest_findings(root: str, manifest: Manifest, facts: dict[str, ShardFacts]) -> Iterator[Finding]:
-    """Yield the splits whose records are not those that the manifest states, though each of its shards may be sound."""
+def _digest_findings(manifest: Manifest, facts: dict[str, ShardFacts]) -> Iterator[Finding]:
+    """Yield the splits whose records are not those that the manifest states, though each of its shards may be sound.
+
+    `facts` are by the paths that the manifest states: a shard may have been elsewhere when it was verified.
+    """
     for name, split in manifest.splits.items():
-        files = [locate_shard(root, manifest, entry) for entry in split.shards]
-        digest = f"sum128:{add_digests(facts[file].digest for file in files):032x}"
-        if digest != split.records_digest and not any(facts[file].findings for file in files):
+        shards = [facts[entry.path] for entry in split.shards]
+        digest = f"sum128:{add_digests(shard.digest for shard in shards):032x}"
+        if digest != split.records_digest and not any(shard.findings for shard in shards):
             yield Finding(f"split {name}", f"the digest of its records is {digest}, not {split.records_digest}")
 
 

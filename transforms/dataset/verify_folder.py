@@ -37,7 +37,11 @@ def list_findings(root: str, manifest: Manifest, *, quick: bool = False) -> Iter
     for listed, name, check in lists:
         if listed is not None:
             path = _located(root, listed, f"{manifest.run.staging}/{name}")
-            yield from _guarded(path, partial(_is_there, root) if quick else partial(check, root, manifest=manifest))
+            look = partial(_is_there, root) if quick else partial(check, root, manifest=manifest)
+            findings = list(_guarded(path, look))
+            if findings and path != listed and not storage_at(root).lies_at(path):  # published meanwhile
+                findings = list(_guarded(listed, look))
+            yield from findings
 
 
 def _located(root: str, path: str, staged: str) -> str:

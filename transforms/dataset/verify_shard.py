@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -13,7 +14,7 @@ import pyarrow as pa
 from ..errors import DamageError, InputError
 from ..format.checksum import add_digests, crc32c, record_digests
 from ..format.decode import ExampleDecoder
-from ..format.index import index_text
+from ..format.index import index_path, index_text
 from ..format.manifest import ShardEntry
 from ..format.printable import printable_path
 from ..format.scan import WRONG_DATA
@@ -47,6 +48,19 @@ class ShardCheck:
     largest_frame: int | None = None
     index: str | None = None
 
+    @property
+    def path(self) -> str:
+        """Where the shard lies when all is published."""
+        return self.file if self.entry is None else self.entry.path
+
+    def when_published(self) -> ShardCheck | None:
+        """Return the check of the same files under their final names, if a staged one is gone by now; else None."""
+        storage, index = storage_at(self.root), self.index
+        file = self.file if self.file == self.path or storage.lies_at(self.file) else self.path
+        if index is not None and index != index_path(self.path) and not storage.lies_at(index):
+            index = index_path(self.path)
+        return None if (file, index) == (self.file, self.index) else replace(self, file=file, index=index)
+
 
 @dataclass(frozen=True, slots=True)
 class ShardFacts:
@@ -60,7 +74,23 @@ class ShardFacts:
 
 
 def verify_shard(check: ShardCheck) -> ShardFacts:
-    """Read a shard to its end, and return all that is wrong with it."""
+    """Read a shard to its end, and return all that is wrong with it; one that is published meanwhile is found again."""
+    return _wherever_it_lies(check, _read_through)
+
+
+def verify_size(check: ShardCheck) -> ShardFacts:
+    """Hold the size of a shard against the manifest, and the checksum that a store states; its records are believed."""
+    return _wherever_it_lies(check, _look_at)
+
+
+def _wherever_it_lies(check: ShardCheck, verify: Callable[[ShardCheck], ShardFacts]) -> ShardFacts:
+    """Verify a shard; where what was staged is gone, and so was missed, once more under its final name."""
+    facts = verify(check)
+    later = check.when_published() if facts.findings else None
+    return facts if later is None else _wherever_it_lies(later, verify)
+
+
+def _read_through(check: ShardCheck) -> ShardFacts:
     shard = _Shard(check)
     try:
         shard.read_file()
@@ -73,8 +103,7 @@ def verify_shard(check: ShardCheck) -> ShardFacts:
     return ShardFacts(shard.records, shard.bytes, shard.digest, tuple(shard.findings), frozenset(shard.image_formats))
 
 
-def verify_size(check: ShardCheck) -> ShardFacts:
-    """Hold the size of a shard against the manifest, and the checksum that a store states; its records are believed."""
+def _look_at(check: ShardCheck) -> ShardFacts:
     shard = _Shard(check)
     try:
         storage = storage_at(check.root)
