@@ -3,6 +3,7 @@
 with faulty_proxy(endpoint) as proxy:
     proxy.faults.append(Fault("drop", method="PUT", path="manifests/"))      # the server acts, the reply is lost
     proxy.faults.append(Fault(503, times=3))                                  # it does not even hear of it
+    proxy.faults.append(Fault("404 NoSuchUpload"))                            # as S3 says it; "late 404 ...": it acts
     proxy.faults.append(Fault("strip", times=10**9))                          # preconditions do not arrive
     proxy.strict = True                                                       # of copies and removals they are kept
 
@@ -16,6 +17,7 @@ from __future__ import annotations
 import contextlib
 import http.client
 import json
+import re
 import socket
 import threading
 import time
@@ -26,6 +28,7 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit
 from xml.etree import ElementTree as ET
 from xml.sax.saxutils import escape
 
+_TOLD = re.compile(r"(late )?([0-9]{3}) (\w+)")
 _HOP = {"connection", "transfer-encoding", "keep-alive"}
 _CONDITIONS = {"if-none-match", "if-match"}
 _CONDITION_KEYS = {"ifGenerationMatch", "ifGenerationNotMatch"}
@@ -86,6 +89,13 @@ class Handler(BaseHTTPRequestHandler):
         what = self._fault()
         if isinstance(what, int):
             self._answer(what, [("Content-Type", "text/plain")], b"busy")
+            return
+        told = _TOLD.fullmatch(what or "")
+        if told is not None:
+            if told[1]:
+                self._forward(body, strip=False)
+            data = f"<Error><Code>{told[3]}</Code></Error>".encode()
+            self._answer(int(told[2]), [("Content-Type", "application/xml")], data)
             return
         status, headers, data = self._forward(body, strip=what == "strip")
         if what == "drop":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -20,6 +21,7 @@ from . import servers
 from .faulty_proxy import Fault, Proxy
 
 MIB = 1 << 20
+CONFLICT = "409 ConditionalRequestConflict"
 
 
 @pytest.fixture
@@ -188,6 +190,83 @@ def test_a_store_that_ignores_preconditions_is_refused_before_anything_is_writte
     proxy.faults.clear()
     assert list(store_at(parse_store_url(bucket_url)).walk("")) == []
     assert prepare_target(spec) is None
+
+
+@pytest.mark.parametrize("bucket_url", ["s3"], indirect=True)
+def test_a_store_whose_copies_ignore_preconditions_is_refused_too(bucket_url: str, proxy: Proxy) -> None:
+    completions = Fault("strip", "POST", "uploadId=", times=10**9)
+    proxy.faults.append(completions)
+    spec = DatasetSpec(path=f"{bucket_url}/out", name="x", shard_size=65536)
+    with pytest.raises(TargetError, match=r"/out: the store ignores If-None-Match of CompleteMultipartUpload: of two"):
+        prepare_target(spec)
+    proxy.faults[:] = [Fault(403, "POST", "uploadId=", times=10**9)]
+    with pytest.raises(StoreAccessError, match="access denied"):
+        prepare_target(spec)
+    proxy.faults.clear()
+    assert list(store_at(parse_store_url(bucket_url)).walk("")) == []
+    assert prepare_target(spec) is None
+
+
+@pytest.mark.parametrize("bucket_url", ["s3"], indirect=True)
+class TestConflictsOnS3:
+    """Whoever completes an upload while another request for its key is under way is told 409: begin it anew."""
+
+    @pytest.fixture(autouse=True)
+    def soon(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(retries, "_FIRST_PAUSE", 0.001)
+
+    def test_a_copy_is_begun_anew(self, store: ObjectStore, proxy: Proxy) -> None:
+        store.put("source", b"bytes")
+        proxy.faults.append(Fault(CONFLICT, "POST", "uploadId=", times=2))
+        assert store.copy("source", "target", if_absent=True)
+        assert store.read("target") == b"bytes"
+        assert [len(proxy.times_of("POST", key)) for key in ("?uploads", "uploadId=")] == [3, 3]
+        assert _unfinished(store) == []
+
+    def test_a_copy_that_another_one_was_faster_than_is_none(self, store: ObjectStore, proxy: Proxy) -> None:
+        store.put("source", b"bytes")
+        store.put("target", b"other")
+        proxy.faults.append(Fault(CONFLICT, "POST", "uploadId="))
+        assert not store.copy("source", "target", if_absent=True)
+        assert store.read("target") == b"other"
+        assert len(proxy.times_of("POST", "?uploads")) == 1
+        assert _unfinished(store) == []
+
+    def test_a_copy_that_was_made_all_the_same_is_known_as_ours(self, store: ObjectStore, proxy: Proxy) -> None:
+        store.put("source", b"bytes")
+        proxy.faults.append(Fault(f"late {CONFLICT}", "POST", "uploadId="))
+        assert store.copy("source", "target", if_absent=True)
+        assert len(proxy.times_of("POST", "?uploads")) == 1
+
+    def test_a_stream_is_completed_again_and_then_given_up_in_one_line(self, store: ObjectStore, proxy: Proxy) -> None:
+        data = os.urandom(6 * MIB)
+        for times, error in ((2, None), (10**9, "x: the store failed at each of several tries, last with Conditional")):
+            proxy.faults[:] = [Fault(CONFLICT, "POST", "uploadId=", times=times)]
+            upload = store.upload("x")
+            upload.write(memoryview(data))
+            with contextlib.nullcontext() if error is None else pytest.raises(StoreError, match=error):
+                upload.finish()
+            assert store.read("x") == data
+            assert _unfinished(store) == []
+
+    def test_an_upload_that_is_gone_is_looked_for_and_begun_anew(self, store: ObjectStore, proxy: Proxy) -> None:
+        store.put("source", b"bytes")
+        for fault in ("404 NoSuchUpload", "late 404 NoSuchUpload"):
+            proxy.faults.append(Fault(fault, "POST", "uploadId="))
+            assert store.copy("source", fault, if_absent=True)
+            assert store.read(fault) == b"bytes"
+        assert len(proxy.times_of("POST", "?uploads")) == 3
+        proxy.faults.append(Fault("404 NoSuchUpload", "POST", "uploadId="))
+        store.put("target", b"other")
+        assert not store.copy("source", "target", if_absent=True)
+        assert store.read("target") == b"other"
+        assert _unfinished(store) == []
+
+
+def _unfinished(store: ObjectStore) -> list[tuple[str, str]]:
+    """Return the key and the id of each upload that is neither completed nor aborted."""
+    found = store.client.list_multipart_uploads(Bucket=store.bucket)  # type: ignore[attr-defined]
+    return [(upload["Key"], upload["UploadId"]) for upload in found.get("Uploads", ())]
 
 
 class _Nth(Fault):

@@ -90,8 +90,9 @@ def _check_writable(spec: DatasetSpec, *, clear: bool) -> None:
             spec.storage.remove_tree(spec.staging)
         if isinstance(spec.storage, ObjectStorage):
             _check_conditions(spec, spec.storage, probe)
-        spec.storage.put_if_absent(probe, b"")
-        spec.storage.remove(probe)
+        else:
+            spec.storage.put_if_absent(probe, b"")
+            spec.storage.remove(probe)
     except OSError as error:
         raise TargetError(
             f"{spec.path}: files cannot be made and linked there: {error.strerror}; choose another folder (-o)"
@@ -99,24 +100,35 @@ def _check_writable(spec: DatasetSpec, *, clear: bool) -> None:
 
 
 def _check_conditions(spec: DatasetSpec, storage: ObjectStorage, probe: str) -> None:
-    """Prove that the store keeps the conditions on which commits rest.
+    """Prove that the store keeps the conditions on which commits and publishing rest.
 
     Raises:
         TargetError: it does not.
     """
-    first = storage.put_if_absent(probe, b"first")
-    seen = storage.version(probe)
-    broken = "if_absent" if storage.put_if_absent(probe, b"second") or not first else None
-    storage.replace(probe, b"third")
-    if broken is None and storage.replace_if(probe, b"fourth", seen):
-        broken = "if_version"
-    storage.remove(probe)
+    other = f"{probe}-copy"
+    try:
+        broken = _ignored_condition(storage, probe, other)
+    finally:
+        storage.store.delete([storage.key(probe), storage.key(other)])
     if broken is not None:
         name = storage.store.conditions[broken]
         raise TargetError(
             f"{spec.path}: the store ignores {name}: of two writers both would take themselves for the first; write to "
             f"a store that keeps it"
         )
+
+
+def _ignored_condition(storage: ObjectStorage, probe: str, other: str) -> str | None:
+    """Return the condition that the store takes no notice of, None if it keeps all of them."""
+    first = storage.put_if_absent(probe, b"first")
+    seen = storage.version(probe)
+    if storage.put_if_absent(probe, b"second") or not first:
+        return "if_absent"
+    storage.replace(probe, b"third")
+    if storage.replace_if(probe, b"fourth", seen):
+        return "if_version"
+    first, second = (storage.store.copy(storage.key(probe), storage.key(other), if_absent=True) for _ in range(2))
+    return "copy_if_absent" if second or not first else None
 
 
 def _held_by(spec: DatasetSpec, latest: Manifest) -> Manifest | None:

@@ -21,7 +21,11 @@ class GcsClient(Bucket):
     """The part of a `GcsStore` that uploads need too: `handle` is the client's bucket."""
 
     scheme = "gs"
-    conditions: ClassVar = {"if_absent": "ifGenerationMatch", "if_version": "ifGenerationMatch"}
+    conditions: ClassVar = {
+        "if_absent": "ifGenerationMatch",
+        "if_version": "ifGenerationMatch",
+        "copy_if_absent": "ifGenerationMatch of rewrite",
+    }
 
     def __init__(self, bucket: str, handle: Any) -> None:
         super().__init__(bucket)

@@ -99,7 +99,7 @@ class ObjectStore(Protocol):
     scheme: str
     bucket: str
     conditions: ClassVar[dict[str, str]]
-    """The names that the store has for the conditions `if_absent` and `if_version`."""
+    """The names that the store has for the conditions `if_absent` and `if_version`, and for `copy_if_absent`."""
 
     def head(self, key: str) -> ObjectInfo | None:
         """Return what the store says of an object, or None if there is none."""

@@ -38,7 +38,11 @@ class S3Client(Bucket):
     """The part of an `S3Store` that uploads need too."""
 
     scheme = "s3"
-    conditions: ClassVar = {"if_absent": "If-None-Match", "if_version": "If-Match"}
+    conditions: ClassVar = {
+        "if_absent": "If-None-Match",
+        "if_version": "If-Match",
+        "copy_if_absent": "If-None-Match of CompleteMultipartUpload",
+    }
 
     def __init__(self, bucket: str, client: Any) -> None:
         super().__init__(bucket)

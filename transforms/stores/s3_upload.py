@@ -3,6 +3,9 @@
     piece 1  piece 2  ...           UploadPart, or UploadPartCopy from another object
     CompleteMultipartUpload         If-None-Match: *, and the CRC32C of the whole, which S3 compares with its own
 
+Where another request for the same key was under way (409), or the upload is not there any more, Amazon wants it begun
+anew: parts of a copy are copied again, while those of a stream, whose bytes are gone, can only be completed again.
+
 What fits one piece is put in one request instead. What a killed process leaves is no object, and cannot be seen; it
 takes space until a rule of the bucket (AbortIncompleteMultipartUpload) removes it.
 """
@@ -16,6 +19,7 @@ from typing import Any, Final
 from ..errors import StoreError
 from .bucket import PreconditionFailed
 from .object_store import MARK, ObjectInfo
+from .retries import PassingFailure
 from .s3_client import S3Client, UnexpectedAnswer, encoded_crc
 from .streamed import PieceSender, at_once, whole_or_copy
 
@@ -27,6 +31,9 @@ _PART_BYTES: Final = 5 << 20
 
 _PARTS_OF_ONE_SIZE: Final = 1000
 """So many parts of 5 MiB, then as many of 10 MiB, and so on: the largest object has 268 GiB, in pieces of 50 MiB."""
+
+_CONFLICT: Final = "ConditionalRequestConflict"
+_NO_UPLOAD: Final = "NoSuchUpload"
 
 
 class S3Upload:
@@ -41,6 +48,7 @@ class S3Upload:
         self._sender: PieceSender[dict[str, Any]] = PieceSender(self._send, _part_bytes)
         self._parts: list[dict[str, Any]] = []
         self._crc: int | None = None
+        self._copied: tuple[ObjectInfo, int] | None = None
 
     def write(self, data: memoryview) -> None:
         """Append bytes."""
@@ -51,6 +59,7 @@ class S3Upload:
     def copy_parts(self, source: ObjectInfo, part_bytes: int) -> None:
         """Let the store append another object, instead of bytes."""
         self._begin()
+        self._copied = source, part_bytes
         starts = range(0, source.size, part_bytes)
         parts = [(i + 1, start, min(start + part_bytes, source.size)) for i, start in enumerate(starts)]
         try:
@@ -77,7 +86,7 @@ class S3Upload:
     def complete(self) -> bool:
         """Make an object of the parts that have been sent or copied, and compare its checksum; say whether it is."""
         try:
-            done = self._complete(self._parts)
+            done = self._store.retried(self._key, self._complete)
         except BaseException:
             self.abandon()
             raise
@@ -128,28 +137,52 @@ class S3Upload:
         part = {"PartNumber": number, "ETag": result["ETag"]}
         return {**part, "ChecksumCRC32C": result["ChecksumCRC32C"]} if "ChecksumCRC32C" in result else part
 
-    def _complete(self, parts: list[dict[str, Any]]) -> bool:
-        """Complete the upload; whoever is told that it cannot be looks whether it was, and its reply lost."""
+    def _complete(self) -> bool:
+        """Complete the upload, or find it completed, its reply lost; say whether it is.
+
+        Raises:
+            PassingFailure: it is to be tried again, with parts that have been copied anew where it is a copy.
+        """
         more: dict[str, object] = {"IfNoneMatch": "*"} if self._if_absent else {}
         if self._crc is not None:
             more |= {"ChecksumCRC32C": encoded_crc(self._crc), "ChecksumType": "FULL_OBJECT"}
         try:
             self._store.call(
-                "write it", self._key, self._store.client.complete_multipart_upload, Key=self._key, UploadId=self._id,
-                MultipartUpload={"Parts": parts}, **more,
+                "write it", self._key, self._told_of_conflicts, Key=self._key, UploadId=self._id,
+                MultipartUpload={"Parts": self._parts}, **more,
             )  # fmt: skip
         except PreconditionFailed:
             return self._store.is_marked(self._key, self._mark)
         except UnexpectedAnswer as error:
-            if error.code != "NoSuchUpload" or not self._store.is_marked(self._key, self._mark):
+            if error.code not in (_CONFLICT, _NO_UPLOAD):
                 raise
+            found = self._store.head(self._key)
+            if found is not None and (self._if_absent or found.mark == self._mark):
+                return found.mark == self._mark
+            if self._copied is not None:
+                self.abandon()
+                self.copy_parts(*self._copied)
+            elif error.code == _NO_UPLOAD:
+                raise
+            raise PassingFailure(StoreError(error.code)) from error
         return True
+
+    def _told_of_conflicts(self, **arguments: Any) -> object:
+        """Ask for completion; a conflict, which other requests are just made again after, is told to the caller."""
+        from botocore.exceptions import ClientError
+
+        try:
+            return self._store.client.complete_multipart_upload(**arguments)
+        except ClientError as error:
+            if error.response.get("Error", {}).get("Code") == _CONFLICT:
+                raise UnexpectedAnswer(self._store.url(self._key), "write it", _CONFLICT) from error
+            raise
 
     def _tolerating_absence(self, request: Callable[..., object], **arguments: Any) -> None:
         try:
             self._store.call("abandon it", self._key, request, Key=self._key, **arguments)
         except UnexpectedAnswer as error:
-            if error.code != "NoSuchUpload":
+            if error.code != _NO_UPLOAD:
                 raise
 
 
