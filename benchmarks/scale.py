@@ -213,7 +213,7 @@ def table(runs: Sequence[dict[str, Any]]) -> str:
         lines.append(f"| {name} | " + " | ".join(cells) + f" | {_shown(grown.get(name))} |")
     totals = [f"{sum(p['cpu'] for p in run['phases']):.1f} (**{run['peak'] / 1e6:.0f}**)" for run in runs]
     lines.append("| all | " + " | ".join(totals) + f" | {_shown(grown.get('all'))} |")
-    keys = ("folders", "tasks", "shards", "graph_bytes", "plan_bytes", "manifest_bytes", "sources_bytes")
+    keys = ("folders", "tasks", "shards", "graph_bytes", "plan_bytes", "manifest_bytes", "part_bytes", "sources_bytes")
     lines += [f"| {key.replace('_', ' ')} | " + " | ".join(f"{run[key]:,}" for run in runs) + " | |" for key in keys]
     return "\n".join(lines)
 

@@ -153,6 +153,7 @@ def run(images: int, seed: int | None, work: Path, phases: Phases) -> dict[str, 
     assert manifest.counts.written == images
     found |= {"shards": sum(len(split.shards) for split in manifest.splits.values())}
     found |= {"manifest_bytes": (out / "manifest.json").stat().st_size}
+    found |= {"part_bytes": sum(path.stat().st_size for path in (out / "manifests").glob("shards-*.json"))}
     found |= {"sources_bytes": (out / "sources/00000001.jsonl").stat().st_size}
     found |= {"peak": max(phase.peak for phase in phases.done), "phases": list(map(dataclasses.asdict, phases.done))}
     return found

@@ -8,15 +8,20 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
+import shutil
 import struct
+import subprocess
 import uuid
 from pathlib import Path
 from typing import Any
 
 import pandas as pd
+import pytest
 from shardmill.pipelines import append, open_dataset
 from shardmill.transforms.dataset.garbage import collect_garbage
 from shardmill.transforms.dataset.verify import verify_dataset
+from shardmill.transforms.format import manifest_parts
 
 LOW = (1 << 64) - 1
 SHARD_SIZE = 65536
@@ -90,13 +95,27 @@ def payloads_in(data: bytes) -> list[bytes]:
     return payloads
 
 
+def shards_of(root: Path, part: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the shards of a part of a manifest, which has the digest that it is named by."""
+    data = (root / part["path"]).read_bytes()
+    assert part["path"] == f"manifests/shards-{hashlib.sha256(data).hexdigest()[:32]}.json"
+    document = json.loads(data)
+    shards: list[dict[str, Any]] = document.pop("shards")
+    assert document == {"format": "shardmill.shards", "format_version": 1, "end": True}
+    assert part["shards"] == len(shards)
+    assert [part[key] for key in ("records", "bytes")] == [sum(s[key] for s in shards) for key in ("records", "bytes")]
+    return shards
+
+
 def read_latest(root: Path) -> tuple[dict[str, Any], dict[str, list[bytes]]]:
     """Return the manifest of the highest number, and the records of each split."""
-    manifest = json.loads((root / "manifests" / max(os.listdir(root / "manifests"))).read_text())
+    generations = [name for name in os.listdir(root / "manifests") if re.fullmatch(r"[0-9]{8,19}\.json", name)]
+    manifest = json.loads((root / "manifests" / max(generations)).read_text())
     splits = {}
     for name, split in manifest["splits"].items():
         payloads = []
-        for shard in split["shards"]:
+        shards = [shard for part in split.get("parts", []) for shard in shards_of(root, part)]
+        for shard in [*shards, *split["shards"]]:
             staged = root / manifest["run"]["staging"] / "shards" / shard["path"]
             data = (staged if staged.exists() else root / shard["path"]).read_bytes()
             assert (len(data), f"{crc32c(data):08x}") == (shard["bytes"], shard["crc32c"])
@@ -190,3 +209,28 @@ def test_what_is_written_by_hand_is_read_verified_and_appended_to_and_read_by_ha
     assert (manifest["generation"], manifest["parent"], manifest["operation"]) == (3, 2, "append")
     assert splits["train"][2:] == [example(3, b"Grace"), example(4, b"Edsger")]
     assert (verify_dataset(root).findings, collect_garbage(root, older_than=0).items) == ((), ())
+
+
+def test_a_dataset_in_parts_is_read_by_hand_and_as_the_page_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manifest_parts, "PART_SHARDS", 2)
+    monkeypatch.chdir(tmp_path)
+    root = tmp_path / "out"
+    root.mkdir()
+    write_generation(root, [example(1, b"Ada")], None)
+    for number in range(2, 6):
+        append(data=pd.DataFrame({"id": [number], "name": [f"{number}"]}), output=root)
+    manifest, splits = read_latest(root)
+    assert (len(manifest["splits"]["train"]["parts"]), len(manifest["splits"]["train"]["shards"])) == (2, 1)
+    assert splits["train"] == [example(1, b"Ada"), *(example(n, b"%d" % n) for n in range(2, 6))]
+    assert (verify_dataset(root).findings, collect_garbage(root, older_than=0).items) == ((), ())
+    doc = (Path(__file__).parent.parent / "docs/format.md").read_text().partition("### Parts")[2]
+    (python,), (shell, *_) = (re.findall(rf"```{kind}\n(.*?)```", doc, re.DOTALL) for kind in ("python", "sh"))
+    names: dict[str, Any] = {}
+    exec(python, names)
+    paths = [f"train-{i:05d}.tfrecord" for i in range(5)]
+    assert [shard["path"] for shard in names["shards"]] == paths
+    if shutil.which("jq"):
+        shown = subprocess.run(["bash", "-c", shell], check=True, stdout=subprocess.PIPE, text=True).stdout
+        assert shown.split() == paths

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
+import textwrap
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,8 +17,9 @@ from shardmill.transforms.format import manifest as manifest_module
 from shardmill.transforms.format.blocks import EntryCounts, Narrowing
 from shardmill.transforms.format.checksum import crc32c
 from shardmill.transforms.format.example_proto import example_from_values
-from shardmill.transforms.format.manifest import Manifest, RowCounts
+from shardmill.transforms.format.manifest import Manifest, RowCounts, ShardEntry, SplitEntry
 from shardmill.transforms.format.manifest_parser import parse_manifest
+from shardmill.transforms.format.manifest_parts import PartEntry
 from shardmill.transforms.format.rejects import CODES, CellError, Place, Reject
 from shardmill.transforms.format.schema import Feature
 from shardmill.transforms.format.tfrecord import frame_records
@@ -26,6 +28,7 @@ DOC = (Path(__file__).parent.parent / "docs/format.md").read_text()
 MANIFEST, SOURCE, REJECT = re.findall(r"```json\n(.*?)```", DOC, re.DOTALL)
 STATED = [
     Manifest,
+    PartEntry,
     Narrowing,
     Feature,
     *(getattr(manifest_module, name) for name in ("ShardEntry", "SplitEntry", "RunInfo")),
@@ -44,6 +47,25 @@ def hex_in(text: str) -> bytes:
 
 def test_the_manifest_is_a_manifest_in_canonical_form() -> None:
     assert example().to_bytes() == MANIFEST.encode()
+
+
+def test_the_split_and_the_part_that_are_shown_are_written_so() -> None:
+    shards = tuple(
+        ShardEntry(f"train-{i:05d}.tfrecord", 1, 100 + i % 7, 100_000_000 + i, f"{i:08x}") for i in range(20_001)
+    )
+    records, size = sum(shard.records for shard in shards), sum(shard.bytes for shard in shards)
+    split = SplitEntry(records, size, 409_600, "sum128:20d61d8972eef9a782d5b26f26a85342", shards)
+    main, parts = dataclasses.replace(example(), splits={"train": split}).to_documents()
+    shown_split, shown_part = (
+        textwrap.dedent(DOC.partition(f"<!-- {name} -->\n")[2].partition("\n\n")[0])
+        for name in ("a split in parts", "a part")
+    )
+    assert f" {shown_split}\n" in main.decode()
+    first = next(iter(parts.values())).decode()
+    begin, end = shown_part.split("  …\n")
+    assert first.startswith(begin)
+    assert first.endswith(f"{end}\n")
+    assert f"of {first.count(chr(10)):,} lines" in DOC
 
 
 @pytest.mark.parametrize("stated", STATED, ids=lambda stated: stated.__name__)

@@ -13,6 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from shardmill.transforms.dataset import commit as commit_module
+from shardmill.transforms.dataset import put_manifest as put_module
 from shardmill.transforms.dataset.assemble import assemble_shard
 from shardmill.transforms.dataset.generations import read_manifest
 from shardmill.transforms.dataset.open import open_dataset
@@ -328,7 +329,7 @@ def test_trying_the_commit_again_finds_what_the_first_try_did(tmp_path: Path) ->
 def test_a_manifest_that_no_reader_would_take_is_refused_before_it_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(commit_module, "MANIFEST_LIMIT", 1000)
+    monkeypatch.setattr(put_module, "MANIFEST_LIMIT", 1000)
     outcome = write(spec_of(tmp_path))
     assert outcome.refusal is not None
     assert outcome.refusal.kind == "commit"

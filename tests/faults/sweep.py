@@ -2,6 +2,7 @@
 
     python tests/faults/sweep.py FOLDER SCENARIO            a report of all cases, as JSON
     python tests/faults/sweep.py FOLDER SCENARIO engine 9   every 9th of them, on the engine
+    python tests/faults/sweep.py FOLDER SCENARIO parts      those at the parts of manifests, of two shards each
 
 A case is a call of an undisturbed run, and a fault. A child runs the command until the fault ends it, and what is left
 is looked at; then the command runs again, without faults: once for each state that was left, as many are the same.
@@ -23,6 +24,7 @@ from typing import Any
 from calls import FAULTS, Call, Fault
 from children import Begun, Ended, begin, copy, in_children, load, problems_of_rerun, run
 from scenarios import SCENARIOS, Scenario
+from shardmill.transforms.format import manifest_parts
 from states import half_written, problems_of, shape, tree
 
 _MAY_END_WELL = ("unlink", "rmdir", "mkdir", "look")
@@ -41,12 +43,19 @@ class Case:
     problems: list[str] = field(default_factory=list)
 
 
-def sweep(scenario: Scenario, folder: str, *, engine: bool = False, every: int = 1) -> dict[str, Any]:
+def sweep(
+    scenario: Scenario, folder: str, *, engine: bool = False, every: int = 1, parts: bool = False
+) -> dict[str, Any]:
     """Fail each call of a command in each way; return what was tried and what came of it."""
     load(engine=engine)
+    if parts:
+        manifest_parts.PART_SHARDS = 2  # type: ignore[misc]
     begun = begin(scenario, folder)
     os.mkdir(f"{folder}/states")
-    cases = [(call, fault) for call in begun.ended.made for fault in FAULTS if call[0] != "look" or fault == "EIO"]
+    calls = [
+        call for call in begun.ended.made if not parts or "manifests/shards-" in call[1].replace(".shards", "shards")
+    ]
+    cases = [(call, fault) for call in calls for fault in FAULTS if call[0] != "look" or fault == "EIO"]
     wanted = cases[::every]
 
     def one(number: int) -> dict[str, Any]:
@@ -61,7 +70,7 @@ def sweep(scenario: Scenario, folder: str, *, engine: bool = False, every: int =
     started = time.monotonic()
     tried = in_children(one, len(wanted))
     return {
-        "calls": begun.ended.made,
+        "calls": calls,
         "unseen": begun.ended.unseen,
         "cases": tried,
         "states": len(os.listdir(f"{folder}/states")),
@@ -121,6 +130,7 @@ if __name__ == "__main__":
         SCENARIOS[sys.argv[2]],
         os.path.realpath(sys.argv[1]),
         engine="engine" in more,
+        parts="parts" in more,
         every=int(more[-1]) if more and more[-1].isdecimal() else 1,
     )
     sys.stdout.write(json.dumps(report) + "\n")

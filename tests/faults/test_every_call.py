@@ -88,3 +88,14 @@ def test_an_engine_makes_the_same_calls_and_its_errors_are_told_alike(program: P
     without = program("sweep", command, "1000000")
     assert sorted(report["calls"]) == sorted(without["calls"])
     say("faults", f"{command} on the engine: {len(report['cases'])} faults, {report['seconds']:.0f} s")
+
+
+@pytest.mark.slow
+def test_whatever_fails_of_the_parts_of_a_manifest_it_is_the_old_one_or_the_new_one(program: Program, say: Say) -> None:
+    report = program("sweep", "append", "parts")
+    assert_kept(report)
+    assert_all_tried(report)
+    made = Counter(call[0] for call in report["calls"])
+    assert made["rename"] >= 2, made
+    assert ends(report) == {"KILL": {1}, "ENOSPC": {1}, "EIO": {1}}  # all of it comes before the commit
+    say("faults", f"parts: {len(report['cases'])} faults, {report['seconds']:.0f} s")

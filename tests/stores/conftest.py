@@ -118,7 +118,7 @@ def files_of(root: str) -> dict[str, bytes]:
 
 def _without_run(data: bytes) -> bytes:
     document = json.loads(data)
-    del document["run"]
+    document.pop("run", None)  # parts have none
     return json.dumps(document).encode()
 
 

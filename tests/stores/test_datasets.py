@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,11 +14,13 @@ import pytest
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.pipelines.cli import main
 from shardmill.pipelines.merging import plan_merge
+from shardmill.transforms.dataset.garbage import collect_garbage
 from shardmill.transforms.dataset.generations import read_manifest
 from shardmill.transforms.dataset.object_storage import ObjectStorage
 from shardmill.transforms.dataset.record_file import write_records
 from shardmill.transforms.dataset.verify import verify_dataset
-from shardmill.transforms.errors import StoreAccessError, TargetError, TooManyRejects, UsageError
+from shardmill.transforms.errors import DamageError, StoreAccessError, TargetError, TooManyRejects, UsageError
+from shardmill.transforms.format import manifest_parts
 from shardmill.transforms.format.checksum import crc32c
 
 from .conftest import ROWS, Bucket, Local, files_of
@@ -103,6 +106,32 @@ def test_the_same_again_is_nothing_to_do_and_another_dataset_is_refused_or_repla
     assert (summary.manifest.generation, summary.manifest.operation) == (2, "create")
     assert verify_dataset(out).ok
     assert ObjectStorage(out).list(".staging") == []
+
+
+def test_a_manifest_in_parts_has_the_bytes_of_one_on_disk_and_grows_by_what_is_new(
+    table: str, local: Local, tmp_path: Path, out: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manifest_parts, "PART_SHARDS", 2)
+    more = tmp_path / "more.csv"
+    more.write_text("id,text\n" + "".join(f"{i},{'x' * 300}\n" for i in range(ROWS, ROWS + 500)))
+    same(table, local, out, shard_size="64KiB")
+    first = read_manifest(out).to_documents()[1]
+    assert {path: ObjectStorage(out).read(path) for path in first} == first
+    versions = {path: ObjectStorage(out).status(path) for path in first}
+    append({"input": {"paths": [str(more)]}}, output=out)
+    assert {path: ObjectStorage(out).status(path) for path in first} == versions
+    latest = read_manifest(out).to_documents()[1]
+    assert len(latest) > len(first) > 0
+    orphan = f"manifests/shards-{'0' * 32}.json"
+    ObjectStorage(out).replace(orphan, b"12345")
+    assert [item.path for item in collect_garbage(out, older_than=0, delete=True, now=time.time() + 9).items] == [
+        orphan
+    ]
+    assert (verify_dataset(out).findings, verify_dataset(out).notes) == ((), ())
+    lost = max(first)
+    ObjectStorage(out).remove(lost)
+    with pytest.raises(DamageError, match=f"{lost}: missing$"):
+        open_dataset(out)
 
 
 def test_appends_go_on_from_what_is_there(table: str, tmp_path: Path, out: str) -> None:

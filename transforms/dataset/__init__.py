@@ -10,7 +10,7 @@ a run          spec             what a run is to make
                                 ── shard_plan    which bytes make which shard
                                 ── refusal       why nothing is committed
   assemble     assemble         shards in staging
-  commit       commit           a manifest makes them a generation
+  commit       commit           a manifest makes them a generation;  put_manifest  which goes last
                                 ── continuation  what an append makes of the one before
   publish      publish          files get their final names
                outcome          what became of it all

@@ -1,7 +1,7 @@
 """Commit: one file, made if absent, turns staged shards into a generation.
 
     staged shards ──▶ sidecars staged ──▶ manifests/0000000N.json ──▶ published under their final names
-                                          ▲ before it nothing has happened; after it all has
+                                          ▲ before it nothing has happened; after it all has (see `put_manifest`)
 
 Whoever makes number N owns the file names in it. A create that finds another one there has lost, and stops. An append
 that loses renumbers what it staged, and tries N + 1: see `continuation`.
@@ -15,13 +15,12 @@ from typing import Final
 
 from ..format.index import index_path
 from ..format.manifest import Manifest, RejectSummary, RunInfo, ShardEntry, SourceSummary, SplitEntry
-from ..format.manifest_parser import MANIFEST_LIMIT
 from ..format.naming import generation_file, staged_file, staged_sidecar
 from ..format.sidecars import sidecar_files
-from ..format.sizes import format_size
 from .continuation import conflict_with, continued, image_formats_in_all, renumber
-from .generations import list_generations, read_manifest
+from .generations import PartCache, list_generations, read_manifest
 from .plan_step import Draft, ShardJob, leave_refusal
+from .put_manifest import Documents
 from .refusal import Refusal, RefusalKind
 from .spec import AppendTo, DatasetSpec
 
@@ -62,10 +61,10 @@ def _commit(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob]) -> Commit
     superseded = read_manifest(spec.path) if generations else None
     manifest = _manifest(spec, draft, jobs, generations[-1] + 1 if generations else 1)
     manifest = _stage_sidecars(spec, manifest, draft.image_formats or None)
-    data = manifest.to_bytes()
-    if len(data) > MANIFEST_LIMIT:
-        return _too_large(spec, manifest, len(data))
-    if _put(spec, manifest, data):
+    documents = Documents(manifest)
+    if (problem := documents.problem()) is not None:
+        return _too_large(spec, manifest, problem)
+    if _put(spec, manifest, documents):
         return Commit(manifest, superseded)
     return find_commit(spec) or _lost(spec, manifest.generation)
 
@@ -76,17 +75,18 @@ def _append(spec: DatasetSpec, to: AppendTo, draft: Draft, jobs: Sequence[ShardJ
         conflict = conflict_with(spec, to)
         if conflict is not None:
             return _refused(spec, "stale", f"{conflict} while this append ran; nothing of this run was committed")
-        latest = read_manifest(spec.path)
+        held = PartCache(spec.path)
+        latest = read_manifest(spec.path, parts=held)
         attempt = renumber(spec, to, jobs, latest)
         manifest = _manifest(spec, draft, attempt.jobs, latest.generation + 1)
         manifest = continued(replace(manifest, run=replace(manifest.run, staging=attempt.staging)), latest)
         formats = image_formats_in_all(spec, latest, draft.image_formats)
         kept = [name for name in latest.sidecars if name.startswith("index/")]
         manifest = _stage_sidecars(spec, manifest, formats, kept)
-        data = manifest.to_bytes()
-        if len(data) > MANIFEST_LIMIT:
-            return _too_large(spec, manifest, len(data))
-        if _put(spec, manifest, data):
+        documents = Documents(manifest)
+        if (problem := documents.problem()) is not None:
+            return _too_large(spec, manifest, problem)
+        if _put(spec, manifest, documents, held.named):
             return Commit(manifest)
         known = find_commit(spec)
         if known is not None:
@@ -99,35 +99,36 @@ def _append(spec: DatasetSpec, to: AppendTo, draft: Draft, jobs: Sequence[ShardJ
     )
 
 
-def _too_large(spec: DatasetSpec, manifest: Manifest, size: int) -> Refusal:
+def _too_large(spec: DatasetSpec, manifest: Manifest, problem: str) -> Refusal:
     """Refuse what no reader would take: a generation that cannot be read would be the end of its dataset."""
     shards = sum(len(split.shards) for split in manifest.splits.values())
     return _refused(
         spec,
         "commit",
-        f"the manifest of {shards:,} shards would have {format_size(size)}, over the limit of "
-        f"{format_size(MANIFEST_LIMIT)}; nothing of this run was committed; take a larger shard size",
+        f"the manifest of {shards:,} shards would have {problem}; nothing of this run was committed; take a larger "
+        f"shard size",
     )
 
 
-def _put(spec: DatasetSpec, manifest: Manifest, data: bytes) -> bool:
+def _put(spec: DatasetSpec, manifest: Manifest, documents: Documents, held: Collection[str] = ()) -> bool:
     """Make the manifest, if there is none of its number, when all that it names is durable."""
     if manifest.own_shards:
         spec.storage.sync(staged_file(manifest.run.staging, "").rstrip("/"))
-    return spec.storage.put_if_absent(generation_file("manifests", manifest.generation, "json"), data)
+    return documents.put(spec.storage, held)
 
 
 def find_commit(spec: DatasetSpec) -> Commit | None:
     """Return what this very run has committed, known by its commit id, or None."""
     generations = list_generations(spec.path)
     first = spec.append_to.generation if spec.append_to else 0
+    parts = PartCache(spec.path)
     for i, generation in enumerate(generations):
         if generation <= first:
             continue
-        manifest = read_manifest(spec.path, generation)
+        manifest = read_manifest(spec.path, generation, parts)
         if manifest.run.commit_id == spec.commit_id:
             replaced = spec.if_exists == "replace" and i > 0
-            return Commit(manifest, read_manifest(spec.path, generations[i - 1]) if replaced else None)
+            return Commit(manifest, read_manifest(spec.path, generations[i - 1], parts) if replaced else None)
     return None
 
 

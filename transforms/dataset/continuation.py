@@ -21,7 +21,7 @@ from ..format.checksum import add_digests
 from ..format.index import index_path
 from ..format.manifest import Manifest, SplitEntry
 from ..format.naming import shard_file_name, staged_file, staged_sidecar
-from .generations import list_generations, read_manifest
+from .generations import PartCache, list_generations, read_manifest
 from .plan_step import ShardJob
 from .source_list import read_held_sources
 from .spec import AppendTo, DatasetSpec
@@ -49,8 +49,9 @@ def append_to(manifest: Manifest, options: str, *, force: bool = False) -> Appen
 def conflict_with(spec: DatasetSpec, to: AppendTo) -> str | None:
     """Return why what was staged cannot follow the generations that came after it was planned, or None."""
     names = {(info.name, info.fingerprint) for info in spec.source_entries}
+    parts = PartCache(spec.path)
     for generation in (number for number in list_generations(spec.path) if number > to.generation):
-        manifest = read_manifest(spec.path, generation)
+        manifest = read_manifest(spec.path, generation, parts)
         if manifest.run.run_id == spec.run_id:
             return f"generation {generation} is of this very run"
         if manifest.parent is None or manifest.schema != spec.schema:

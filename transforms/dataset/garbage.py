@@ -25,7 +25,7 @@ from ..errors import DamageError, InputError, UsageError
 from ..format.manifest import Manifest
 from ..format.naming import STAGING_FOLDER, generation_file, shard_name_pattern
 from ..format.printable import printable_path
-from .generations import check_own_folders, lineage, list_generations, read_manifest
+from .generations import PartCache, check_own_folders, lineage, list_generations, read_manifest
 from .run_lock import hold_if_dead, is_held
 from .storage_at import storage_at
 from .storage_contract import FileStatus, Storage
@@ -35,7 +35,9 @@ WEEK_SECONDS: Final = 7 * 86400
 _RUN_ID: Final = re.compile(r"[0-9a-f]{16}")
 _INDEX: Final = re.compile(r"index/[A-Za-z0-9._=-]+\.idx")
 _LISTED: Final = ("", "manifests", "sources", "rejects", "index")
-_NUMBERED: Final = re.compile(r"manifests/[0-9]{8,19}\.json|(sources|rejects)/[0-9]{8,19}\.jsonl")
+_MANIFEST: Final = re.compile(r"manifests/[0-9]{8,19}\.json")
+_LIST: Final = re.compile(r"(sources|rejects)/[0-9]{8,19}\.jsonl")
+_PART: Final = re.compile(r"manifests/shards-[0-9a-f]{32}\.json")
 _HALF_WRITTEN: Final = re.compile(r"(.*/)?\.[^/]+\.([0-9a-f]{32}|[0-9a-f]{12}\.incomplete)", re.DOTALL)
 _SPOOLED: Final = re.compile(r"data-[0-9a-f]{16}\.arrow|tmp[a-z0-9_]+\.part")
 
@@ -149,22 +151,25 @@ def _kept(root: str, keep: int | None, search: _Search) -> tuple[list[Manifest],
     One stays with all that it was made from: their manifests and lists are its history. A manifest that is not old
     enough to go keeps what it names.
     """
-    latest = read_manifest(root)
+    parts = search.parts
+    latest = read_manifest(root, parts=parts)
     numbers = list_generations(root)
     if not numbers:
         return [latest], ()
     manifests: dict[int, Manifest] = {}
-    for number in numbers if keep is None else numbers[-keep:]:
-        manifests |= {manifest.generation: manifest for manifest in lineage(root, read_manifest(root, number))}
+    for number in reversed(numbers if keep is None else numbers[-keep:]):
+        if number not in manifests:
+            for manifest in lineage(root, read_manifest(root, number, parts), parts):
+                manifests.setdefault(manifest.generation, manifest)
     for number in numbers:
         if number not in manifests and not search.is_old(generation_file("manifests", number, "json")):
             search.young += 1
-            manifests[number] = read_manifest(root, number)
+            manifests[number] = read_manifest(root, number, parts)
     return [manifests[number] for number in sorted(manifests)], tuple(n for n in numbers if n not in manifests)
 
 
 def _names(manifest: Manifest) -> Iterator[str]:
-    """Yield the paths of all files of a generation."""
+    """Yield the paths of all files of a generation, but for the parts of its manifest."""
     yield generation_file("manifests", manifest.generation, "json")
     yield from (path for path in (manifest.source.list, manifest.rejects.path) if path is not None)
     yield from manifest.sidecars
@@ -178,6 +183,7 @@ class _Search:
         self._storage = storage
         self._older_than = older_than
         self._now = now
+        self.parts = PartCache(storage.root)  # the generations that stay are read with it first
         self._files: dict[str, FileStatus] = {}
         self.young = 0
         self.live = 0
@@ -198,8 +204,9 @@ class _Search:
 
     def unnamed(self, listed: Sequence[str], kept: Sequence[Manifest], dropped: Sequence[int]) -> list[Garbage]:
         """Return the files of our names that no kept generation has."""
-        needed = {"manifest.json"}.union(*map(_names, kept))
-        known = set[str]().union(*(_names_of_dropped(self._storage.root, number) for number in dropped))
+        needed = {"manifest.json", *self.parts.named}.union(*map(_names, kept))
+        known = set[str]().union(*(_names_of_dropped(self._storage.root, number, self.parts) for number in dropped))
+        known |= self.parts.named
         patterns = {shard_name_pattern(manifest.shard_name) for manifest in kept}
         found = []
         for path in sorted(set(listed) - needed):
@@ -207,7 +214,7 @@ class _Search:
                 reason = "only generations that are not kept name it"
             elif _HALF_WRITTEN.fullmatch(path):
                 reason = "left half written by a writer that was ended"
-            elif any(pattern.fullmatch(path) for pattern in (_NUMBERED, _INDEX, *patterns)):
+            elif any(pattern.fullmatch(path) for pattern in (_MANIFEST, _PART, _LIST, _INDEX, *patterns)):
                 reason = "no generation names it"
             else:
                 continue
@@ -223,16 +230,18 @@ class _Search:
 
         A name that is another file's by now stays: it was published meanwhile.
         """
-        manifests = [item for item in found if item.path.startswith("manifests/")]
+        manifests = [item for item in found if _MANIFEST.fullmatch(item.path)]
         gone = [item for item in manifests if self._remove(item.path)]
         if gone:
             self._storage.sync("manifests")
         return gone + [item for item in found if item not in manifests and self._remove(item.path)]
 
     def _remove(self, path: str) -> bool:
-        status = self._status(path)
-        if status is None or status.identity != self._files[path].identity:
+        status, listed = self._status(path), self._files[path]
+        if status is None or status.identity != listed.identity:
             return False
+        if _PART.fullmatch(path) and status.changed >= listed.changed + 1:
+            return False  # it was written again, of the same bytes, which are its identity in a store
         self._storage.remove(path)
         return True
 
@@ -291,17 +300,17 @@ class _Search:
         return int(self._now - status.changed)
 
 
-def _names_of_dropped(root: str, number: int) -> set[str]:
+def _names_of_dropped(root: str, number: int, parts: PartCache) -> set[str]:
     try:
-        return set(_names(read_manifest(root, number)))
+        return set(_names(read_manifest(root, number, parts)))
     except DamageError:  # its files are found by their names
         return {generation_file("manifests", number, "json")}
 
 
 def staging_folders(root: str) -> set[str]:
     """Return the staging folders of all runs that committed a generation which is there still."""
-    folders = set()
+    folders, parts = set(), PartCache(root)
     for number in list_generations(root):
         with contextlib.suppress(DamageError, InputError):  # gone, or damaged, and not kept: nothing reads it again
-            folders.add("/".join(read_manifest(root, number).run.staging.split("/")[:2]))
+            folders.add("/".join(read_manifest(root, number, parts).run.staging.split("/")[:2]))
     return folders

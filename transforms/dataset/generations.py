@@ -1,6 +1,7 @@
 """Which generations a dataset's folder holds, and where the files lie that they name.
 
     manifests/00000001.json     every generation, immutable; the highest number is the truth
+    manifests/shards-….json     what large ones have in parts, which several may share
     manifest.json               a copy of the latest, for people: read only where there is no manifests/
 
 A committed shard is at its final path, or still in the staging folder that its manifest names.
@@ -17,6 +18,7 @@ from typing import Any, Final
 from ..errors import DamageError, InputError, TargetError
 from ..format.manifest import Manifest, ShardEntry
 from ..format.manifest_parser import MANIFEST_LIMIT, parse_manifest
+from ..format.manifest_parts import MOST_PARTS, PART_LIMIT, parse_part
 from ..format.naming import STAGING_FOLDER, generation_file, staged_file
 from ..format.printable import printable_path
 from ..format.strict_json import JsonError, parse_json
@@ -29,6 +31,34 @@ LINE_LIMIT: Final = 64 << 20
 _OWN_FOLDERS: Final = ("manifests", "sources", "rejects", "index", STAGING_FOLDER)
 
 _GENERATION_NAME: Final = re.compile(r"([0-9]{8}|[1-9][0-9]{8,18})\.json")
+
+
+class PartCache:
+    """The parts of manifests that one command has read of a dataset: each is read once, whoever names it.
+
+    A part is named by its bytes, so what was read of it cannot be out of date; and a command keeps no more of them than
+    one manifest may name. `named` are the paths of all that the manifests have named that were read with it.
+    """
+
+    def __init__(self, root: str) -> None:
+        self.named: set[str] = set()
+        self._root = root
+        self._shards: dict[str, tuple[ShardEntry, ...]] = {}
+
+    def __call__(self, path: str) -> tuple[ShardEntry, ...]:
+        """Return the shards of a part.
+
+        Raises:
+            DamageError: it is missing or damaged.
+        """
+        self.named.add(path)
+        shards = self._shards.get(path)
+        if shards is None:
+            shards = parse_part(read_file(self._root, path, PART_LIMIT), path, _shown(self._root, path))
+            if len(self._shards) == MOST_PARTS:
+                del self._shards[next(iter(self._shards))]
+            self._shards[path] = shards
+        return shards
 
 
 def list_generations(root: str) -> tuple[int, ...]:
@@ -45,18 +75,18 @@ def list_generations(root: str) -> tuple[int, ...]:
     return tuple(sorted(number for number in numbers if number))
 
 
-def read_manifest(root: str, generation: int | None = None) -> Manifest:
-    """Return the manifest of a generation, by default of the latest.
+def read_manifest(root: str, generation: int | None = None, parts: PartCache | None = None) -> Manifest:
+    """Return the manifest of a generation, by default of the latest; `parts` are those of others that were read before.
 
     Raises:
         InputError: the folder holds no dataset, or no such generation.
-        DamageError: the manifest is damaged, or states another generation than its name does.
+        DamageError: the manifest or a part of it is damaged, or it states another generation than its name does.
     """
     known = list_generations(root)
     if not known:
         if not storage_at(root).lies_at("manifest.json"):
             raise InputError(f"{printable_path(root)}: no dataset: it has neither manifests/ nor manifest.json")
-        manifest = _read(root, "manifest.json")
+        manifest = _read(root, "manifest.json", parts)
         if generation not in (None, manifest.generation):
             raise InputError(f"{printable_path(root)}: no generation {generation}: it holds {manifest.generation}")
         return manifest
@@ -65,7 +95,7 @@ def read_manifest(root: str, generation: int | None = None) -> Manifest:
         choices = f"{known[0]} to {known[-1]}" if len(known) > 1 else str(known[0])
         raise InputError(f"{printable_path(root)}: no generation {wanted}: it holds {choices}")
     path = generation_file("manifests", wanted, "json")
-    manifest = _read(root, path)
+    manifest = _read(root, path, parts)
     if manifest.generation != wanted:
         raise DamageError(f"{_shown(root, path)}: it states generation {manifest.generation}")
     return manifest
@@ -105,7 +135,7 @@ def read_json_lines(root: str, path: str) -> Iterator[tuple[int, dict[str, Any]]
             yield number, document
 
 
-def lineage(root: str, manifest: Manifest) -> Iterator[Manifest]:
+def lineage(root: str, manifest: Manifest, parts: PartCache | None = None) -> Iterator[Manifest]:
     """Yield a generation, the one that it was made from, and so on down to the one that began with nothing.
 
     Raises:
@@ -113,11 +143,12 @@ def lineage(root: str, manifest: Manifest) -> Iterator[Manifest]:
         DamageError: a manifest is damaged, or names a parent that is not older than itself.
     """
     yield manifest
+    parts = parts or PartCache(root)
     while manifest.parent is not None:
         if manifest.parent >= manifest.generation:
             path = generation_file("manifests", manifest.generation, "json")
             raise DamageError(f"{_shown(root, path)}: its parent, {manifest.parent}, is not older than itself")
-        manifest = read_manifest(root, manifest.parent)
+        manifest = read_manifest(root, manifest.parent, parts)
         yield manifest
 
 
@@ -198,8 +229,8 @@ def check_own_folders(root: str) -> None:
             )
 
 
-def _read(root: str, path: str) -> Manifest:
-    return parse_manifest(read_file(root, path, MANIFEST_LIMIT), _shown(root, path))
+def _read(root: str, path: str, parts: PartCache | None) -> Manifest:
+    return parse_manifest(read_file(root, path, MANIFEST_LIMIT), _shown(root, path), parts or PartCache(root))
 
 
 def _shown(root: str, path: str) -> str:

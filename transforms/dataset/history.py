@@ -8,7 +8,7 @@ from typing import Any
 
 from ..errors import DamageError
 from ..format.manifest import Manifest
-from .generations import list_generations, read_manifest
+from .generations import PartCache, list_generations, read_manifest
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,10 +69,10 @@ def list_history(path: str | os.PathLike[str]) -> list[GenerationInfo]:
     known = list_generations(root)
     if not known:
         return [_info(read_manifest(root))]  # a lone manifest.json, or none
-    history = []
+    history, parts = [], PartCache(root)
     for number in known:
         try:
-            history.append(_info(read_manifest(root, number)))
+            history.append(_info(read_manifest(root, number, parts)))
         except DamageError as error:
             history.append(GenerationInfo(number, problem=str(error)))
     return history

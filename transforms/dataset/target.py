@@ -8,6 +8,7 @@ from typing import Final
 
 from ..errors import TargetError
 from ..format.manifest import Manifest
+from ..format.manifest_parts import is_part_path
 from ..format.printable import printable
 from .generations import lineage, list_generations
 from .object_storage import ObjectStorage
@@ -60,7 +61,7 @@ def replacing_what_is_there(spec: DatasetSpec) -> DatasetSpec:
 def _foreign_names(spec: DatasetSpec) -> list[str]:
     """Return names of ours in a folder that is no dataset; not a `manifests` in which a run died before its commit."""
     storage = spec.storage
-    if all(name.startswith(".") for name in storage.list("manifests")):
+    if all(name.startswith(".") or is_part_path(f"manifests/{name}") for name in storage.list("manifests")):
         ours = [name for name in _OUR_NAMES if name != "manifests" or storage.size(name) is not None]
     else:
         ours = list(_OUR_NAMES)

@@ -1,6 +1,6 @@
 """Verify a dataset: every byte that its manifest answers for.
 
-manifest      each generation's parses; the latest one's counts agree with each other
+manifest      each generation's parses, and all its parts; the latest one's counts agree with each other
 shard         size and CRC32C of the file; framing and both CRCs of each record; their number
 records       each parses as an Example of the schema; the digest of each split
 sizes         the promise on shard sizes
@@ -10,6 +10,7 @@ around        lists, rejects, sidecars, index; no file that passes for a shard a
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import groupby, islice, pairwise
 
@@ -21,13 +22,15 @@ from ..format.naming import generation_file, staged_file, staged_sidecar
 from ..format.printable import printable_path
 from ..stores.store_url import is_store_url
 from .findings import Finding, Report
-from .generations import list_generations, locate_shard, read_manifest
+from .generations import PartCache, list_generations, locate_shard, read_manifest
 from .shard_sizes import size_breaches
 from .storage_at import storage_at
 from .verify_folder import list_findings, manifest_findings, sidecar_findings, stray_findings
 from .verify_shard import ShardCheck, ShardFacts, verify_shard, verify_size
 
 _MOST_GAPS = 1000
+
+_OF_A_PART = re.compile(r".*(manifests/shards-[0-9a-f]{32}\.json): (.*)", re.DOTALL)
 
 ShardMap = Callable[[Callable[[ShardCheck], ShardFacts], Iterable[ShardCheck]], Iterable[ShardFacts]]
 """Applies the function to each shard and gives the results in order: `map`, or that of a pool of workers."""
@@ -48,8 +51,9 @@ def verify_dataset(path: str | os.PathLike[str], *, quick: bool = False, run: Sh
     root = root.rstrip("/") if is_store_url(root) else root
     if os.path.isfile(root) or (is_store_url(root) and _is_object(root)):
         return _verify_file(root, quick=quick)
-    manifest = read_manifest(root)
-    manifests, findings, notes = _older_manifests(root, manifest)
+    parts = PartCache(root)
+    manifest = read_manifest(root, parts=parts)
+    manifests, findings, notes = _older_manifests(root, manifest, parts)
     checks, missing = _shard_checks(root, manifest)
     done = map(verify_size, checks) if quick else run(verify_shard, checks)
     facts = {check.path: shard for check, shard in zip(checks, done, strict=True)}
@@ -69,7 +73,7 @@ def verify_dataset(path: str | os.PathLike[str], *, quick: bool = False, run: Sh
         notes += [str(finding) for finding in around]
     else:
         findings += around
-    strays, more_notes = stray_findings(root, manifests)
+    strays, more_notes = stray_findings(root, manifests, parts.named)
     return Report(
         path=printable_path(root),
         generation=manifest.generation,
@@ -104,16 +108,16 @@ def _verify_file(path: str, *, quick: bool) -> Report:
     return Report(printable_path(path), None, 1, facts.records, facts.bytes, facts.findings, (note,))
 
 
-def _older_manifests(root: str, latest: Manifest) -> tuple[list[Manifest], list[Finding], list[str]]:
+def _older_manifests(root: str, latest: Manifest, parts: PartCache) -> tuple[list[Manifest], list[Finding], list[str]]:
     """Return every manifest that can be read, and what is wrong with the others and with their order."""
     manifests, findings = [latest], []
     known = list_generations(root)
     for number in known[:-1]:
         try:
-            manifests.append(read_manifest(root, number))
+            manifests.append(read_manifest(root, number, parts))
         except DamageError as error:
-            name = generation_file("manifests", number, "json")
-            findings.append(Finding(name, str(error).rpartition(f"{name}: ")[2]))
+            findings.append(_manifest_finding(generation_file("manifests", number, "json"), str(error)))
+    findings = list(dict.fromkeys(findings))  # a part that several name is told once
     notes: list[str] = []
     if not known and storage_at(root).lies_at("manifests"):
         findings.append(Finding(generation_file("manifests", latest.generation, "json"), "missing"))
@@ -124,6 +128,12 @@ def _older_manifests(root: str, latest: Manifest) -> tuple[list[Manifest], list[
         Finding(generation_file("manifests", number, "json"), "missing") for number in gaps if number in needed
     ]
     return manifests, findings, [*notes, *_notes_of_unneeded([number for number in gaps if number not in needed])]
+
+
+def _manifest_finding(name: str, error: str) -> Finding:
+    """Return what is wrong with a manifest, or with a part of it, as a finding of the one or the other."""
+    part = None if f"{name}: " in error else _OF_A_PART.fullmatch(error)
+    return Finding(part[1], part[2]) if part else Finding(name, error.rpartition(f"{name}: ")[2])
 
 
 def _notes_of_unneeded(missing: Sequence[int]) -> Iterator[str]:

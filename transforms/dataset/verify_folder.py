@@ -11,6 +11,7 @@ from typing import Final
 
 from ..errors import DamageError
 from ..format.manifest import Manifest
+from ..format.manifest_parts import is_part_path
 from ..format.naming import STAGING_FOLDER, generation_file
 from ..format.printable import printable, printable_path
 from ..format.sidecars import sidecar_files
@@ -81,15 +82,22 @@ def manifest_findings(root: str, manifests: Sequence[Manifest]) -> Iterator[Find
             yield from _guarded(name, partial(_same, root, expected={manifest.to_bytes()}))
 
 
-def stray_findings(root: str, manifests: Sequence[Manifest]) -> tuple[list[Finding], list[str]]:
-    """Return the files that no generation names: those that pass for a part of the dataset, and notes on others."""
-    named = _named_files(root, manifests)
+def stray_findings(
+    root: str, manifests: Sequence[Manifest], parts: Collection[str] = ()
+) -> tuple[list[Finding], list[str]]:
+    """Return the files that no generation names: those that pass for a part of the dataset, and notes on others.
+
+    `parts` are those of all the generations' manifests.
+    """
+    named = _named_files(root, manifests).union(parts)
     findings, notes = [], []
     storage = storage_at(root)
     for path in sorted(path for path, _ in storage.files_below("")):
         if path in named:
             continue
-        if _OURS.fullmatch(path) and not os.path.basename(path).startswith("."):
+        if is_part_path(path):
+            notes.append(f"{path}: no generation names it, left by a commit that lost or died; gc --delete removes it")
+        elif _OURS.fullmatch(path) and not os.path.basename(path).startswith("."):
             findings.append(Finding(printable_path(path), "no generation names this file: remove it, or move it away"))
         else:
             notes.append(f"{printable_path(path)}: no part of the dataset")

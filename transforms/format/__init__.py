@@ -15,8 +15,9 @@ framing        tfrecord         payloads become frames;  scan  frames become pay
                                 ── length_walk  from record to record;  header_search  after a damage
 decoding       decode           payloads become batches: ── payloads  decode_walk  decode_values
 proof          example_proto    the message as protobuf itself reads and writes it
-a dataset      manifest         the document, written;  manifest_parser  shard_lines  and read
-               strict_json      measured before it is parsed
+a dataset      manifest         the document, written;  manifest_parser  and read
+                                ── manifest_parts   large ones;  shard_entry  shard_lines  a shard, a line
+               strict_json      measured before it is parsed;  strict_members  and taken key by key
                naming           names of splits and files;  schema_difference  two schemas side by side
                sidecars         the files for other tools: tfds  tfx  index
 """

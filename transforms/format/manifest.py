@@ -1,34 +1,27 @@
 """The manifest: the JSON document that states one generation of a dataset.
 
 It is written in one canonical form (key order, spaces, one shard and one feature a line, a final newline), so that
-equal generations are equal bytes, and people can read and diff them. It is read strictly, since it may come from
-anywhere: unknown or repeated keys, a newer format, values out of range and paths that leave the folder are refused.
+equal generations are equal bytes, and people can read and diff them. Of a split of 10,000 shards and more it names
+parts, which state them: see `manifest_parts`. It is read strictly, since it may come from anywhere: unknown or repeated
+keys, a newer format, values out of range and paths that leave the folder are refused.
 `docs/format.md` describes every key.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from .blocks import Narrowing
+from .manifest_parts import PartEntry, behind_parts, in_parts
 from .schema import Schema
+from .shard_entry import ShardEntry as ShardEntry
+from .shard_entry import shard_list
 
 FORMAT: Final = "shardmill.manifest"
 FORMAT_VERSION: Final = 1
-
-
-@dataclass(frozen=True, slots=True)
-class ShardEntry:
-    """One shard. `crc32c` is of the whole file, as 8 lower-case hex digits; `generation` is the one that added it."""
-
-    path: str
-    generation: int
-    records: int
-    bytes: int
-    crc32c: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,13 +117,22 @@ class Manifest:
         return tuple(shard for shard in shards if shard.generation == self.generation)
 
     def to_bytes(self) -> bytes:
-        """Return the canonical document, UTF-8 with a final newline.
+        """Return the canonical document without its parts, UTF-8 with a final newline.
 
         Raises:
             ValueError: a number is not finite.
         """
-        # A name that is no valid Unicode holds lone surrogates; `backslashreplace` writes them as JSON's own escape.
-        return ("{" + ",\n ".join(_lines(self)) + "}\n").encode("utf-8", "backslashreplace")
+        return _document(self, {name: _entries(split) for name, split in self.splits.items()})
+
+    def to_documents(self) -> tuple[bytes, dict[str, bytes]]:
+        """Return the same document, and its parts by their paths.
+
+        Raises:
+            ValueError: a number is not finite.
+        """
+        parts = {name: list(in_parts(split.shards)) for name, split in self.splits.items()}
+        main = _document(self, {name: [part.entry for part in found] for name, found in parts.items()})
+        return main, {part.entry.path: part.data for found in parts.values() for part in found}
 
 
 _dump: Final = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode
@@ -149,18 +151,16 @@ def _objects(documents: Iterable[Mapping[str, Any]]) -> str:
     return "[" + ",".join(f"\n  {line}" for line in lines) + "]"
 
 
-def _split_text(split: SplitEntry) -> str:
+def _entries(split: SplitEntry) -> list[PartEntry]:
+    return [part.entry for part in in_parts(split.shards)]
+
+
+def _split_text(split: SplitEntry, parts: Sequence[PartEntry]) -> str:
     head = _members(_fields(split, "records", "bytes", "unit_bytes", "records_digest"))
-    shards = ",".join(map(_shard_line, split.shards))
-    return f'{{{head}, "shards": [{shards}]}}'
-
-
-def _shard_line(shard: ShardEntry) -> str:
-    """Return the line of a shard; not by way of a dict, as there may be a million."""
-    return (
-        f'\n  {{"path": {_dump(shard.path)}, "generation": {shard.generation}, "records": {shard.records}, '
-        f'"bytes": {shard.bytes}, "crc32c": {_dump(shard.crc32c)}}}'
-    )
+    if parts:
+        rows = (dict(_fields(part, "path", "shards", "records", "bytes")) for part in parts)
+        head += f', "parts": {_objects(rows)}'
+    return f'{{{head}, "shards": {shard_list(behind_parts(split.shards))}}}'
 
 
 def _narrowing_document(entry: Narrowing) -> dict[str, Any]:
@@ -168,14 +168,21 @@ def _narrowing_document(entry: Narrowing) -> dict[str, Any]:
     return document | dict(_fields(entry, "values", "max_relative_error", "underflows"))
 
 
-def _lines(manifest: Manifest) -> list[str]:
+def _document(manifest: Manifest, parts: Mapping[str, Sequence[PartEntry]]) -> bytes:
+    # A name that is no valid Unicode holds lone surrogates; `backslashreplace` writes them as JSON's own escape.
+    return ("{" + ",\n ".join(_lines(manifest, parts)) + "}\n").encode("utf-8", "backslashreplace")
+
+
+def _lines(manifest: Manifest, parts: Mapping[str, Sequence[PartEntry]]) -> list[str]:
     """Return the lines of the document that a comma joins; each holds one or several members."""
     head = [("format", FORMAT), ("format_version", FORMAT_VERSION)]
     head += _fields(manifest, "generation", "parent", "operation")
     source = dict(_fields(manifest.source, "format", "files", "bytes", "list", "skipped"))
     counts = dict(_fields(manifest.counts, "read", "written", "rejected", "dropped"))
     rejects = dict(_fields(manifest.rejects, "path", "records", "by_code"))
-    splits = ",\n  ".join(f"{_dump(name)}: {_split_text(split)}" for name, split in manifest.splits.items())
+    splits = ",\n  ".join(
+        f"{_dump(name)}: {_split_text(split, parts[name])}" for name, split in manifest.splits.items()
+    )
     run = _members(_fields(manifest.run, "created", "run_id", "commit_id", "staging"))
     run_more = _members(_fields(manifest.run, "source_fingerprint", "runner", "tool"))
     return [

@@ -6,7 +6,7 @@ import math
 import re
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import Any, Final
 
 from ..errors import DamageError
 from .blocks import Narrowing
@@ -21,6 +21,7 @@ from .manifest import (
     SourceSummary,
     SplitEntry,
 )
+from .manifest_parts import MOST_PARTS, is_part_path
 from .naming import (
     DATASET_NAME,
     check_shard_name,
@@ -35,15 +36,18 @@ from .printable import printable
 from .schema import Feature, Schema
 from .shard_lines import ShardLists, take_shard_lists
 from .strict_json import JsonError, parse_json
+from .strict_members import INTEGER_LIMIT, Members, Wrong
 
 MANIFEST_LIMIT: Final = 128 << 20
 """Bytes: a million shards take about 110 MB; a larger document is refused before it is parsed."""
+
+PartReader = Callable[[str], tuple[ShardEntry, ...]]
+"""Gives the shards of the part of a path, or raises a `DamageError` that names it."""
 
 _CRC: Final = re.compile(r"[0-9a-f]{8}")
 _DIGEST: Final = re.compile(r"sum128:[0-9a-f]{32}")
 _FINGERPRINT: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _VERSION: Final = re.compile(r"[0-9]{1,9}\.[0-9]{1,19}\.[0-9]{1,9}")
-_INTEGER_LIMIT: Final = 1 << 63
 _TYPES: Final = {
     "int64": (
         "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "date", "time", "timestamp",
@@ -61,130 +65,45 @@ _SHAPE_LIMIT: Final = 1 << 31
 _MAX_RANK: Final = 64
 """NumPy's own limit."""
 
-T = TypeVar("T")
+
+def _no_parts(path: str) -> tuple[ShardEntry, ...]:
+    raise DamageError(f"{path}: missing")
 
 
-class _Wrong(Exception):
-    """What is wrong with a document, before it is known which file it is in."""
-
-
-class _Members:
-    """The members of one JSON object, taken one by one; what was not taken is unknown, and refused."""
-
-    def __init__(self, value: Any, where: str) -> None:
-        if not isinstance(value, dict):
-            raise _Wrong(f"{where or 'the document'} is no object")
-        self._members = dict(value)
-        self._where = where
-
-    def any(self, key: str) -> Any:
-        if key not in self._members:
-            raise _Wrong(f"{self._name(key)} is missing")
-        return self._members.pop(key)
-
-    def text(self, key: str, pattern: re.Pattern[str] | None = None) -> str:
-        value = self.any(key)
-        if not isinstance(value, str) or (pattern is not None and pattern.fullmatch(value) is None):
-            raise self._bad(key, value, "a string" if pattern is None else f"of the form {pattern.pattern}")
-        return value
-
-    def choice(self, key: str, *choices: str) -> str:
-        value = self.text(key)
-        if value not in choices:
-            raise self._bad(key, value, "one of " + ", ".join(choices))
-        return value
-
-    def path(self, key: str, allowed: Callable[[str], bool], example: str) -> str:
-        value = self.text(key)
-        if not is_safe_path(value):
-            raise self._bad(key, value, "a relative path of letters, digits and ._=/- that stays in the folder")
-        if not allowed(value):
-            raise self._bad(key, value, f"a path like {example}")
-        return value
-
-    def integer(self, key: str, least: int = 0) -> int:
-        value = self.any(key)
-        if type(value) is not int or not least <= value < _INTEGER_LIMIT:
-            raise self._bad(key, value, f"an integer from {least} to 2**63 - 1")
-        return value
-
-    def number(self, key: str) -> float:
-        value = self.any(key)
-        if type(value) not in (int, float):
-            raise self._bad(key, value, "a number")
-        return float(value)
-
-    def optional(self, key: str, take: Callable[[str], T]) -> T | None:
-        if key in self._members and self._members[key] is None:
-            del self._members[key]
-            return None
-        return take(key)
-
-    def taken(self, key: str, take: Callable[[Any], T | None]) -> T | None:
-        value = take(self._members.get(key))
-        if value is not None:
-            del self._members[key]
-        return value
-
-    def items(self, key: str, take: Callable[[Any, str], T]) -> tuple[T, ...]:
-        value = self.any(key)
-        if not isinstance(value, list):
-            raise self._bad(key, value, "a list")
-        return tuple(take(item, f"{self._name(key)}[{i}]") for i, item in enumerate(value))
-
-    def mapping(self, key: str, take: Callable[[Any, str], T]) -> dict[str, T]:
-        value = self.any(key)
-        if not isinstance(value, dict):
-            raise self._bad(key, value, "an object")
-        return {name: take(item, f"{self._name(key)}.{printable(name)}") for name, item in value.items()}
-
-    def members(self, key: str) -> _Members:
-        return _Members(self.any(key), self._name(key))
-
-    def end(self) -> None:
-        if self._members:
-            raise _Wrong(f"{self._name(printable(next(iter(self._members))))} is not known")
-
-    def _name(self, key: str) -> str:
-        return f"{self._where}.{key}" if self._where else key
-
-    def _bad(self, key: str, value: Any, expected: str) -> _Wrong:
-        return _Wrong(f'{self._name(key)} is "{printable(value)}", not {expected}')
-
-
-def parse_manifest(data: bytes, name: str) -> Manifest:
+def parse_manifest(data: bytes, name: str, read_part: PartReader = _no_parts) -> Manifest:
     """Return the manifest that stands in `data`; `name` is how messages call the file.
 
     Raises:
-        DamageError: the document is cut, malformed, of a newer format, or disagrees with itself.
+        DamageError: the document is cut, malformed, of a newer format, or disagrees with itself or with its parts; or
+            a part cannot be read.
     """
     try:
         if len(data) > MANIFEST_LIMIT:
-            raise _Wrong(f"the manifest has {len(data)} bytes, more than {MANIFEST_LIMIT}")
-        return _parse_canonical(data) or _manifest(parse_json(data), ShardLists(data))
-    except (JsonError, _Wrong) as error:
+            raise Wrong(f"the manifest has {len(data)} bytes, more than {MANIFEST_LIMIT}")
+        return _parse_canonical(data, read_part) or _manifest(parse_json(data), ShardLists(data), read_part)
+    except (JsonError, Wrong) as error:
         raise DamageError(f"{name}: {error}") from error
 
 
-def _parse_canonical(data: bytes) -> Manifest | None:
+def _parse_canonical(data: bytes, read_part: PartReader) -> Manifest | None:
     """Return the manifest, if its shards are written in the canonical form and nothing is wrong with it, else None."""
     shards = take_shard_lists(data)
     if not shards.lists:
         return None
     try:
-        manifest = _manifest(parse_json(shards.document), shards)
-    except (JsonError, _Wrong):
+        manifest = _manifest(parse_json(shards.document), shards, read_part)
+    except (JsonError, Wrong):
         return None  # parsed as a whole it is told by its right place
     return None if shards.lists else manifest
 
 
-def _manifest(document: Any, shards: ShardLists) -> Manifest:
-    top = _Members(document, "")
+def _manifest(document: Any, shards: ShardLists, read_part: PartReader) -> Manifest:
+    top = Members(document, "")
     if top.text("format") != FORMAT:
-        raise _Wrong(f"format is not {FORMAT}: this is no manifest of Shardmill")
+        raise Wrong(f"format is not {FORMAT}: this is no manifest of Shardmill")
     version = top.integer("format_version", 1)
     if version > FORMAT_VERSION:
-        raise _Wrong(f"format_version is {version}, this Shardmill reads up to {FORMAT_VERSION}: upgrade shardmill")
+        raise Wrong(f"format_version is {version}, this Shardmill reads up to {FORMAT_VERSION}: upgrade shardmill")
     manifest = Manifest(
         generation=top.integer("generation", 1),
         parent=top.optional("parent", lambda key: top.integer(key, 1)),
@@ -203,26 +122,26 @@ def _manifest(document: Any, shards: ShardLists) -> Manifest:
         schema=top.optional("schema", lambda key: _schema(top, key)),
         labels=top.mapping("labels", _texts),
         narrowed=top.items("narrowed", _narrowing),
-        splits=top.mapping("splits", partial(_split, shards)),
+        splits=top.mapping("splits", partial(_split, shards, _Parts(read_part))),
         sidecars=top.items("sidecars", _sidecar),
         run=_run(top.members("run")),
     )
     if top.any("end") is not True:
-        raise _Wrong("end is not true")
+        raise Wrong("end is not true")
     top.end()
     _check_sums(manifest)
     return manifest
 
 
-def _shard_name(top: _Members) -> str:
+def _shard_name(top: Members) -> str:
     template = top.text("shard_name")
     try:
         return check_shard_name(template)
     except ValueError as error:
-        raise _Wrong(printable(error)) from error
+        raise Wrong(printable(error)) from error
 
 
-def _source(members: _Members) -> SourceSummary:
+def _source(members: Members) -> SourceSummary:
     source = SourceSummary(
         format=members.text("format"),
         files=members.integer("files"),
@@ -234,13 +153,13 @@ def _source(members: _Members) -> SourceSummary:
     return source
 
 
-def _counts(members: _Members) -> RowCounts:
+def _counts(members: Members) -> RowCounts:
     counts = RowCounts(*(members.integer(key) for key in ("read", "written", "rejected", "dropped")))
     members.end()
     return counts
 
 
-def _rejects(members: _Members) -> RejectSummary:
+def _rejects(members: Members) -> RejectSummary:
     rejects = RejectSummary(
         path=members.optional("path", lambda key: _list_path(members, key, "rejects")),
         records=members.integer("records"),
@@ -250,7 +169,7 @@ def _rejects(members: _Members) -> RejectSummary:
     return rejects
 
 
-def _run(members: _Members) -> RunInfo:
+def _run(members: Members) -> RunInfo:
     run = RunInfo(
         created=members.text("created"),
         run_id=members.text("run_id"),
@@ -264,30 +183,30 @@ def _run(members: _Members) -> RunInfo:
     return run
 
 
-def _schema(top: _Members, key: str) -> Schema:
+def _schema(top: Members, key: str) -> Schema:
     features = top.items(key, _feature)
     names = [feature.name for feature in features]
     if names != sorted(set(names)):
-        raise _Wrong(f"{key} is not sorted by name, or has a name twice")
+        raise Wrong(f"{key} is not sorted by name, or has a name twice")
     return Schema(features)
 
 
 def _feature(value: Any, where: str) -> Feature:
-    members = _Members(value, where)
+    members = Members(value, where)
     if any(0xD800 <= ord(sign) < 0xE000 for sign in members.text("name")):
-        raise _Wrong(f"{where}.name is no Unicode text, which the key of a feature is")
+        raise Wrong(f"{where}.name is no Unicode text, which the key of a feature is")
     kind = members.choice("kind", *_TYPES)
     members.choice("type", *_TYPES[kind])
     _check_shape(members.items("shape", _dimension), where)
     if type(members.any("nullable")) is not bool:
-        raise _Wrong(f"{where}.nullable is not true or false")
+        raise Wrong(f"{where}.nullable is not true or false")
     if "unit" in value:
         members.choice("unit", "s", "ms", "us", "ns")
     for key, pattern in (("timezone", None), ("labels", None), ("dtype", _DTYPE)):
         if key in value:
             members.text(key, pattern)
     if "rank" in value and members.integer("rank") > _MAX_RANK:
-        raise _Wrong(f"{where}.rank is over {_MAX_RANK}")
+        raise Wrong(f"{where}.rank is over {_MAX_RANK}")
     members.end()
     return Feature.from_json(value)
 
@@ -295,11 +214,11 @@ def _feature(value: Any, where: str) -> Feature:
 def _check_shape(shape: tuple[int, ...], where: str) -> None:
     """Refuse a shape that no values can have: readers allocate by it."""
     if shape != (-1,) and (-1 in shape or len(shape) > _MAX_RANK or math.prod(shape) >= _SHAPE_LIMIT):
-        raise _Wrong(f"{where}.shape is [{printable(', '.join(map(str, shape)))}], which no feature has")
+        raise Wrong(f"{where}.shape is [{printable(', '.join(map(str, shape)))}], which no feature has")
 
 
 def _narrowing(value: Any, where: str) -> Narrowing:
-    members = _Members(value, where)
+    members = Members(value, where)
     narrowing = Narrowing(
         name=members.text("name"),
         from_=members.text("from"),
@@ -312,21 +231,46 @@ def _narrowing(value: Any, where: str) -> Narrowing:
     return narrowing
 
 
-def _split(lists: ShardLists, value: Any, where: str) -> SplitEntry:
-    members = _Members(value, where)
-    split = SplitEntry(
-        records=members.integer("records", 1),
-        bytes=members.integer("bytes", 1),
-        unit_bytes=members.integer("unit_bytes", 1),
-        records_digest=members.text("records_digest", _DIGEST),
-        shards=members.taken("shards", lists.take) or members.items("shards", _shard),
-    )
+def _split(lists: ShardLists, parts: _Parts, value: Any, where: str) -> SplitEntry:
+    members = Members(value, where)
+    head = {key: members.integer(key, 1) for key in ("records", "bytes", "unit_bytes")}
+    digest = members.text("records_digest", _DIGEST)
+    in_parts: list[ShardEntry] = []
+    if "parts" in value:
+        for shards in members.items("parts", parts.take):
+            in_parts += shards
+        if not in_parts:
+            raise Wrong(f"{where}.parts is empty")
+    inline = members.taken("shards", lists.take) or members.items("shards", _shard)
     members.end()
-    return split
+    return SplitEntry(**head, records_digest=digest, shards=(*in_parts, *inline))
+
+
+class _Parts:
+    """The parts that one document names: each once, and no more of them than memory has room for."""
+
+    def __init__(self, read: PartReader) -> None:
+        self._read = read
+        self._taken: set[str] = set()
+
+    def take(self, value: Any, where: str) -> tuple[ShardEntry, ...]:
+        members = Members(value, where)
+        path = members.path("path", is_part_path, f"manifests/shards-{'0' * 32}.json")
+        stated = [members.integer(key, 1) for key in ("shards", "records", "bytes")]
+        members.end()
+        if path in self._taken:
+            raise Wrong(f"{where}: {path} stands twice")
+        if len(self._taken) == MOST_PARTS:
+            raise Wrong(f"{where}: there are more than {MOST_PARTS} parts")
+        self._taken.add(path)
+        shards = self._read(path)
+        if stated != [len(shards), sum(shard.records for shard in shards), sum(shard.bytes for shard in shards)]:
+            raise Wrong(f"{where}: its shards, records or bytes are not those of {path}")
+        return shards
 
 
 def _shard(value: Any, where: str) -> ShardEntry:
-    members = _Members(value, where)
+    members = Members(value, where)
     shard = ShardEntry(
         path=members.path("path", is_shard_path, "train-00000.tfrecord"),
         generation=members.integer("generation", 1),
@@ -339,38 +283,38 @@ def _shard(value: Any, where: str) -> ShardEntry:
 
 
 def _count(value: Any, where: str) -> int:
-    if type(value) is not int or not 0 <= value < _INTEGER_LIMIT:
-        raise _Wrong(f"{where} is no count")
+    if type(value) is not int or not 0 <= value < INTEGER_LIMIT:
+        raise Wrong(f"{where} is no count")
     return value
 
 
 def _dimension(value: Any, where: str) -> int:
-    if type(value) is not int or not -1 <= value < _INTEGER_LIMIT:
-        raise _Wrong(f"{where} is no dimension")
+    if type(value) is not int or not -1 <= value < INTEGER_LIMIT:
+        raise Wrong(f"{where} is no dimension")
     return value
 
 
 def _text(value: Any, where: str) -> str:
     if not isinstance(value, str):
-        raise _Wrong(f"{where} is no string")
+        raise Wrong(f"{where} is no string")
     return value
 
 
 def _texts(value: Any, where: str) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise _Wrong(f"{where} is no list")
+        raise Wrong(f"{where} is no list")
     return tuple(_text(item, f"{where}[{i}]") for i, item in enumerate(value))
 
 
-def _list_path(members: _Members, key: str, folder: str) -> str:
+def _list_path(members: Members, key: str, folder: str) -> str:
     return members.path(key, lambda path: is_list_path(path, folder), f"{folder}/00000001.jsonl")
 
 
 def _sidecar(value: Any, where: str) -> str:
     if not isinstance(value, str) or not is_safe_path(value):
-        raise _Wrong(f'{where} is "{printable(value)}", not a path that stays in the folder')
+        raise Wrong(f'{where} is "{printable(value)}", not a path that stays in the folder')
     if not is_sidecar_path(value):
-        raise _Wrong(f'{where} is "{printable(value)}", which is the name of no sidecar')
+        raise Wrong(f'{where} is "{printable(value)}", which is the name of no sidecar')
     return value
 
 
@@ -378,20 +322,20 @@ def _check_sums(manifest: Manifest) -> None:
     """Refuse a manifest whose parts were not written together."""
     counts = manifest.counts
     if counts.read != counts.written + counts.rejected + counts.dropped:
-        raise _Wrong("counts: read is not written + rejected + dropped")
+        raise Wrong("counts: read is not written + rejected + dropped")
     if manifest.rejects.records != counts.rejected or (manifest.rejects.path is None) != (counts.rejected == 0):
-        raise _Wrong("rejects disagrees with counts.rejected")
+        raise Wrong("rejects disagrees with counts.rejected")
     paths: set[str] = set()
     for name, split in manifest.splits.items():
         if not is_split_name(name):
-            raise _Wrong(f'"{printable(name)}" cannot name a split')
+            raise Wrong(f'"{printable(name)}" cannot name a split')
         if split.records != sum(s.records for s in split.shards) or split.bytes != sum(s.bytes for s in split.shards):
-            raise _Wrong(f"splits.{name}: its records or bytes are not the sum over its shards")
+            raise Wrong(f"splits.{name}: its records or bytes are not the sum over its shards")
         for shard in split.shards:
             if shard.path in paths or shard.generation > manifest.generation:
-                raise _Wrong(f"splits.{name}: {shard.path} stands twice, or is of a later generation")
+                raise Wrong(f"splits.{name}: {shard.path} stands twice, or is of a later generation")
             paths.add(shard.path)
     if (manifest.schema is None) != (manifest.schema_fingerprint is None):
-        raise _Wrong("schema and schema_fingerprint disagree")
+        raise Wrong("schema and schema_fingerprint disagree")
     if manifest.schema is not None and manifest.schema.fingerprint() != manifest.schema_fingerprint:
-        raise _Wrong("schema_fingerprint is not that of schema")
+        raise Wrong("schema_fingerprint is not that of schema")

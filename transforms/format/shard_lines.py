@@ -17,7 +17,7 @@ import secrets
 from dataclasses import dataclass, field
 from typing import Final
 
-from .manifest import ShardEntry
+from .shard_entry import ShardEntry
 
 _NUMBER: Final = rb"([1-9][0-9]{0,17})"  # from 1, and below 2**63 whatever the digits
 _SHARD: Final = (
@@ -27,7 +27,9 @@ _SHARD: Final = (
 )
 _ONE: Final = re.compile(_SHARD)
 _UNGROUPED: Final = _SHARD.replace(rb"([", rb"(?:[")
-_LIST: Final = re.compile(rb'"shards": \[(' + _UNGROUPED + rb"(?:," + _UNGROUPED + rb")*+)\]")
+_LINES: Final = _UNGROUPED + rb"(?:," + _UNGROUPED + rb")*+"
+_LIST: Final = re.compile(rb'"shards": \[(' + _LINES + rb")\]")
+_LIST_ALONE: Final = re.compile(rb"\[(" + _LINES + rb")\]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,6 +60,12 @@ def take_shard_lists(data: bytes) -> ShardLists:
         return f'"shards": ["{name}"]'.encode()
 
     return ShardLists(_LIST.sub(take, data), lists)
+
+
+def read_shard_list(data: bytes, start: int, end: int) -> tuple[ShardEntry, ...] | None:
+    """Return the shards of a list that is written in the canonical form from `start` to `end`; None for all else."""
+    found = _LIST_ALONE.fullmatch(data, start, end)
+    return None if found is None else tuple(map(_entry, _ONE.finditer(data, found.start(1), found.end(1))))
 
 
 def _entry(line: re.Match[bytes]) -> ShardEntry:
