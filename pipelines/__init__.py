@@ -8,7 +8,8 @@ Nothing is imported before it is used, so that `shardmill --help` answers at onc
                                     ── disk_errors   told from faults of ours
                    conversion       convert: prepare; what is prepared is run by the pipeline of runners; report
                                     ── worker_processes  that stage the tasks of large plans
-                                    ── dataflow          a job that goes on by itself;  steps  of every pipeline
+                                    ── dataflow          a job that goes on by itself;  dataflow_job  waited for
+                                    ── steps             of every pipeline
                    resuming         go on where a run stopped
                                     ── stopped_runs  what there is;  staged_plan  what it was
                    appending        append: finish, prepare_append, the same run, again where that is void
@@ -23,7 +24,8 @@ Nothing is imported before it is used, so that `shardmill --help` answers at onc
                                     ── flink_jars    what is fetched with Maven;  flink_processes  Java ones
                                     ── flink_pool    Python workers;  flink_rest  what a cluster says of itself
                    flink_commands   flink install, up, down  ── flink_cluster  a cluster of this machine
-    words          screen           all that is printed;  report  what there is to say;  progress  the live line
+    words          screen           all that is printed;  report  what there is to say
+                   progress         the live line  ── seldom_count  by what an engine says
     memory         freed_memory     kept by workers for the next batch
 """
 

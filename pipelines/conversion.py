@@ -37,6 +37,7 @@ from .config_model import Config
 from .config_runners import DataflowRunner, FlinkRunner
 from .config_sources import column_rules
 from .dataflow import check_dataflow, submit, waits
+from .dataflow_job import DataflowJob
 from .flink_run import check_flink, count_on, end_orphan, flink_pipeline, job_name
 from .prepare import prepare
 from .prepared import Prepared
@@ -145,7 +146,7 @@ def run_convert(
                 return summary_of(prepared, held, time.monotonic() - started, nothing_to_do=True)
             prepared = replace(prepared, spec=replacing_what_is_there(spec))
             if isinstance(config.runner, DataflowRunner) and not waits(config.runner, beam_options):
-                return submit(prepared, config.runner, beam_options, wait=False)
+                return submit(prepared, config.runner, beam_options)
             prepared, outcome = run_prepared(prepared, config, beam_options, watch, processes)
     if outcome.refusal is not None:
         raise refused(spec, outcome.refusal)
@@ -186,8 +187,9 @@ def run_prepared(
 ) -> tuple[Prepared, WriteOutcome]:
     """Run what is ready to run, and return it, as it was run, and what became of it; the caller holds the run."""
     if isinstance(config.runner, DataflowRunner):
-        with _watching(watch, prepared):
-            submit(prepared, config.runner, beam_options, wait=True)
+        job = DataflowJob()
+        with _watching(watch, prepared, job.count):
+            submit(prepared, config.runner, beam_options, job)
         return prepared, read_outcome(prepared.spec)
     count = None
     if isinstance(config.runner, FlinkRunner):

@@ -22,8 +22,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..transforms.dataset.spec import DatasetSpec
 from ..transforms.errors import RunError, UsageError
-from ..transforms.format.printable import printable
 from .config_runners import DataflowRunner
+from .dataflow_job import DataflowJob, one_line, troubles
 from .prepared import Prepared
 from .report import Submitted
 from .runners import parse_options, quiet_beam
@@ -105,10 +105,10 @@ def make_job(
     return pipeline
 
 
-def submit(prepared: Prepared, runner: DataflowRunner, beam_args: Sequence[str], *, wait: bool) -> Submitted:
-    """Submit what is prepared as a job; with `wait`, return when it has ended well.
-
-    An interrupt while it waits cancels the job.
+def submit(
+    prepared: Prepared, runner: DataflowRunner, beam_args: Sequence[str], job: DataflowJob | None = None
+) -> Submitted:
+    """Submit what is prepared; as a `job` that is waited for, return when it has ended well.
 
     Raises:
         RunError: Dataflow did not take the job, or the job failed.
@@ -118,35 +118,14 @@ def submit(prepared: Prepared, runner: DataflowRunner, beam_args: Sequence[str],
         spec.storage.replace(f"{spec.staging}/{PLAN_FILE}", prepared.plan_document())
         prepared = prepared.in_files()
     try:
-        result = make_job(prepared, runner, beam_args, raise_refusal=not wait).run()
-    except _troubles() as error:
-        raise RunError(f"Dataflow did not take the job: {_one_line(error)}; nothing was started") from error
+        pipeline = make_job(prepared, runner, beam_args, raise_refusal=job is None)
+        result = pipeline.run()
+    except troubles() as error:
+        raise RunError(f"Dataflow did not take the job: {one_line(error)}; nothing was started") from error
     submitted = Submitted(spec.path, job_name(spec), runner.project, runner.region, _id_of(result))
-    if wait:
-        _wait(result, submitted)
+    if job is not None:
+        job.wait(result, pipeline.runner.dataflow_client, submitted)
     return submitted
-
-
-def _wait(result: Any, submitted: Submitted) -> None:
-    from apache_beam.runners.dataflow.dataflow_runner import DataflowRuntimeException
-
-    try:
-        result.wait_until_finish()
-    except KeyboardInterrupt:
-        raise KeyboardInterrupt(_cancel(result, submitted)) from None
-    except DataflowRuntimeException as error:
-        raise RunError(f"{_one_line(error)}; see the job: {submitted.url}") from error
-
-
-def _cancel(result: Any, submitted: Submitted) -> str:
-    """Ask for the end of a job, and return what to say: until it has ended, which takes minutes, it may commit."""
-    from apache_beam.runners.dataflow.dataflow_runner import DataflowRuntimeException
-
-    try:
-        result.cancel()
-    except (*_troubles(), DataflowRuntimeException) as error:
-        return f"the job could not be cancelled ({_one_line(error)}), and goes on: {submitted.url}"
-    return f"the job was told to end, and may still commit until it has: {submitted.url}"
 
 
 def _options(runner: DataflowRunner, name: str, beam_args: Sequence[str]) -> PipelineOptions:
@@ -173,16 +152,3 @@ def _options(runner: DataflowRunner, name: str, beam_args: Sequence[str]) -> Pip
 def _id_of(result: Any) -> str | None:
     """Return the id of the job, or None where only its graph was built."""
     return result.job_id() if getattr(result, "has_job", False) else None
-
-
-def _troubles() -> tuple[type[Exception], ...]:
-    """Return what Google's libraries raise: refused, not allowed, no connection, no credentials, running already."""
-    from apache_beam.runners.dataflow.internal.apiclient import DataflowJobAlreadyExistsError
-    from google.api_core.exceptions import GoogleAPIError
-    from google.auth.exceptions import GoogleAuthError
-
-    return GoogleAPIError, GoogleAuthError, DataflowJobAlreadyExistsError, OSError
-
-
-def _one_line(error: BaseException) -> str:
-    return printable(" ".join(str(error).split()))

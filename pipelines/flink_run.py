@@ -29,6 +29,7 @@ from .flink_processes import JOB_SERVER, LOOPBACK, SAID_CHARACTERS, cause_in, ja
 from .flink_rest import FlinkRest
 from .report import Count, Counted
 from .runners import count_workers, parse_options, quiet_beam
+from .seldom_count import SeldomCount
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -42,7 +43,6 @@ _FLINK_OPTIONS: Final = frozenset({
 """Options of Flink's that have to do with batch jobs; Beam's Python side does not know them."""
 
 _START_SECONDS: Final = 120.0
-_COUNT_SECONDS: Final = 2.0
 _CANCEL_SECONDS: Final = 30.0
 _ENVIRONMENT_MILLIS: Final = 2000
 """How long Flink keeps a worker that no step uses, and so those of a cancelled job: with Beam's 0, it closes none."""
@@ -99,34 +99,21 @@ def end_orphan(runner: FlinkRunner, job: str) -> None:
 
 def count_on(runner: FlinkRunner, job: str) -> Count | None:
     """Return what asks a cluster how much a job has staged; embedded, there is nobody to ask."""
-    return None if runner.is_embedded else _Counting(FlinkRest(runner.master), job)
+    return None if runner.is_embedded else SeldomCount(lambda: _counted(FlinkRest(runner.master), job))
 
 
-class _Counting:
-    """Asks a cluster for Beam's metrics of the job of a name, every few seconds.
+def _counted(rest: FlinkRest, name: str) -> Counted | None:
+    """Return Beam's metrics of the job of a name: Flink has them of the slots that are done with their tasks."""
+    from ..transforms.write import METRICS
 
-    Flink has them of the slots that are done with their tasks.
-    """
-
-    def __init__(self, rest: FlinkRest, name: str) -> None:
-        self._rest = rest
-        self._name = name
-        self._known = Counted()
-        self._asked = float("-inf")
-
-    def __call__(self) -> Counted:
-        """Return what is known now."""
-        from ..transforms.write import METRICS
-
-        now = time.monotonic()
-        if now - self._asked >= _COUNT_SECONDS:
-            self._asked = now
-            with contextlib.suppress(RunError):  # the run itself tells failures
-                job = self._rest.job(self._name)
-                if job is not None and not job.is_over:  # else it is one of before
-                    counters = self._rest.counters(job, METRICS)
-                    self._known = Counted(counters.get("records", 0), counters.get("bytes", 0))
-        return self._known
+    try:
+        job = rest.job(name)
+        if job is None or job.is_over:  # one of before
+            return None
+        counters = rest.counters(job, METRICS)
+    except RunError:  # the run itself tells failures
+        return None
+    return Counted(counters.get("records", 0), counters.get("bytes", 0))
 
 
 @contextmanager

@@ -103,8 +103,8 @@ class StagingReader:
             known_records, known_bytes = (records, finished) if finished else (totals.records or 0, totals.bytes or 0)
             records += at_work * known_records // known_bytes if known_bytes else 0
         all_done = totals.tasks is not None and len(self._done) >= totals.tasks
-        phase = "Finishing" if all_done else "Converting"
         counted = self._count()
+        phase = "Ending" if counted.ending else "Finishing" if all_done else "Converting"
         return Stand(
             phase, len(self._done), max(records, counted.records), max(finished + at_work, counted.bytes), shards
         )
@@ -125,6 +125,8 @@ def progress_line(stand: Stand, totals: Totals, seconds: float) -> str:
     """Return the line for people; `seconds` is how long records have been written."""
     if stand.phase == "Planning":
         return "Planning"
+    if stand.phase == "Ending":
+        return "Ending the job, so that it commits nothing later; interrupt again to leave it alone"
     parts = [f"{stand.records:,}{_of(totals.records)} records"]
     if seconds > 0:
         parts.append(f"{stand.bytes / 1e6 / seconds:.1f} MB/s")

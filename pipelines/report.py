@@ -195,10 +195,11 @@ class PlanReport:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What an engine says that a job has staged."""
+    """What an engine says that a job has staged; `ending` where it was told to end, and has not yet."""
 
     records: int = 0
     bytes: int = 0
+    ending: bool = False
 
 
 Count: TypeAlias = Callable[[], Counted]

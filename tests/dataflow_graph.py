@@ -1,4 +1,4 @@
-"""Build the graph of a Dataflow job, where Google's libraries are: `python dataflow_graph.py CONFIG OUT PROTO`.
+"""Build the graph of a Dataflow job, where Google's libraries are: `python dataflow_graph.py CONFIG OUT PROTO [INPUT]`.
 
 Prints what the job would be as JSON, and writes its pipeline to PROTO. Every connection is refused meanwhile.
 """
@@ -51,11 +51,12 @@ def side_inputs_of(proto: Any) -> list[str]:
     return [t.unique_name for t in proto.components.transforms.values() if len(t.inputs) > 1 and "pardo" in t.spec.urn]
 
 
-def main(config: str, out: str, target: str) -> None:
+def main(config: str, out: str, target: str, *paths: str) -> None:
     socket.socket.connect = refuse  # type: ignore[method-assign, assignment]
-    loaded = load_config(config, flags={"output.path": out, "output.shard_size": "64KiB", "max_rejects": 10})
+    flags = {"output.path": out, "output.shard_size": "64KiB", "max_rejects": 10}
+    loaded = load_config(config, flags={**flags, **({"input.paths": list(paths)} if paths else {})})
     check_dataflow(RUNNER, ["--dry_run=True", "--machine_type=n2-standard-8"])
-    prepared = prepare(loaded)
+    prepared = prepare(loaded).in_files()
     pipeline = make_job(prepared, RUNNER, ["--dry_run=True", "--machine_type=n2-standard-8"], raise_refusal=True)
     job = pipeline.run().job
     proto = job.proto_pipeline

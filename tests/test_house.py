@@ -28,6 +28,7 @@ BEAM_MAY_BE_IMPORTED_BY = {
     "pipelines/runners",
     "pipelines/conversion",
     "pipelines/dataflow",
+    "pipelines/dataflow_job",
     "pipelines/steps",
     "pipelines/flink_run",
     "pipelines/flink_pool",

@@ -7,11 +7,13 @@ import json
 import os
 import re
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import time
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -23,8 +25,13 @@ from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 from apache_beam.transforms.environments import ExternalEnvironment
 from shardmill.pipelines import convert, open_dataset
 from shardmill.transforms import EncodeExamples, ReadRows, WriteShards
+from shardmill.transforms.stores.connect import store_at
+from shardmill.transforms.stores.store_url import StoreUrl
 
+from .dataflow_service import DataflowService, counted, dataflow_service, lines_until
 from .dockerfile import ROOT, ScratchBuild, Stage, read_dockerfile
+from .pipelines.cpu_time import slowness_by_the_clock
+from .stores import servers
 
 VERSIONS, STAGES = read_dockerfile((ROOT / "Dockerfile").read_text())
 BEAM, BUILD, IMAGE = STAGES
@@ -118,7 +125,7 @@ def test_a_worker_pool_of_the_environment_gives_the_bytes_of_the_local_engine(
 
 
 def wait_for_port(port: int, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 60 * slowness_by_the_clock()
     while True:
         assert process.poll() is None
         assert time.monotonic() < deadline
@@ -127,7 +134,6 @@ def wait_for_port(port: int, process: subprocess.Popen[bytes]) -> None:
 
 
 GRAPH = """
-Read/List tasks             impulse+pardo
 Read/Spread tasks           group_by_key+pardo  <- Read/List tasks
 Read/Read rows              pardo               <- Read/Spread tasks
 Encode/Encode rows          pardo               <- Read/Read rows
@@ -149,6 +155,16 @@ Write/Complete              pardo               <- Write/Gather files
 `Encode rows` only, into one `pardo` each; what leaves `Stage parts` is a descriptor."""
 
 
+SMALL_PLAN = """
+Read/List tasks             impulse+pardo
+"""
+LARGE_PLAN = """
+Read/List files of tasks    impulse+pardo
+Read/List tasks             pardo               <- Read/List files of tasks
+"""
+"""A plan over 256 KiB stays in files of the staging folder, which the graph only names."""
+
+
 @pytest.fixture(scope="module")
 def job(scratch: ScratchBuild, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """Build the job's graph where the image's packages are, with every connection refused."""
@@ -158,12 +174,37 @@ def job(scratch: ScratchBuild, tmp_path_factory: pytest.TempPathFactory) -> dict
     return {**json.loads(out), "folder": folder}
 
 
-@pytest.mark.slow
-def test_no_edge_that_dataflow_stores_carries_records(job: dict[str, Any]) -> None:
-    lines = [line for line in GRAPH.splitlines() if line]
-    assert sorted(job["steps"]) == sorted(
+@pytest.fixture(scope="module")
+def large_job(scratch: ScratchBuild, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    """Build the graph for 6,000 images."""
+    folder = tmp_path_factory.mktemp("large")
+    image = min((ROOT / "configs/samples/pets/cat").glob("*.jpg"), key=lambda path: path.stat().st_size).read_bytes()
+    for name in ("cats", "dogs"):
+        (folder / name).mkdir()
+        for number in range(3000):
+            (folder / name / f"a-picture-with-a-long-name-number-{number:06d}.jpg").write_bytes(image)
+    script, config = ROOT / "tests/dataflow_graph.py", ROOT / "configs/images.yaml"
+    out = scratch.run(f"python {script} {config} {folder}/out {folder}/pipeline.pb {folder}/cats {folder}/dogs")
+    return {**json.loads(out), "folder": folder}
+
+
+def steps_told(summary: str) -> list[list[str | list[str]]]:
+    lines = [line for line in summary.splitlines() if line]
+    return sorted(
         [line[:28].strip(), line[28:48].strip(), line[51:].split(", ") if line[51:] else []] for line in lines
     )
+
+
+@pytest.mark.slow
+def test_the_graph_of_a_large_plan_names_files_of_tasks(large_job: dict[str, Any]) -> None:
+    assert sorted(large_job["steps"]) == steps_told(LARGE_PLAN + GRAPH)
+    assert (large_job["folder"] / "pipeline.pb").stat().st_size < 150_000
+    assert large_job["side_inputs"] == []
+
+
+@pytest.mark.slow
+def test_no_edge_that_dataflow_stores_carries_records(job: dict[str, Any]) -> None:
+    assert sorted(job["steps"]) == steps_told(SMALL_PLAN + GRAPH)
     readers_of = {name: [s for s, _, before in job["steps"] if name in before] for name, _, _ in job["steps"]}
     assert readers_of["Read/Read rows"] == ["Encode/Encode rows"]
     assert readers_of["Encode/Encode rows"] == ["Write/Stage parts"]
@@ -199,6 +240,98 @@ def test_the_job_commits_when_whoever_built_it_is_gone(job: dict[str, Any], tmp_
     assert there.run.runner == "local", "what the config said: it was not Dataflow that ran it"
     assert there.counts == here.counts
     assert there.splits == here.splits
+
+
+@pytest.fixture(scope="module")
+def cloud(gcs_endpoint: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[DataflowService]:
+    """The interface of Dataflow, with jobs that run here."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("STORAGE_EMULATOR_HOST", gcs_endpoint)
+        with dataflow_service(gcs_endpoint, tmp_path_factory.mktemp("jobs")) as service:
+            yield service
+
+
+@pytest.fixture
+def bucket(cloud: DataflowService, gcs_endpoint: str) -> str:
+    """A new bucket, with the sample tables below `in`."""
+    cloud.refusal, cloud.metrics = None, []
+    cloud.jobs.clear()
+    name = servers.make_bucket("gs", gcs_endpoint)
+    store = store_at(StoreUrl("gs", name))
+    for path in (ROOT / "configs/samples/people").glob("*.csv"):
+        store.put(f"in/{path.name}", path.read_bytes())
+    return name
+
+
+@pytest.mark.slow
+def test_a_launcher_tells_how_far_its_job_is_by_metrics_and_what_it_committed(
+    scratch: ScratchBuild, cloud: DataflowService, bucket: str, tmp_path: Path
+) -> None:
+    cloud.let_go.clear()
+    cloud.metrics = [counted("records", 17, tentative="true"), counted("records", 11), counted("other", 99)]
+    cloud.metrics += [counted("bytes", 3000, tentative="true"), counted("bytes", 2000)]
+    with cloud.launched(bucket, scratch.environment) as process:
+        said = lines_until(process, "Converting")
+        cloud.let_go.set()
+        out, _ = process.communicate(timeout=120)
+    assert said[-1].startswith("Converting  17 of about 121 records")
+    assert process.returncode == 0
+    assert out.startswith(f"Wrote gs://{bucket}/out: 121 records in 1 shard, 21.9 KiB (generation 1).")
+    samples = ROOT / "configs/samples/people/*.csv"
+    here = convert({"input": {"paths": [str(samples)]}, "max_rejects": 10}, output=tmp_path, shard_size="64KiB")
+    there = open_dataset(f"gs://{bucket}/out").manifest
+    assert (there.splits, there.counts) == (here.manifest.splits, here.manifest.counts)
+    left = [info.key.rpartition("/")[2] for info in store_at(StoreUrl("gs", bucket)).walk("staging/")]
+    assert left == ["pipeline.pb"], "nothing else was uploaded"
+
+
+@pytest.mark.slow
+def test_an_interrupted_launcher_ends_its_job_and_leaves_the_old_generation(
+    scratch: ScratchBuild, cloud: DataflowService, bucket: str
+) -> None:
+    samples = ROOT / "configs/samples/people/people-1.csv"
+    old = convert({"input": {"paths": [str(samples)]}, "max_rejects": 10}, output=f"gs://{bucket}/out").manifest
+    cloud.let_go.clear()
+    with cloud.launched(bucket, scratch.environment, "--set", "output.if_exists=replace") as process:
+        lines_until(process, "Converting")
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=120)
+    (job,) = cloud.jobs
+    assert (process.returncode, job.state) == (130, "JOB_STATE_CANCELLED")
+    assert said.splitlines()[-1].startswith(
+        f"Interrupted: nothing was committed; what was staged lies in gs://{bucket}/"
+    )
+    cloud.let_go.set()
+    assert job.ended.wait(60)
+    assert open_dataset(f"gs://{bucket}/out").manifest == old
+
+
+@pytest.mark.slow
+def test_a_job_that_nobody_waits_for_is_submitted_once_and_commits_by_itself(
+    scratch: ScratchBuild, cloud: DataflowService, bucket: str
+) -> None:
+    cloud.let_go.clear()
+
+    def submitted() -> tuple[int, str, str]:
+        with cloud.launched(bucket, scratch.environment, "--no-wait") as process:
+            out, err = process.communicate(timeout=120)
+        return process.returncode, out, err
+
+    code, said, _ = submitted()
+    (job,) = cloud.jobs
+    code_again, _, again = submitted()
+    cloud.refusal = (403, "Dataflow API has not been used in project my-project")
+    code_refused, _, refused = submitted()
+    assert (code, code_again, code_refused) == (0, 1, 1)
+    assert said.startswith(f"Submitted {job.id} ({job.asked['name']}). It commits gs://{bucket}/out by itself.\n")
+    assert again.startswith("error: Dataflow did not take the job: There is already active job named shardmill-out-")
+    assert refused.startswith("error: Dataflow did not take the job: 403 POST ")
+    assert refused.endswith(" Dataflow API has not been used in project my-project; nothing was started\n")
+    assert "Traceback" not in again + refused
+    cloud.let_go.set()
+    assert job.ended.wait(120)
+    assert job.state == "JOB_STATE_DONE"
+    assert open_dataset(f"gs://{bucket}/out").manifest.counts.written == 121
 
 
 def engine() -> str:

@@ -74,6 +74,12 @@ class TestStagingReader:
         counted = Counted(600, 70_000)
         assert reader.read() == Stand("Converting", 1, 600, 70_000, 1)
 
+    def test_a_job_that_was_told_to_end_is_said_to(self, tmp_path: Path) -> None:
+        write_plan(tmp_path)
+        stand = StagingReader(str(tmp_path), count=lambda: Counted(600, 70_000, ending=True)).read()
+        line = "Ending the job, so that it commits nothing later; interrupt again to leave it alone"
+        assert progress_line(stand, Totals(**TOTALS), 30) == line
+
 
 class TestProgressLine:
     @pytest.mark.parametrize(

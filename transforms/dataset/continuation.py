@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -125,8 +126,8 @@ def image_formats_in_all(spec: DatasetSpec, latest: Manifest, added: Sequence[st
         return tuple(added) or None
     if "features.json" not in latest.sidecars:
         return None
-    for path in (staged_sidecar(latest.run.staging, "features.json"), "features.json"):
-        if spec.storage.size(path) is not None:
+    for path in (staged_sidecar(latest.run.staging, "features.json"), "features.json"):  # as it is published
+        with suppress(FileNotFoundError):
             shape = _image_shape(json.loads(spec.storage.read(path)))
             return {_STILL: ("jpeg", *added), _FILM: ("gif", *added)}.get(shape)
     return None
