@@ -11,8 +11,8 @@ real are
     the data       workers read no image: they roll records of the right sizes into parts that are holes (sparse files)
     the copies     shards that are pooled of tails are holes, too, and their syncs are left out
 
-Each size runs in a process of its own. Times are CPU seconds (user + system), which other work on the machine does not
-change much; memory is the peak resident set of each phase.
+Each size runs in a process of its own, and so does each command that reads what it made. Times are CPU seconds (user
++ system), which other work on the machine does not change much; memory is the peak resident set of each phase.
 """
 
 from __future__ import annotations
@@ -46,11 +46,12 @@ def main() -> int:
     parser.add_argument("--check", action="store_true", help="fail where memory or a slope is over its bound")
     parser.add_argument("--work", help="a folder for the staged holes, by default a temporary one")
     parser.add_argument("--one", type=int, help=argparse.SUPPRESS)
+    parser.add_argument("--command", help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.one is not None:
-        print(json.dumps(simulate(args.one, args.seed, Path(args.work))))
+        print(json.dumps(simulate(args.one, args.seed, Path(args.work), args.command)))
         return 0
-    runs = [_apart(images, args.seed, args.work) for images in args.images]
+    runs = [_in_new_folder(images, args.seed, args.work) for images in args.images]
     print(table(runs))
     print(json.dumps({"runs": runs, "slopes": slopes(runs)}), file=sys.stderr)
     problems = find_problems(runs) if args.check else []
@@ -59,11 +60,17 @@ def main() -> int:
     return 1 if problems else 0
 
 
-def _apart(images: int, seed: int | None, work: str | None) -> dict[str, Any]:
+def _in_new_folder(images: int, seed: int | None, work: str | None) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(dir=work) as folder:
-        command = [sys.executable, __file__, "--one", str(images), "--work", folder]
-        command += [] if seed is None else ["--seed", str(seed)]
-        done = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True)
+        return apart(images, seed, Path(folder))
+
+
+def apart(images: int, seed: int | None, work: Path, command: str | None = None) -> dict[str, Any]:
+    """Return what one size takes, or one command that reads what was made of it, measured in a process of its own."""
+    options = [] if seed is None else ["--seed", str(seed)]
+    options += [] if command is None else ["--command", command]
+    line = [sys.executable, __file__, "--one", str(images), "--work", str(work), *options]
+    done = subprocess.run(line, check=True, stdout=subprocess.PIPE, text=True)
     return dict(json.loads(done.stdout.splitlines()[-1]))
 
 
@@ -159,11 +166,11 @@ class MadeUpFolders:
             )
 
 
-def simulate(images: int, seed: int | None, work: Path) -> dict[str, Any]:
-    """Run it all at one size, and return what was measured."""
-    from simulated import run
+def simulate(images: int, seed: int | None, work: Path, command: str | None) -> dict[str, Any]:
+    """Run it all at one size, or one command that reads what was made, and return what was measured."""
+    from simulated import look, run
 
-    return run(images, seed, work, Phases())
+    return run(images, seed, work, Phases()) if command is None else look(command, images, seed, work, Phases())
 
 
 def slopes(runs: Sequence[dict[str, Any]]) -> dict[str, float]:

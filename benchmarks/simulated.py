@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from scale import SHARD_BYTES, MadeUpFolders, Phases
+from scale import SHARD_BYTES, MadeUpFolders, Phases, apart
 from shardmill.pipelines.config import load_config
 from shardmill.pipelines.config_model import Config
-from shardmill.pipelines.freed_memory import release_freed_memory
 from shardmill.pipelines.prepare import prepare
 from shardmill.pipelines.prepare_append import prepare_append
 from shardmill.pipelines.prepared import Prepared
@@ -124,7 +123,7 @@ class HollowStage:
 
 
 def run(images: int, seed: int | None, work: Path, phases: Phases) -> dict[str, Any]:
-    """Simulate a conversion, and the commands that read what it made."""
+    """Simulate a conversion, and, each in a process of its own, the commands that read what it made."""
     root, out = work / "images", work / "out"
     root.mkdir()
     config = config_of(root, out, seed)
@@ -148,15 +147,13 @@ def run(images: int, seed: int | None, work: Path, phases: Phases) -> dict[str, 
             stage(task)
     with phases("shard plan, commit, publish"):
         _write(prepared, spec)
-    _look(config, source, out, phases)
+    measured = [*map(dataclasses.asdict, phases.done), *(apart(images, seed, work, command) for command in _COMMANDS)]
     manifest = open_dataset(out).manifest
-    assert manifest.counts.written == images
     found |= {"shards": sum(len(split.shards) for split in manifest.splits.values())}
     found |= {"manifest_bytes": (out / "manifest.json").stat().st_size}
     found |= {"part_bytes": sum(path.stat().st_size for path in (out / "manifests").glob("shards-*.json"))}
     found |= {"sources_bytes": (out / "sources/00000001.jsonl").stat().st_size}
-    found |= {"peak": max(phase.peak for phase in phases.done), "phases": list(map(dataclasses.asdict, phases.done))}
-    return found
+    return found | {"peak": max(phase["peak"] for phase in measured), "phases": measured}
 
 
 def config_of(root: Path, out: Path, seed: int | None) -> Config:
@@ -217,22 +214,41 @@ class ReadyResults:
         return TaskResult.from_json(self.spec.storage.read(f"{self.spec.staging}/tasks/{task.ordinal:06d}.json"))
 
 
-def _look(config: Config, source: ImageSource, out: Path, phases: Phases) -> None:
-    """Run the commands that read a dataset."""
-    release_freed_memory()  # a command of its own begins with none
-    with phases("open_dataset"):
-        dataset = open_dataset(out)
-    release_freed_memory()
-    with phases("verify --quick"):
-        report = verify_dataset(out, quick=True)
-        assert not report.findings, report.findings[:3]
-    release_freed_memory()
-    with phases("append of the same"):
-        plan = prepare_append(config, dataset.manifest, source=source)
-        assert plan.prepared is None
-    release_freed_memory()
-    with phases("log"):
-        assert len(list_history(out)) == 1
-    release_freed_memory()
-    with phases("gc"):
-        assert not collect_garbage(out).items
+def look(command: str, images: int, seed: int | None, work: Path, phases: Phases) -> dict[str, Any]:
+    """Run a command that reads what was made, in a process of its own, as people do."""
+    out = work / "out"
+    with phases(command):
+        _COMMANDS[command](out, images, seed, work / "images")
+    return dataclasses.asdict(phases.done[0])
+
+
+def _open(out: Path, images: int, *_: object) -> None:
+    assert open_dataset(out).manifest.counts.written == images
+
+
+def _verify(out: Path, *_: object) -> None:
+    report = verify_dataset(out, quick=True)
+    assert not report.findings, report.findings[:3]
+
+
+def _append(out: Path, images: int, seed: int | None, root: Path) -> None:
+    source = MadeUpImages((str(root),), "/", seed=seed, made_up=images)
+    plan = prepare_append(config_of(root, out, seed), open_dataset(out).manifest, source=source)
+    assert plan.prepared is None
+
+
+def _log(out: Path, *_: object) -> None:
+    assert len(list_history(out)) == 1
+
+
+def _collect(out: Path, *_: object) -> None:
+    assert not collect_garbage(out).items
+
+
+_COMMANDS: Final[dict[str, Callable[..., None]]] = {
+    "open_dataset": _open,
+    "verify --quick": _verify,
+    "append of the same": _append,
+    "log": _log,
+    "gc": _collect,
+}

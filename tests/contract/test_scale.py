@@ -1,12 +1,12 @@
-"""What the launcher does for millions of images and a hundred thousand shards: bounded memory, linear time.
+"""What the launcher does for ten million images and a hundred thousand shards: bounded memory, linear time.
 
-The simulation is `benchmarks/scale.py`, at sizes that a test has time for; its figures for ten million images stand in
-`benchmarks/RESULTS.md`.
+The simulation is `benchmarks/scale.py`, whole; what it measures stands in `benchmarks/RESULTS.md`, too.
 """
 
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
@@ -15,12 +15,12 @@ from typing import Any
 import pytest
 
 BENCHMARK = Path(__file__).parent.parent.parent / "benchmarks" / "scale.py"
-SMALL, LARGE = 100_000, 500_000
-BYTES_AN_IMAGE = 160
-"""Of memory, in the first half million, where half of it is buffers that fill; from one to ten million it is 65."""
+SMALL, LARGE = 500_000, 10_000_000
 
-GRAPH_BYTES = 200_000
-"""The steps take 70 KB, and a file of tasks 0.15: the pieces of 500,000 images would take 27 MB."""
+GRAPH_BYTES = 300_000
+"""The steps take 70 KB, and a file of tasks 0.15: the pieces of ten million images would take 550 MB."""
+
+pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")
@@ -40,29 +40,25 @@ def cpu(run: dict[str, Any]) -> float:
     return float(sum(phase["cpu"] for phase in run["phases"]))
 
 
-@pytest.mark.slow
-def test_memory_grows_by_less_than_160_bytes_an_image(runs: tuple[dict[str, Any], dict[str, Any]]) -> None:
+def test_ten_million_images_take_less_than_a_gigabyte(runs: tuple[dict[str, Any], dict[str, Any]]) -> None:
     small, large = runs
-    assert small["peak"] < 350e6
-    assert large["peak"] - small["peak"] < BYTES_AN_IMAGE * (LARGE - SMALL)
+    assert (large["images"], large["shards"]) == (LARGE, pytest.approx(100_000, rel=0.01))
+    assert small["peak"] < 400e6
+    assert large["peak"] < 1e9, {phase["name"]: phase["peak"] for phase in large["phases"]}
 
 
-@pytest.mark.slow
-def test_time_grows_no_faster_than_the_images(runs: tuple[dict[str, Any], dict[str, Any]]) -> None:
+def test_time_grows_as_the_images_do(runs: tuple[dict[str, Any], dict[str, Any]]) -> None:
     small, large = runs
-    assert (large["images"], large["shards"]) == (LARGE, pytest.approx(5031, rel=0.01))
-    assert cpu(large) < 1.2 * LARGE / SMALL * cpu(small)
-    assert cpu(large) < LARGE * 100e-6
+    exponent = math.log(cpu(large) / cpu(small)) / math.log(LARGE / SMALL)
+    assert exponent < 1.1, "1 is linear"
 
 
-@pytest.mark.slow
 def test_the_graph_names_files_and_carries_no_image(runs: tuple[dict[str, Any], dict[str, Any]]) -> None:
     small, large = runs
     assert small["graph_bytes"] < large["graph_bytes"] < GRAPH_BYTES
     assert large["plan_bytes"] < 40 * LARGE
 
 
-@pytest.mark.slow
 def test_a_manifest_takes_under_120_bytes_a_shard(runs: tuple[dict[str, Any], dict[str, Any]]) -> None:
     for run in runs:
         classes = 20 * run["folders"]

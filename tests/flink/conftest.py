@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from shardmill.pipelines.flink_cluster import Cluster
 
+from ..stores import servers
 from .running import shardmill
 
 
@@ -30,7 +31,16 @@ def flink() -> None:
 
 
 @pytest.fixture(scope="module")
-def cluster(flink: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+def gcs_environment(gcs_endpoint: str) -> Iterator[None]:
+    """Let the clients of Google Cloud Storage, and those of every process that is started, find its server."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in servers.environment("gs", gcs_endpoint).items():
+            patch.setenv(name, value)
+        yield
+
+
+@pytest.fixture(scope="module")
+def cluster(flink: None, gcs_environment: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """Start a cluster of two task managers for the tests of a module; when they are done nothing of it is left."""
     folder = tmp_path_factory.mktemp("cluster") / "flink"
     where = ("--folder", str(folder))

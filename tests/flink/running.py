@@ -18,6 +18,7 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 from shardmill.pipelines.flink_cluster import Cluster
+from shardmill.transforms.dataset.object_storage import ObjectStorage
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 
@@ -39,6 +40,17 @@ def same_bytes(one: Path, other: Path) -> None:
             assert without_run(one / name) == without_run(other / name)
         else:
             assert (one / name).read_bytes() == (other / name).read_bytes(), name
+
+
+def fetched(url: str, folder: Path) -> Path:
+    """Copy a dataset in a store, and what may be left in its staging folder, to a folder."""
+    storage = ObjectStorage(url)
+    for below in ("", ".staging"):
+        for name, _ in storage.files_below(below):
+            path = folder / below / name
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_bytes(storage.read(f"{below}/{name}" if below else name))
+    return folder
 
 
 def without_run(manifest: Path) -> dict[str, Any]:

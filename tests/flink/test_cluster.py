@@ -21,8 +21,10 @@ from shardmill.pipelines.flink_rest import FlinkRest
 from shardmill.transforms.dataset.generations import read_manifest
 from shardmill.transforms.write import METRICS
 
+from ..stores import servers
 from .running import (
     CONFIGS,
+    fetched,
     on,
     same_bytes,
     shardmill,
@@ -128,11 +130,14 @@ def test_tables_have_the_bytes_of_the_local_runner_and_no_record_crosses_an_edge
     assert staged["bytes"] == pytest.approx(train.bytes, rel=0.01)
 
 
-def test_images_have_the_bytes_of_the_local_runner(cluster: Cluster, tmp_path: Path) -> None:
+def test_images_have_the_bytes_of_the_local_runner_in_a_store(
+    cluster: Cluster, gcs_endpoint: str, tmp_path: Path
+) -> None:
+    url = f"gs://{servers.make_bucket('gs', gcs_endpoint)}/pets"
     args = ("convert", str(CONFIGS / "images.yaml"), "--name", "pets", "-o")
     shardmill(*args, "local", cwd=tmp_path)
-    shardmill(*args, "cluster", *on(cluster, workers=1), cwd=tmp_path)
-    same_bytes(tmp_path / "local", tmp_path / "cluster")
+    shardmill(*args, url, *on(cluster, workers=1), cwd=tmp_path)
+    same_bytes(tmp_path / "local", fetched(url, tmp_path / "cluster"))
 
 
 def test_an_interrupt_cancels_the_job_and_leaves_the_old_generation(cluster: Cluster, table: Path) -> None:

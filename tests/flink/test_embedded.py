@@ -12,7 +12,8 @@ import psutil
 import pytest
 from shardmill.pipelines.flink_processes import free_port
 
-from .running import CONFIGS, same_bytes, shardmill, wait_for, wait_until_ended, write_table
+from ..stores import servers
+from .running import CONFIGS, fetched, same_bytes, shardmill, wait_for, wait_until_ended, write_table
 
 TABLE = ("convert", "a.parquet", "--name", "table", "--max-rejects", "1%", "--shard-size", "4MiB", "-o")
 FLINK = ("--runner", "flink", "--workers", "2")
@@ -40,11 +41,16 @@ def test_tables_have_the_bytes_of_the_local_runner_from_worker_processes(flink: 
     same_bytes(table / "local", table / "embedded")
 
 
-def test_images_have_the_bytes_of_the_local_runner_from_threads(flink: None, tmp_path: Path) -> None:
+def test_images_have_the_bytes_of_the_local_runner_from_threads_to_a_store(
+    flink: None, s3_endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, value in servers.environment("s3", s3_endpoint).items():
+        monkeypatch.setenv(name, value)
+    url = f"s3://{servers.make_bucket('s3', s3_endpoint)}/pets"
     args = ("convert", str(CONFIGS / "images.yaml"), "--name", "pets", "-o")
     shardmill(*args, "local", cwd=tmp_path)
-    shardmill(*args, "embedded", *FLINK, "--set", "runner.processes=false", cwd=tmp_path)
-    same_bytes(tmp_path / "local", tmp_path / "embedded")
+    shardmill(*args, url, *FLINK, "--set", "runner.processes=false", cwd=tmp_path)
+    same_bytes(tmp_path / "local", fetched(url, tmp_path / "embedded"))
 
 
 def test_a_job_server_that_dies_is_told_in_one_line_and_the_same_command_goes_on(flink: None, table: Path) -> None:
