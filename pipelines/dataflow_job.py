@@ -59,8 +59,10 @@ class DataflowJob:
             raise KeyboardInterrupt(_cancel(result, submitted)) from None
         except DataflowRuntimeException as error:
             raise RunError(f"{one_line(error)}; see the job: {submitted.url}") from error
-        except AssertionError as error:  # Beam's: what asked for its state has failed
-            raise RunError(f"Dataflow did not answer; the job goes on by itself, see it: {submitted.url}") from error
+        except AssertionError as error:  # Beam's, where its thread that asks for the job's state has failed
+            raise RunError(f"Dataflow did not answer; the job goes on by itself: {submitted.url}") from error
+        except troubles() as error:
+            raise RunError(f"{one_line(error)}; the job goes on by itself: {submitted.url}") from error
 
     def _ask(self) -> Counted | None:
         """Ask for Beam's metrics: of each step what is tentative, counting tasks at work, and what is committed."""

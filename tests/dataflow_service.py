@@ -59,7 +59,7 @@ class Job:
 
 
 class DataflowService:
-    """`metrics` are what workers have counted; `refusal` answers every job that is asked for."""
+    """`metrics` are what workers have counted; `refusal` answers whoever asks for a job, or of one."""
 
     def __init__(self, store: str, folder: Path) -> None:
         self.jobs: list[Job] = []
@@ -76,6 +76,8 @@ class DataflowService:
         matched = re.fullmatch(r"/v1b3/projects/my-project/locations/europe-west1/jobs(/[^/]+)?(/\w+)?", path)
         if matched is None:
             return 404, {"error": {"code": 404, "message": f"no {path}"}}
+        if self.refusal is not None:
+            return self.refusal[0], {"error": {"code": self.refusal[0], "message": self.refusal[1]}}
         if matched[1] is None:
             return self._take(body)
         job = next(job for job in self.jobs if job.id == matched[1][1:])
@@ -88,8 +90,6 @@ class DataflowService:
         return 200, job.document()
 
     def _take(self, asked: dict[str, Any]) -> tuple[int, dict[str, Any]]:
-        if self.refusal is not None:
-            return self.refusal[0], {"error": {"code": self.refusal[0], "message": self.refusal[1]}}
         with self._lock:
             for job in self.jobs:
                 if job.asked["name"] == asked["name"] and job.state not in _OVER:

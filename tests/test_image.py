@@ -307,6 +307,25 @@ def test_an_interrupted_launcher_ends_its_job_and_leaves_the_old_generation(
 
 
 @pytest.mark.slow
+def test_a_launcher_that_may_not_ask_for_its_job_any_more_says_that_it_goes_on(
+    scratch: ScratchBuild, cloud: DataflowService, bucket: str
+) -> None:
+    cloud.let_go.clear()
+    with cloud.launched(bucket, scratch.environment) as process:
+        lines_until(process, "Converting")
+        cloud.refusal = (403, "permission was taken away")
+        _, said = process.communicate(timeout=120)
+    (job,) = cloud.jobs
+    assert process.returncode == 1
+    assert "error: Dataflow did not answer; the job goes on by itself: https://console.cloud.google.com/" in said
+    assert job.id in said
+    assert "Traceback" not in said
+    cloud.let_go.set()
+    assert job.ended.wait(120)
+    assert open_dataset(f"gs://{bucket}/out").manifest.counts.written == 121
+
+
+@pytest.mark.slow
 def test_a_job_that_nobody_waits_for_is_submitted_once_and_commits_by_itself(
     scratch: ScratchBuild, cloud: DataflowService, bucket: str
 ) -> None:
