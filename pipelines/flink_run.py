@@ -16,6 +16,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
@@ -60,8 +61,16 @@ def job_name(spec: DatasetSpec) -> str:
     return f"shardmill-{spec.name}-{spec.run_id}"
 
 
-def check_flink(runner: FlinkRunner, beam_args: Sequence[str] = ()) -> int:
-    """See that there is a Flink to run on, and return how many workers are asked for: `auto` are all of its slots.
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What a run has of a Flink: so many workers, on so many task managers."""
+
+    workers: int
+    task_managers: int
+
+
+def check_flink(runner: FlinkRunner, beam_args: Sequence[str] = ()) -> Room:
+    """See that there is a Flink to run on, and return what it has for a run: `auto` are all of its slots.
 
     Raises:
         UsageError: Java or Flink is not installed, Beam has no such option, or the cluster is too small.
@@ -73,7 +82,7 @@ def check_flink(runner: FlinkRunner, beam_args: Sequence[str] = ()) -> int:
     java()
     class_path()
     if runner.is_embedded:
-        return count_workers(runner.workers)
+        return Room(count_workers(runner.workers), 1)
     overview = FlinkRest(runner.master).overview()
     workers = overview.slots if runner.workers == "auto" else runner.workers
     if not 0 < workers <= overview.slots:
@@ -81,7 +90,7 @@ def check_flink(runner: FlinkRunner, beam_args: Sequence[str] = ()) -> int:
             f"runner.workers: {workers} are asked for, and Flink at {runner.master} has {overview.slots} slots on "
             f"{overview.task_managers} task managers; ask for fewer, or give it more"
         )
-    return workers
+    return Room(workers, max(overview.task_managers, 1))
 
 
 def end_orphan(runner: FlinkRunner, job: str) -> None:
@@ -126,18 +135,17 @@ def flink_pipeline(runner: FlinkRunner, tasks: int, beam_args: Sequence[str], na
         RunError: Flink failed; the text has the cause, and where the log is.
     """
     quiet_beam()
-    workers = min(check_flink(runner), max(tasks, 1))
+    room = check_flink(runner)
+    workers = min(room.workers, max(tasks, 1))
     logs = cache_folder() / "flink" / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     log = logs / f"{name}.log"
     log.unlink(missing_ok=True)
     with contextlib.ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="shardmill-flink-")))
-        pool, each = runner.worker_pool, 1
+        pool, each = runner.worker_pool, -(-workers // room.task_managers)
         if runner.is_embedded:
-            pool = f"127.0.0.1:{stack.enter_context(served(WorkersAsThreads()))}"
-        else:
-            each = -(-workers // max(FlinkRest(runner.master).overview().task_managers, 1))
+            pool, each = f"127.0.0.1:{stack.enter_context(served(WorkersAsThreads()))}", 1
         server = _start_job_server(runner.master, name, work, log)
         stack.callback(kill, server)
         options = _options(_endpoint_of(server, log), name, pool, workers, each)

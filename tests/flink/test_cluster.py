@@ -113,6 +113,14 @@ def nothing_doubled(dataset: Path) -> None:
     assert not (dataset / ".staging").exists()
 
 
+def comes_to_the_same_after_a_restart(running: subprocess.Popen[str], cluster: Cluster, local: Path, out: Path) -> None:
+    _, err = running.communicate(timeout=300)
+    assert running.returncode == 0, err
+    assert restarts(cluster) > 0
+    same_bytes(local, out)
+    nothing_doubled(out)
+
+
 def test_tables_have_the_bytes_of_the_local_runner_and_no_record_crosses_an_edge(cluster: Cluster, table: Path) -> None:
     shardmill(*TABLE, "cluster", *on(cluster), cwd=table)
     same_bytes(table / "local", table / "cluster")
@@ -164,11 +172,7 @@ def test_a_python_worker_that_is_killed_at_its_task_changes_nothing(
     out = table / request.node.name
     worker = wait_for(lambda: worker_at_work(cluster, out), running)
     worker.kill()
-    _, err = running.communicate(timeout=300)
-    assert running.returncode == 0, err
-    assert restarts(cluster) > 0
-    same_bytes(table / "local", out)
-    nothing_doubled(out)
+    comes_to_the_same_after_a_restart(running, cluster, table / "local", out)
 
 
 def test_a_task_manager_that_is_killed_at_its_task_changes_nothing(
@@ -178,8 +182,4 @@ def test_a_task_manager_that_is_killed_at_its_task_changes_nothing(
     worker = wait_for(lambda: worker_at_work(cluster, out), running)
     task_manager_of(cluster, worker).kill()
     worker.resume()
-    _, err = running.communicate(timeout=300)
-    assert running.returncode == 0, err
-    assert restarts(cluster) > 0
-    same_bytes(table / "local", out)
-    nothing_doubled(out)
+    comes_to_the_same_after_a_restart(running, cluster, table / "local", out)
