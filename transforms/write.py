@@ -19,6 +19,7 @@ import pyarrow as pa
 from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import GlobalWindow, GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
+from isal import isal_zlib
 
 from .dataset.assemble import assemble_shard
 from .dataset.commit import Commit, commit_generation
@@ -47,6 +48,9 @@ _BATCH_BYTES: Final = 4 << 20
 
 METRICS: Final = "shardmill"
 """The namespace of Beam's metrics: `records` and `bytes` that were staged."""
+
+_DEFLATED_BYTES: Final = 1024
+"""Descriptors over this size cross the edges deflated."""
 
 
 @dataclass(eq=False)
@@ -154,11 +158,18 @@ class WriteShards(beam.PTransform):
 
 
 def _packed(value: object) -> bytes:
-    """Return a descriptor as bytes, so that no coder of the engine's own choosing has a say in it."""
-    return pickle.dumps(value, protocol=5)
+    """Return a descriptor as bytes, so that no coder of the engine's own choosing has a say in it.
+
+    Large ones are deflated: one step sees those of all tasks at once, and of a shuffled source each tells of most of
+    its folders.
+    """
+    data = pickle.dumps(value, protocol=5)
+    return isal_zlib.compress(data) if len(data) > _DEFLATED_BYTES else data
 
 
 def _unpacked(data: bytes) -> Any:
+    if not data.startswith(pickle.PROTO):
+        data = isal_zlib.decompress(data)
     return pickle.loads(data)  # noqa: S301  (made by the step before, inside this pipeline)
 
 
