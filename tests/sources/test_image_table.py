@@ -158,8 +158,11 @@ def test_digests_that_begin_alike_are_told_apart_by_their_ends(tmp_path: Path, m
     listing = list_images([str(tmp_path)], "/")
     wanted = sorted(range(40), key=lambda i: hashlib.sha256(b"7\n" + listing.images[i].name).digest())
     assert shuffled(listing, 7).tolist() == wanted
-    monkeypatch.setattr(image_order, "KEPT_BYTES", 0)  # as if all began alike
-    assert shuffled(listing, 7).tolist() == wanted
+    for bits in (6, 7, 8, 10):  # of which six are the row's: 1, 2, 4 and 16 beginnings for 40 digests
+        monkeypatch.setattr(image_order, "KEY_BITS", bits)
+        for at_once in (1, 3, 1 << 20):
+            monkeypatch.setattr(image_order, "_AT_ONCE", at_once)
+            assert shuffled(listing, 7).tolist() == wanted
 
 
 def pieces_of(files: Sequence[ImageFile], order: list[int] | None, **limits: int) -> ImagePieces:
