@@ -24,6 +24,7 @@ Nothing is imported before it is used, so that `shardmill --help` answers at onc
                                     ── flink_jars    what is fetched with Maven;  flink_processes  Java ones
                                     ── flink_pool    Python workers;  flink_rest  what a cluster says of itself
                    flink_commands   flink install, up, down  ── flink_cluster  a cluster of this machine
+                   worker_errors    why a job failed, as engines tell it
     words          screen           all that is printed;  report  what there is to say
                    progress         the live line  ── seldom_count  by what an engine says
     memory         freed_memory     kept by workers for the next batch

@@ -23,12 +23,13 @@ from typing import TYPE_CHECKING, Any, Final
 from ..transforms.dataset.spec import DatasetSpec
 from ..transforms.errors import RunError, UsageError
 from .config_runners import DataflowRunner
-from .dataflow_job import DataflowJob, one_line, troubles
+from .dataflow_job import DataflowJob, troubles
 from .prepared import Prepared
 from .report import Submitted
 from .runners import parse_options, quiet_beam
 from .staged_plan import PLAN_FILE
 from .steps import add_steps
+from .worker_errors import in_one_line
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -120,12 +121,31 @@ def submit(
     try:
         pipeline = make_job(prepared, runner, beam_args, raise_refusal=job is None)
         result = pipeline.run()
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"the job {_may_run(prepared.spec, runner)}") from None
     except troubles() as error:
-        raise RunError(f"Dataflow did not take the job: {one_line(error)}; nothing was started") from error
+        why = in_one_line(str(error))
+        if _was_refused(error):
+            raise RunError(f"Dataflow did not take the job: {why}; nothing was started") from error
+        raise RunError(f"Dataflow did not answer: {why}; the job {_may_run(prepared.spec, runner)}") from error
     submitted = Submitted(spec.path, job_name(spec), runner.project, runner.region, _id_of(result))
     if job is not None:
         job.wait(result, pipeline.runner.dataflow_client, submitted)
     return submitted
+
+
+def _was_refused(error: Exception) -> bool:
+    """Tell whether Dataflow, or the store before it, said no; else the request may have come to it."""
+    from google.api_core.exceptions import GoogleAPICallError, RetryError, ServerError
+
+    if isinstance(error, GoogleAPICallError):
+        return error.code is not None and not isinstance(error, ServerError)
+    return not isinstance(error, (RetryError, OSError))
+
+
+def _may_run(spec: DatasetSpec, runner: DataflowRunner) -> str:
+    where = f"--region {runner.region} --project {runner.project}"
+    return f"{job_name(spec)} may have been started, and commit: gcloud dataflow jobs list {where} shows it"
 
 
 def _options(runner: DataflowRunner, name: str, beam_args: Sequence[str]) -> PipelineOptions:

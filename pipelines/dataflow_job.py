@@ -7,14 +7,16 @@ submitted ── runs ───────────────────�
 
 from __future__ import annotations
 
+import threading
 import time
+from contextlib import suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ..transforms.errors import RunError
-from ..transforms.format.printable import escaped, redacted
 from .report import Counted, Submitted
 from .seldom_count import SeldomCount
+from .worker_errors import in_one_line, raised_in_worker
 
 if TYPE_CHECKING:
     from apache_beam.runners.dataflow.dataflow_runner import DataflowPipelineResult
@@ -25,8 +27,8 @@ _CANCEL_SECONDS: Final = 300.0
 
 _LOOK_SECONDS: Final = 3.0
 
-_SAID_CHARACTERS: Final = 1000
-"""Of an error: Google's begin with the address of what was asked, and end with the reason."""
+_REFUSED_SECONDS: Final = 30.0
+"""How long is looked whether a job has ended that could not be told to."""
 
 
 class DataflowJob:
@@ -56,13 +58,15 @@ class DataflowJob:
             result.wait_until_finish()
         except KeyboardInterrupt:
             self._ending = True
-            raise KeyboardInterrupt(_cancel(result, submitted)) from None
+            raise KeyboardInterrupt(_cancel(result, client, submitted)) from None
         except DataflowRuntimeException as error:
-            raise RunError(f"{one_line(error)}; see the job: {submitted.url}") from error
+            raised = raised_in_worker(str(error))
+            why = in_one_line(str(error)) if raised is None else f"Dataflow's job failed in a worker: {raised}"
+            raise RunError(f"{why}; see the job: {submitted.url}") from error
         except AssertionError as error:  # Beam's, where its thread that asks for the job's state has failed
             raise RunError(f"Dataflow did not answer; the job goes on by itself: {submitted.url}") from error
         except troubles() as error:
-            raise RunError(f"{one_line(error)}; the job goes on by itself: {submitted.url}") from error
+            raise RunError(f"{in_one_line(str(error))}; the job goes on by itself: {submitted.url}") from error
 
     def _ask(self) -> Counted | None:
         """Ask for Beam's metrics: of each step what is tentative, counting tasks at work, and what is committed."""
@@ -84,25 +88,36 @@ class DataflowJob:
         return Counted(sums["records"], sums["bytes"])
 
 
-def _cancel(result: DataflowPipelineResult, submitted: Submitted) -> str:
+def _cancel(result: DataflowPipelineResult, client: DataflowApplicationClient, submitted: Submitted) -> str:
     """Tell a job to end, and wait until it has; return what may come of it still, if it does not."""
-    from apache_beam.runners.dataflow.dataflow_runner import DataflowRuntimeException
+    refused = None
+    try:
+        client.modify_job_state(result.job_id(), "JOB_STATE_CANCELLED")
+    except troubles() as error:  # as it is where the job has ended meanwhile
+        refused = in_one_line(str(error))
+    if _ends(result, _CANCEL_SECONDS if refused is None else _REFUSED_SECONDS):
+        return ""
+    if refused is not None:
+        return f"the job could not be cancelled ({refused}), and may go on: {submitted.url}"
+    return f"the job was told to end, and may still commit until it has: {submitted.url}"
+
+
+def _ends(result: DataflowPipelineResult, seconds: float) -> bool:
+    """Wait until a job has ended, so long at most; each look may be tried again for longer."""
     from apache_beam.runners.runner import PipelineState
 
-    told = False
-    try:
-        result.cancel()
-        told = True
-        until = time.monotonic() + _CANCEL_SECONDS
-        while not PipelineState.is_terminal(result.state):
-            if time.monotonic() > until:
-                return f"the job was told to end, and may still commit until it has: {submitted.url}"
-            time.sleep(_LOOK_SECONDS)
-    except (*troubles(), DataflowRuntimeException) as error:
-        if told:
-            return f"the job was told to end, and may still commit until it has ({one_line(error)}): {submitted.url}"
-        return f"the job could not be cancelled ({one_line(error)}), and goes on: {submitted.url}"
-    return ""
+    ended = threading.Event()
+
+    def look() -> None:
+        with suppress(*troubles()):
+            while not PipelineState.is_terminal(result.state):
+                time.sleep(_LOOK_SECONDS)
+            ended.set()
+
+    looking = threading.Thread(target=look, name="end of the job", daemon=True)
+    looking.start()
+    looking.join(seconds)
+    return ended.is_set()
 
 
 def troubles() -> tuple[type[Exception], ...]:
@@ -112,8 +127,3 @@ def troubles() -> tuple[type[Exception], ...]:
     from google.auth.exceptions import GoogleAuthError
 
     return GoogleAPIError, GoogleAuthError, DataflowJobAlreadyExistsError, OSError
-
-
-def one_line(error: BaseException) -> str:
-    """Return the text of an error of Google's in one line."""
-    return escaped(redacted(" ".join(str(error).split())))[:_SAID_CHARACTERS]

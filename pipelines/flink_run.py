@@ -31,6 +31,7 @@ from .flink_rest import FlinkRest
 from .report import Count, Counted
 from .runners import count_workers, parse_options, quiet_beam
 from .seldom_count import SeldomCount
+from .worker_errors import raised_in_worker
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -52,7 +53,6 @@ _SILENCE_SECONDS: Final = 10.0
 """How long a job server that stopped answering may take to be gone."""
 
 _ENDPOINT: Final = re.compile(r"JobService started on \S+:(\d+)")
-_RAISED: Final = re.compile(r"^((?:\w+\.)*)(\w+): (.*)$", re.MULTILINE)
 _JAVA_CAUSE: Final = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
 
 
@@ -270,13 +270,9 @@ def _failure(error: BaseException, server: subprocess.Popen[bytes], log: Path) -
             f"Flink's job server died (exit code {server.returncode}): {cause_in(log)}; run the command again; {where}"
         )
     text = str(error)
-    _, _, trace = text.rpartition("Traceback (most recent call last):")
-    raised = _RAISED.findall(trace) if trace != text else []
-    if raised:
-        module, kind, said = raised[-1]
-        said = said.partition(" [while running")[0]
-        why = said if module.startswith("shardmill.") else f"{kind}: {said}"
-        return RunError(f"Flink's job failed in a worker: {escaped(why)[:SAID_CHARACTERS]}; {where}")
+    raised = raised_in_worker(text)
+    if raised is not None:
+        return RunError(f"Flink's job failed in a worker: {raised}; {where}")
     causes = _JAVA_CAUSE.findall(text)
     why = causes[-1] if causes else text.strip().partition("\n")[0]
     return RunError(f"Flink's job failed: {escaped(why)[:SAID_CHARACTERS]}; {where}")

@@ -44,13 +44,18 @@ FnApiRunner().run_via_runner_api(pipeline, PipelineOptions())
 
 @dataclass
 class Job:
-    """A job that was taken: the document that asked for it, and its state in Dataflow's words."""
+    """A job that was taken: the document that asked for it, and its state in Dataflow's words.
+
+    `followed` says that its launcher has asked how it is; one that was told to end has ended after some `looks`.
+    """
 
     id: str
     asked: dict[str, Any]
     state: str = "JOB_STATE_PENDING"
     process: subprocess.Popen[bytes] | None = None
+    followed: threading.Event = field(default_factory=threading.Event)
     ended: threading.Event = field(default_factory=threading.Event)
+    looks: int = 0
 
     def document(self) -> dict[str, Any]:
         return {"id": self.id, "name": self.asked["name"], "currentState": self.state} | {
@@ -59,12 +64,16 @@ class Job:
 
 
 class DataflowService:
-    """`metrics` are what workers have counted; `refusal` answers whoever asks for a job, or of one."""
+    """`metrics` are what workers have counted; `refusal` answers whoever asks for a job, or of one.
+
+    Where it is `too_late` a job that is told to end goes to its end, as one that has come to its commit does.
+    """
 
     def __init__(self, store: str, folder: Path) -> None:
         self.jobs: list[Job] = []
         self.metrics: list[dict[str, Any]] = []
         self.refusal: tuple[int, str] | None = None
+        self.too_late = False
         self.let_go = threading.Event()
         self.let_go.set()
         self.endpoint = ""
@@ -85,8 +94,16 @@ class DataflowService:
             return 200, {"metrics": self.metrics}
         if matched[2] == "/messages":
             return 200, {}
-        if method == "PUT" and body["requestedState"] in ("JOB_STATE_CANCELLED", _CANCELLED):
+        if method == "PUT":
+            assert body["requestedState"] in ("JOB_STATE_CANCELLED", _CANCELLED)
+            if self.too_late:
+                self.let_go.set()
+                return 400, {"error": {"code": 400, "message": "the job is ending"}}
             self._end(job)
+        elif job.looks > 0:
+            job.looks -= 1
+            job.state = "JOB_STATE_CANCELLING" if job.looks else "JOB_STATE_CANCELLED"
+        job.followed.set()
         return 200, job.document()
 
     def _take(self, asked: dict[str, Any]) -> tuple[int, dict[str, Any]]:
@@ -116,7 +133,7 @@ class DataflowService:
     def _end(self, job: Job) -> None:
         with self._lock:
             if job.state == "JOB_STATE_PENDING":
-                job.state = "JOB_STATE_CANCELLED"
+                job.state, job.looks = "JOB_STATE_CANCELLING", 3
             elif job.process is not None and job.state == "JOB_STATE_RUNNING":
                 job.state = "JOB_STATE_CANCELLING"
                 job.process.kill()
@@ -142,6 +159,12 @@ class DataflowService:
                 yield process
             finally:
                 process.kill()
+
+    def followed_job(self, process: subprocess.Popen[str]) -> Job:
+        """Return the job of a launcher, when that follows it."""
+        while not (self.jobs and self.jobs[0].followed.wait(0.1)):
+            assert process.poll() is None, process.communicate()
+        return self.jobs[0]
 
     def stop(self) -> None:
         for job in self.jobs:

@@ -254,7 +254,7 @@ def cloud(gcs_endpoint: str, tmp_path_factory: pytest.TempPathFactory) -> Iterat
 @pytest.fixture
 def bucket(cloud: DataflowService, gcs_endpoint: str) -> str:
     """A new bucket, with the sample tables below `in`."""
-    cloud.refusal, cloud.metrics = None, []
+    cloud.refusal, cloud.metrics, cloud.too_late = None, [], False
     cloud.jobs.clear()
     name = servers.make_bucket("gs", gcs_endpoint)
     store = store_at(StoreUrl("gs", name))
@@ -271,10 +271,9 @@ def test_a_launcher_tells_how_far_its_job_is_by_metrics_and_what_it_committed(
     cloud.metrics = [counted("records", 17, tentative="true"), counted("records", 11), counted("other", 99)]
     cloud.metrics += [counted("bytes", 3000, tentative="true"), counted("bytes", 2000)]
     with cloud.launched(bucket, scratch.environment) as process:
-        said = lines_until(process, "Converting")
+        lines_until(process, "Converting  17 of about 121 records")
         cloud.let_go.set()
-        out, _ = process.communicate(timeout=120)
-    assert said[-1].startswith("Converting  17 of about 121 records")
+        out, _ = process.communicate(timeout=300)
     assert process.returncode == 0
     assert out.startswith(f"Wrote gs://{bucket}/out: 121 records in 1 shard, 21.9 KiB (generation 1).")
     samples = ROOT / "configs/samples/people/*.csv"
@@ -293,17 +292,31 @@ def test_an_interrupted_launcher_ends_its_job_and_leaves_the_old_generation(
     old = convert({"input": {"paths": [str(samples)]}, "max_rejects": 10}, output=f"gs://{bucket}/out").manifest
     cloud.let_go.clear()
     with cloud.launched(bucket, scratch.environment, "--set", "output.if_exists=replace") as process:
-        lines_until(process, "Converting")
+        job = cloud.followed_job(process)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=120)
-    (job,) = cloud.jobs
-    assert (process.returncode, job.state) == (130, "JOB_STATE_CANCELLED")
+        _, said = process.communicate(timeout=300)
+    assert (process.returncode, job.state) == (130, "JOB_STATE_CANCELLED"), "it has waited until the job has ended"
     assert said.splitlines()[-1].startswith(
         f"Interrupted: nothing was committed; what was staged lies in gs://{bucket}/"
     )
     cloud.let_go.set()
-    assert job.ended.wait(60)
+    assert job.ended.wait(300)
     assert open_dataset(f"gs://{bucket}/out").manifest == old
+
+
+@pytest.mark.slow
+def test_a_job_that_commits_before_it_can_be_ended_is_said_to_have(
+    scratch: ScratchBuild, cloud: DataflowService, bucket: str
+) -> None:
+    cloud.let_go.clear()
+    cloud.too_late = True
+    with cloud.launched(bucket, scratch.environment) as process:
+        cloud.followed_job(process)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=300)
+    assert process.returncode == 130
+    assert said.splitlines()[-1].startswith("Interrupted: generation 1 was committed before, and can be read;")
+    assert open_dataset(f"gs://{bucket}/out").manifest.counts.written == 121
 
 
 @pytest.mark.slow
@@ -312,16 +325,15 @@ def test_a_launcher_that_may_not_ask_for_its_job_any_more_says_that_it_goes_on(
 ) -> None:
     cloud.let_go.clear()
     with cloud.launched(bucket, scratch.environment) as process:
-        lines_until(process, "Converting")
+        job = cloud.followed_job(process)
         cloud.refusal = (403, "permission was taken away")
-        _, said = process.communicate(timeout=120)
-    (job,) = cloud.jobs
+        _, said = process.communicate(timeout=300)
     assert process.returncode == 1
     assert "error: Dataflow did not answer; the job goes on by itself: https://console.cloud.google.com/" in said
     assert job.id in said
     assert "Traceback" not in said
     cloud.let_go.set()
-    assert job.ended.wait(120)
+    assert job.ended.wait(300)
     assert open_dataset(f"gs://{bucket}/out").manifest.counts.written == 121
 
 
@@ -333,7 +345,7 @@ def test_a_job_that_nobody_waits_for_is_submitted_once_and_commits_by_itself(
 
     def submitted() -> tuple[int, str, str]:
         with cloud.launched(bucket, scratch.environment, "--no-wait") as process:
-            out, err = process.communicate(timeout=120)
+            out, err = process.communicate(timeout=300)
         return process.returncode, out, err
 
     code, said, _ = submitted()
@@ -348,7 +360,7 @@ def test_a_job_that_nobody_waits_for_is_submitted_once_and_commits_by_itself(
     assert refused.endswith(" Dataflow API has not been used in project my-project; nothing was started\n")
     assert "Traceback" not in again + refused
     cloud.let_go.set()
-    assert job.ended.wait(120)
+    assert job.ended.wait(300)
     assert job.state == "JOB_STATE_DONE"
     assert open_dataset(f"gs://{bucket}/out").manifest.counts.written == 121
 

@@ -24,12 +24,6 @@ ROWS = 5000
 
 
 @pytest.fixture
-def offline(monkeypatch: pytest.MonkeyPatch) -> None:
-    for proxy in ("http_proxy", "https_proxy", "HTTP_PROXY", "HTTPS_PROXY"):
-        monkeypatch.setenv(proxy, "http://127.0.0.1:9")  # nothing listens: no download can work
-
-
-@pytest.fixture
 def numbers(tmp_path: Path) -> str:
     (tmp_path / "in").mkdir()
     for i in range(4):
