@@ -114,7 +114,7 @@ def test_a_manifest_in_parts_has_the_bytes_of_one_on_disk_and_grows_by_what_is_n
     monkeypatch.setattr(manifest_parts, "PART_SHARDS", 2)
     more = tmp_path / "more.csv"
     more.write_text("id,text\n" + "".join(f"{i},{'x' * 300}\n" for i in range(ROWS, ROWS + 500)))
-    same(table, local, out, shard_size="64KiB")
+    same(table, local, out, shard_size="72KiB")  # no other test has this size: what is on disk is kept for all
     first = read_manifest(out).to_documents()[1]
     assert {path: ObjectStorage(out).read(path) for path in first} == first
     versions = {path: ObjectStorage(out).status(path) for path in first}
