@@ -314,6 +314,34 @@ def test_a_replacement_that_crashes_leaves_the_old_or_the_new_records(tmp_path: 
     assert {name for name in os.listdir(new.path) if name.endswith(".tfrecord")} == shards
 
 
+def test_a_replacement_without_rows_that_crashes_anywhere_leaves_the_old_shards_or_none(tmp_path: Path) -> None:
+    done = False
+    generations = []
+    while not done:
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+        old = spec_of(tmp_path)
+        write(old)
+        changed = {"tasks": None, "source_entries": (), "run_id": "f" * 16, "commit_id": "new", "if_exists": "replace"}
+        new = spec_of(tmp_path, source_fingerprint="sha256:" + "e" * 64, **changed)
+        assert prepare_target(new) is None
+        with pytest.MonkeyPatch.context() as patch:
+            _crash_at(patch, len(generations))
+            try:
+                write_generation(new, [])
+            except _Crash:
+                pass
+            else:
+                done = True
+        manifest = finish_publish(new.path)
+        assert manifest is not None
+        generations.append(manifest.generation)
+        shards = {shard.path for split in manifest.splits.values() for shard in split.shards}
+        assert bool(shards) == (manifest.generation == 1)
+        assert {name for name in os.listdir(new.path) if name.endswith(".tfrecord")} == shards
+    assert generations == sorted(generations)
+    assert generations.count(2) > 5, "it crashed behind its commit, too"
+
+
 def test_trying_the_commit_again_finds_what_the_first_try_did(tmp_path: Path) -> None:
     spec = spec_of(tmp_path)
     plan = plan_dataset(spec, stage_all(spec))

@@ -130,10 +130,12 @@ def finish_publish(path: str, run_id: str | None = None) -> Manifest | None:
     manifest = read_manifest(storage.root)
     published = generation_file("manifests", manifest.generation, "json")
     done = storage.size("manifest.json") is not None and storage.read("manifest.json") == storage.read(published)
-    if not done or storage.list(f"{manifest.run.staging}/shards"):
-        replaced = manifest.operation != "append" and len(generations) > 1
+    staged = not done or bool(storage.list(f"{manifest.run.staging}/shards"))
+    replaced = manifest.operation != "append" and len(generations) > 1
+    # what it replaces is removed after all else, and before its staging folder
+    if staged or (replaced and storage.lies_at(_run_folder(manifest))):
         commit = Commit(manifest, read_manifest(storage.root, generations[-2]) if replaced else None)
-        for move in moves_of(commit):
+        for move in moves_of(commit) if staged else ():
             publish_file(storage, move)
         _complete(storage, commit)
     _remove_published(storage, manifest, run_id)
