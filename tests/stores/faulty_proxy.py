@@ -15,6 +15,7 @@ as Google and Amazon say that they do, one such request at a time.
 from __future__ import annotations
 
 import contextlib
+import email
 import http.client
 import json
 import re
@@ -128,6 +129,8 @@ class Handler(BaseHTTPRequestHandler):
                     return (412, [], b"{}") if self._fails(path) else self._ask(self.command, path, body, headers)
                 if self.command == "POST" and path.endswith("?delete"):
                     return self._remove_each(path, body)
+                if path.startswith("/batch/"):
+                    return self._remove_batch(body)
         return self._ask(self.command, path, body, headers)
 
     def _fails(self, path: str) -> bool:
@@ -149,6 +152,19 @@ class Handler(BaseHTTPRequestHandler):
                 code = {404: "NoSuchKey", 412: "PreconditionFailed"}[status]
                 errors.append(f"<Error><Key>{escape(key)}</Key><Code>{code}</Code></Error>")
         return 200, [("Content-Type", "application/xml")], f"<DeleteResult>{''.join(errors)}</DeleteResult>".encode()
+
+    def _remove_batch(self, body: bytes) -> tuple[int, list[tuple[str, str]], bytes]:
+        """Remove objects of GCS one by one, each if it is of the generation that is named."""
+        answers = []
+        for part in email.message_from_bytes(
+            f"Content-Type: {self.headers['Content-Type']}\r\n\r\n".encode() + body
+        ).walk():
+            if not part.is_multipart():
+                path, name = str(part.get_payload()).split(" ", 2)[1], part["Content-ID"].replace("<", "<response-")
+                status = 412 if self._fails(path) else self._ask("DELETE", path, b"", {})[0]
+                headers = f"Content-Type: application/http\r\nContent-ID: {name}"
+                answers.append(f"--x\r\n{headers}\r\n\r\nHTTP/1.1 {status} -\r\n\r\n\r\n")
+        return 200, [("Content-Type", "multipart/mixed; boundary=x")], f"{''.join(answers)}--x--".encode()
 
     def _ask(
         self, method: str, path: str, body: bytes, headers: dict[str, str]

@@ -102,7 +102,7 @@ def slow_remover(request: pytest.FixtureRequest, proxy: Proxy, monkeypatch: pyte
         proxy.strict = True
         monkeypatch.setattr(ObjectStorage, "remove_seen", pause.before(ObjectStorage.remove_seen))
     else:
-        monkeypatch.setattr(publish, "_noted", pause.after(publish._noted))
+        monkeypatch.setattr(publish, "_files", pause.after(publish._files))
     return pause
 
 

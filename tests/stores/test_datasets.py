@@ -14,7 +14,7 @@ import pytest
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.pipelines.cli import main
 from shardmill.pipelines.merging import plan_merge
-from shardmill.transforms.dataset.garbage import collect_garbage
+from shardmill.transforms.dataset import garbage
 from shardmill.transforms.dataset.generations import read_manifest
 from shardmill.transforms.dataset.object_storage import ObjectStorage
 from shardmill.transforms.dataset.record_file import write_records
@@ -24,6 +24,7 @@ from shardmill.transforms.format import manifest_parts
 from shardmill.transforms.format.checksum import crc32c
 
 from .conftest import ROWS, Bucket, Local, files_of
+from .generations import create
 
 ROOT = Path(__file__).parents[2]
 
@@ -124,9 +125,8 @@ def test_a_manifest_in_parts_has_the_bytes_of_one_on_disk_and_grows_by_what_is_n
     assert len(latest) > len(first) > 0
     orphan = f"manifests/shards-{'0' * 32}.json"
     ObjectStorage(out).replace(orphan, b"12345")
-    assert [item.path for item in collect_garbage(out, older_than=0, delete=True, now=time.time() + 9).items] == [
-        orphan
-    ]
+    removed = garbage.collect_garbage(out, older_than=0, delete=True, now=time.time() + 9).items
+    assert [item.path for item in removed] == [orphan]
     assert (verify_dataset(out).findings, verify_dataset(out).notes) == ((), ())
     lost = max(first)
     ObjectStorage(out).remove(lost)
@@ -179,23 +179,39 @@ def test_a_quick_look_compares_the_checksums_of_the_store_and_fetches_no_shard(b
 
 
 def test_garbage_in_a_store_goes_when_it_is_old(table: str, out: str) -> None:
-    from shardmill.transforms.dataset.garbage import collect_garbage
-
     convert({"input": {"paths": [table]}}, output=out, shard_size="64KiB")
     storage = ObjectStorage(out)
     storage.replace(".staging/0123456789abcdef/parts/x", b"12345")
     storage.replace("train-00099.tfrecord", b"123")
     before = files_of(out)
-    assert collect_garbage(out, delete=True).items == ()
-    found = collect_garbage(out, older_than=0)
+    assert garbage.collect_garbage(out, delete=True).items == ()
+    found = garbage.collect_garbage(out, older_than=0)
     assert {(item.path, item.bytes) for item in found.items} == {
         (".staging/0123456789abcdef", 5),
         ("train-00099.tfrecord", 3),
     }
     assert files_of(out) == before
-    collect_garbage(out, older_than=0, delete=True)
+    garbage.collect_garbage(out, older_than=0, delete=True)
     del before["train-00099.tfrecord"], before[".staging/0123456789abcdef/parts/x"]
     assert files_of(out) == before
+
+
+def test_what_takes_a_name_of_garbage_before_that_is_removed_stays(out: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    create(out, 1, rows=100)
+    storage, real = ObjectStorage(out), garbage._Search.unnamed
+    for number in (98, 99):
+        storage.replace(f"train-000{number}.tfrecord", b"left")
+
+    def slow(self: Any, *args: Any) -> Any:
+        found, seen = real(self, *args), storage.status("train-00099.tfrecord")
+        while storage.status("train-00099.tfrecord") == seen:  # to S3 it is another file from the next second on
+            storage.replace("train-00099.tfrecord", b"left")
+        return found
+
+    monkeypatch.setattr(garbage._Search, "unnamed", slow)
+    report = garbage.collect_garbage(out, older_than=0, delete=True)
+    assert [item.path for item in report.items] == ["train-00098.tfrecord"]
+    assert [name for name in storage.list("") if name.startswith("train-0009")] == ["train-00099.tfrecord"]
 
 
 Command = Callable[..., tuple[int, str, str]]

@@ -17,8 +17,9 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 from typing import Any, Final
 
 from ..errors import DamageError, InputError, UsageError
@@ -40,6 +41,10 @@ _LIST: Final = re.compile(r"(sources|rejects)/[0-9]{8,19}\.jsonl")
 _PART: Final = re.compile(r"manifests/shards-[0-9a-f]{32}\.json")
 _HALF_WRITTEN: Final = re.compile(r"(.*/)?\.[^/]+\.([0-9a-f]{32}|[0-9a-f]{12}\.incomplete)", re.DOTALL)
 _SPOOLED: Final = re.compile(r"data-[0-9a-f]{16}\.arrow|tmp[a-z0-9_]+\.part")
+
+
+_LOOKED_AT_ONCE: Final = 1000
+"""So many names a store lists, or removes, in one request at most."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,17 +190,14 @@ class _Search:
         self._now = now
         self.parts = PartCache(storage.root)  # the generations that stay are read with it first
         self._files: dict[str, FileStatus] = {}
+        self._staging: dict[int, str] = {}
         self.young = 0
         self.live = 0
 
     def listing(self) -> list[str]:
         """Return the regular files of the folders that a dataset has, but for staging."""
         for folder in _LISTED:
-            for name in self._storage.list(folder):
-                path = f"{folder}/{name}" if folder else name
-                status = self._status(path)
-                if status is not None and status.is_file:
-                    self._files[path] = status
+            self._files |= {path: status for path, status in _entries(self._storage, folder) if status.is_file}
         return list(self._files)
 
     def is_old(self, path: str) -> bool:
@@ -228,22 +230,24 @@ class _Search:
     def remove_files(self, found: Sequence[Garbage]) -> list[Garbage]:
         """Remove files; return those that are gone. Manifests go first, for good: none is left that names what is not.
 
-        A name that is another file's by now stays: it was published meanwhile.
+        A name that is another file's by now stays: it was published meanwhile, or is a part that was written again.
         """
-        manifests = [item for item in found if _MANIFEST.fullmatch(item.path)]
-        gone = [item for item in manifests if self._remove(item.path)]
+        gone = self._removed(item.path for item in found if _MANIFEST.fullmatch(item.path))
         if gone:
             self._storage.sync("manifests")
-        return gone + [item for item in found if item not in manifests and self._remove(item.path)]
+        gone |= self._removed(item.path for item in found if not _MANIFEST.fullmatch(item.path))
+        went = [item for item in found if item.path in gone]
+        return sorted(went, key=lambda item: _MANIFEST.fullmatch(item.path) is None)
 
-    def _remove(self, path: str) -> bool:
-        status, listed = self._status(path), self._files[path]
-        if status is None or status.identity != listed.identity:
-            return False
-        if _PART.fullmatch(path) and status.changed >= listed.changed + 1:
-            return False  # it was written again, of the same bytes, which are its identity in a store
-        self._storage.remove(path)
-        return True
+    def _removed(self, paths: Iterable[str]) -> set[str]:
+        """Look at files again, a thousand names of their folder at a time, and remove those that are what they were."""
+        wanted, gone = set(paths), set[str]()
+        for folder in sorted({os.path.dirname(path) for path in wanted}):
+            entries = _entries(self._storage, folder)
+            while names := dict(islice(entries, _LOOKED_AT_ONCE)):
+                same = {p: now for p, now in names.items() if p in wanted and now.identity == self._files[p].identity}
+                gone |= self._storage.remove_seen(same) if same else set()
+        return gone
 
     def staged(self, name: str, *, delete: bool) -> list[Garbage]:
         """Return an entry of the staging folder if it may go, after its removal if that is asked for."""
@@ -272,7 +276,7 @@ class _Search:
             return self._dead_run(path, delete=True) if dead else []
 
     def _dead_run(self, path: str, *, delete: bool) -> list[Garbage]:
-        if path in staging_folders(self._storage.root):
+        if path in staging_folders(self._storage.root, self._staging):
             return []
         return self._old_tree(path, "staged by a run that is dead", delete=delete)
 
@@ -300,6 +304,11 @@ class _Search:
         return int(self._now - status.changed)
 
 
+def _entries(storage: Storage, folder: str) -> Iterator[tuple[str, FileStatus]]:
+    """Yield what is in a folder by its path."""
+    return ((f"{folder}/{name}" if folder else name, status) for name, status in storage.entries(folder))
+
+
 def _names_of_dropped(root: str, number: int, parts: PartCache) -> set[str]:
     try:
         return set(_names(read_manifest(root, number, parts)))
@@ -307,10 +316,15 @@ def _names_of_dropped(root: str, number: int, parts: PartCache) -> set[str]:
         return {generation_file("manifests", number, "json")}
 
 
-def staging_folders(root: str) -> set[str]:
-    """Return the staging folders of all runs that committed a generation which is there still."""
-    folders, parts = set(), PartCache(root)
-    for number in list_generations(root):
-        with contextlib.suppress(DamageError, InputError):  # gone, or damaged, and not kept: nothing reads it again
-            folders.add("/".join(read_manifest(root, number, parts).run.staging.split("/")[:2]))
-    return folders
+def staging_folders(root: str, known: dict[int, str] | None = None) -> set[str]:
+    """Return the staging folders of all runs that committed a generation which is there still.
+
+    `known` are those of generations that were read before, and takes the others: a manifest never changes.
+    """
+    folders = {} if known is None else known
+    numbers, parts = list_generations(root), PartCache(root)
+    for number in numbers:
+        if number not in folders:
+            with contextlib.suppress(DamageError, InputError):  # gone, or damaged, and not kept: nothing reads it again
+                folders[number] = "/".join(read_manifest(root, number, parts).run.staging.split("/")[:2])
+    return {folders[number] for number in numbers if number in folders}

@@ -20,7 +20,7 @@ from ..stores.object_reader import ObjectReader
 from ..stores.object_store import ObjectInfo, ObjectStore, Upload
 from ..stores.read_ahead import read_ahead
 from ..stores.store_url import parse_store_url
-from ..stores.streamed import finished_later
+from ..stores.streamed import at_once, finished_later
 from .shard_plan import PartRange
 from .storage_contract import FileStatus
 
@@ -164,6 +164,12 @@ class ObjectStorage:
         found = self.store.head(self.key(path))
         return None if found is None else found.crc32c
 
+    def stated_crcs(self, seen: Mapping[str, FileStatus]) -> dict[str, int | None]:
+        """Return the same for many objects that were seen, those of which lists do not tell it many at once."""
+        unknown = [path for path, status in seen.items() if status.crc32c is None]
+        known = {path: status.crc32c for path, status in seen.items()}
+        return known | dict(zip(unknown, at_once(self.stated_crc32c, unknown), strict=True))
+
     def crc32c(self, path: str) -> int:
         """Return the CRC32C of an object: the store's own, or, where it states none, by reading it through."""
         stated = self.stated_crc32c(path)
@@ -223,7 +229,8 @@ class ObjectStorage:
 
 def _status(found: ObjectInfo) -> FileStatus:
     """Return what is known of an object; S3 gives equal bytes one version, so the second when it came counts too."""
-    return FileStatus(found.size, found.modified, (found.version, int(found.modified)), found.size)
+    identity = (found.version, int(found.modified))
+    return FileStatus(found.size, found.modified, identity, found.size, crc32c=found.crc32c)
 
 
 class UploadedFile:

@@ -33,6 +33,7 @@ from .frames import to_frame
 from .generations import locate_shard, read_manifest
 from .record_file import read_record_batches
 from .record_scan import RecordRun
+from .shard_places import locate_shards
 from .storage_at import storage_at
 
 if TYPE_CHECKING:
@@ -89,8 +90,8 @@ class Dataset:
             UsageError: there is no such split.
             DamageError: a shard is missing.
         """
-        entries = self._split(split).shards
-        return [os.path.join(self.path, locate_shard(self.path, self.manifest, entry)) for entry in entries]
+        places = locate_shards(self.path, self.manifest, self._split(split).shards)
+        return [os.path.join(self.path, place.located()) for place in places]
 
     def records(self, split: str) -> Iterator[bytes]:
         """Yield the records of a split, unparsed; both CRCs of each are checked.

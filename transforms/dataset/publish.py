@@ -135,7 +135,7 @@ def finish_publish(path: str, run_id: str | None = None) -> Manifest | None:
     # what it replaces is removed after all else, and before its staging folder
     if staged or (replaced and storage.lies_at(_run_folder(manifest))):
         commit = Commit(manifest, read_manifest(storage.root, generations[-2]) if replaced else None)
-        for move in moves_of(commit) if staged else ():
+        for move in _left_to_make(storage, moves_of(commit)) if staged else ():
             publish_file(storage, move)
         _complete(storage, commit)
     _remove_published(storage, manifest, run_id)
@@ -166,7 +166,8 @@ def _publish_older(storage: Storage, latest: Manifest) -> list[Move]:
     for manifest in _staged_lineage(storage, latest):
         if manifest.generation != latest.generation:
             moves = moves_of(Commit(manifest))
-            missing = [move for move in moves if storage.size(move.target) is None]
+            there = _files(storage, {move.target for move in moves})
+            missing = [move for move in moves if move.target not in there]
             for move in missing:
                 publish_file(storage, move)
             made += missing
@@ -192,10 +193,10 @@ def _remove_published(storage: Storage, latest: Manifest, run_id: str | None) ->
             continue
         with hold_if_dead(storage, manifest.run.run_id) as dead:
             # without locks: who publishes it too finds its files published
-            if (dead or not storage.has_locks) and all(
-                storage.size(move.target) is not None for move in moves_of(Commit(manifest))
-            ):
-                storage.remove_tree(_run_folder(manifest))
+            if dead or not storage.has_locks:
+                targets = {move.target for move in moves_of(Commit(manifest))}
+                if len(_files(storage, targets)) == len(targets):
+                    storage.remove_tree(_run_folder(manifest))
     storage.remove_if_empty(STAGING_FOLDER)
 
 
@@ -224,7 +225,7 @@ def _remove_superseded(storage: Storage, old: Manifest, new: Manifest) -> None:
     """
     kept = {shard.path for split in new.splits.values() for shard in split.shards} | set(new.sidecars)
     gone = {shard.path for split in old.splits.values() for shard in split.shards} | set(old.sidecars)
-    seen = _noted(storage, gone - kept)
+    seen = _files(storage, gone - kept)
     names = sorted(seen)
     for start in range(0, len(names), _REMOVED_AT_ONCE):
         if list_generations(storage.root)[-1] != new.generation:
@@ -232,12 +233,36 @@ def _remove_superseded(storage: Storage, old: Manifest, new: Manifest) -> None:
         storage.remove_seen({name: seen[name] for name in names[start : start + _REMOVED_AT_ONCE]})
 
 
-def _noted(storage: Storage, paths: set[str]) -> dict[str, FileStatus]:
-    """Return what is known of those files that are there."""
-    noted = {}
+def _files(storage: Storage, paths: set[str]) -> dict[str, FileStatus]:
+    """Return what is known of those files that are there, by one look at each of their folders."""
+    found = {}
     for folder in sorted({os.path.dirname(path) for path in paths}):
         for name, status in storage.entries(folder):
             path = f"{folder}/{name}" if folder else name
-            if path in paths:
-                noted[path] = status
-    return noted
+            if path in paths and status.is_file:
+                found[path] = status
+    return found
+
+
+def _left_to_make(storage: Storage, moves: list[Move]) -> list[Move]:
+    """Return the moves of which lists and checksums do not tell that they are made.
+
+    On disk one is made again in no time. In a store it is made where the target has the bytes that it is to have.
+    """
+    if storage.has_locks:
+        return moves
+    there = _files(storage, {path for move in moves for path in (move.source, move.target)})
+    alike = [move for move in moves if move.target in there and there[move.target].size == _wanted_size(move, there)]
+    asked = {path for move in alike for path in (move.target, move.source if move.crc is None else move.target)}
+    crcs = storage.stated_crcs({path: there[path] for path in asked if path in there})
+    made = {
+        move.target
+        for move in alike
+        if crcs[move.target] is not None
+        and crcs[move.target] == (int(move.crc, 16) if move.crc else crcs.get(move.source, crcs[move.target]))
+    }
+    return [move for move in moves if move.target not in made]
+
+
+def _wanted_size(move: Move, there: dict[str, FileStatus]) -> int:
+    return there.get(move.source, there[move.target]).size if move.bytes is None else move.bytes

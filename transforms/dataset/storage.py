@@ -158,6 +158,10 @@ class LocalStorage:
     def stated_crc32c(self, path: str) -> int | None:
         """Return None: a file system knows no checksums."""
 
+    def stated_crcs(self, seen: Mapping[str, FileStatus]) -> dict[str, int | None]:
+        """Return None for each file."""
+        return dict.fromkeys(seen)
+
     def crc32c(self, path: str) -> int:
         """Return the CRC32C of a file, read a piece at a time."""
         crc = 0

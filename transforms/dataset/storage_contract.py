@@ -7,7 +7,7 @@ writers one wins, and a file is there whole or not at all, also after `kill -9` 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BufferedReader
 from typing import Protocol
 
@@ -20,6 +20,7 @@ class FileStatus:
     """What is known of a file that is not opened: `identity` tells it from another one of its name.
 
     `changed` is when it, or its name, last changed, in seconds since 1970. `freed` is how many bytes its removal frees.
+    `crc32c` is the checksum of its bytes, where the storage itself says it: GCS always, S3 if asked for this one file.
     """
 
     size: int
@@ -28,6 +29,7 @@ class FileStatus:
     freed: int
     is_file: bool = True
     is_folder: bool = False
+    crc32c: int | None = field(default=None, compare=False)
 
 
 class Storage(Protocol):
@@ -131,6 +133,10 @@ class Storage(Protocol):
 
     def stated_crc32c(self, path: str) -> int | None:
         """Return the CRC32C that the storage itself knows of a file, None where it knows none."""
+        ...
+
+    def stated_crcs(self, seen: Mapping[str, FileStatus]) -> dict[str, int | None]:
+        """Return the same for many files that were seen; no request is made for what a list has told already."""
         ...
 
     def crc32c(self, path: str) -> int:

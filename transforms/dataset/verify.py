@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby, islice, pairwise
 
 from ..errors import DamageError, InputError
@@ -22,9 +23,11 @@ from ..format.naming import generation_file, staged_file, staged_sidecar
 from ..format.printable import printable_path
 from ..stores.store_url import is_store_url
 from .findings import Finding, Report
-from .generations import PartCache, list_generations, locate_shard, read_manifest
+from .generations import PartCache, list_generations, read_manifest
+from .shard_places import ShardPlace, locate_shards
 from .shard_sizes import size_breaches
 from .storage_at import storage_at
+from .storage_contract import Storage
 from .verify_folder import list_findings, manifest_findings, sidecar_findings, stray_findings
 from .verify_shard import ShardCheck, ShardFacts, verify_shard, verify_size
 
@@ -54,7 +57,7 @@ def verify_dataset(path: str | os.PathLike[str], *, quick: bool = False, run: Sh
     parts = PartCache(root)
     manifest = read_manifest(root, parts=parts)
     manifests, findings, notes = _older_manifests(root, manifest, parts)
-    checks, missing = _shard_checks(root, manifest)
+    checks, missing = _shard_checks(root, manifest, quick=quick)
     done = map(verify_size, checks) if quick else run(verify_shard, checks)
     facts = {check.path: shard for check, shard in zip(checks, done, strict=True)}
     if not quick:
@@ -168,29 +171,50 @@ def _gaps(known: Sequence[int]) -> list[int]:
     return list(islice(missing, _MOST_GAPS))
 
 
-def _shard_checks(root: str, manifest: Manifest) -> tuple[list[ShardCheck], list[Finding]]:
-    """Return what to verify of each shard, and those that are not there."""
+def _shard_checks(root: str, manifest: Manifest, *, quick: bool) -> tuple[list[ShardCheck], list[Finding]]:
+    """Return what to verify of each shard, and those that are not there.
+
+    For a quick look at a store, what its lists tell is asked no more, and checksums that they do not tell many at once.
+    """
+    storage = storage_at(root)
+    entries = {shard: split.unit_bytes for split in manifest.splits.values() for shard in split.shards}
+    places = list(locate_shards(root, manifest, entries))
+    listed = {place.file: place.status for place in places if isinstance(place.file, str) and place.status is not None}
+    crcs = storage.stated_crcs(listed) if quick else {}
+    indexes = _listed_indexes(storage, manifest, places)
     checks, missing = [], []
-    for split in manifest.splits.values():
-        bound = split.unit_bytes if manifest.compression == "none" else None
-        for entry in split.shards:
-            try:
-                file = locate_shard(root, manifest, entry)
-            except DamageError as error:
-                missing.append(Finding(entry.path, str(error).rpartition(f"{entry.path}: ")[2]))
-            else:
-                index = _locate_index(root, file, entry.path) if index_path(entry.path) in manifest.sidecars else None
-                checks.append(ShardCheck(root, file, entry, manifest.schema, bound, index))
+    for place in places:
+        entry, file = place.entry, place.file
+        if isinstance(file, DamageError):
+            missing.append(Finding(entry.path, str(file).rpartition(f"{entry.path}: ")[2]))
+            continue
+        index = _index_of(file, entry.path, indexes) if index_path(entry.path) in manifest.sidecars else None
+        if quick and not storage.has_locks and index in indexes:
+            index = None
+        known = replace(place.status, crc32c=crcs[file]) if place.status is not None and quick else None
+        bound = entries[entry] if manifest.compression == "none" else None
+        checks.append(ShardCheck(root, file, entry, manifest.schema, bound, index, known))
     return checks, missing
 
 
-def _locate_index(root: str, file: str, shard: str) -> str:
+def _listed_indexes(storage: Storage, manifest: Manifest, places: Iterable[ShardPlace]) -> set[str]:
+    """Return the paths of the indexes that there are: under their final names, and beside staged shards."""
+    if not any(name.startswith("index/") for name in manifest.sidecars):
+        return set()
+    located = ((place.file, place.entry.path) for place in places if isinstance(place.file, str))
+    paths = {_staged_index(file, shard) for file, shard in located if file != shard}
+    folders = [*sorted({os.path.dirname(path) for path in paths}), os.path.dirname(index_path(""))]
+    return {f"{folder}/{name}" for folder in folders for name, _ in storage.entries(folder)}
+
+
+def _index_of(file: str, shard: str, indexes: set[str]) -> str:
     """Return where the index of a shard lies: where the shard is still staged as `file`, it may be too."""
-    if file != shard:
-        staged = staged_sidecar(file.removesuffix(staged_file("", shard)), index_path(shard))
-        if storage_at(root).lies_at(staged):
-            return staged
-    return index_path(shard)
+    staged = _staged_index(file, shard)
+    return staged if file != shard and staged in indexes else index_path(shard)
+
+
+def _staged_index(file: str, shard: str) -> str:
+    return staged_sidecar(file.removesuffix(staged_file("", shard)), index_path(shard))
 
 
 def _digest_findings(manifest: Manifest, facts: dict[str, ShardFacts]) -> Iterator[Finding]:

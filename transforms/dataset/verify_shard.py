@@ -27,6 +27,7 @@ from .record_file import open_regular, read_record_batches
 from .record_scan import RecordRun
 from .record_walk import DamagedRange
 from .storage_at import storage_at
+from .storage_contract import FileStatus
 
 _READ_BYTES: Final = 4 << 20
 
@@ -38,7 +39,8 @@ class ShardCheck:
     """What to verify: `file` is where the shard lies in the folder `root`, `entry` is what the manifest states of it.
 
     `entry` is None for a file that belongs to no dataset: then only its framing is verified. `largest_frame` bounds
-    its framed records, in bytes (None: no bound); `index` is the path of its index, or None.
+    its framed records, in bytes (None: no bound); `index` is the path of its index, or None. `known` is what a list has
+    told of the file already, or None.
     """
 
     root: str
@@ -47,6 +49,7 @@ class ShardCheck:
     schema: Schema | None = None
     largest_frame: int | None = None
     index: str | None = None
+    known: FileStatus | None = None
 
     @property
     def path(self) -> str:
@@ -59,7 +62,7 @@ class ShardCheck:
         file = self.file if self.file == self.path or storage.lies_at(self.file) else self.path
         if index is not None and index != index_path(self.path) and not storage.lies_at(index):
             index = index_path(self.path)
-        return None if (file, index) == (self.file, self.index) else replace(self, file=file, index=index)
+        return None if (file, index) == (self.file, self.index) else replace(self, file=file, index=index, known=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +109,12 @@ def _read_through(check: ShardCheck) -> ShardFacts:
 def _look_at(check: ShardCheck) -> ShardFacts:
     shard = _Shard(check)
     try:
-        storage = storage_at(check.root)
-        found = storage.status(check.file)
+        found = check.known or storage_at(check.root).status(check.file)
         if found is None:
             shard.add("missing")
         else:
             shard.bytes = found.size
-            shard.check_bytes(storage.stated_crc32c(check.file))
+            shard.check_bytes(found.crc32c)
     except OSError as error:
         shard.add(f"cannot be read: {error.strerror}")
     if check.index is not None:
@@ -143,10 +145,9 @@ class _Shard:
 
     def read_file(self) -> None:
         """Hold the size and the checksum of the file against the manifest."""
-        storage = storage_at(self.check.root)
-        crc = storage.stated_crc32c(self.check.file)  # of what the store has: to fetch it twice would tell no more
-        if crc is not None:
-            self.bytes = storage.size(self.check.file) or 0
+        found = storage_at(self.check.root).status(self.check.file)
+        if found is not None and found.crc32c is not None:  # of what the store has: to fetch it all tells no more
+            self.bytes, crc = found.size, found.crc32c
         else:
             crc = 0
             with open_regular(self._path, printable_path(self._path)) as file:

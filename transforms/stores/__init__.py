@@ -6,7 +6,7 @@
     S3             s3_store         over boto3;   s3_upload   parts of a multipart upload
                                     ── s3_client    requests, and what their answers mean
     GCS            gcs_store        over google-cloud-storage;   gcs_upload   chunks that are composed
-                                    ── gcs_client
+                                    ── gcs_client   gcs_batch
     below both     bucket           what requests to a bucket have in common
                    retries          which failures are tried again, and when
                    failures         what is said of the others, in one line

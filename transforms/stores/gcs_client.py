@@ -91,9 +91,9 @@ class GcsClient(Bucket):
             try:
                 return request()
             except GoogleAPICallError as error:
-                raise self._failure(key, action, int(error.code or 0), str(error.message)) from error
+                raise self.failure(key, action, int(error.code or 0), str(error.message)) from error
             except InvalidResponse as error:
-                raise self._failure(key, action, int(error.response.status_code), "") from error
+                raise self.failure(key, action, int(error.response.status_code), "") from error
             except GoogleAuthError as error:
                 raise self._auth_failure(error) from error
             except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, DataCorruption) as error:
@@ -101,7 +101,7 @@ class GcsClient(Bucket):
 
         return self.retried(key, once)
 
-    def _failure(self, key: str, action: str, status: int, message: str) -> Exception:
+    def failure(self, key: str, action: str, status: int, message: str) -> Exception:
         """Return the error that an answer of the store means."""
         url = self.url(key)
         if status in (408, 429) or status >= 500:

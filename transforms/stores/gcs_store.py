@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import errno
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from ..errors import StoreAccessError
 from . import failures
 from .bucket import PastEnd, PreconditionFailed
+from .gcs_batch import BATCH_CALLS, remove_batch
 from .gcs_client import GcsClient, info_of
 from .gcs_upload import GcsUpload
 from .object_store import MARK, ChangedObject, Level, ObjectInfo
@@ -157,9 +158,28 @@ class GcsStore(GcsClient):
 
     def delete(self, keys: Iterable[str]) -> None:
         """Remove objects; those that are not there are no matter."""
-        at_once(self.remove, keys)
+        self._delete_all([(key, None) for key in keys])
 
     def delete_seen(self, seen: Mapping[str, str]) -> set[str]:
         """Remove objects that are still of the versions that were seen; return the keys of those that stay."""
-        gone = at_once(lambda item: self.remove(*item), seen.items())
-        return {key for key, is_gone in zip(seen, gone, strict=True) if not is_gone}
+        return self._delete_all(list(seen.items()))
+
+    def _delete_all(self, objects: Sequence[tuple[str, str | None]]) -> set[str]:
+        batches = [objects[i : i + BATCH_CALLS] for i in range(0, len(objects), BATCH_CALLS)]
+        return set[str]().union(*at_once(self._delete, batches))
+
+    def _delete(self, objects: Sequence[tuple[str, str | None]]) -> set[str]:
+        """Remove some objects in one request; return the keys of those that stay, as they are of other versions."""
+        if len(objects) == 1:
+            return set() if self.remove(*objects[0]) else {objects[0][0]}
+
+        def request() -> list[int]:
+            statuses = remove_batch(self.handle, objects)
+            for (key, _), status in zip(objects, statuses, strict=True):
+                if status not in (200, 204, 404, 412):
+                    raise self.failure(key, "remove it", status, "")
+            return statuses
+
+        statuses = self.call("remove it", objects[0][0], request)
+        refused = (key for (key, _), status in zip(objects, statuses, strict=True) if status == 412)
+        return {key for key in refused if self.head(key) is not None}

@@ -1,0 +1,84 @@
+"""How many requests a dataset of many shards takes: few for a thousand of them, but where each has to be asked for."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shardmill.transforms.dataset.garbage import collect_garbage
+from shardmill.transforms.dataset.object_storage import ObjectStorage
+from shardmill.transforms.dataset.open import open_dataset
+from shardmill.transforms.dataset.publish import finish_publish
+from shardmill.transforms.dataset.verify import verify_dataset
+from shardmill.transforms.format.manifest import Manifest
+from shardmill.transforms.format.naming import staged_file
+from shardmill.transforms.stores.bucket import Bucket
+
+from ..dataset.conftest import _build_dataset
+
+SHARDS = 60
+
+Bound = Callable[[int], AbstractContextManager[None]]
+
+
+@pytest.fixture
+def at_most(monkeypatch: pytest.MonkeyPatch) -> Bound:
+    """Holds that what is done makes no more requests than a number."""
+    made: list[str] = []
+    lock, real = threading.Lock(), Bucket.retried
+
+    def counted(self: Bucket, key: str, once: Callable[[], Any]) -> Any:
+        with lock:
+            made.append(key)
+        return real(self, key, once)
+
+    monkeypatch.setattr(Bucket, "retried", counted)
+
+    @contextmanager
+    def at_most(number: int) -> Any:
+        made.clear()
+        yield
+        assert 0 < len(made) <= number, made
+
+    return at_most
+
+
+@pytest.fixture
+def manifest(out: str, tmp_path: Path) -> Manifest:
+    """A dataset of many shards, each of one record that fills it."""
+    manifest = _build_dataset(tmp_path, {"train": [[bytes([i]) * 65_400] for i in range(SHARDS)]})
+    for path in (path for path in tmp_path.rglob("*") if path.is_file()):
+        ObjectStorage(out).replace(path.relative_to(tmp_path).as_posix(), path.read_bytes())
+    return manifest
+
+
+def test_requests_do_not_grow_with_the_shards(out: str, manifest: Manifest, at_most: Bound) -> None:
+    shards, checksums = manifest.splits["train"].shards, SHARDS if out.startswith("s3") else 0  # S3 lists none
+    with at_most(20):
+        assert collect_garbage(out, older_than=0).files == 0
+    with at_most(40 + checksums):
+        report = verify_dataset(out, quick=True)
+    assert (report.findings, report.shards) == ((), SHARDS)
+    with at_most(10):
+        assert open_dataset(out).shard_paths("train") == [f"{out}/{shard.path}" for shard in shards]
+    with at_most(12):
+        finish_publish(out)
+    storage = ObjectStorage(out)
+    for shard in shards:  # as a publisher leaves it that was killed before it removed them
+        storage.place(shard.path, staged_file(manifest.run.staging, shard.path))
+    with at_most(10):
+        assert open_dataset(out).shard_paths("train") == [
+            f"{out}/{staged_file(manifest.run.staging, shard.path)}" for shard in shards
+        ]
+    with at_most(40 + checksums):
+        finish_publish(out)
+    assert storage.list(".staging") == []
+    for number in range(SHARDS):
+        storage.place(shards[0].path, f"train-{number + 100:05d}.tfrecord")
+    with at_most(30):
+        assert collect_garbage(out, older_than=0, delete=True).files == SHARDS
+    assert storage.list("") == ["manifest.json", "manifests", *(shard.path for shard in shards)]
