@@ -226,7 +226,7 @@ def test_a_dataset_in_parts_is_read_by_hand_and_as_the_page_says(
     assert splits["train"] == [example(1, b"Ada"), *(example(n, b"%d" % n) for n in range(2, 6))]
     assert (verify_dataset(root).findings, collect_garbage(root, older_than=0).items) == ((), ())
     doc = (Path(__file__).parent.parent / "docs/format.md").read_text().partition("### Parts")[2]
-    (python,), (shell, *_) = (re.findall(rf"```{kind}\n(.*?)```", doc, re.DOTALL) for kind in ("python", "sh"))
+    (python,), (shell, *_) = (re.findall(rf"```{kind}\n(.*?)```", doc, re.DOTALL) for kind in ("python", "bash"))
     names: dict[str, Any] = {}
     exec(python, names)
     paths = [f"train-{i:05d}.tfrecord" for i in range(5)]

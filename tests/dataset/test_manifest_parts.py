@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 from shardmill.transforms.dataset import generations, put_manifest
-from shardmill.transforms.dataset.garbage import WEEK_SECONDS, GarbageReport, collect_garbage
+from shardmill.transforms.dataset.garbage import GarbageReport, collect_garbage
 from shardmill.transforms.dataset.generations import list_generations, read_manifest
 from shardmill.transforms.dataset.history import list_history
 from shardmill.transforms.dataset.open import open_dataset
@@ -129,7 +129,7 @@ def test_of_two_appends_at_once_both_land_and_gc_takes_the_part_that_the_slower_
     write_generation(spec, staged)
     (orphan,) = tried - set(parts_of(out, 4))
     report = verify_dataset(out)
-    note = "no generation names it, left by a commit that lost or died; gc --delete removes it"
+    note = "no generation names it; a commit left it that lost or died: gc --delete removes it"
     assert (report.findings, report.notes) == ((), (f"{orphan}: {note}",))
     assert (report.generation, report.records) == (4, 15000 + 2100 + 1200 + 900)
     young = collect(out, days=6.9, delete=True)
@@ -168,6 +168,7 @@ def test_verify_tells_a_damaged_and_a_missing_part_of_an_older_generation_once(t
     (out / second).unlink()
     found = [f"{first}: damaged: its bytes are not those that it is named by"]
     assert [str(finding) for finding in verify_dataset(out).findings if "shards-" in finding.file] == found
+    assert not [note for note in verify_dataset(out).notes if "shards-" in note], "they are named, though not read"
     assert [info.problem is None for info in list_history(out)] == [False, False, True]
     (out / first).unlink()
     assert [str(finding) for finding in verify_dataset(out).findings][:1] == [f"{first}: missing"]
@@ -225,27 +226,23 @@ def test_a_crash_at_any_point_leaves_a_whole_generation_or_none_and_the_next_run
     assert between == 1
 
 
-def test_a_part_that_was_left_behind_becomes_young_and_one_that_a_removal_took_is_written_again(
+def test_a_part_that_was_left_behind_is_taken_or_mended_and_one_that_a_removal_took_is_written_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    spec = spec_of(tmp_path)
+    spec, out = spec_of(tmp_path), tmp_path / "out"
     write(spec)
-    out = tmp_path / "out"
-    before = {path: (out / path).stat().st_ino for path in parts_in(out)}
     whole = tree(out)
-    kept = {name: whole[name] for name in before}
+    taken, damaged = sorted(parts_in(out))
     shutil.rmtree(out)
-    for name, data in kept.items():  # as a run leaves them that died before its commit
+    for name in (taken, damaged):  # as a run leaves them that died before its commit
         (out / name).parent.mkdir(parents=True, exist_ok=True)
-        (out / name).write_bytes(data)
-    old = {name: (out / name).stat().st_ctime_ns for name in kept}
+        (out / name).write_bytes(whole[name])
+    damage(out / damaged)
     real = LocalStorage.put_if_absent
-    taken = min(kept)
 
     def removed_meanwhile(self: LocalStorage, path: str, data: bytes) -> bool:
         done = real(self, path, data)
         if path == "manifests/00000001.json":
-            assert all((out / name).stat().st_ctime_ns > old[name] for name in kept)
             (out / taken).unlink()
         return done
 
@@ -256,32 +253,45 @@ def test_a_part_that_was_left_behind_becomes_young_and_one_that_a_removal_took_i
     assert verify_dataset(out).ok
 
 
-def test_gc_leaves_a_part_that_was_written_again_since_it_was_listed(
+def test_gc_puts_back_the_part_that_a_commit_of_that_moment_names(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    write(spec_of(tmp_path))
     out = tmp_path / "out"
-    orphans = [f"manifests/shards-{digit * 32}.json" for digit in "ab"]
-    for name in orphans:
-        (out / name).write_bytes(b"12345")
-    remove = LocalStorage.remove
+    write(spec_of(tmp_path))
+    add(tmp_path, 2)
+    shutil.copytree(out, tmp_path / "elsewhere/out")
+    add(tmp_path / "elsewhere", 3)
+    (part,) = parts_in(tmp_path / "elsewhere/out") - parts_in(out)
+    orphan = f"manifests/shards-{'a' * 32}.json"
+    for name, data in ((part, (tmp_path / "elsewhere/out" / part).read_bytes()), (orphan, b"12345")):
+        (out / name).write_bytes(data)
+    real = LocalStorage.remove_seen
 
-    def removing(self: LocalStorage, path: str) -> None:
-        remove(self, path)
-        self.replace(orphans[1], b"12345")  # the other one is written again at this moment
+    def commit_before(self: LocalStorage, seen: Any) -> set[str]:
+        if part in seen:  # gc has looked, and is about to remove it
+            add(tmp_path, 3)
+            assert part in parts_of(out, 3)
+        return real(self, seen)
 
-    monkeypatch.setattr(LocalStorage, "remove", removing)
-    report = collect_garbage(out, older_than=WEEK_SECONDS, delete=True, now=time.time() + WEEK_SECONDS + 9)
-    assert [item.path for item in report.items] == orphans[:1]
-    assert [(out / name).exists() for name in orphans] == [False, True]
+    monkeypatch.setattr(LocalStorage, "remove_seen", commit_before)
+    report = collect_garbage(out, older_than=0, delete=True, now=time.time() + 9)
+    assert orphan in [item.path for item in report.items]
+    assert part not in [item.path for item in report.items]
+    assert (verify_dataset(out).findings, verify_dataset(out).notes) == ((), ())
+    assert read_manifest(str(out)).generation == 3
 
 
 def test_a_manifest_of_too_many_or_too_large_parts_is_refused_before_one_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+
+    def unreadable(*_: object) -> None:
+        raise DamageError("no canonical form")
+
     for limit, value, problem in (
         ("MOST_PARTS", 1, "2 parts, over the limit of 1"),
         ("PART_LIMIT", 300, "a part of 402 B, over the limit of 300 B"),
+        ("parse_part", unreadable, "a part that cannot be read (no canonical form)"),
     ):
         with monkeypatch.context() as patch:
             patch.setattr(put_manifest, limit, value)

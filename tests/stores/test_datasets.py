@@ -15,7 +15,7 @@ from shardmill.pipelines import append, convert, open_dataset
 from shardmill.pipelines.cli import main
 from shardmill.pipelines.merging import plan_merge
 from shardmill.transforms.dataset import garbage
-from shardmill.transforms.dataset.generations import read_manifest
+from shardmill.transforms.dataset.generations import list_generations, read_manifest
 from shardmill.transforms.dataset.object_storage import ObjectStorage
 from shardmill.transforms.dataset.record_file import write_records
 from shardmill.transforms.dataset.verify import verify_dataset
@@ -132,6 +132,32 @@ def test_a_manifest_in_parts_has_the_bytes_of_one_on_disk_and_grows_by_what_is_n
     ObjectStorage(out).remove(lost)
     with pytest.raises(DamageError, match=f"{lost}: missing$"):
         open_dataset(out)
+
+
+def test_gc_puts_back_the_part_of_a_manifest_that_a_commit_of_that_moment_names(
+    table: str, tmp_path: Path, out: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(manifest_parts, "PART_SHARDS", 2)
+    more = tmp_path / "more.csv"
+    more.write_text("id,text\n" + "".join(f"{i},{'x' * 300}\n" for i in range(ROWS, ROWS + 500)))
+    for target in (str(tmp_path / "out"), out):
+        convert({"input": {"paths": [table]}, "name": "rows"}, output=target, shard_size="72KiB")
+    append({"input": {"paths": [str(more)]}}, output=tmp_path / "out")
+    documents = read_manifest(str(tmp_path / "out")).to_documents()[1]
+    storage = ObjectStorage(out)
+    left = {path: data for path, data in documents.items() if storage.put_if_absent(path, data)}
+    real = ObjectStorage.remove_seen
+
+    def commit_before(self: ObjectStorage, seen: Any) -> set[str]:
+        if list_generations(out)[-1] == 1 and set(left) & set(seen):  # gc has looked, and is about to remove one
+            append({"input": {"paths": [str(more)]}}, output=out)
+        return real(self, seen)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(ObjectStorage, "remove_seen", commit_before)
+        garbage.collect_garbage(out, older_than=0, delete=True, now=time.time() + 9)
+    assert list_generations(out) == (1, 2)
+    assert (verify_dataset(out).findings, verify_dataset(out).notes) == ((), ())
 
 
 def test_appends_go_on_from_what_is_there(table: str, tmp_path: Path, out: str) -> None:

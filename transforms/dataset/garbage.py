@@ -24,6 +24,7 @@ from typing import Any, Final
 
 from ..errors import DamageError, InputError, UsageError
 from ..format.manifest import Manifest
+from ..format.manifest_parts import PART_LIMIT, parts_named_in
 from ..format.naming import STAGING_FOLDER, generation_file, shard_name_pattern
 from ..format.printable import printable_path
 from .generations import PartCache, check_own_folders, lineage, list_generations, read_manifest
@@ -159,6 +160,7 @@ def _kept(root: str, keep: int | None, search: _Search) -> tuple[list[Manifest],
     parts = search.parts
     latest = read_manifest(root, parts=parts)
     numbers = list_generations(root)
+    search.generations = set(numbers)
     if not numbers:
         return [latest], ()
     manifests: dict[int, Manifest] = {}
@@ -191,6 +193,7 @@ class _Search:
         self.parts = PartCache(storage.root)  # the generations that stay are read with it first
         self._files: dict[str, FileStatus] = {}
         self._staging: dict[int, str] = {}
+        self.generations: set[int] = set()
         self.young = 0
         self.live = 0
 
@@ -230,14 +233,38 @@ class _Search:
     def remove_files(self, found: Sequence[Garbage]) -> list[Garbage]:
         """Remove files; return those that are gone. Manifests go first, for good: none is left that names what is not.
 
-        A name that is another file's by now stays: it was published meanwhile, or is a part that was written again.
+        A name that is another file's by now stays: it was published meanwhile.
         """
         gone = self._removed(item.path for item in found if _MANIFEST.fullmatch(item.path))
         if gone:
             self._storage.sync("manifests")
-        gone |= self._removed(item.path for item in found if not _MANIFEST.fullmatch(item.path))
+        gone |= self._removed(
+            item.path for item in found if not (_MANIFEST.fullmatch(item.path) or _PART.fullmatch(item.path))
+        )
+        gone |= self._removed_parts(item.path for item in found if _PART.fullmatch(item.path))
         went = [item for item in found if item.path in gone]
         return sorted(went, key=lambda item: _MANIFEST.fullmatch(item.path) is None)
+
+    def _removed_parts(self, paths: Iterable[str]) -> set[str]:
+        """Remove parts of manifests, and put back what a commit of this moment names (see `put_manifest`)."""
+        gone = set()
+        for path in paths:
+            data = None
+            if self._files[path].size <= PART_LIMIT:  # else it is none that a manifest could name
+                with contextlib.suppress(FileNotFoundError):
+                    data = self._storage.read(path)
+            if path in self._removed([path]):
+                gone.add(path)
+                if data is not None and path in self._named_since():
+                    self._storage.put_if_absent(path, data)
+                    gone.remove(path)
+        return gone
+
+    def _named_since(self) -> set[str]:
+        """Return the parts that generations name which have come since the first look."""
+        new = set(list_generations(self._storage.root)) - self.generations
+        documents = (self._storage.read(generation_file("manifests", number, "json")) for number in new)
+        return set[str]().union(*map(parts_named_in, documents))
 
     def _removed(self, paths: Iterable[str]) -> set[str]:
         """Look at files again, a thousand names of their folder at a time, and remove those that are what they were."""

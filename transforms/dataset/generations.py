@@ -18,7 +18,7 @@ from typing import Any, Final
 from ..errors import DamageError, InputError, TargetError
 from ..format.manifest import Manifest, ShardEntry
 from ..format.manifest_parser import MANIFEST_LIMIT, parse_manifest
-from ..format.manifest_parts import MOST_PARTS, PART_LIMIT, parse_part
+from ..format.manifest_parts import MOST_PARTS, PART_LIMIT, parse_part, parts_named_in
 from ..format.naming import STAGING_FOLDER, generation_file, staged_file
 from ..format.printable import printable_path
 from ..format.strict_json import JsonError, parse_json
@@ -37,7 +37,7 @@ class PartCache:
     """The parts of manifests that one command has read of a dataset: each is read once, whoever names it.
 
     A part is named by its bytes, so what was read of it cannot be out of date; and a command keeps no more of them than
-    one manifest may name. `named` are the paths of all that the manifests have named that were read with it.
+    one manifest may name. `named` are the paths of all that the manifests name that were read with it, or tried to be.
     """
 
     def __init__(self, root: str) -> None:
@@ -51,7 +51,6 @@ class PartCache:
         Raises:
             DamageError: it is missing or damaged.
         """
-        self.named.add(path)
         shards = self._shards.get(path)
         if shards is None:
             shards = parse_part(read_file(self._root, path, PART_LIMIT), path, _shown(self._root, path))
@@ -230,7 +229,10 @@ def check_own_folders(root: str) -> None:
 
 
 def _read(root: str, path: str, parts: PartCache | None) -> Manifest:
-    return parse_manifest(read_file(root, path, MANIFEST_LIMIT), _shown(root, path), parts or PartCache(root))
+    data = read_file(root, path, MANIFEST_LIMIT)
+    parts = parts or PartCache(root)
+    parts.named |= parts_named_in(data)
+    return parse_manifest(data, _shown(root, path), parts)
 
 
 def _shown(root: str, path: str) -> str:

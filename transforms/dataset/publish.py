@@ -213,7 +213,7 @@ def _replace_sidecars(storage: Storage, manifest: Manifest) -> None:
         except FileNotFoundError:
             if storage.size(name) is None:
                 raise CommitError(f"{storage.path(name)} was committed, but is neither there nor in {staged}") from None
-    storage.replace("manifest.json", manifest.to_bytes())
+    storage.replace("manifest.json", storage.read(generation_file("manifests", manifest.generation, "json")))
 
 
 def _remove_superseded(storage: Storage, old: Manifest, new: Manifest) -> None:

@@ -2,19 +2,23 @@
 
     manifests/shards-….json  ... ──▶ durable ──▶ manifests/0000000N.json, if absent ──▶ are all parts there still?
 
-A part that nobody names may be there already, left by a run that lost or died, and `gc` about to remove it for its age.
-So a part is written also if it is there, with the very bytes that it has, which makes it young. Only those that the
-generation before names are left as they are: `gc` keeps what the latest generation needs, and as soon as there is a
-later one this manifest cannot be put any more. If yet one is gone after the commit, it is written again.
+A part may be there already: the generation before names it, or a run left it that lost or died, and `gc` is about to
+remove it. So whoever commits looks behind itself, and so does `gc`:
+
+    commit    part is there ── puts manifest ── is the part there still?            else it is written again
+    gc                  removes part ── does a manifest name it that is new?        then it is put back
+
+Whichever of the two looks last sees what the other one did.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
 
+from ..errors import DamageError
 from ..format.manifest import Manifest
 from ..format.manifest_parser import MANIFEST_LIMIT
-from ..format.manifest_parts import MOST_PARTS, PART_LIMIT
+from ..format.manifest_parts import MOST_PARTS, PART_LIMIT, parse_part
 from ..format.naming import generation_file
 from ..format.sizes import format_size
 from .storage_contract import Storage
@@ -36,6 +40,11 @@ class Documents:
             return f"{len(self._parts)} parts, over the limit of {MOST_PARTS}"
         if largest > PART_LIMIT:
             return f"a part of {format_size(largest)}, over the limit of {format_size(PART_LIMIT)}"
+        try:
+            for path, data in self._parts.items():
+                parse_part(data, path, path)
+        except DamageError as error:
+            return f"a part that cannot be read ({error})"
         return None
 
     def put(self, storage: Storage, held: Collection[str] = ()) -> bool:
@@ -44,7 +53,8 @@ class Documents:
         `held` are the parts that the generation before names, which have just been read.
         """
         for path, data in self._parts.items():
-            if path not in held:
+            # one that is there is of these bytes, or damaged
+            if path not in held and not storage.put_if_absent(path, data) and storage.read(path) != data:
                 storage.replace(path, data)
         if not storage.put_if_absent(self._path, self._main):
             return False

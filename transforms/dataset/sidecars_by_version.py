@@ -13,7 +13,7 @@ from collections.abc import Callable
 
 from ..errors import CommitError
 from ..format.manifest import Manifest
-from ..format.naming import staged_sidecar
+from ..format.naming import generation_file, staged_sidecar
 from ..format.sidecars import in_publishing_order
 from .generations import list_generations
 from .object_storage import ObjectStorage
@@ -27,7 +27,8 @@ def replace_sidecars(storage: ObjectStorage, manifest: Manifest) -> bool:
     """
     names = in_publishing_order(name for name in manifest.sidecars if not name.startswith("index/"))
     files: list[tuple[str, Callable[[], bytes | None]]] = [(name, _staged(storage, manifest, name)) for name in names]
-    for name, contents in [*files, ("manifest.json", manifest.to_bytes)]:
+    committed = generation_file("manifests", manifest.generation, "json")
+    for name, contents in [*files, ("manifest.json", lambda: storage.read(committed))]:
         data = contents()
         if data is None:
             continue  # published by another process, which removed what was staged

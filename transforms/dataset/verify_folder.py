@@ -71,7 +71,9 @@ def sidecar_findings(root: str, manifest: Manifest, image_formats: Collection[st
         yield from _guarded(name, partial(_same, root, expected=expected))
     for name in sorted(choices[0].keys() - set(derived)):
         yield Finding(name, "the manifest does not list this sidecar, which follows from it")
-    yield from _guarded("manifest.json", partial(_same, root, expected={manifest.to_bytes()}))
+    committed = generation_file("manifests", manifest.generation, "json")
+    copied = {storage_at(root).read(committed)} if storage_at(root).lies_at(committed) else set()
+    yield from _guarded("manifest.json", partial(_same, root, expected={manifest.to_bytes(), *copied}))
 
 
 def manifest_findings(root: str, manifests: Sequence[Manifest]) -> Iterator[Finding]:
@@ -96,7 +98,7 @@ def stray_findings(
         if path in named:
             continue
         if is_part_path(path):
-            notes.append(f"{path}: no generation names it, left by a commit that lost or died; gc --delete removes it")
+            notes.append(f"{path}: no generation names it; a commit left it that lost or died: gc --delete removes it")
         elif _OURS.fullmatch(path) and not os.path.basename(path).startswith("."):
             findings.append(Finding(printable_path(path), "no generation names this file: remove it, or move it away"))
         else:

@@ -33,6 +33,7 @@ MOST_PARTS: Final = 200
 _HEAD: Final = '{"format": "shardmill.shards", "format_version": 1, "shards": '
 _END: Final = ', "end": true}\n'
 _PATH: Final = re.compile(r"manifests/shards-([0-9a-f]{32})\.json")
+_NAMED: Final = re.compile(rb'"(manifests/shards-[0-9a-f]{32}\.json)"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,15 @@ def is_part_path(path: str) -> bool:
     (True, False)
     """
     return _PATH.fullmatch(path) is not None
+
+
+def parts_named_in(document: bytes) -> set[str]:
+    """Return the paths of all parts that a manifest names, whatever else stands in it.
+
+    >>> parts_named_in(b'{"path": "manifests/shards-3b6f0a4c2e119b517c1e4c390b7e6d52.json", "sh')
+    {'manifests/shards-3b6f0a4c2e119b517c1e4c390b7e6d52.json'}
+    """
+    return {path.decode() for path in _NAMED.findall(document)}
 
 
 def in_parts(shards: Sequence[ShardEntry]) -> Iterator[Part]:
