@@ -96,7 +96,7 @@ def test_whatever_fails_of_the_parts_of_a_manifest_it_is_the_old_one_or_the_new_
     assert_kept(report)
     assert_all_tried(report)
     made = Counter(call[0] for call in report["calls"])
-    assert made["rename"] >= 2, made
+    assert made["link"] >= 2, made
     written = [case for case in report["cases"] if case["call"][0] != "look"]
     assert {case["generation"] for case in written} == {1}  # parts are made before the commit, and read after it too
     say("faults", f"parts: {len(report['cases'])} faults, {report['seconds']:.0f} s")
