@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from ..errors import DamageError, InputError, UsageError
 from ..format.manifest import Manifest
-from ..format.manifest_parts import PART_LIMIT, parts_named_in
+from ..format.manifest_parts import PART_LIMIT, is_part_path, parts_named_in
 from ..format.naming import STAGING_FOLDER, generation_file, shard_name_pattern
 from ..format.printable import printable_path
 from .generations import PartCache, check_own_folders, lineage, list_generations, read_manifest
@@ -39,7 +39,6 @@ _INDEX: Final = re.compile(r"index/[A-Za-z0-9._=-]+\.idx")
 _LISTED: Final = ("", "manifests", "sources", "rejects", "index")
 _MANIFEST: Final = re.compile(r"manifests/[0-9]{8,19}\.json")
 _LIST: Final = re.compile(r"(sources|rejects)/[0-9]{8,19}\.jsonl")
-_PART: Final = re.compile(r"manifests/shards-[0-9a-f]{32}\.json")
 _HALF_WRITTEN: Final = re.compile(r"(.*/)?\.[^/]+\.([0-9a-f]{32}|[0-9a-f]{12}\.incomplete)", re.DOTALL)
 _SPOOLED: Final = re.compile(r"data-[0-9a-f]{16}\.arrow|tmp[a-z0-9_]+\.part")
 
@@ -219,7 +218,9 @@ class _Search:
                 reason = "only generations that are not kept name it"
             elif _HALF_WRITTEN.fullmatch(path):
                 reason = "left half written by a writer that was ended"
-            elif any(pattern.fullmatch(path) for pattern in (_MANIFEST, _PART, _LIST, _INDEX, *patterns)):
+            elif is_part_path(path) or any(
+                pattern.fullmatch(path) for pattern in (_MANIFEST, _LIST, _INDEX, *patterns)
+            ):
                 reason = "no generation names it"
             else:
                 continue
@@ -239,9 +240,9 @@ class _Search:
         if gone:
             self._storage.sync("manifests")
         gone |= self._removed(
-            item.path for item in found if not (_MANIFEST.fullmatch(item.path) or _PART.fullmatch(item.path))
+            item.path for item in found if not (_MANIFEST.fullmatch(item.path) or is_part_path(item.path))
         )
-        gone |= self._removed_parts(item.path for item in found if _PART.fullmatch(item.path))
+        gone |= self._removed_parts(item.path for item in found if is_part_path(item.path))
         went = [item for item in found if item.path in gone]
         return sorted(went, key=lambda item: _MANIFEST.fullmatch(item.path) is None)
 
