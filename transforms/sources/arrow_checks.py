@@ -71,12 +71,21 @@ def _without_text(kind: pa.DataType) -> pa.DataType:
         return pa.binary_view()
     if pa.types.is_dictionary(kind):
         return pa.dictionary(kind.index_type, _without_text(kind.value_type), kind.ordered)
-    if pa.types.is_fixed_size_list(kind):
-        return pa.list_(kind.value_field.with_type(_without_text(kind.value_type)), kind.list_size)
-    for test, make in _MAKE_LIST:
-        if test(kind):
-            return make(kind.value_field.with_type(_without_text(kind.value_type)))
+    if is_list(kind) or pa.types.is_fixed_size_list(kind):
+        return with_value_type(kind, _without_text(kind.value_type))
     return kind
+
+
+def with_value_type(kind: pa.DataType, value: pa.DataType) -> pa.DataType:
+    """Return the list type of the same layout whose values have another type.
+
+    >>> with_value_type(pa.large_list(pa.int8()), pa.int64())
+    LargeListType(large_list<item: int64>)
+    """
+    field = kind.value_field.with_type(value)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(field, kind.list_size)
+    return next(make for test, make in _MAKE_LIST if test(kind))(field)
 
 
 _MAKE_LIST: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Field], pa.DataType]], ...] = (

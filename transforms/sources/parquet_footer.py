@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,7 +21,7 @@ from ..format.printable import printable
 from .arrow_checks import storage_type
 from .nearest import nearest_name
 from .parquet_chunks import ChunkGroup, EncryptedError, read_groups
-from .parquet_lists import is_fixed_list, metadata_of_plain_lists
+from .parquet_lists import is_fixed_list
 from .parquet_pages import PackedSpans, pack_spans
 from .source import ListedFile, SourceEntry
 from .source_files import OpenFile, is_object, open_file, open_listed, size_of
@@ -73,15 +73,23 @@ class Footer:
     checksums: bool | None
 
 
+ChangeFooter = Callable[[bytes], bytes]
+"""Returns a footer (the bytes between the pages and its length) that says something else of the same pages."""
+
+
 def open_parquet(
-    file: ListedFile, opened: OpenFile, *, checksums: bool = True, columns: int = 1, plain_lists: bool = False
+    file: ListedFile,
+    opened: OpenFile,
+    *,
+    checksums: bool = True,
+    columns: int = 1,
+    changes: Sequence[ChangeFooter] = (),
 ) -> pq.ParquetFile:
     """Open a file after a look at both of its ends; `columns` are to be read, each through a buffer of its own.
 
     `opened` is the same file, open to read.
 
-    With `plain_lists` its columns are what Parquet says and not what the writer's Arrow schema adds: see
-    `parquet_lists`.
+    With `changes` its columns are what the changed footer says: see `parquet_lists` and `parquet_int96`.
 
     Raises:
         SourceError: it is not a Parquet file, it is cut, encrypted, or its footer cannot be read.
@@ -93,7 +101,7 @@ def open_parquet(
         # 33 MB for one of 88 MB, against 116 MB, at the same speed.
         return pq.ParquetFile(
             pa.PythonFile(opened, mode="r") if is_object(file.path) else pa.OSFile(file.path),
-            metadata=metadata_of_plain_lists(_footer_bytes(opened)) if plain_lists else None,
+            metadata=_changed_metadata(_footer_bytes(opened), changes) if changes else None,
             pre_buffer=False,
             buffer_size=buffer_bytes,
             page_checksum_verification=checksums,
@@ -199,6 +207,12 @@ def _footer_bytes(opened: OpenFile) -> bytes:
     length = int.from_bytes(opened.read(4), "little")
     opened.seek(-8 - length, os.SEEK_END)
     return opened.read(length)
+
+
+def _changed_metadata(footer: bytes, changes: Sequence[ChangeFooter]) -> pq.FileMetaData:
+    for change in changes:
+        footer = change(footer)
+    return pq.read_metadata(pa.BufferReader(_MAGIC + footer + len(footer).to_bytes(4, "little") + _MAGIC))
 
 
 def _fixed_lists(schema: pa.Schema, fields: Sequence[int]) -> list[int]:

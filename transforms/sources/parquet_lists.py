@@ -14,13 +14,11 @@ from __future__ import annotations
 from typing import Final
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from .arrow_checks import meaning, storage_column, storage_type
 
 _KEY: Final = b"ARROW:schema"
 _UNKNOWN_KEY: Final = b"ARROW-schema"
-_MAGIC: Final = b"PAR1"
 
 
 def is_fixed_list(kind: pa.DataType) -> bool:
@@ -28,16 +26,12 @@ def is_fixed_list(kind: pa.DataType) -> bool:
     return bool(pa.types.is_fixed_size_list(kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind))
 
 
-def metadata_of_plain_lists(footer: bytes) -> pq.FileMetaData:
-    """Return the metadata of a footer (the bytes between the pages and its length) without its Arrow schema.
+def footer_of_plain_lists(footer: bytes) -> bytes:
+    """Return a footer (the bytes between the pages and its length) without its Arrow schema.
 
     A column that bears the key's name is read under another one: only the order of columns counts here.
-
-    Raises:
-        pa.ArrowException, OSError: the footer is damaged.
     """
-    footer = footer.replace(_KEY, _UNKNOWN_KEY)
-    return pq.read_metadata(pa.BufferReader(_MAGIC + footer + len(footer).to_bytes(4, "little") + _MAGIC))
+    return footer.replace(_KEY, _UNKNOWN_KEY)
 
 
 def cast_as_written(column: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -15,13 +15,16 @@ import pyarrow.parquet as pq
 from ..errors import SchemaError, SourceError
 from ..format.arrow_types import feature_of
 from ..format.printable import printable
+from ..format.rejects import CellProblem
 from ..format.rows import RowOrigin, Rows
 from ..format.schema import Choice, ColumnRule, Feature, Schema
 from .arrow_checks import check_batch, meaning, storage_column
+from .int96 import exact_timestamps
 from .listing import SUFFIXES, list_entries
 from .nearest import nearest_name
-from .parquet_footer import READ_ERRORS, Footer, choose_columns, open_parquet, read_footer
-from .parquet_lists import cast_as_written
+from .parquet_footer import READ_ERRORS, ChangeFooter, Footer, choose_columns, open_parquet, read_footer
+from .parquet_int96 import footer_of_raw_int96, int96_positions
+from .parquet_lists import cast_as_written, footer_of_plain_lists
 from .parquet_pages import PackedSpans, check_pages, chunk_ranges
 from .source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
 from .source_files import OpenFile, ReadAt, expect, open_file, open_listed, read_at
@@ -109,9 +112,9 @@ class ParquetSource:
         ordinal = 0
         for _, group in groupby(task.pieces, key=lambda piece: piece.entry):
             pieces = [piece for piece in group if isinstance(piece, ParquetPiece)]
-            for batch, piece, done in self._read_file(pieces, len(frozen.schema)):
+            for batch, problems, piece, done in self._read_file(pieces, frozen.schema):
                 origin = RowOrigin(piece.name, piece.first_row + done + 1, piece.row_group)
-                yield Rows(task.ordinal, ordinal, piece.entry, batch, origin)
+                yield Rows(task.ordinal, ordinal, piece.entry, batch, origin, problems)
                 ordinal += 1
 
     def _feature(self, column: pa.Field, reason: str, file: str) -> tuple[Feature, Choice]:
@@ -122,60 +125,98 @@ class ParquetSource:
         return feature, Choice(column.name, feature.type, f"{why}; {reason}")
 
     def _read_file(
-        self, pieces: Sequence[ParquetPiece], columns: int
-    ) -> Iterator[tuple[pa.RecordBatch, ParquetPiece, int]]:
-        """Yield the batches of row groups of one file, each with its piece and the rows of the piece before it."""
+        self, pieces: Sequence[ParquetPiece], schema: Schema
+    ) -> Iterator[tuple[pa.RecordBatch, tuple[CellProblem, ...], ParquetPiece, int]]:
+        """Yield the batches of row groups of one file: each with its problems, its piece, and the rows done of that."""
         first = pieces[0]
         check_stamp(first)
         seen_row_bytes = 0
         with open_listed(first, open_file) as opened, ExitStack() as stack:
-            file = stack.enter_context(self._open(first, opened, columns))
-            fields, leaves = choose_columns(file.schema_arrow, self.columns, first.name)
-            written = None
-            if any(piece.null_lists for piece in pieces):
-                written = pa.schema([file.schema_arrow.field(index) for index in fields])
-                file = stack.enter_context(self._open(first, opened, columns, plain_lists=True))
+            null_lists = any(piece.null_lists for piece in pieces)
+            columns = self._open_columns(stack, first, opened, schema, null_lists=null_lists)
             for piece in pieces:
                 # A footer tells the size of a dictionary, not of the text it stands for: what was seen counts too.
                 batch_rows = BATCH_BYTES // max(piece.row_bytes, seen_row_bytes, 1)
                 batch_rows = min(max(batch_rows, 1), BATCH_ROWS)
                 expect(opened, chunk_ranges(piece.spans), in_turn=True)
-                for batch, done in _read_row_group(file, read_at(opened), piece, leaves, batch_rows, written):
+                for batch, problems, done in _read_row_group(columns, read_at(opened), piece, batch_rows):
                     seen_row_bytes = max(seen_row_bytes, batch.nbytes // batch.num_rows)
-                    yield batch, piece, done
+                    yield batch, problems, piece, done
         check_stamp(first)
 
-    def _open(
-        self, piece: ParquetPiece, opened: OpenFile, columns: int, *, plain_lists: bool = False
-    ) -> pq.ParquetFile:
-        return open_parquet(piece, opened, checksums=self.checksums, columns=columns, plain_lists=plain_lists)
+    def _open_columns(
+        self, stack: ExitStack, piece: ParquetPiece, opened: OpenFile, schema: Schema, *, null_lists: bool
+    ) -> _Columns:
+        """Open the file of a piece, and where its footer has to be another, open it again."""
+
+        def open_with(*changes: ChangeFooter) -> pq.ParquetFile:
+            file = open_parquet(piece, opened, checksums=self.checksums, columns=len(schema), changes=changes)
+            return stack.enter_context(file)
+
+        file = open_with()
+        fields, leaves = choose_columns(file.schema_arrow, self.columns, piece.name)
+        features = {feature.name: feature for feature in schema}
+        int96 = {i: features[file.schema_arrow.field(fields[i]).name] for i in int96_positions(file.schema, leaves)}
+        changes = [footer_of_raw_int96] if int96 else []
+        if int96:
+            file = open_with(*changes)
+        written = None
+        if null_lists:
+            written = pa.schema([file.schema_arrow.field(index) for index in fields])
+            file = open_with(*changes, footer_of_plain_lists)
+        return _Columns(file, leaves, written, int96)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Columns:
+    """The chosen columns of an open file, and what they become after decoding.
+
+    `written` is the schema to cast to, where the file was opened without its own; `int96` are the features of columns
+    that come as raw INT96 values, by position.
+    """
+
+    file: pq.ParquetFile
+    leaves: list[int]
+    written: pa.Schema | None
+    int96: dict[int, Feature]
+
+    def batches(self, row_group: int, rows: int) -> Iterator[pa.RecordBatch]:
+        """Decode a row group, in batches of so many rows."""
+        batches: Iterator[pa.RecordBatch] = self.file.reader.iter_batches(
+            rows, row_groups=[row_group], column_indices=self.leaves, use_threads=False
+        )
+        return batches
+
+    def finish(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, tuple[CellProblem, ...]]:
+        """Return a decoded batch in the types of the survey, and the problems that this shows."""
+        batch = _as_stored(batch) if self.written is None else _as_written(batch, self.written)
+        if not self.int96:
+            return batch, ()
+        columns = batch.columns
+        problems: tuple[CellProblem, ...] = ()
+        for position, feature in self.int96.items():
+            columns[position], found = exact_timestamps(columns[position], feature)
+            problems += found
+        return pa.RecordBatch.from_arrays(columns, names=batch.schema.names), problems
 
 
 def _read_row_group(
-    file: pq.ParquetFile,
-    read: ReadAt,
-    piece: ParquetPiece,
-    leaves: list[int],
-    batch_rows: int,
-    written: pa.Schema | None,
-) -> Iterator[tuple[pa.RecordBatch, int]]:
-    """Yield the batches of one row group, each with the number of rows before it; `read` reads in the same file.
+    columns: _Columns, read: ReadAt, piece: ParquetPiece, batch_rows: int
+) -> Iterator[tuple[pa.RecordBatch, tuple[CellProblem, ...], int]]:
+    """Yield the batches of one row group, each with its problems and the number of rows before it.
 
-    `written` is the schema to cast to, where the file was opened without its own.
+    `read` reads in the same file.
     """
     done = 0
     try:
         check_pages(read, piece.spans, piece.rows or 0)
-        batches = file.reader.iter_batches(
-            batch_rows, row_groups=[piece.row_group], column_indices=leaves, use_threads=False
-        )
-        for batch in batches:
+        for batch in columns.batches(piece.row_group, batch_rows):
             if not batch.num_rows:
                 continue
             if isinstance(piece.rows, int) and done + batch.num_rows > piece.rows:
                 break
             check_batch(batch)
-            yield _as_stored(batch) if written is None else _as_written(batch, written), done
+            yield *columns.finish(batch), done
             done += batch.num_rows
     except READ_ERRORS as error:
         if isinstance(error, SourceError):
