@@ -55,7 +55,8 @@ def make_pipeline(workers: int, beam_args: Sequence[str] = ()) -> beam.Pipeline:
     """Return an empty pipeline on the local engine.
 
     It is Beam's FnApiRunner with threads, chosen by class: Beam's own bare `DirectRunner` would first try to download a
-    program at run time, and results would depend on the network.
+    program at run time, and results would depend on the network. Its data streams are flushed by size (see
+    `beam_streams`).
 
     Raises:
         UsageError: Beam refuses an option after `--`.
@@ -64,6 +65,9 @@ def make_pipeline(workers: int, beam_args: Sequence[str] = ()) -> beam.Pipeline:
     import apache_beam as beam
     from apache_beam.runners.portability.fn_api_runner import FnApiRunner
 
+    from ..transforms.beam_streams import flush_by_size
+
+    flush_by_size()
     mode = "multi_threading" if workers > 1 else "in_memory"
     ours = [f"--direct_num_workers={workers}", f"--direct_running_mode={mode}", "--no_save_main_session"]
     return beam.Pipeline(runner=FnApiRunner(), options=parse_options(ours, beam_args))

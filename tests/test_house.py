@@ -21,6 +21,8 @@ FLOORS = {
     "transforms/sources": 2, "transforms/dataset": 2, "transforms/stores": 1, "transforms/format": 0,
 }  # fmt: skip
 BEAM_MAY_BE_IMPORTED_BY = {
+    "transforms/beam_streams",
+    "transforms/gather",
     "transforms/read",
     "transforms/encode",
     "transforms/write",

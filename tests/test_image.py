@@ -114,8 +114,8 @@ def test_a_worker_pool_of_the_environment_gives_the_bytes_of_the_local_engine(
             wait_for_port(port, process)
             read = ReadRows(str(ROOT / "configs/samples/people"), shard_size="64KiB")
             with beam.Pipeline(FnApiRunner(ExternalEnvironment(f"127.0.0.1:{port}"))) as pipeline:
-                write = WriteShards(str(tmp_path / "there"), schema=read.schema, shard_size="64KiB", max_rejects=10)
-                _ = pipeline | read | EncodeExamples(read.schema) | write
+                write = WriteShards(str(tmp_path / "there"), info=read.info, shard_size="64KiB", max_rejects=10)
+                _ = pipeline | read | EncodeExamples(read.info) | write
         finally:
             process.terminate()
     there = open_dataset(tmp_path / "there").manifest

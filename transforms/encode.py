@@ -12,22 +12,25 @@ from .format.blocks import Block
 from .format.encode_rows import RowEncoder
 from .format.rows import Rows, TaskEnd
 from .format.schema import Schema
+from .source_info import SourceInfo
 
 
 @dataclass(eq=False)
 class EncodeExamples(beam.PTransform):
     """Encode `Rows`, or bare Arrow record batches, as `Block`s of framed `tf.train.Example` records.
 
-    `encoder` is a schema, for one split and the default limits, or a `RowEncoder` with splits and limits of its own.
-    Records are canonical: keys sorted, byte-equal to protobuf's deterministic serialization. Rows that cannot become an
-    Example travel on as rejects of their block. End marks pass through.
+    `encoder` is `info` of `ReadRows`; a schema, for record batches of your own; or a `RowEncoder` with splits and
+    limits of its own. Records are canonical: keys sorted, byte-equal to protobuf's deterministic serialization. Rows
+    that cannot become an Example travel on as rejects of their block. End marks pass through.
     """
 
-    encoder: RowEncoder | Schema
+    encoder: RowEncoder | SourceInfo | Schema
 
     def __post_init__(self) -> None:
         """Make the encoder, where only the schema is given."""
         super().__init__()
+        if isinstance(self.encoder, SourceInfo):
+            self.encoder = self.encoder.encoder()
         if isinstance(self.encoder, Schema):
             self.encoder = RowEncoder(self.encoder)
 

@@ -12,6 +12,7 @@ from .format.encode_rows import RowEncoder
 from .format.rows import Rows, TaskEnd
 from .format.schema import Schema
 from .format.sizes import parse_size
+from .source_info import SourceInfo
 from .sources.listing import tell_format
 from .sources.pick import pick_source
 from .sources.read_task import read_task
@@ -26,8 +27,9 @@ class ReadRows(beam.PTransform):
     """Read a source task by task: `Rows` batches, each task closed by its `TaskEnd`.
 
     `source` is a path, glob or folder, a list of them (their format is told by the suffixes), or a `Source` with
-    options of its own. It is listed and surveyed when the transform is made, so that `schema` is known before the
-    pipeline is; `shard_size` should be that of `WriteShards`, since tasks are cut so that they fill whole shards.
+    options of its own. It is listed and surveyed when the transform is made, so that `info`, which the steps behind it
+    need, is known before the pipeline is; `shard_size` should be that of `WriteShards`, since tasks are cut so that
+    they fill whole shards.
 
     The output stays in one fused chain with what follows, up to the stage step of `WriteShards`: a batch is never
     stored between stages. A corrupt file is told in the `TaskEnd`, and refused by `WriteShards` before anything is
@@ -35,7 +37,7 @@ class ReadRows(beam.PTransform):
     that was called before.
 
         read = ReadRows("data/*.parquet")
-        pipeline | read | EncodeExamples(read.schema) | WriteShards("out/", schema=read.schema)
+        pipeline | read | EncodeExamples(read.info) | WriteShards("out/", info=read.info)
 
     Raises:
         InputError: a path matches nothing, or its format cannot be told (when made).
@@ -61,6 +63,12 @@ class ReadRows(beam.PTransform):
             self.plan = make_plan(self.source, listing, survey, parse_size(self.shard_size), encoder.encode)
         self._tasks = self.plan.tasks
         self._frozen = self.plan.survey.frozen
+
+    @property
+    def info(self) -> SourceInfo:
+        """What `EncodeExamples` and `WriteShards` must know: schema, labels, splits, and the number of tasks."""
+        frozen = self._frozen
+        return SourceInfo(None if frozen.opaque else frozen.schema, frozen.labels, frozen.splits, len(self._tasks))
 
     @property
     def schema(self) -> Schema:

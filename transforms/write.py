@@ -1,38 +1,42 @@
 """WriteShards: the sink. Records become the shards of a dataset, all of them or none.
 
-    blocks ─▶ Stage parts ─▶ Plan shards ─▶ Assemble shards ─▶ Commit ─▶ Publish shards ─▶ Complete
-              per task       one step       per shard          one step  per file          one step
+    blocks ─▶ Stage parts ─▶ Plan shards ─▶ Assemble shards ─▶ Commit ─▶ Publish shards ─▶ Complete ─▶ Report
+              per task       one step       per shard          one step  per file          one step    one step
 
 Only descriptors cross a stage boundary, never records. What each step does is a function of `dataset/`; none of Beam's
 own file sinks has a part in it.
+
+An engine that loses a descriptor, or delivers it twice, is noticed by the next step that sees all of them: it fails the
+run with a message that says so, or the result is whole all the same. Missing tasks are noticed if their number is known
+(`info.tasks`); nothing is known of how many plain records there should be.
 """
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 import apache_beam as beam
 import pyarrow as pa
 from apache_beam.metrics import Metrics
 from apache_beam.transforms.window import GlobalWindow, GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
-from isal import isal_zlib
 
+from .beam_streams import warn_of_timed_flushes
 from .dataset.assemble import assemble_shard
-from .dataset.commit import Commit, commit_generation
+from .dataset.commit import Commit, commit_arrived, refuse_second_run
 from .dataset.done_tasks import read_result
 from .dataset.outcome import WriteOutcome
-from .dataset.plan_step import Draft, ShardJob, plan_dataset
-from .dataset.publish import Move, complete_publish, moves_of, publish_file
+from .dataset.plan_step import ShardJob, plan_dataset
+from .dataset.publish import Move, moves_of, publish_file
 from .dataset.refusal import Refusal
 from .dataset.spec import DatasetSpec
 from .dataset.stage import TaskStager
 from .dataset.storage_at import absolute
 from .dataset.target import prepare_target, replacing_what_is_there
 from .dataset.task_result import TaskResult
+from .dataset.write_generation import complete_generation
 from .errors import UsageError
 from .format.blocks import Block
 from .format.naming import DEFAULT_SHARD_NAME, dataset_name, is_split_name
@@ -41,6 +45,8 @@ from .format.rows import TaskEnd
 from .format.schema import Schema
 from .format.sizes import parse_size
 from .format.tfrecord import frame_records
+from .gather import Gather, gathered_values, keyed, packed, seed, unpacked
+from .source_info import SourceInfo
 
 _BATCH_RECORDS: Final = 4096
 _BATCH_BYTES: Final = 4 << 20
@@ -49,27 +55,26 @@ _BATCH_BYTES: Final = 4 << 20
 METRICS: Final = "shardmill"
 """The namespace of Beam's metrics: `records` and `bytes` that were staged."""
 
-_DEFLATED_BYTES: Final = 1024
-"""Descriptors over this size cross the edges deflated."""
-
 
 @dataclass(eq=False)
 class WriteShards(beam.PTransform):
     """Write a `PCollection` of blocks, or of plain `bytes` (one record each), as a dataset.
 
         read = ReadRows("data/*.parquet")
-        pipeline | read | EncodeExamples(read.schema) | WriteShards("out/", schema=read.schema, shard_size="64MiB")
+        pipeline | read | EncodeExamples(read.info) | WriteShards("out/", info=read.info, shard_size="64MiB")
 
     The result is a `PCollection` of one `WriteOutcome`. Too many rejects, or rows that do not add up, fail the pipeline
-    in its very last step; nothing is committed then. Records that come from no task keep the runner's order.
+    in one of its last steps; nothing is committed then. Records that come from no task keep the runner's order.
 
     Args:
         path: the dataset's folder.
         shard_size: the most that a shard takes on disk, in bytes, or as text like "128MiB"; 64 KiB at least.
         compression: "none", or "gzip".
         order: "task", or "source" for records that follow the source throughout; bytes may then be written twice.
-        schema: what the Examples hold. Without it the manifest's schema is null, and no sidecars are written.
-        labels: the class names of each label feature.
+        info: what `ReadRows` knows of the source: schema, labels, and how many tasks there are, each of which must
+            arrive. Without a schema the manifest's is null, and no sidecars are written.
+        schema: what the Examples hold, for records that do not come from `ReadRows`; instead of `info`.
+        labels: the class names of each label feature of that schema.
         name: the dataset's name, by default made of the folder's.
         split: where plain records go; blocks know their own splits.
         shard_name: the names of shards, without their suffix.
@@ -82,14 +87,15 @@ class WriteShards(beam.PTransform):
 
     Raises:
         UsageError: an argument is not allowed (when made), or the folder holds something else (when applied).
-        TooManyRejects: in the last step, more rows were rejected than `max_rejects` allows.
-        RunError: in the last step, rows do not add up, or another writer was first.
+        TooManyRejects: in one of the last steps, more rows were rejected than `max_rejects` allows.
+        RunError: in one of the last steps, rows or tasks do not add up, or another writer was first.
     """
 
     path: str
     shard_size: int | str = field(default="128MiB", kw_only=True)
     compression: str = field(default="none", kw_only=True)
     order: str = field(default="task", kw_only=True)
+    info: SourceInfo | None = field(default=None, kw_only=True, repr=False)
     schema: Schema | None = field(default=None, kw_only=True)
     labels: dict[str, tuple[str, ...]] = field(default_factory=dict, kw_only=True)
     name: str | None = field(default=None, kw_only=True)
@@ -111,6 +117,7 @@ class WriteShards(beam.PTransform):
 
     def expand(self, pcoll: beam.PCollection) -> beam.PCollection:
         """Stage, plan, assemble, commit, publish."""
+        warn_of_timed_flushes(pcoll.pipeline)
         if self.spec is None:
             prepare_target(self._run)
             self._run = replacing_what_is_there(self._run)
@@ -120,23 +127,36 @@ class WriteShards(beam.PTransform):
         light = replace(spec, source_entries=(), schema=None, labels={})  # the graph carries it once a step
         staged = pcoll | "Stage parts" >> beam.ParDo(_StagePartsFn(light, self.split))  # (0, TaskResult)
         done = tuple(result.task for result in self.done)  # read where they are needed: the graph would carry them
-        seed = pcoll.pipeline | "Seed" >> beam.Create([_keyed(None)])  # nothing is planned from, too, if no block came
-        return (
-            (staged, seed)
-            | "Results and seed" >> beam.Flatten()
-            | "Gather results" >> beam.GroupByKey()
+        start = seed(pcoll.pipeline)
+        planned = (
+            (staged, start)
+            | "Gather results" >> Gather()
             | "Plan shards" >> beam.ParDo(_PlanShardsFn(spec, done))  # Draft and ShardJobs, or a Refusal
             | "Spread shards" >> beam.Reshuffle()
             | "Assemble shards" >> beam.ParDo(_AssembleShardFn(light))  # (0, Draft | ShardJob | Refusal)
-            | "Gather shards" >> beam.GroupByKey()
+        )
+        committed = (
+            (planned, start)
+            | "Gather shards" >> Gather()
             | "Commit" >> beam.ParDo(_CommitFn(spec))  # Commit and Moves, or a Refusal
             | "Spread files" >> beam.Reshuffle()
-            | "Publish shards" >> beam.ParDo(_PublishFileFn(light))  # (0, Commit | Move | Refusal)
-            | "Gather files" >> beam.GroupByKey()
-            | "Complete" >> beam.ParDo(_CompleteFn(light, raise_refusal=self.raise_refusal))  # WriteOutcome
+            | "Publish shards" >> beam.ParDo(_PublishFileFn(light))  # (0, Commit | None | Refusal)
+        )
+        completed = (
+            (committed, start)
+            | "Gather files" >> Gather()
+            | "Complete" >> beam.ParDo(_CompleteFn(light, raise_refusal=self.raise_refusal))  # (0, WriteOutcome)
+        )
+        return (
+            (completed, start)
+            | "Gather outcome" >> Gather()
+            | "Report" >> beam.ParDo(_ReportFn(light, raise_refusal=self.raise_refusal))  # WriteOutcome
         )
 
     def _own_spec(self) -> DatasetSpec:
+        if self.info is not None and (self.schema is not None or self.labels):
+            raise UsageError("info: it holds the schema and the labels; leave those arguments out")
+        info = self.info or SourceInfo(self.schema, self.labels)
         path = absolute(self.path)
         try:
             shard_size = parse_size(self.shard_size)
@@ -152,30 +172,10 @@ class WriteShards(beam.PTransform):
             sidecars=self.sidecars,
             if_exists=self.if_exists,
             max_rejects=self.max_rejects,
-            schema=self.schema,
-            labels=self.labels,
+            schema=info.schema,
+            labels=info.labels,
+            tasks=info.tasks,
         )
-
-
-def _packed(value: object) -> bytes:
-    """Return a descriptor as bytes, so that no coder of the engine's own choosing has a say in it.
-
-    Large ones are deflated: one step sees those of all tasks at once, and of a shuffled source each tells of most of
-    its folders.
-    """
-    data = pickle.dumps(value, protocol=5)
-    return isal_zlib.compress(data) if len(data) > _DEFLATED_BYTES else data
-
-
-def _unpacked(data: bytes) -> Any:
-    if not data.startswith(pickle.PROTO):
-        data = isal_zlib.decompress(data)
-    return pickle.loads(data)  # noqa: S301  (made by the step before, inside this pipeline)
-
-
-def _keyed(value: object) -> tuple[int, bytes]:
-    """Give a descriptor the one key under which all of them are gathered."""
-    return 0, _packed(value)
 
 
 class _StagePartsFn(beam.DoFn):
@@ -236,7 +236,7 @@ class _StagePartsFn(beam.DoFn):
     def _counted(self, result: TaskResult) -> tuple[int, bytes]:
         self._staged_records.inc(result.records)
         self._staged_bytes.inc(result.part_bytes)
-        return _keyed(result)
+        return keyed(result)
 
     def _stager(self, task: int | None) -> TaskStager:
         return TaskStager(self._spec.storage, self._spec.staging, task, self._spec.stage_settings)
@@ -275,17 +275,16 @@ class _PlanShardsFn(beam.DoFn):
 
     def process(self, gathered: tuple[int, Iterable[bytes]]) -> Iterator[bytes]:
         """Give the draft of the manifest and the shards to make."""
-        plan = plan_dataset(self._spec, self._results(gathered[1]))
+        plan = refuse_second_run(self._spec, plan_dataset(self._spec, self._results(gathered)))
         if isinstance(plan, Refusal):
-            yield _packed(plan)
+            yield packed(plan)
         else:
-            yield _packed(plan.draft)
-            yield from (_packed(job) for job in plan.jobs)
+            yield packed(plan.draft)
+            yield from (packed(job) for job in plan.jobs)
 
-    def _results(self, packed: Iterable[bytes]) -> Iterator[TaskResult]:
-        """Yield the results of this run, then those of a run before, one by one: they are large."""
-        results: Iterator[TaskResult | None] = map(_unpacked, packed)
-        yield from (result for result in results if result is not None)
+    def _results(self, gathered: tuple[int, Iterable[bytes]]) -> Iterator[TaskResult]:
+        """Yield the results of this run, then those of a run before."""
+        yield from gathered_values(gathered)
         yield from (read_result(self._spec.storage, self._spec.staging, task) for task in self._done)
 
 
@@ -297,10 +296,10 @@ class _AssembleShardFn(beam.DoFn):
 
     def process(self, data: bytes) -> Iterator[tuple[int, bytes]]:
         """Make the shard, and pass its job on, without what it was made of; drafts and refusals go by."""
-        job = _unpacked(data)
+        job = unpacked(data)
         if isinstance(job, ShardJob):
             assemble_shard(self._spec, job)
-            data = _packed(replace(job, ranges=()))
+            data = packed(replace(job, ranges=()))
         yield 0, data
 
 
@@ -312,14 +311,10 @@ class _CommitFn(beam.DoFn):
 
     def process(self, gathered: tuple[int, Iterable[bytes]]) -> Iterator[bytes]:
         """Give the commit and the files to publish, or the refusal."""
-        values = [_unpacked(data) for data in gathered[1]]
-        decided: Commit | Refusal | None = next((value for value in values if isinstance(value, Refusal)), None)
-        if decided is None:
-            draft = next(value for value in values if isinstance(value, Draft))
-            decided = commit_generation(self._spec, draft, [value for value in values if isinstance(value, ShardJob)])
-        yield _packed(decided)
+        decided = commit_arrived(self._spec, gathered_values(gathered))
+        yield packed(decided)
         if isinstance(decided, Commit):
-            yield from (_packed(move) for move in moves_of(decided))
+            yield from (packed(move) for move in moves_of(decided))
 
 
 class _PublishFileFn(beam.DoFn):
@@ -329,28 +324,35 @@ class _PublishFileFn(beam.DoFn):
         self._spec = spec
 
     def process(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """Move the file, and say so; commits and refusals go by."""
-        move = _unpacked(data)
+        """Move the file; commits and refusals go by."""
+        move = unpacked(data)
         if isinstance(move, Move):
             publish_file(self._spec.storage, move)
-            data = _packed(None)
+            data = packed(None)
         yield 0, data
 
 
 class _CompleteFn(beam.DoFn):
-    """Completes the publishing, or fails with the refusal: the very last step."""
+    """Completes the publishing, or fails with the refusal."""
 
     def __init__(self, spec: DatasetSpec, *, raise_refusal: bool) -> None:
         self._spec = spec
         self._raise_refusal = raise_refusal
 
-    def process(self, gathered: tuple[int, Iterable[bytes]]) -> Iterator[WriteOutcome]:
+    def process(self, gathered: tuple[int, Iterable[bytes]]) -> Iterator[tuple[int, bytes]]:
+        """Give the outcome; if nothing arrived, it is read from what earlier steps left."""
+        yield keyed(self._outcome(next(gathered_values(gathered), None)))
+
+    def _outcome(self, decided: Commit | Refusal | None) -> WriteOutcome:
+        outcome = complete_generation(self._spec, decided)
+        if self._raise_refusal and outcome.refusal is not None:
+            raise outcome.refusal.error()
+        return outcome
+
+
+class _ReportFn(_CompleteFn):
+    """Reports the outcome, once; where completing did not run, this step does it."""
+
+    def process(self, gathered: tuple[int, Iterable[bytes]]) -> Iterator[WriteOutcome]:  # type: ignore[override]
         """Give the outcome."""
-        decided = next(value for value in map(_unpacked, gathered[1]) if value is not None)
-        if isinstance(decided, Refusal):
-            if self._raise_refusal:
-                raise decided.error()
-            yield WriteOutcome(self._spec.path, refusal=decided)
-        else:
-            complete_publish(self._spec.storage, decided)
-            yield WriteOutcome(self._spec.path, manifest=decided.manifest, notes=decided.notes)
+        yield next(gathered_values(gathered), None) or self._outcome(None)

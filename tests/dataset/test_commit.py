@@ -14,12 +14,13 @@ import pyarrow as pa
 import pytest
 from shardmill.transforms.dataset import commit as commit_module
 from shardmill.transforms.dataset import put_manifest as put_module
+from shardmill.transforms.dataset import write_generation as write_generation_module
 from shardmill.transforms.dataset.assemble import assemble_shard
 from shardmill.transforms.dataset.generations import read_manifest
 from shardmill.transforms.dataset.open import open_dataset
 from shardmill.transforms.dataset.outcome import WriteOutcome, read_outcome
 from shardmill.transforms.dataset.plan_step import Plan, plan_dataset
-from shardmill.transforms.dataset.publish import finish_publish
+from shardmill.transforms.dataset.publish import Move, finish_publish, publish_file
 from shardmill.transforms.dataset.refusal import Refusal
 from shardmill.transforms.dataset.spec import DatasetSpec, EntryInfo, rejects_allowed
 from shardmill.transforms.dataset.stage import TaskStager
@@ -420,6 +421,90 @@ def test_a_file_that_is_in_the_way_is_never_overwritten(tmp_path: Path) -> None:
     (tmp_path / "out/train-00003.tfrecord").unlink()
     assert finish_publish(spec.path) == read_manifest(spec.path)
     assert len(list(open_dataset(spec.path).records("train"))) == 15000
+
+
+def test_a_file_of_the_name_of_a_shard_with_its_very_bytes_is_that_shard(tmp_path: Path) -> None:
+    write(spec_of(tmp_path / "other"))
+    (tmp_path / "out").mkdir()
+    spec = spec_of(tmp_path)
+    results = stage_all(spec)
+    shutil.copy(tmp_path / "other/out/train-00001.tfrecord", tmp_path / "out")
+    assert write_generation(spec, results).manifest is not None
+    assert verify_dataset(tmp_path / "out").findings == ()
+
+
+@pytest.mark.parametrize("if_exists", ["refuse", "replace"])
+def test_a_move_that_an_engine_lost_is_made_before_staging_is_removed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, if_exists: str
+) -> None:
+    if if_exists == "replace":  # its shards have the names and the sizes of those to come
+        write(spec_of(tmp_path, commit_id="zero", run_id="1" * 16), rejects=0)
+    spec = replacing_what_is_there(spec_of(tmp_path, if_exists=if_exists))
+    done: list[str] = []
+
+    def publish_but_one(storage: LocalStorage, move: Move) -> None:
+        done.append(move.target)
+        if move.target != "train-00002.tfrecord":
+            publish_file(storage, move)
+
+    monkeypatch.setattr(write_generation_module, "publish_file", publish_but_one)
+    results = stage_all(spec)
+    if if_exists == "replace":
+        results = list(reversed_tasks(spec))
+    write_generation(spec, results)
+    assert "train-00002.tfrecord" in done
+    assert verify_dataset(tmp_path / "out").findings == ()
+    assert not (tmp_path / "out/.staging").exists()
+
+
+def reversed_tasks(spec: DatasetSpec) -> list[TaskResult]:
+    """Stage records of the same sizes as `stage_all` does, and of other bytes."""
+    results = []
+    for task in range(3):
+        stager = TaskStager(spec.storage, spec.staging, task, spec.stage_settings)
+        frames = frame_records(pa.array([payload(task, i + 1) for i in range(5000)], pa.large_binary()))
+        stager.add(Block(task, 0, {"train": frames}, (EntryCounts(task // 2, 5000, 5000),)))
+        results.append(stager.finish(TaskEnd(task, 1, {task // 2: 5000})))
+    return results
+
+
+def test_a_move_that_cannot_be_made_fails_the_run_and_staging_stays(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = spec_of(tmp_path)
+
+    def lose(storage: LocalStorage, move: Move) -> None:
+        if move.target == "train-00002.tfrecord":
+            os.unlink(storage.path(move.source))
+        else:
+            publish_file(storage, move)
+
+    monkeypatch.setattr(write_generation_module, "publish_file", lose)
+    with pytest.raises(CommitError, match=r"train-00002\.tfrecord was committed, but is neither there nor in"):
+        write(spec)
+    assert (tmp_path / "out/.staging").exists()
+
+
+def test_a_staged_shard_that_is_not_the_committed_one_is_never_published(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spec = spec_of(tmp_path)
+    with monkeypatch.context() as patch:
+        patch.setattr(write_generation_module, "publish_file", _crash)
+        with pytest.raises(OSError, match="crash"):
+            write(spec)
+    staged = tmp_path / f"out/{spec.staging}/shards/train-00002.tfrecord"
+    data = bytearray(staged.read_bytes())
+    data[100] ^= 1
+    staged.unlink()
+    staged.write_bytes(data)
+    with pytest.raises(CommitError, match=r"train-00002\.tfrecord is not the committed train-00002\.tfrecord"):
+        finish_publish(str(tmp_path / "out"))
+    assert not (tmp_path / "out/train-00002.tfrecord").exists()
+
+
+def _crash(*_: object) -> None:
+    raise OSError("crash")
 
 
 def test_a_committed_shard_that_is_gone_is_named(tmp_path: Path) -> None:

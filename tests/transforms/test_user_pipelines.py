@@ -8,16 +8,21 @@ from dataclasses import replace
 from pathlib import Path
 
 import apache_beam as beam
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner, translations
 from apache_beam.testing.test_pipeline import TestPipeline as BeamTestPipeline
+from PIL import Image
 from shardmill.pipelines import convert
-from shardmill.transforms import EncodeExamples, ReadRows, WriteShards
+from shardmill.transforms import EncodeExamples, ReadRows, WriteShards, write_records
 from shardmill.transforms.dataset.generations import read_manifest
 from shardmill.transforms.dataset.open import open_dataset
+from shardmill.transforms.dataset.publish import finish_publish
+from shardmill.transforms.dataset.verify import verify_dataset
+from shardmill.transforms.errors import CommitError, SchemaError, UsageError
 from shardmill.transforms.format.rows import Rows, TaskEnd
 
 ROWS = 5000
@@ -63,8 +68,8 @@ def test_files_are_read_encoded_and_written(
         _ = (
             pipeline
             | reader
-            | EncodeExamples(reader.schema)
-            | WriteShards(str(tmp_path / "out"), schema=reader.schema, shard_size="64KiB")
+            | EncodeExamples(reader.info)
+            | WriteShards(str(tmp_path / "out"), info=reader.info, shard_size="64KiB")
         )
     assert ids(tmp_path / "out") == list(range(4 * ROWS))
     manifest = read_manifest(str(tmp_path / "out"))
@@ -80,8 +85,8 @@ def test_a_step_of_the_users_between_stays_in_the_chain(tmp_path: Path, numbers:
             pipeline
             | reader
             | "Double" >> beam.Map(_only_even)
-            | EncodeExamples(reader.schema)
-            | WriteShards(str(tmp_path / "out"), schema=reader.schema, shard_size="64KiB")
+            | EncodeExamples(reader.info)
+            | WriteShards(str(tmp_path / "out"), info=reader.info, shard_size="64KiB")
         )
     assert ids(tmp_path / "out") == list(range(0, 8 * ROWS, 2))
 
@@ -108,8 +113,8 @@ def test_existing_records_are_passed_on_as_they_are(tmp_path: Path, numbers: str
         _ = (
             pipeline
             | reader
-            | EncodeExamples(reader.schema)
-            | WriteShards(str(tmp_path / "out"), schema=reader.schema, shard_size="128KiB")
+            | EncodeExamples(reader.info)
+            | WriteShards(str(tmp_path / "out"), info=reader.info, shard_size="128KiB")
         )
     before, after = (read_manifest(str(tmp_path / name)).splits["train"] for name in ("a", "out"))
     assert (after.records, after.records_digest) == (before.records, before.records_digest)
@@ -127,7 +132,7 @@ def _stages(pipeline: beam.Pipeline) -> Iterator[translations.Stage]:
 def test_reading_encoding_and_staging_are_one_stage_without_side_inputs(tmp_path: Path, numbers: str) -> None:
     reader = ReadRows(numbers, shard_size="64KiB")
     pipeline = beam.Pipeline(runner=FnApiRunner())
-    _ = pipeline | reader | EncodeExamples(reader.schema) | WriteShards(str(tmp_path / "out"), schema=reader.schema)
+    _ = pipeline | reader | EncodeExamples(reader.info) | WriteShards(str(tmp_path / "out"), info=reader.info)
     steps = ("Read rows", "Encode rows", "Stage parts")
     holding = {
         step: [stage for stage in _stages(pipeline) if any(step in t.unique_name for t in stage.transforms)]
@@ -139,3 +144,118 @@ def test_reading_encoding_and_staging_are_one_stage_without_side_inputs(tmp_path
         assert len(holding[step]) == 1
         assert any(step in name for name in names), (step, names)
     assert list(stage.side_inputs()) == []
+
+
+def a_picture(path: Path, shade: int) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (8, 8), (shade, 0, 0)).save(path)
+
+
+def write_like_the_readme(source: str, out: Path) -> None:
+    read = ReadRows(source)
+    with BeamTestPipeline(runner=FnApiRunner()) as pipeline:
+        _ = pipeline | read | EncodeExamples(read.info) | WriteShards(str(out), info=read.info)
+
+
+def test_labels_and_splits_of_folders_arrive_as_they_do_in_the_command(tmp_path: Path) -> None:
+    for i, folder in enumerate(("train/cat", "train/dog", "val/cat", "val/dog")):
+        for number in range(3):
+            a_picture(tmp_path / f"in/{folder}/{number}.png", 60 * i + number)
+    write_like_the_readme(str(tmp_path / "in"), tmp_path / "own")
+    convert({"input": {"paths": [str(tmp_path / "in")]}}, output=tmp_path / "command")
+    own, command = (read_manifest(str(tmp_path / name)) for name in ("own", "command"))
+    assert own.labels == {"image/class/label": ("cat", "dog")}
+    assert (own.schema, own.labels, own.splits) == (command.schema, command.labels, command.splits)
+    assert [split.records for split in own.splits.values()] == [6, 6]
+
+
+@pytest.mark.parametrize("kind", ["csv", "numpy", "opaque"])
+def test_the_readmes_pipeline_is_right_for_every_source(kind: str, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    if kind == "csv":
+        (tmp_path / "in/a.csv").write_text("id,text\n" + "".join(f"{n},t{n}\n" for n in range(500)))
+    elif kind == "numpy":
+        for n in range(500):
+            np.save(tmp_path / f"in/{n}.npy", np.arange(n % 7))
+    else:
+        write_records(tmp_path / "in/a.tfrecord", [b"\xff%d" % n for n in range(500)])
+    write_like_the_readme(str(tmp_path / "in"), tmp_path / "own")
+    convert({"input": {"paths": [str(tmp_path / "in")]} | OPAQUE.get(kind, {})}, output=tmp_path / "command")
+    own, command = (read_manifest(str(tmp_path / name)) for name in ("own", "command"))
+    assert (own.schema, own.labels, own.splits) == (command.schema, command.labels, command.splits)
+    assert own.counts.written == 500
+
+
+OPAQUE: dict[str, dict[str, str]] = {"opaque": {"format": "tfrecord", "records": "opaque"}}
+
+
+def test_a_schema_alone_is_refused_where_it_would_lose_labels_or_splits(tmp_path: Path) -> None:
+    for folder in ("train/cat", "val/cat"):
+        a_picture(tmp_path / f"in/{folder}/1.png", 1)
+    read = ReadRows(str(tmp_path / "in"))
+    with pytest.raises(UsageError, match=r"class names are not given: pass on `read\.info` of ReadRows"):
+        WriteShards(str(tmp_path / "out"), schema=read.schema)
+    with pytest.raises(UsageError, match="leave those arguments out"):
+        WriteShards(str(tmp_path / "out"), info=read.info, schema=read.schema)
+    with (
+        pytest.raises((SchemaError, RuntimeError), match=r"give it `read\.info` of ReadRows instead"),
+        BeamTestPipeline(runner=FnApiRunner()) as pipeline,
+    ):
+        _ = pipeline | read | EncodeExamples(read.schema) | WriteShards(str(tmp_path / "out"), info=read.info)
+
+
+class TestRunTwice:
+    """The same pipeline object, run a second time."""
+
+    def pipeline(self, tmp_path: Path, rows: int) -> beam.Pipeline:
+        self.put(tmp_path, rows)
+        pipeline = beam.Pipeline(runner=FnApiRunner())
+        records = pipeline | beam.Create([str(tmp_path / "in.txt")]) | beam.FlatMap(_lines)
+        _ = records | WriteShards(str(tmp_path / "out"), shard_size="64KiB")
+        return pipeline
+
+    def put(self, tmp_path: Path, rows: int) -> None:
+        (tmp_path / "in.txt").write_bytes(b"".join(b"%06d" % n + b"x" * 90 + b"\n" for n in range(rows)))
+
+    def records(self, tmp_path: Path) -> int:
+        return sum(1 for _ in open_dataset(tmp_path / "out").records("train"))
+
+    def test_on_the_same_input_it_finds_what_it_committed(self, tmp_path: Path) -> None:
+        pipeline = self.pipeline(tmp_path, 3000)
+        for _ in range(2):
+            pipeline.run().wait_until_finish()
+        assert self.records(tmp_path) == 3000
+        assert verify_dataset(tmp_path / "out").findings == ()
+        assert not (tmp_path / "out/.staging").exists()
+
+    def test_on_other_input_it_is_refused_and_the_dataset_stays(self, tmp_path: Path) -> None:
+        pipeline = self.pipeline(tmp_path, 3000)
+        pipeline.run().wait_until_finish()
+        self.put(tmp_path, 2000)
+        with pytest.raises((CommitError, RuntimeError), match=r"this pipeline has run before.*build it again"):
+            pipeline.run().wait_until_finish()
+        assert self.records(tmp_path) == 3000
+        assert verify_dataset(tmp_path / "out").findings == ()
+
+    def test_so_does_a_dataset_whose_publishing_the_first_run_did_not_come_to(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        pipeline = self.pipeline(tmp_path, 3000)
+        with monkeypatch.context() as patch:
+            patch.setattr("shardmill.transforms.write.publish_file", _power_cut)
+            with pytest.raises((OSError, RuntimeError), match="the power went"):
+                pipeline.run().wait_until_finish()
+        self.put(tmp_path, 2000)
+        with pytest.raises((CommitError, RuntimeError), match="this pipeline has run before"):
+            pipeline.run().wait_until_finish()
+        finish_publish(str(tmp_path / "out"))
+        assert self.records(tmp_path) == 3000
+        assert verify_dataset(tmp_path / "out").findings == ()
+
+
+def _lines(path: str) -> list[bytes]:
+    return Path(path).read_bytes().splitlines()
+
+
+def _power_cut(*_: object) -> None:
+    raise OSError("the power went")

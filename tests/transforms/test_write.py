@@ -17,6 +17,7 @@ from apache_beam.testing.test_pipeline import TestPipeline as BeamTestPipeline
 from apache_beam.testing.util import assert_that
 from apache_beam.transforms.window import FixedWindows
 from shardmill.transforms import write
+from shardmill.transforms.beam_streams import flush_by_size
 from shardmill.transforms.dataset.generations import read_manifest
 from shardmill.transforms.dataset.open import open_dataset
 from shardmill.transforms.dataset.outcome import read_outcome
@@ -78,6 +79,7 @@ def spec_of(path: Path, **changes: Any) -> DatasetSpec:
 
 
 def threads(workers: int) -> PipelineOptions:
+    flush_by_size()
     return PipelineOptions([f"--direct_num_workers={workers}", "--direct_running_mode=multi_threading"])
 
 

@@ -45,6 +45,7 @@ class Ledger:
         self._problems: list[tuple[int, str]] = []
         self._notes: Counter[tuple[int, str]] = Counter()
         self._tasks: Counter[int] = Counter()
+        self._bundles: Counter[str] = Counter()
 
     def enter(self, result: TaskResult) -> TaskResult:
         """Add up a result; return it without what is added up."""
@@ -57,6 +58,8 @@ class Ledger:
         self._problems += [(result.task, problem) for problem in _check_result(result)]
         if result.task != NO_TASK:
             self._tasks[result.task] += 1
+        else:
+            self._bundles[result.attempt] += 1
         return replace(result, counts=(), rows_read={}, notes={})
 
     def settle(self, entries: Sequence[EntryInfo], tasks: int | None) -> Accounts:
@@ -64,6 +67,8 @@ class Ledger:
         counts = self._counts
         problems = [problem for _, problem in sorted(self._problems, key=lambda found: (found[0] == NO_TASK, found))]
         problems += _check_tasks(self._tasks, tasks)
+        twice = sum(times > 1 for times in self._bundles.values())
+        problems += [f"{twice} bundles of records came more than once"] if twice else []
         for entry, row in sorted(counts.items()):
             problems += _check_entry(row, _name(entries, entry), entries[entry] if 0 <= entry < len(entries) else None)
         for index, info in enumerate(entries):

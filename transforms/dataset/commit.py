@@ -9,7 +9,7 @@ that loses renumbers what it staged, and tries N + 1: see `continuation`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -19,7 +19,7 @@ from ..format.naming import generation_file, staged_file, staged_sidecar
 from ..format.sidecars import sidecar_files
 from .continuation import conflict_with, continued, image_formats_in_all, renumber
 from .generations import PartCache, list_generations, read_manifest
-from .plan_step import Draft, ShardJob, leave_refusal
+from .plan_step import Draft, Plan, ShardJob, leave_refusal
 from .put_manifest import Documents
 from .refusal import Refusal, RefusalKind
 from .spec import AppendTo, DatasetSpec
@@ -41,17 +41,61 @@ class Commit:
 
 
 def commit_generation(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob]) -> Commit | Refusal:
-    """Commit the assembled shards; trying again after an unknown outcome finds what the first try did.
-
-    Raises:
-        RuntimeError: not all shards of the draft are there.
-    """
-    if len(jobs) != draft.shards:
-        raise RuntimeError(f"{len(jobs)} shards were made, {draft.shards} were planned")
+    """Commit the assembled shards; trying again after an unknown outcome finds what the first try did."""
     decided: Commit | Refusal | None = find_commit(spec)
     if decided is None:
         decided = _commit(spec, draft, jobs) if spec.append_to is None else _append(spec, spec.append_to, draft, jobs)
     return replace(decided, notes=draft.notes) if isinstance(decided, Commit) else decided
+
+
+def commit_arrived(spec: DatasetSpec, arrived: Iterable[Draft | ShardJob | Refusal]) -> Commit | Refusal:
+    """Commit what an engine delivered of a plan: the draft and its jobs, in any order, or a refusal.
+
+    What it delivered twice counts once; if anything is missing, the run is refused.
+    """
+    draft: Draft | None = None
+    jobs: dict[str, ShardJob] = {}
+    for value in arrived:
+        if isinstance(value, Refusal):
+            return value
+        if isinstance(value, Draft):
+            draft = value
+        else:
+            jobs[value.path] = value
+    if draft is not None and len(jobs) == draft.shards:
+        return commit_generation(spec, draft, list(jobs.values()))
+    lost = "the plan" if draft is None else f"{draft.shards - len(jobs)} of {draft.shards} planned shards"
+    return _refused(
+        spec, "failed", f"the engine lost {lost} between two of its steps; nothing was committed; run it again"
+    )
+
+
+def refuse_second_run(spec: DatasetSpec, plan: Plan | Refusal) -> Plan | Refusal:
+    """Refuse a plan of other shards than this very run has committed: its pipeline has run before, on other input.
+
+    A plan of the same shards passes: an engine may try a step again after the commit, and finds it. This comes before
+    anything is assembled, so that shards that are committed and not yet published stay as they are.
+    """
+    if isinstance(plan, Refusal):
+        return plan
+    commit = find_commit(spec)
+    if commit is None:
+        return plan
+    planned = sorted((job.split, job.index, job.records, job.bytes, f"{job.crc:08x}") for job in plan.jobs)
+    shards = ((name, shard) for name, split in commit.manifest.splits.items() for shard in split.shards)
+    held = [
+        (name, shard.records, shard.bytes, shard.crc32c)
+        for name, shard in shards
+        if shard.generation == commit.manifest.generation
+    ]
+    if [(split, *sizes) for split, _, *sizes in planned] == held:
+        return plan
+    return _refused(
+        spec,
+        "commit",
+        f"this pipeline has run before, and committed generation {commit.manifest.generation}; a pipeline writes one "
+        f"generation: build it again (WriteShards and all) to write another",
+    )
 
 
 def _commit(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob]) -> Commit | Refusal:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from ..errors import CommitError
 from ..format.manifest import Manifest
 from ..format.naming import generation_file
-from .commit import find_commit
+from .commit import Commit, find_commit
 from .refusal import REFUSAL_FILE, Refusal
 from .source_list import read_notes
 from .spec import DatasetSpec
@@ -37,13 +37,25 @@ def read_outcome(spec: DatasetSpec) -> WriteOutcome:
     Raises:
         CommitError: it left neither a generation nor a refusal.
     """
+    decided = read_decision(spec)
+    if isinstance(decided, Refusal):
+        return WriteOutcome(spec.path, refusal=decided)
+    return WriteOutcome(spec.path, manifest=decided.manifest, notes=decided.notes)
+
+
+def read_decision(spec: DatasetSpec) -> Commit | Refusal:
+    """Return what a run has committed, or why it refused to, as its folder states it.
+
+    Raises:
+        CommitError: it states neither.
+    """
     commit = find_commit(spec)
     if commit is not None:
-        return WriteOutcome(spec.path, manifest=commit.manifest, notes=read_notes(spec.path, commit.manifest))
+        return replace(commit, notes=read_notes(spec.path, commit.manifest))
     refusal = f"{spec.staging}/{REFUSAL_FILE}"
     if spec.storage.size(refusal) is not None:
-        return WriteOutcome(spec.path, refusal=Refusal.from_json(spec.storage.read(refusal)))
+        return Refusal.from_json(spec.storage.read(refusal))
     raise CommitError(
-        f"{spec.path}: the run ended, and neither committed (id {spec.commit_id}) nor refused; its staged work lies in "
+        f"{spec.path}: the run ended, and neither committed (id {spec.commit_id}) nor refused; its staged work is in "
         f"{spec.staging}; run again"
     )

@@ -88,17 +88,50 @@ def _move(storage: Storage, move: Move) -> None:
         size = storage.size(move.source)
         if size is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), move.source)
-        if storage.size(move.target) != size or storage.crc32c(move.target) != storage.crc32c(move.source):
+        there = storage.size(move.target)
+        if there != (size if move.bytes is None else move.bytes) or not _is_committed(storage, move):
             raise CommitError(
-                f"{storage.path(move.target)} is in the way: it is not the committed file of that name, which lies in "
+                f"{storage.path(move.target)} is in the way: it is not the committed file of that name, which is in "
                 f"{move.source}; move it elsewhere and run again"
             )
+
+
+def _is_committed(storage: Storage, move: Move) -> bool:
+    """Tell whether the target, of the right size, has the committed bytes: by the manifest's CRC, if it states one."""
+    return storage.crc32c(move.target) == (storage.crc32c(move.source) if move.crc is None else int(move.crc, 16))
 
 
 def _has_crc(storage: Storage, move: Move) -> bool:
     if storage.size(move.target) is None:
         return False
     return move.crc is None or f"{storage.crc32c(move.target):08x}" == move.crc
+
+
+def _publish_left(storage: Storage, moves: list[Move]) -> None:
+    """Make moves that an earlier run, or an engine that loses elements, has left.
+
+    The staged files are held against the manifest first: whatever happened to them since, only committed bytes get a
+    final name.
+    """
+    for move in moves:
+        if _is_other_file(storage, move):
+            raise CommitError(
+                f"{storage.path(move.source)} is not the committed {move.target}: its staging folder was changed; "
+                f"convert again with --set output.if_exists=replace"
+            )
+        publish_file(storage, move)
+
+
+def _is_other_file(storage: Storage, move: Move) -> bool:
+    """Tell whether what is staged has another size or CRC than the manifest states; a store is asked, never read."""
+    size = storage.size(move.source)
+    if move.crc is None or size is None:
+        return False
+    try:
+        crc = storage.crc32c(move.source) if storage.has_locks else storage.stated_crc32c(move.source)
+    except FileNotFoundError:  # another process has published it, and removed it, at this moment
+        return False
+    return size != move.bytes or crc not in (None, int(move.crc, 16))
 
 
 def complete_publish(storage: Storage, commit: Commit) -> None:
@@ -135,17 +168,19 @@ def finish_publish(path: str, run_id: str | None = None) -> Manifest | None:
     # what it replaces is removed after all else, and before its staging folder
     if staged or (replaced and storage.lies_at(_run_folder(manifest))):
         commit = Commit(manifest, read_manifest(storage.root, generations[-2]) if replaced else None)
-        for move in _left_to_make(storage, moves_of(commit)) if staged else ():
-            publish_file(storage, move)
+        if staged:
+            _publish_left(storage, _left_to_make(storage, moves_of(commit)))
         _complete(storage, commit)
     _remove_published(storage, manifest, run_id)
     return manifest
 
 
 def _complete(storage: Storage, commit: Commit) -> None:
-    manifest = commit.manifest
+    """Replace the sidecars when every file of the generation, and of those before it, has its final name."""
+    manifest, moves = commit.manifest, moves_of(commit)
     older = _publish_older(storage, manifest)
-    for folder in sorted({os.path.dirname(move.target) for move in [*older, *moves_of(commit)]} | {""}):
+    _publish_left(storage, _left_to_make(storage, moves, listed_only=commit.superseded is None))
+    for folder in sorted({os.path.dirname(move.target) for move in [*older, *moves]} | {""}):
         storage.sync(folder)
     if isinstance(storage, ObjectStorage):
         if replace_sidecars(storage, manifest) and commit.superseded is not None:
@@ -168,8 +203,7 @@ def _publish_older(storage: Storage, latest: Manifest) -> list[Move]:
             moves = moves_of(Commit(manifest))
             there = _files(storage, {move.target for move in moves})
             missing = [move for move in moves if move.target not in there]
-            for move in missing:
-                publish_file(storage, move)
+            _publish_left(storage, missing)
             made += missing
     return made
 
@@ -244,24 +278,33 @@ def _files(storage: Storage, paths: set[str]) -> dict[str, FileStatus]:
     return found
 
 
-def _left_to_make(storage: Storage, moves: list[Move]) -> list[Move]:
-    """Return the moves of which lists and checksums do not tell that they are made.
+def _left_to_make(storage: Storage, moves: list[Move], *, listed_only: bool = False) -> list[Move]:
+    """Return the moves that have not been made, as far as names, sizes and the checksums of a store tell.
 
-    On disk one is made again in no time. In a store it is made where the target has the bytes that it is to have.
+    With `listed_only` a store is not asked for checksums that its lists do not state (S3's): a request a shard.
     """
     if storage.has_locks:
-        return moves
+        return [move for move in moves if not _is_linked(storage, move)]
     there = _files(storage, {path for move in moves for path in (move.source, move.target)})
     alike = [move for move in moves if move.target in there and there[move.target].size == _wanted_size(move, there)]
     asked = {path for move in alike for path in (move.target, move.source if move.crc is None else move.target)}
-    crcs = storage.stated_crcs({path: there[path] for path in asked if path in there})
-    made = {
-        move.target
-        for move in alike
-        if crcs[move.target] is not None
-        and crcs[move.target] == (int(move.crc, 16) if move.crc else crcs.get(move.source, crcs[move.target]))
-    }
+    seen = {path: there[path] for path in asked if path in there}
+    crcs = {path: status.crc32c for path, status in seen.items()} if listed_only else storage.stated_crcs(seen)
+    made = set()
+    for move in alike:
+        crc = crcs[move.target]
+        wanted = int(move.crc, 16) if move.crc else crcs.get(move.source, crc)
+        if crc == wanted if crc is not None else listed_only:
+            made.add(move.target)
     return [move for move in moves if move.target not in made]
+
+
+def _is_linked(storage: Storage, move: Move) -> bool:
+    """Tell whether a staged file on a disk has its final name; one that is staged no more has been moved."""
+    source, target = storage.status(move.source), storage.status(move.target)
+    if target is None or not target.is_file:
+        return False
+    return source.identity == target.identity if source is not None else move.bytes in (None, target.size)
 
 
 def _wanted_size(move: Move, there: dict[str, FileStatus]) -> int:

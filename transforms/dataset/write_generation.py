@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .assemble import assemble_shard
-from .commit import Commit, commit_generation
-from .outcome import WriteOutcome
+from .commit import Commit, commit_generation, refuse_second_run
+from .outcome import WriteOutcome, read_decision
 from .plan_step import plan_dataset
 from .publish import complete_publish, moves_of, publish_file
 from .refusal import Refusal
@@ -24,22 +24,26 @@ def write_generation(
     run: Callable[[Callable[[Any], None], Iterable[Any]], Iterator[None]] = map,
 ) -> WriteOutcome:
     """Plan, assemble, commit and publish; `run` maps a function over items, by default in this thread."""
-    plan = plan_dataset(spec, results)
+    plan = refuse_second_run(spec, plan_dataset(spec, results))
     if isinstance(plan, Refusal):
         return WriteOutcome(spec.path, refusal=plan)
     for _ in run(lambda job: assemble_shard(spec, job), plan.jobs):
         pass
-    commit = commit_generation(spec, plan.draft, plan.jobs)
-    if isinstance(commit, Refusal):
-        return WriteOutcome(spec.path, refusal=commit)
-    return publish_generation(spec, commit, run)
+    decided = commit_generation(spec, plan.draft, plan.jobs)
+    if isinstance(decided, Commit):
+        for _ in run(lambda move: publish_file(spec.storage, move), moves_of(decided)):
+            pass
+    return complete_generation(spec, decided)
 
 
-def publish_generation(
-    spec: DatasetSpec, commit: Commit, run: Callable[[Callable[[Any], None], Iterable[Any]], Iterator[None]] = map
-) -> WriteOutcome:
-    """Publish what was committed."""
-    for _ in run(lambda move: publish_file(spec.storage, move), moves_of(commit)):
-        pass
-    complete_publish(spec.storage, commit)
-    return WriteOutcome(spec.path, manifest=commit.manifest, notes=commit.notes)
+def complete_generation(spec: DatasetSpec, decided: Commit | Refusal | None = None) -> WriteOutcome:
+    """Complete what was decided and published; without a decision, the one that the run left in its folder.
+
+    Raises:
+        CommitError: a file of the generation is missing or in the way, or nothing was decided.
+    """
+    decided = decided or read_decision(spec)
+    if isinstance(decided, Refusal):
+        return WriteOutcome(spec.path, refusal=decided)
+    complete_publish(spec.storage, decided)
+    return WriteOutcome(spec.path, manifest=decided.manifest, notes=decided.notes)

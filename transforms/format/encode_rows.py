@@ -99,6 +99,7 @@ class RowEncoder:
         if isinstance(rows, FramedRows):
             return rows.to_block()
         self._check_names(rows.batch)
+        self._check_splits(rows)
         known: dict[int, list[CellError]] = defaultdict(list)
         for problem in rows.problems:
             known[problem.row].append(problem.error)
@@ -127,6 +128,17 @@ class RowEncoder:
         if errors:
             formats = formats.filter(pa.array(~np.isin(np.arange(batch.num_rows), list(errors))))
         return tuple(sorted(str(value) for value in formats.unique().to_pylist() if value is not None))
+
+    def _check_splits(self, rows: Rows) -> None:
+        if (
+            rows.split_codes is not None
+            and len(rows.split_codes)
+            and rows.split_codes.max() >= len(self.splits_by_code)
+        ):
+            raise SchemaError(
+                "the rows belong to splits that the encoder has no names of: give it `read.info` of ReadRows instead "
+                "of its schema"
+            )
 
     def _check_names(self, batch: pa.RecordBatch) -> None:
         names = batch.schema.names

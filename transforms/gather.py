@@ -1,0 +1,61 @@
+"""Descriptors between the steps of a sink: how they are packed, and how all of them come together in one step.
+
+    descriptors of a step ──┐
+                            ├─▶ Flatten ─▶ GroupByKey ─▶ one element: all descriptors
+    seed ───────────────────┘
+
+An engine may lose an element, or deliver it twice. The step behind `Gather` runs even if no descriptor arrives, because
+the seed does: it knows how many descriptors to expect, and fails, or does what the missing one asked for.
+"""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+import apache_beam as beam
+from isal import isal_zlib
+
+_DEFLATED_BYTES: Final = 1024
+"""Descriptors over this size cross the edges deflated."""
+
+
+def packed(value: object) -> bytes:
+    """Return a descriptor as bytes, so that no coder of the engine's own choosing has a say in it.
+
+    Large ones are deflated: one step sees those of all tasks at once, and of a shuffled source each tells of most of
+    its folders.
+    """
+    data = pickle.dumps(value, protocol=5)
+    return isal_zlib.compress(data) if len(data) > _DEFLATED_BYTES else data
+
+
+def unpacked(data: bytes) -> Any:
+    """Return what was packed."""
+    if not data.startswith(pickle.PROTO):
+        data = isal_zlib.decompress(data)
+    return pickle.loads(data)  # noqa: S301  (made by the step before, inside this pipeline)
+
+
+def keyed(value: object) -> tuple[int, bytes]:
+    """Give a descriptor the one key under which all of them are gathered."""
+    return 0, packed(value)
+
+
+def gathered_values(gathered: tuple[int, Iterable[bytes]]) -> Iterator[Any]:
+    """Yield the gathered descriptors one by one (they are large), without seeds and other Nones."""
+    return (value for value in map(unpacked, gathered[1]) if value is not None)
+
+
+def seed(pipeline: beam.Pipeline) -> beam.PCollection:
+    """Return what every `Gather` of a pipeline receives besides its descriptors."""
+    return pipeline | "Seed" >> beam.Create([keyed(None)], reshuffle=False)
+
+
+class Gather(beam.PTransform):
+    """Gather keyed descriptors in one element, `(0, [packed, ...])`, which exists even if none of them arrives."""
+
+    def expand(self, descriptors_and_seed: tuple[beam.PCollection, beam.PCollection]) -> beam.PCollection:
+        """Return the PCollection of the one element."""
+        return descriptors_and_seed | "Add seed" >> beam.Flatten() | "Group" >> beam.GroupByKey()

@@ -1,0 +1,42 @@
+"""What a reader tells the steps behind it, as one value."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from .errors import UsageError
+from .format.encode_rows import RowEncoder
+from .format.printable import printable
+from .format.schema import Schema
+
+
+@dataclass(frozen=True, slots=True)
+class SourceInfo:
+    """What is known of a source before a row is read: `ReadRows.info`, for `EncodeExamples` and `WriteShards`.
+
+    `schema` are the features that rows become, None if records are opaque bytes. `labels` are the class names of each
+    label feature. `splits` are those that the source's folders name, in the order of the rows' split codes. `tasks` is
+    how many tasks the rows arrive in, so that the sink notices a missing one; None if that is unknown.
+    """
+
+    schema: Schema | None
+    labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    splits: tuple[str, ...] = ()
+    tasks: int | None = None
+
+    def __post_init__(self) -> None:
+        """Check that every label feature has its names.
+
+        Raises:
+            UsageError: one has none.
+        """
+        for feature in self.schema or ():
+            if feature.type == "label" and feature.name not in self.labels:
+                raise UsageError(
+                    f'"{printable(feature.name)}" is a label, and its class names are not given: pass on `read.info` '
+                    f"of ReadRows instead of its schema"
+                )
+
+    def encoder(self) -> RowEncoder:
+        """Return the encoder of the source's rows, with the default limits."""
+        return RowEncoder(self.schema or Schema(()), splits_by_code=self.splits)
