@@ -12,6 +12,7 @@ from __future__ import annotations
 import os
 import re
 import shlex
+import string
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -32,6 +33,9 @@ _FORMATS: Final = tuple(INPUTS)  # no set: what stands in a config may have no h
 _TABLES: Final = tuple(name for name in INPUTS if name != "images")
 _MAX_CONFIG_BYTES: Final = 16 * 2**20
 """One that declares 100,000 columns has 5 MB."""
+
+_SIGNS: Final = frozenset(string.punctuation) - {"~"}
+"""Values of `--set` that are taken as they are typed, as for a delimiter; `~` is YAML's null."""
 
 _SET_PART: Final = re.compile(r'"([^"]*)"|([^".=]+)')
 
@@ -104,7 +108,7 @@ def _apply_set(document: Document, text: str, cwd: str) -> None:
         document.problems.append(Problem(place, 'is not "key=value", like output.shard_size=256MiB'))
         return
     try:
-        value = read_scalar(value_text)
+        value = value_text if value_text in _SIGNS else read_scalar(value_text)
     except ValueError as error:
         document.problems.append(Problem(place, f"the value {error}{_quotes_hint(path, value_text, str(error))}"))
         return
@@ -248,7 +252,7 @@ def _fill_input(document: Document, section: dict[str, Any], base: str) -> None:
         text = f"input.format: {unknown_format(section['format'])}"
         document.problems.append(Problem(document.place(("input", "format")), text))
     if section.get("format") == "csv" and "delimiter" not in section and paths:
-        section["delimiter"] = _told_delimiter(paths, base)
+        _fill_delimiter(document, section, paths, base)
     if section.get("format") not in _FORMATS:  # so that no format's own model will look at the other keys
         try:
             InputOfAnyFormat.model_validate(section)
@@ -267,10 +271,20 @@ def _told_format(document: Document, paths: list[str], base: str) -> str | None:
         return None
 
 
-def _told_delimiter(paths: list[str], base: str) -> str:
-    from ..transforms.sources.listing import tell_delimiter
+def _fill_delimiter(document: Document, section: dict[str, Any], paths: list[str], base: str) -> None:
+    """Set the delimiter that the files show, so that it is in the config's fingerprint."""
+    from ..transforms.sources.csv_delimiter import detect_delimiter
 
-    return tell_delimiter(paths, base)
+    encoding, quote = section.get("encoding", "utf-8"), section.get("quote", '"')
+    try:
+        found = detect_delimiter(paths, base, encoding=encoding, quote=quote)
+    except InputError as error:
+        document.problems.append(Problem(document.place(("input", "paths")), f"input.delimiter: {error}"))
+    except (LookupError, TypeError):  # the encoding or the quote is none: the model says so
+        pass
+    else:
+        section["delimiter"] = found.sign
+        document.notes += [found.evidence] if found.evidence else []
 
 
 def _below(path: str, base: str) -> str:
@@ -297,4 +311,5 @@ def _check(document: Document, title: str, base: str) -> Config:
     if problems:
         raise config_error(problems, title)
     config._base = base
+    config._detected = tuple(document.notes)
     return config

@@ -141,7 +141,7 @@ class UntoldInput(_Input):
 class CsvInput(_Input):
     """CSV files; `names` are the column names where there is no header, or instead of it; no `quote` is null.
 
-    `load_config` sets `delimiter` where it is left out: a tab where all files are .tsv.
+    `load_config` sets `delimiter` where it is left out, as the first records show it.
     """
 
     format: Literal["csv"] = "csv"
@@ -301,6 +301,12 @@ class Config(_Section):
     runner: AnyRunner = LocalRunner()
 
     _base: str = PrivateAttr(default="")
+    _detected: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def detected(self) -> tuple[str, ...]:
+        """What `load_config` detected in the input and set, and how it shows: for the screen."""
+        return self._detected
 
     @property
     def base(self) -> str:

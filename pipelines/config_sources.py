@@ -102,6 +102,8 @@ def _csv_source(section: CsvInput, config: Config) -> Source:
         infer=config.schema_.infer,
         rules=column_rules(config),
         limits=CsvLimits(config.limits.field_bytes, config.limits.record_bytes, config.limits.columns),
+        check_header="header" not in section.model_fields_set,
+        detected=config.detected,
     )
 
 

@@ -55,7 +55,7 @@ class Document:
     """The values of a config, the place of each, and what was wrong with the YAML itself.
 
     `texts` holds what stands in the file for values that YAML reads as no text: `no` for False. A document that is
-    not `readable` has no values, only problems.
+    not `readable` has no values, only problems. `notes` are for the user: what was detected, and set.
     """
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -63,6 +63,7 @@ class Document:
     problems: list[Problem] = field(default_factory=list)
     texts: dict[Path, str] = field(default_factory=dict)
     readable: bool = True
+    notes: list[str] = field(default_factory=list)
 
     def place(self, path: Path) -> Place:
         """Return the place of a value, or that of the nearest thing around it."""

@@ -12,7 +12,8 @@ import yaml
 from ..transforms.errors import RunError, TargetError
 from ..transforms.format.naming import dataset_name
 from ..transforms.format.printable import printable
-from ..transforms.sources.listing import tell_delimiter, tell_format
+from ..transforms.sources.csv_delimiter import detect_delimiter
+from ..transforms.sources.listing import tell_format
 from ..transforms.stores.store_url import is_store_url
 
 if TYPE_CHECKING:
@@ -86,7 +87,7 @@ def starter_text(sources: Sequence[str], config: str) -> str:
 def _input_keys(kind: str, sources: Sequence[str]) -> str:
     if kind != "csv":
         return _INPUTS[kind]
-    sign = "\\t" if tell_delimiter(sources, os.getcwd()) == "\t" else ","
+    sign = detect_delimiter(sources, os.getcwd()).sign.replace("\t", "\\t")
     return _INPUTS[kind].replace("{delimiter}", f'"{sign}"')
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
 import gzip
+import lzma
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -46,8 +48,8 @@ DAMAGED: dict[str, tuple[bytes | Files, Sequence[str], str]] = {
     "two columns of one name": (
         b"a,b,a\n1,2,3\n",
         [],
-        'a.csv: columns 1 and 3 are both named "a": one would overwrite the other; rename one, or give all names with '
-        "input.names",
+        'a.csv: columns 1 and 3 are both named "a": one would overwrite the other; rename one; if the first line is '
+        "data: --set input.header=false; to replace the header by names of your own: --set 'input.names=[a, b, ...]'",
     ),
     "all files empty": (
         {"a.csv": b"", "b.csv": b"\n\n"},
@@ -403,22 +405,60 @@ ACCEPTED: dict[str, tuple[bytes | Files, Sequence[str], Sequence[str], list[dict
         b"a;b\n1;2\n",
         [],
         [
-            'Warning: a.csv: 1 column, and its first line holds ";": wrong delimiter? declare it: '
-            "--set input.delimiter=';'"
+            'Warning: a.csv: the delimiter is ";": 2 columns in the first 2 records; if it is not: '
+            "--set input.delimiter=,"
         ],
-        [{"a;b": "1;2"}],
+        [{"a": 1, "b": 2}],
     ),
     "semicolons, declared": (b"a;b\n1;2\n", ["--set", "input.delimiter=;"], [], [{"a": 1, "b": 2}]),
     "tabs": (
         b"a\tb\n1\t2\n",
         [],
         [
-            'Warning: a.csv: 1 column, and its first line holds "\\t": wrong delimiter? declare it: '
-            "--set input.delimiter='\\t'"
+            'Warning: a.csv: the delimiter is "\\t": 2 columns in the first 2 records; if it is not: '
+            "--set input.delimiter=,"
         ],
-        [{"a\tb": "1\t2"}],
+        [{"a": 1, "b": 2}],
     ),
-    "tabs, declared as the warning says": (b"a\tb\n1\t2\n", ["--set", "input.delimiter=\\t"], [], [{"a": 1, "b": 2}]),
+    "tabs, declared": (b"a\tb\n1\t2\n", ["--set", "input.delimiter=\\t"], [], [{"a": 1, "b": 2}]),
+    "semicolons beside decimal commas, and a bad row": (
+        b"a;b\n1;2,5\n" + b"2;3,5\n" * 20 + b"3\n",
+        ["--max-rejects", "1"],
+        [
+            'Warning: a.csv: the delimiter is ";": 2 columns in the first 23 records; if it is not: '
+            "--set input.delimiter=,"
+        ],
+        [{"a": 1, "b": "2,5"}, *[{"a": 2, "b": "3,5"}] * 20],
+    ),
+    "semicolons, and a comma declared": (
+        b"a;b\n1;2\n",
+        ["--set", "input.delimiter=,"],
+        [
+            'Warning: a.csv: 1 column, and its first line holds ";": wrong delimiter? declare it: '
+            "--set input.delimiter=';'"
+        ],
+        [{"a;b": "1;2"}],
+    ),
+    "columns in another order": (
+        {"a.csv": b"a,b\n1,x\n", "b.csv": b"b,a\ny,2\n"},
+        [],
+        [],
+        [{"a": 1, "b": "x"}, {"a": 2, "b": "y"}],
+    ),
+    "numbers for a header, declared": (
+        b"6,148\n1,85\n",
+        ["--set", "input.header=true"],
+        [],
+        [{"148": 85, "6": 1}],
+    ),
+    "numbers without a header, declared": (
+        b"6,148\n1,85\n",
+        ["--set", "input.header=false"],
+        [],
+        [{"column_0": 6, "column_1": 148}, {"column_0": 1, "column_1": 85}],
+    ),
+    "names that pandas counted": (b"0,1,2\n7,8,9\n", [], [], [{"0": 7, "1": 8, "2": 9}]),
+    "years for names": (b"name,1990,1991\nx,7,8\n", [], [], [{"1990": 7, "1991": 8, "name": "x"}]),
     "gzip of two members": (
         {"a.csv.gz": gzip.compress(b"a\n1\n") + gzip.compress(b"2\n")},
         [],
@@ -457,6 +497,67 @@ def test_20_000_columns_are_read(desk: Any) -> None:
 def test_files_of_two_headers_are_refused_by_the_names_of_both(desk: Any) -> None:
     desk.put({"a.csv": b"a,b\n1,2\n", "b.csv": b"a,c\n1,2\n"})
     message = (
-        'column 2 is "b" in a.csv and "c" in b.csv; convert them apart, or give all files one header with input.names'
+        'a.csv has a column "b", and b.csv has "c" instead; columns match by name: rename it in one of the files, or '
+        "convert them separately"
     )
     desk.assert_refused(desk.convert("a.csv", "b.csv"), 2, message)
+
+
+def test_one_list_of_names_for_files_of_two_headers_is_refused(desk: Any) -> None:
+    desk.put({"a.csv": b"a,b\n1,2\n", "b.csv": b"b,a\n1,2\n"})
+    message = 'input.names: the headers of a.csv and b.csv differ ("a" and "b" in one place), so that one list of names'
+    refused = desk.convert("a.csv", "b.csv", "--set", "input.names=[x, y]")
+    assert (refused.code, message in refused.err) == (2, True)
+    desk.assert_nothing_committed()
+    desk.put({"b.csv": b"a,b\n3,4\n"})
+    desk.assert_accepted(["a.csv", "b.csv", "--set", "input.names=[x, y]"], [], [{"x": 1, "y": 2}, {"x": 3, "y": 4}])
+
+
+@pytest.mark.parametrize(
+    ("name", "body", "code", "message"),
+    [
+        (
+            "a.csv",
+            b"6,148,72\n1,85,66\n8,183,64\n",
+            1,
+            "a.csv: the first line looks like data, not like a header: 6,148,72; if it is data: "
+            "--set input.header=false",
+        ),
+        (
+            "a.csv",
+            b"5.1,3.5,setosa\n4.9,3.0,setosa\n",
+            1,
+            "a.csv: the first line looks like data, not like a header: 5.1,3.5,setosa; if it is data: ",
+        ),
+        (
+            "a.csv",
+            b"1,1\n2,3\n",
+            1,
+            'columns 1 and 2 are both named "1": one would overwrite the other; rename one; if',
+        ),
+        ("a.csv", b"a,b|c\n1,2|3\n", 2, 'a.csv: the delimiter is unclear: "," gives 2 and "|" gives 2 columns'),
+        ("a.csv", bz2.compress(b"a,b\n1,2\n"), 1, "is compressed with bzip2, which is not read (gzip is); unpack it"),
+        (
+            "a.csv",
+            lzma.compress(b"a,b\n1,2\n"),
+            1,
+            "is compressed with xz, which is not read (gzip is); unpack it first",
+        ),
+        ("a.csv", b"\x28\xb5\x2f\xfd rest", 1, "is compressed with zstd, which is not read (gzip is); unpack it first"),
+        ("a.csv", b"PK\x03\x04 rest of it", 1, "is a ZIP archive (as Excel files are), which is not read"),
+        ("a.csv", b"PAR1 rest of it", 1, "a.csv: is a Parquet file; read it as one: --set input.format=parquet"),
+        ("a.csv.bz2", bz2.compress(b"a\n"), 2, "unpack it first: bunzip2 --keep "),
+        ("a.jsonl", b'{"id": 0}\n', 2, "JSON lines are not supported yet; in Python: convert(data=pandas.read_json("),
+        ("a.xlsx", b"PK", 2, "Excel files are not supported yet; in Python: convert(data=pandas.read_excel("),
+        ("a.csv", b'{"id": 0, "x": [1]}\n{"id": 1, "x": [2]}\n', 1, "a.csv: each line is a JSON object, not CSV; JSON"),
+    ],
+)
+def test_what_would_be_read_wrong_is_refused_with_what_to_do(
+    desk: Any, name: str, body: bytes, code: int, message: str
+) -> None:
+    desk.put({name: body})
+    refused = desk.convert(name)
+    assert (refused.code, refused.out) == (code, "")
+    assert message in refused.err
+    assert len(refused.err.splitlines()) == 1
+    desk.assert_nothing_committed()

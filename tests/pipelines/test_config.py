@@ -165,6 +165,11 @@ class TestValues:
         told = load_config(config.to_json())
         assert (told, told.fingerprint()) == (config, config.fingerprint())
 
+    @pytest.mark.parametrize(("typed", "sign"), [(",", ","), ("|", "|"), (";", ";"), ("\\t", "\t"), ("'|'", "|")])
+    def test_a_sign_that_is_set_is_taken_as_it_is_typed(self, folder: Path, typed: str, sign: str) -> None:
+        config = load_config(None, set_values=[f"input.delimiter={typed}", "output.path=out"], paths=["data/a.csv"])
+        assert config.to_json()["input"]["delimiter"] == sign
+
     def test_columns_of_a_schema_may_have_any_name(self, folder: Path) -> None:
         Path("c.yaml").write_text(
             minimal("schema: {columns: {no: {type: int64}, 5: {type: string}, a.b: {as: bytes}, when: {unit: us}}}")

@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 from shardmill.pipelines.config import load_config
 from shardmill.transforms.errors import InputError, StoreAccessError
-from shardmill.transforms.sources.listing import SUFFIXES, expand_paths, list_entries, tell_delimiter, tell_format
+from shardmill.transforms.sources.csv_delimiter import detect_delimiter
+from shardmill.transforms.sources.listing import SUFFIXES, expand_paths, list_entries, tell_format
 
 from .conftest import Bucket
 
@@ -76,7 +77,7 @@ def test_local_paths_and_stores_are_read_together(bucket: Bucket, tree: Path) ->
 def test_formats_are_told_and_levels_that_nobody_named_are_not_listed(bucket: Bucket, tree: Path) -> None:
     assert tell_format([f"{bucket.url}/in/a"]) == "csv"
     assert tell_format([f"{bucket.url}/in/*.csv"]) == "csv"
-    assert tell_delimiter([f"{bucket.url}/in/b.tsv"]) == "\t"
+    assert detect_delimiter([f"{bucket.url}/in/b.tsv"]).sign == "\t"
     bucket.gateway.requests.clear()
     expand_paths([f"{bucket.url}/in/*.csv"], "/", CSV)
     assert len(bucket.gateway.requests) == 2  # the name itself, and one level

@@ -13,6 +13,7 @@ Begin with `source`, the contract, and one of the `*_source` modules that keep i
     CSV            csv_source       ── csv_text      bytes to UTF-8, compressed or not
                                     ── csv_split     where records begin, in parallel;  csv_bits  the same, a bit a byte
                                     ── csv_chunks    whole records, and their places;  csv_pieces  what a task holds
+                                    ── csv_delimiter    detected from the first records
                                     ── csv_header  csv_infer  csv_schema    names and types
                                     ── csv_parse  csv_cast    cells to proven values
     Parquet        parquet_source   ── parquet_footer  parquet_chunks  parquet_pages    metadata, walked by us

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import json
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from itertools import pairwise, zip_longest
 from typing import Final
 
 import numpy as np
 
-from ..errors import SourceError
+from ..errors import SchemaError, SourceError
 from ..format.printable import printable
+from ..format.schema import Feature
 from .csv_bits import Dialect
 from .csv_chunks import cut_stream
 from .csv_parse import header_cells
 from .csv_split import Cut, record_ends
 from .csv_text import TextForm, plain_encoding, sniff_text, stream_text
+from .listing import JSON_LINES, unsupported
 from .source import SourceEntry
 
 _WIDEST: Final = 400_000
@@ -37,7 +41,8 @@ class HeadOptions:
 class FileHead:
     """The start of a file: how its text is read, its column names, and what stands before the first data record.
 
-    `names` is None if the file holds no record at all. `data` counts the header and the blank lines before it.
+    `names` is None if the file holds no record at all. `data` counts the header and the blank lines before it. `cells`
+    is the first record, as it stands in the file.
     """
 
     name: str
@@ -45,6 +50,7 @@ class FileHead:
     names: tuple[str, ...] | None
     data: Cut
     warnings: tuple[str, ...] = ()
+    cells: tuple[str, ...] = ()
 
 
 def read_head(entry: SourceEntry, options: HeadOptions) -> FileHead:
@@ -60,10 +66,70 @@ def read_head(entry: SourceEntry, options: HeadOptions) -> FileHead:
         return FileHead(entry.name, form, None, data)
     inner = plain_encoding(options.encoding) if form.located else "utf-8"
     cells = header_cells(text, options.dialect, inner, entry.name, max(_WIDEST, 4 * options.columns))
+    _refuse_json(text, entry.name)
     names, warnings = _name_columns(cells, entry.name, options)
     if not options.header:
         data = begin
-    return FileHead(entry.name, form, names, data, (*warnings, *_delimiter_warning(cells, entry.name, options)))
+    warnings = (*warnings, *_delimiter_warning(cells, entry.name, options))
+    return FileHead(entry.name, form, names, data, warnings, cells)
+
+
+def refuse_names_of_other_headers(heads: Sequence[FileHead]) -> None:
+    """Refuse one list of names for files whose own headers differ: it would give a column the name of another.
+
+    Raises:
+        SchemaError: two headers differ.
+    """
+    full = [head for head in heads if head.names is not None]
+    for head in full[1:]:
+        if head.cells != full[0].cells:
+            ours, theirs = next((a, b) for a, b in zip_longest(full[0].cells, head.cells, fillvalue="") if a != b)
+            raise SchemaError(
+                f"input.names: the headers of {full[0].name} and {head.name} differ "
+                f'("{printable(ours)}" and "{printable(theirs)}" in one place), so that one list of names would mix up '
+                f"their columns; leave input.names out (columns match by name), or convert the files separately; if "
+                f"the first lines are data: --set input.header=false"
+            )
+
+
+def refuse_data_as_header(heads: Sequence[FileHead], features: Sequence[Feature], rules: Container[str]) -> None:
+    """Refuse a header that looks like a row: every column of numbers has a number for a name.
+
+    Numbers in even steps are names (pandas' own 0, 1, 2; years). Declared columns have no say.
+
+    Raises:
+        SourceError: the first record of a file is no header.
+    """
+    names = [f.name for f in features if f.name not in rules and f.type in ("int64", "float64")]
+    numbers = [_number(name) for name in names]
+    known = [number for number in numbers if number is not None]
+    steps = {b - a for a, b in pairwise(known)}
+    even = all(number.is_integer() for number in known) and (len(steps) == 1 or known in ([0], [1]))
+    if not names or len(known) < len(numbers) or even:
+        return
+    head = next(head for head in heads if head.names is not None)
+    line = printable(",".join(head.cells))
+    raise SourceError(
+        head.name,
+        f"the first line looks like data, not like a header: {line}; if it is data: --set input.header=false, with "
+        f"names of your own: --set 'input.names=[a, b, ...]'; if it is a header: --set input.header=true",
+    )
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _refuse_json(text: bytes, file: str) -> None:
+    if text.lstrip().startswith(b"{"):
+        try:
+            json.loads(text)
+        except ValueError:
+            return
+        raise SourceError(file, f"each line is a JSON object, not CSV; {unsupported(*JSON_LINES, file)}")
 
 
 def _first_record(entry: SourceEntry, form: TextForm, options: HeadOptions) -> tuple[bytes | None, Cut, Cut]:
@@ -112,7 +178,8 @@ def _refuse_twins(names: Sequence[str], file: str) -> None:
             raise SourceError(
                 file,
                 f'columns {seen[name]} and {i} are both named "{printable(name)}": one would overwrite the other; '
-                "rename one, or give all names with input.names",
+                "rename one; if the first line is data: --set input.header=false; to replace the header by names of "
+                "your own: --set 'input.names=[a, b, ...]'",
             )
         seen[name] = i
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Final
 
@@ -45,6 +45,7 @@ def look_at_piece(
     Raises:
         SourceError: the file is damaged, or not in its encoding.
     """
+    parser = replace(parser, names=piece.columns)
     joined = PieceEvidence(0, 0, tuple(Evidence("null", 0) for _ in parser.kept))
     located = is_transparent(encoding)
     for _, chunk in read_chunks([piece], parser, encoding):

@@ -13,7 +13,7 @@ from ..format.rows import Rows
 from ..format.schema import ColumnRule, Schema
 from .csv_bits import Dialect
 from .csv_chunks import ScanJob, plan_scan, run_scan, unclosed_quote
-from .csv_header import FileHead, HeadOptions, read_head
+from .csv_header import FileHead, HeadOptions, read_head, refuse_data_as_header, refuse_names_of_other_headers
 from .csv_infer import AUTO_BYTES, AUTO_ROWS
 from .csv_parse import CsvLimits, Parser, cast_cells, parse_cells
 from .csv_pieces import CsvPiece, check_count, file_pieces, read_chunks
@@ -33,7 +33,8 @@ class CsvSource:
     `paths` are files, folders and globs, relative to the folder `base`. `names` are the column names where `header` is
     false, or instead of it; `columns` are the ones to keep (None: all). `quote` None reads quotes as text.
     `null_values` are the unquoted cells that are null. `infer` is `auto`, `full` or `none`; `rules` are declared types,
-    by column.
+    by column. With `check_header` a first record that looks like data is no header; `detected` says what was found out
+    about the files before, for the user.
 
     Raises:
         UsageError: the delimiter, the quote or the encoding cannot be used.
@@ -51,6 +52,8 @@ class CsvSource:
     infer: str = "auto"
     rules: dict[str, ColumnRule] = field(default_factory=dict)
     limits: CsvLimits = field(default_factory=CsvLimits)
+    check_header: bool = False
+    detected: tuple[str, ...] = field(default=(), compare=False)
 
     def __post_init__(self) -> None:
         for key, sign in (("delimiter", self.delimiter), ("quote", self.quote)):
@@ -82,6 +85,8 @@ class CsvSource:
         """
         heads = run(partial(read_head, options=self._head_options()), listing.entries)
         names = _shared_names(heads)
+        if self.header and self.names is not None:
+            refuse_names_of_other_headers(heads)
         parser = self._parser(names)
         self._check_columns(names)
         _check_count(listing.entries[0].name, len(parser.kept), self.limits.columns)
@@ -97,9 +102,12 @@ class CsvSource:
             pieces = [replace(p, rows=f.rows) if p.streamed else p for p, f in zip(pieces, evidence, strict=True)]
         seen = [found for found in evidence if found.rows]
         features, choices = choose_types(parser, self.rules, seen, infer=self.infer, whole=whole)
+        if self.check_header and self.header and self.names is None:
+            refuse_data_as_header(heads, features, self.rules)
         schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
-        warnings = (*(w for head in heads for w in head.warnings), *_warnings(heads, scans, pieces, evidence, parser))
-        return Survey(Frozen(schema), choices, tuple(p for p in pieces if p.rows != 0), warnings)
+        warnings = [*self.detected, *(warning for head in heads for warning in head.warnings)]
+        warnings += _warnings(heads, scans, pieces, evidence, parser)
+        return Survey(Frozen(schema), choices, tuple(p for p in pieces if p.rows != 0), tuple(warnings))
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         """Yield the rows of a task, about 2 MiB of text at a time.
@@ -192,7 +200,7 @@ def _check_count(name: str, count: int, most: int) -> None:
 
 
 def _shared_names(heads: Sequence[FileHead]) -> tuple[str, ...]:
-    """Return the column names that all files have.
+    """Return the column names that all files have, in the order of the first.
 
     Raises:
         SchemaError: two files differ.
@@ -207,20 +215,20 @@ def _shared_names(heads: Sequence[FileHead]) -> tuple[str, ...]:
     first = full[0]
     names = first.names or ()
     for head in full[1:]:
-        if head.names != names:
+        if head.names != names and set(head.names or ()) != set(names):
             raise SchemaError(_difference(first.name, names, head.name, head.names or ()))
     return names
 
 
 def _difference(one: str, names: Sequence[str], other: str, others: Sequence[str]) -> str:
-    mend = "convert them apart, or give all files one header with input.names"
-    for position, (a, b) in enumerate(zip(names, others, strict=False), 1):
-        if a != b:
-            return f'column {position} is "{printable(a)}" in {one} and "{printable(b)}" in {other}; {mend}'
-    longer, extra = (one, names) if len(names) > len(others) else (other, others)
-    shorter = other if longer == one else one
-    column = printable(extra[min(len(names), len(others))])
-    return f'{longer} has a column "{column}", and {shorter} has none; {mend}'
+    missing = [name for name in names if name not in set(others)]
+    extra = [name for name in others if name not in set(names)]
+    if missing and extra:
+        differ = f'{one} has a column "{printable(missing[0])}", and {other} has "{printable(extra[0])}" instead'
+    else:
+        longer, shorter, name = (one, other, missing[0]) if missing else (other, one, extra[0])
+        differ = f'{longer} has a column "{printable(name)}", and {shorter} has none'
+    return f"{differ}; columns match by name: rename it in one of the files, or convert them separately"
 
 
 def _refuse_wide_files(pieces: Sequence[CsvPiece], evidence: Sequence[PieceEvidence], names: Sequence[str]) -> None:

@@ -8,6 +8,8 @@ or one in UTF-16, Shift JIS and the like, is one stream that is read from its st
 from __future__ import annotations
 
 import codecs
+import re
+import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import lru_cache
@@ -28,6 +30,19 @@ _OTHER_BOMS: Final = (  # UTF-32 first: its little-endian mark begins with that 
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_MAGIC_BYTES: Final = 10
+_FOREIGN: Final = (
+    (
+        re.compile(rb"BZh[1-9](1AY&SY|\x17\x72\x45\x38\x50\x90)", re.DOTALL),
+        "is compressed with bzip2",
+        "bunzip2 --keep",
+    ),
+    (re.compile(rb"\xfd7zXZ\0"), "is compressed with xz", "unxz --keep"),
+    (re.compile(rb"\x28\xb5\x2f\xfd"), "is compressed with zstd", "unzstd"),
+    (re.compile(rb"PK\x03\x04"), "is a ZIP archive (as Excel files are)", "unzip"),
+)
+"""What begins files that are taken for text by their suffix, and how they are unpacked."""
+
 _SINGLE_BYTE_FROM: Final = 100
 """An encoding of one byte a character gives a meaning to at least this many of the 128 high bytes; one of several
 bytes to at most 64 (the half-width kana of Shift JIS): the others begin a longer character."""
@@ -88,9 +103,10 @@ def sniff_text(file: ListedFile, encoding: str) -> TextForm:
     transparent = is_transparent(encoding)
     try:
         with open_file(file) as opened:
-            head = opened.read(4)
+            head = opened.read(_MAGIC_BYTES)
     except OSError as error:
         raise SourceError(file.name, f"cannot be read: {error.strerror}") from error
+    _refuse_foreign(head, file.name)
     compressed = sniff_form(head) == "gzip"
     if compressed:
         return TextForm(0, compressed=True, streamed=True, located=transparent)
@@ -160,6 +176,16 @@ def is_utf8(text: bytes) -> bool:
         return text.isascii() or text.decode() is not None
     except UnicodeDecodeError:
         return False
+
+
+def _refuse_foreign(head: bytes, name: str) -> None:
+    for begins, what, command in _FOREIGN:
+        if begins.match(head):
+            raise SourceError(
+                name, f"{what}, which is not read (gzip is); unpack it first: {command} {shlex.quote(name)}"
+            )
+    if head.startswith(b"PAR1"):
+        raise SourceError(name, "is a Parquet file; read it as one: --set input.format=parquet")
 
 
 def _refuse_wide(head: bytes, name: str, encoding: str) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import glob
 import hashlib
 import os
+import shlex
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -32,7 +33,6 @@ SUFFIXES: Final[dict[str, tuple[str, ...]]] = {
 }
 """The suffixes by which the format of a file is told, in lower case; case is ignored."""
 
-_TAB_SUFFIXES: Final = (".tsv", ".tsv.gz")
 _EDGE_BYTES: Final = 64 * 1024
 _KINDS: Final = (
     (stat.S_ISFIFO, "a named pipe"),
@@ -182,25 +182,51 @@ def tell_format(paths: Sequence[str], base: str = "") -> str:
     if not files:
         raise InputError(f"{printable_path(paths[0])}: holds no file of a known kind; say which it is: {choices}")
     if None in by_format:
-        raise InputError(
-            f"{printable_path(by_format[None])}: the kind of file cannot be told; say which it is: {choices}"
-        )
+        path = by_format[None]
+        why = _why_unknown(path) or f"the kind of file cannot be told; say which it is: {choices}"
+        raise InputError(f"{printable_path(path)}: {why}")
     if len(by_format) > 1:
         told = ", ".join(f"{printable_path(path)} is {kind}" for kind, path in by_format.items())
         raise InputError(f"the paths hold several kinds of files ({told}); say which to read: {choices}")
     return str(next(iter(by_format)))
 
 
-def tell_delimiter(paths: Sequence[str], base: str = "") -> str:
-    """Return a tab where all CSV files that `paths` name are .tsv or .tsv.gz, else a comma.
+JSON_LINES: Final = ("JSON lines", "read_json({path}, lines=True)")
+"""What they are called, and how pandas reads them."""
 
-    Paths that match nothing have no say: whoever lists the files refuses them.
+
+def unsupported(kind: str, how: str, name: str) -> str:
+    """Return what a file is that is not read, and what to do with it.
+
+    >>> unsupported(*JSON_LINES, "a.jsonl")
+    "JSON lines are not supported yet; in Python: convert(data=pandas.read_json('a.jsonl', lines=True), output='out')"
     """
-    try:
-        files, _ = expand_paths(paths, base, SUFFIXES["csv"], names_only=True)
-    except InputError:
-        return ","
-    return "\t" if all(os.fsdecode(path).lower().endswith(_TAB_SUFFIXES) for path in files) else ","
+    call = how.format(path=repr(name))
+    return f"{kind} are not supported yet; in Python: convert(data=pandas.{call}, output='out')"
+
+
+_FOREIGN: Final = {
+    (".jsonl", ".ndjson"): JSON_LINES,
+    (".json",): ("JSON files", "read_json({path})"),
+    (".feather", ".arrow"): ("Arrow files", "read_feather({path})"),
+    (".orc",): ("ORC files", "read_orc({path})"),
+    (".xlsx", ".xls"): ("Excel files", "read_excel({path})"),
+}
+_PACKED: Final = {
+    (".bz2",): "bunzip2 --keep", (".xz",): "unxz --keep", (".zst",): "unzstd", (".zip",): "unzip", (".7z",): "7z x",
+}  # fmt: skip
+
+
+def _why_unknown(path: bytes) -> str | None:
+    """Return what is known of a file of a format that is not read, by its suffix, and what to do."""
+    name, shown = os.fsdecode(path).lower(), printable_path(path)
+    for suffixes, (kind, how) in _FOREIGN.items():
+        if name.endswith(suffixes):
+            return unsupported(kind, how, shown)
+    for suffixes, command in _PACKED.items():
+        if name.endswith(suffixes):
+            return f"is compressed in a way that is not read (gzip is); unpack it first: {command} {shlex.quote(shown)}"
+    return None
 
 
 def _format_of(path: bytes) -> str | None:

@@ -6,12 +6,12 @@ import os
 from collections.abc import Sequence
 
 from ..errors import InputError
-from .listing import tell_delimiter, tell_format
+from .listing import tell_format
 from .source import Source
 
 
 def pick_source(paths: Sequence[str], base: str | None = None) -> Source:
-    """Return the source that reads these files, globs or folders, told by their suffixes (.tsv: with tabs).
+    """Return the source that reads these files, globs or folders: by their suffixes, and CSV by its delimiter.
 
     `base` is the folder that relative paths start from, and that names are shown relative to: the working folder.
 
@@ -21,9 +21,12 @@ def pick_source(paths: Sequence[str], base: str | None = None) -> Source:
     folder = os.getcwd() if base is None else base
     kind = tell_format(paths, folder)
     if kind == "csv":
+        from .csv_delimiter import detect_delimiter
         from .csv_source import CsvSource
 
-        return CsvSource(tuple(paths), folder, delimiter=tell_delimiter(paths, folder))
+        found = detect_delimiter(paths, folder)
+        notes = (found.evidence,) if found.evidence else ()
+        return CsvSource(tuple(paths), folder, delimiter=found.sign, check_header=True, detected=notes)
     if kind == "parquet":
         from .parquet_source import ParquetSource
 
