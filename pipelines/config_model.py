@@ -111,6 +111,8 @@ OutputPath: TypeAlias = Annotated[str, AfterValidator(_check_output_path)]
 OneByte: TypeAlias = Annotated[str, AfterValidator(_check_one_byte)]
 SplitName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 Count: TypeAlias = Annotated[int, Field(ge=1)]
+Partitions: TypeAlias = Literal["none"] | None
+"""What becomes of columns in the names of folders (`year=2024`): left out, or by default refused."""
 Columns: TypeAlias = Annotated[list[str], Field(min_length=1)] | None
 
 
@@ -151,6 +153,7 @@ class CsvInput(_Input):
     names: Columns = None
     encoding: Annotated[str, AfterValidator(_check_encoding)] = "utf-8"
     null_values: list[str] = [""]
+    partitions: Partitions = None
 
     @model_validator(mode="after")
     def _signs_differ(self) -> CsvInput:
@@ -164,6 +167,7 @@ class ParquetInput(_Input):
 
     format: Literal["parquet"] = "parquet"
     checksums: bool = True
+    partitions: Partitions = None
 
 
 class ImagesInput(_Input):
@@ -282,6 +286,20 @@ class LimitsConfig(_Section):
     image_bytes: Size = 256 * 2**20
 
 
+LATER_KEYS: Final[dict[str, dict[str, Any]]] = {"input": {"partitions": None}}
+"""Keys that came after the first release, by section, and their defaults: these are in no fingerprint."""
+
+
+def without_later_defaults(document: dict[str, Any]) -> dict[str, Any]:
+    """Return a config's document without the keys that came later, where they are at their defaults."""
+    kept = dict(document)
+    for name, defaults in LATER_KEYS.items():
+        section = kept.get(name)
+        if isinstance(section, dict):
+            kept[name] = {key: value for key, value in section.items() if key not in defaults or value != defaults[key]}
+    return kept
+
+
 class Config(_Section):
     """The config of one conversion, checked.
 
@@ -325,7 +343,7 @@ class Config(_Section):
         stand relative to `base`, so that a folder may be moved) but `runner`, `max_rejects`, `limits` and
         `output.path`, as JSON with sorted keys; the order of split fractions matters, so they are pairs.
         """
-        document = self.to_json()
+        document = without_later_defaults(self.to_json())
         for key in ("runner", "max_rejects", "limits"):
             del document[key]
         del document["output"]["path"]

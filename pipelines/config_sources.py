@@ -102,6 +102,7 @@ def _csv_source(section: CsvInput, config: Config) -> Source:
         infer=config.schema_.infer,
         rules=column_rules(config),
         limits=CsvLimits(config.limits.field_bytes, config.limits.record_bytes, config.limits.columns),
+        partitions=section.partitions,
         check_header="header" not in section.model_fields_set,
         detected=config.detected,
     )
@@ -116,6 +117,7 @@ def _parquet_source(section: ParquetInput, config: Config) -> Source:
         columns=_columns(section),
         checksums=section.checksums,
         rules=column_rules(config),
+        partitions=section.partitions,
     )
 
 

@@ -30,7 +30,7 @@ from ..transforms.sources.source_files import is_object
 from ..transforms.sources.task_planning import make_plan
 from ..transforms.tfrecords.agreement import Stated
 from ..transforms.tfrecords.tfrecord_source import TfrecordSource
-from .config_model import Config, ImagesInput
+from .config_model import Config, ImagesInput, without_later_defaults
 from .config_sources import encoder_of, source_of
 from .held_files import SortedFiles, Unchanged, changed_warning, sort_files, without_empty_files
 from .held_images import without_held_images
@@ -130,7 +130,7 @@ def options_fingerprint(config: Config) -> str:
 
     Their order and what is merely checked play no part.
     """
-    document = config.to_json()
+    document = without_later_defaults(config.to_json())
     read = {key: value for key, value in (document["input"] or {}).items() if key not in ("paths", "checksums")}
     declared = {key: value for key, value in document["schema"].items() if key != "infer"}
     wanted: dict[str, Any] = {"schema": declared, "split": document["split"]}

@@ -14,6 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.pipelines.config import load_config
 from shardmill.pipelines.config_model import Config
+from shardmill.pipelines.prepare_append import options_fingerprint
 from shardmill.transforms.errors import ConfigError
 
 EVERY_KEY = """\
@@ -82,6 +83,7 @@ class TestValues:
                 "names": None,
                 "encoding": "utf-8",
                 "null_values": [""],
+                "partitions": None,
             },
             "schema": {"infer": "auto", "columns": {}},
             "split": None,
@@ -112,7 +114,13 @@ class TestValues:
         [
             (
                 "{format: parquet, paths: [t], columns: [id, fare], checksums: false}",
-                {"format": "parquet", "paths": ["t"], "columns": ["id", "fare"], "checksums": False},
+                {
+                    "format": "parquet",
+                    "paths": ["t"],
+                    "columns": ["id", "fare"],
+                    "checksums": False,
+                    "partitions": None,
+                },
             ),
             (
                 "{format: images, paths: [t]}",
@@ -292,6 +300,48 @@ class TestFingerprint:
     def test_it_is_what_it_was_in_the_release_that_wrote_a_dataset(self, folder: Path) -> None:
         config = load_config({"name": "n", "output": {"path": "o"}}, data_given=True)
         assert config.fingerprint() == "sha256:885b1701f086252f55edfc46bf357b5922521e915762183706845f52e2aefb38"
+
+    @pytest.mark.parametrize(
+        ("kind", "whole", "options"),
+        [
+            (
+                "csv",
+                "ee1b9cc47efcf5712f5fe9546d12816fb6419b80cfe36c07177f443aea9e4515",
+                "59f87abca42c4cd8848885ae171203595538fb47f3890c4d68a0badf180cd727",
+            ),
+            (
+                "parquet",
+                "1e8c1d2768906e65ee5516a184efe458dc725e4fa994e47bf8e39342c470f795",
+                "f7bd265e61698c4225e3f475daef7c6f01f445a059ba9d5a62c31f8986bbc596",
+            ),
+            (
+                "images",
+                "008086de7ff3c31a6ae9ffab0bd1ac34ad7016f3951dce42bd87cc12df5364a3",
+                "f2cc243e2564d18cca39c9ce86e92718f2627b97bf0e6084f5b69d96f1ea87be",
+            ),
+            (
+                "numpy",
+                "39da8c0aefd5017d8ca2b8a07548ebb01b39360f2548cd422b864a26540ceeb5",
+                "bb20c3b9dff34430d7f797777b7df15f6c04aeb388c7c1ffa590ff5583e3ab10",
+            ),
+            (
+                "tfrecord",
+                "8adee1332338d008cf2e65daeb72dcb9ccca81d4013345c10f0844c295bab86a",
+                "d02b88a93b8dd9fae807c03c66399584f35735ef10e2174eb34d4c1e6e0fb4eb",
+            ),
+        ],
+    )
+    def test_keys_that_came_later_are_in_none_at_their_defaults(
+        self, folder: Path, kind: str, whole: str, options: str
+    ) -> None:
+        section = {"format": kind, "paths": ["x"]} | ({"delimiter": ","} if kind == "csv" else {})
+        config = load_config({"name": "n", "input": section, "output": {"path": "o"}})
+        assert config.fingerprint().startswith(f"sha256:{whole}")
+        assert options_fingerprint(config).startswith(f"sha256:{options}")
+        if kind in ("csv", "parquet"):
+            other = load_config({"name": "n", "input": section | {"partitions": "none"}, "output": {"path": "o"}})
+            assert other.fingerprint() != config.fingerprint()
+            assert options_fingerprint(other) != options_fingerprint(config)
 
 
 class TestProblems:

@@ -9,6 +9,7 @@ Begin with `source`, the contract, and one of the `*_source` modules that keep i
                    read_task        a task's batches and its end mark;  task_codec  its pieces as text
                    source_files     how files are opened;  stamp  and still what they were when they were listed
                    arrow_checks     what comes from outside is sound Arrow data
+                   partitions       columns in the names of folders
                    nearest          which name was probably meant
     CSV            csv_source       ── csv_text      bytes to UTF-8, compressed or not
                                     ── csv_split     where records begin, in parallel;  csv_bits  the same, a bit a byte

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
+from typing import Literal
 
 from ..errors import SchemaError, SourceError, UsageError
 from ..format.printable import printable
@@ -22,6 +23,7 @@ from .csv_split import FileScan, fold_blocks
 from .csv_text import is_transparent, plain_encoding
 from .listing import SUFFIXES, list_entries
 from .nearest import nearest_name
+from .partitions import refuse_partitions
 from .source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task
 from .stamp import check_stamp
 
@@ -33,7 +35,8 @@ class CsvSource:
     `paths` are files, folders and globs, relative to the folder `base`. `names` are the column names where `header` is
     false, or instead of it; `columns` are the ones to keep (None: all). `quote` None reads quotes as text.
     `null_values` are the unquoted cells that are null. `infer` is `auto`, `full` or `none`; `rules` are declared types,
-    by column. With `check_header` a first record that looks like data is no header; `detected` says what was found out
+    by column. With `partitions` none, columns in the names of folders (`year=2024`) are left out, else refused. With
+    `check_header` a first record that looks like data is no header; `detected` says what was found out
     about the files before, for the user.
 
     Raises:
@@ -52,8 +55,9 @@ class CsvSource:
     infer: str = "auto"
     rules: dict[str, ColumnRule] = field(default_factory=dict)
     limits: CsvLimits = field(default_factory=CsvLimits)
+    partitions: Literal["none"] | None = None
     check_header: bool = False
-    detected: tuple[str, ...] = field(default=(), compare=False)
+    detected: tuple[str, ...] = field(default=(), compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for key, sign in (("delimiter", self.delimiter), ("quote", self.quote)):
@@ -72,9 +76,10 @@ class CsvSource:
         """Return the files to read.
 
         Raises:
-            InputError: a path matches nothing.
+            InputError: a path matches nothing, or folders name columns.
         """
-        return list_entries(self.paths, self.base, SUFFIXES["csv"], file_format="csv")
+        listing = list_entries(self.paths, self.base, SUFFIXES["csv"], file_format="csv")
+        return listing if self.partitions == "none" else refuse_partitions(listing, self.paths)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Scan all plain files for their records, infer the types, and return pieces of about 1 MiB.

@@ -7,7 +7,7 @@ from contextlib import ExitStack
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
-from typing import Final
+from typing import Final, Literal
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -26,6 +26,7 @@ from .parquet_footer import READ_ERRORS, ChangeFooter, Footer, choose_columns, o
 from .parquet_int96 import footer_of_raw_int96, int96_positions
 from .parquet_lists import cast_as_written, footer_of_plain_lists
 from .parquet_pages import PackedSpans, check_pages, chunk_ranges
+from .partitions import refuse_partitions
 from .source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
 from .source_files import OpenFile, ReadAt, expect, open_file, open_listed, read_at
 from .stamp import check_stamp
@@ -60,7 +61,8 @@ class ParquetSource:
     """Read Parquet files.
 
     `paths` are files, folders and globs, relative to the folder `base`; `columns` are the ones to keep (None: all);
-    `checksums` are those of the pages; `rules` are declared types, by column.
+    `checksums` are those of the pages; `rules` are declared types, by column. With `partitions` none, columns in the
+    names of folders (`year=2024`) are left out, else refused.
     """
 
     paths: tuple[str, ...]
@@ -68,14 +70,16 @@ class ParquetSource:
     columns: tuple[str, ...] | None = None
     checksums: bool = True
     rules: dict[str, ColumnRule] = field(default_factory=dict)
+    partitions: Literal["none"] | None = None
 
     def list_files(self) -> Listing:
         """Return the files to read.
 
         Raises:
-            InputError: a path matches nothing.
+            InputError: a path matches nothing, or folders name columns.
         """
-        return list_entries(self.paths, self.base, SUFFIXES["parquet"], file_format="parquet")
+        listing = list_entries(self.paths, self.base, SUFFIXES["parquet"], file_format="parquet")
+        return listing if self.partitions == "none" else refuse_partitions(listing, self.paths)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Read all footers; return the schema that all files share, and one piece for each row group.
