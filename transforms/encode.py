@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import apache_beam as beam
 import pyarrow as pa
 
+from .errors import UsageError
 from .format.blocks import Block
 from .format.encode_rows import RowEncoder
 from .format.rows import Rows, TaskEnd
@@ -22,6 +23,9 @@ class EncodeExamples(beam.PTransform):
     `encoder` is `info` of `ReadRows`; a schema, for record batches of your own; or a `RowEncoder` with splits and
     limits of its own. Records are canonical: keys sorted, byte-equal to protobuf's deterministic serialization. Rows
     that cannot become an Example travel on as rejects of their block. End marks pass through.
+
+    Raises:
+        UsageError: `encoder` is something else (when made).
     """
 
     encoder: RowEncoder | SourceInfo | Schema
@@ -33,6 +37,9 @@ class EncodeExamples(beam.PTransform):
             self.encoder = self.encoder.encoder()
         if isinstance(self.encoder, Schema):
             self.encoder = RowEncoder(self.encoder)
+        if not isinstance(self.encoder, RowEncoder):
+            given = type(self.encoder).__name__
+            raise UsageError(f"EncodeExamples takes `read.info` of ReadRows, a Schema or a RowEncoder, not {given}")
 
     def expand(self, rows: beam.PCollection) -> beam.PCollection:
         """Return the PCollection of `Block | TaskEnd`."""

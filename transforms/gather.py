@@ -21,6 +21,10 @@ _DEFLATED_BYTES: Final = 1024
 """Descriptors over this size cross the edges deflated."""
 
 
+KEYED: Final = tuple[int, bytes]
+"""The type of keyed descriptors: with it, those of a step and the seed have one coder."""
+
+
 def packed(value: object) -> bytes:
     """Return a descriptor as bytes, so that no coder of the engine's own choosing has a say in it.
 
@@ -50,7 +54,7 @@ def gathered_values(gathered: tuple[int, Iterable[bytes]]) -> Iterator[Any]:
 
 def seed(pipeline: beam.Pipeline) -> beam.PCollection:
     """Return what every `Gather` of a pipeline receives besides its descriptors."""
-    return pipeline | "Seed" >> beam.Create([keyed(None)], reshuffle=False)
+    return pipeline | "Seed" >> beam.Create([keyed(None)], reshuffle=False).with_output_types(KEYED)
 
 
 class Gather(beam.PTransform):

@@ -34,7 +34,7 @@ class SourceInfo:
             if feature.type == "label" and feature.name not in self.labels:
                 raise UsageError(
                     f'"{printable(feature.name)}" is a label, and its class names are not given: pass on `read.info` '
-                    f"of ReadRows instead of its schema"
+                    f"of ReadRows instead of its schema, or give labels={{...}}"
                 )
 
     def encoder(self) -> RowEncoder:

@@ -25,10 +25,10 @@ from apache_beam.utils.windowed_value import WindowedValue
 
 from .beam_streams import warn_of_timed_flushes
 from .dataset.assemble import assemble_shard
-from .dataset.commit import Commit, commit_arrived, refuse_second_run
+from .dataset.commit import Commit, commit_arrived, plan_generation
 from .dataset.done_tasks import read_result
 from .dataset.outcome import WriteOutcome
-from .dataset.plan_step import ShardJob, plan_dataset
+from .dataset.plan_step import ShardJob
 from .dataset.publish import Move, moves_of, publish_file
 from .dataset.refusal import Refusal
 from .dataset.shared_folder import check_shared
@@ -46,7 +46,7 @@ from .format.rows import TaskEnd
 from .format.schema import Schema
 from .format.sizes import parse_size
 from .format.tfrecord import frame_records
-from .gather import Gather, gathered_values, keyed, packed, seed, unpacked
+from .gather import KEYED, Gather, gathered_values, keyed, packed, seed, unpacked
 from .source_info import SourceInfo
 
 _BATCH_RECORDS: Final = 4096
@@ -112,6 +112,8 @@ class WriteShards(beam.PTransform):
     def __post_init__(self) -> None:
         """Check the arguments."""
         super().__init__()
+        if not isinstance(self.info, SourceInfo | None) or not isinstance(self.schema, Schema | None):
+            raise UsageError("WriteShards: info is `read.info` of ReadRows, schema a Schema")
         if not is_split_name(self.split):
             raise UsageError(f'split is "{printable(self.split)}": use [a-z][a-z0-9_]*, up to 64 characters')
         self._run = self.spec or self._own_spec()
@@ -126,27 +128,31 @@ class WriteShards(beam.PTransform):
             pcoll = pcoll | "Into one window" >> beam.WindowInto(GlobalWindows())
         spec = self._run
         light = replace(spec, source_entries=(), schema=None, labels={})  # the graph carries it once a step
-        staged = pcoll | "Stage parts" >> beam.ParDo(_StagePartsFn(light, self.split))  # (0, TaskResult)
+        staged = pcoll | "Stage parts" >> beam.ParDo(_StagePartsFn(light, self.split)).with_output_types(KEYED)
+        # (0, TaskResult)
         done = tuple(result.task for result in self.done)  # read where they are needed: the graph would carry them
         start = seed(pcoll.pipeline)
+        complete = _CompleteFn(light, raise_refusal=self.raise_refusal)
         planned = (
             (staged, start)
             | "Gather results" >> Gather()
             | "Plan shards" >> beam.ParDo(_PlanShardsFn(spec, done))  # Draft and ShardJobs, or a Refusal
             | "Spread shards" >> beam.Reshuffle()
-            | "Assemble shards" >> beam.ParDo(_AssembleShardFn(light))  # (0, Draft | ShardJob | Refusal)
+            | "Assemble shards" >> beam.ParDo(_AssembleShardFn(light)).with_output_types(KEYED)
+            # (0, Draft | ShardJob | Refusal)
         )
         committed = (
             (planned, start)
             | "Gather shards" >> Gather()
             | "Commit" >> beam.ParDo(_CommitFn(spec))  # Commit and Moves, or a Refusal
             | "Spread files" >> beam.Reshuffle()
-            | "Publish shards" >> beam.ParDo(_PublishFileFn(light))  # (0, Commit | None | Refusal)
+            | "Publish shards" >> beam.ParDo(_PublishFileFn(light)).with_output_types(KEYED)
+            # (0, Commit | None | Refusal)
         )
         completed = (
             (committed, start)
             | "Gather files" >> Gather()
-            | "Complete" >> beam.ParDo(_CompleteFn(light, raise_refusal=self.raise_refusal))  # (0, WriteOutcome)
+            | "Complete" >> beam.ParDo(complete).with_output_types(KEYED)  # (0, WriteOutcome)
         )
         return (
             (completed, start)
@@ -277,7 +283,7 @@ class _PlanShardsFn(beam.DoFn):
     def process(self, gathered: tuple[int, Iterable[bytes]]) -> Iterator[bytes]:
         """Give the draft of the manifest and the shards to make."""
         check_shared(self._spec.storage, self._spec.proof)
-        plan = refuse_second_run(self._spec, plan_dataset(self._spec, self._results(gathered)))
+        plan = plan_generation(self._spec, self._results(gathered))
         if isinstance(plan, Refusal):
             yield packed(plan)
         else:

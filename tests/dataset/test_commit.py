@@ -16,11 +16,12 @@ from shardmill.transforms.dataset import commit as commit_module
 from shardmill.transforms.dataset import put_manifest as put_module
 from shardmill.transforms.dataset import write_generation as write_generation_module
 from shardmill.transforms.dataset.assemble import assemble_shard
+from shardmill.transforms.dataset.commit import Commit
 from shardmill.transforms.dataset.generations import read_manifest
 from shardmill.transforms.dataset.open import open_dataset
 from shardmill.transforms.dataset.outcome import WriteOutcome, read_outcome
 from shardmill.transforms.dataset.plan_step import Plan, plan_dataset
-from shardmill.transforms.dataset.publish import Move, finish_publish, publish_file
+from shardmill.transforms.dataset.publish import Move, complete_publish, finish_publish, moves_of, publish_file
 from shardmill.transforms.dataset.refusal import Refusal
 from shardmill.transforms.dataset.spec import DatasetSpec, EntryInfo, rejects_allowed
 from shardmill.transforms.dataset.stage import TaskStager
@@ -442,30 +443,16 @@ def test_a_move_that_an_engine_lost_is_made_before_staging_is_removed(
     spec = replacing_what_is_there(spec_of(tmp_path, if_exists=if_exists))
     done: list[str] = []
 
-    def publish_but_one(storage: LocalStorage, move: Move) -> None:
+    def publish_but_one(storage: LocalStorage, move: Move, *, held: bool = False) -> None:
         done.append(move.target)
         if move.target != "train-00002.tfrecord":
             publish_file(storage, move)
 
     monkeypatch.setattr(write_generation_module, "publish_file", publish_but_one)
-    results = stage_all(spec)
-    if if_exists == "replace":
-        results = list(reversed_tasks(spec))
-    write_generation(spec, results)
+    write_generation(spec, shifted(spec, 1))
     assert "train-00002.tfrecord" in done
     assert verify_dataset(tmp_path / "out").findings == ()
     assert not (tmp_path / "out/.staging").exists()
-
-
-def reversed_tasks(spec: DatasetSpec) -> list[TaskResult]:
-    """Stage records of the same sizes as `stage_all` does, and of other bytes."""
-    results = []
-    for task in range(3):
-        stager = TaskStager(spec.storage, spec.staging, task, spec.stage_settings)
-        frames = frame_records(pa.array([payload(task, i + 1) for i in range(5000)], pa.large_binary()))
-        stager.add(Block(task, 0, {"train": frames}, (EntryCounts(task // 2, 5000, 5000),)))
-        results.append(stager.finish(TaskEnd(task, 1, {task // 2: 5000})))
-    return results
 
 
 def test_a_move_that_cannot_be_made_fails_the_run_and_staging_stays(
@@ -634,3 +621,74 @@ def test_max_rejects_is_a_number_or_a_share_of_the_rows(max_rejects: int | str, 
 def test_what_is_no_number_of_rejects_is_refused(max_rejects: Any) -> None:
     with pytest.raises(UsageError, match="max_rejects"):
         rejects_allowed(max_rejects, 100)
+
+
+def shifted(spec: DatasetSpec, by: int) -> list[TaskResult]:
+    """Stage records of the sizes of `stage_all`, and of other bytes."""
+    results = []
+    for task in range(3):
+        stager = TaskStager(spec.storage, spec.staging, task, spec.stage_settings)
+        frames = frame_records(pa.array([payload(task, i + by) for i in range(5000)], pa.large_binary()))
+        stager.add(Block(task, 0, {"train": frames}, (EntryCounts(task // 2, 5000, 5000),)))
+        results.append(stager.finish(TaskEnd(task, 1, {task // 2: 5000})))
+    return results
+
+
+def commit_only(spec: DatasetSpec, results: list[TaskResult]) -> Commit:
+    plan = plan_dataset(spec, results)
+    assert isinstance(plan, Plan)
+    for job in plan.jobs:
+        assemble_shard(spec, job)
+    commit = commit_module.commit_generation(spec, plan.draft, plan.jobs)
+    assert isinstance(commit, Commit)
+    return commit
+
+
+@pytest.mark.parametrize("first", ["create", "replace"])
+@pytest.mark.parametrize("published", [True, False])
+def test_a_run_that_is_replaced_before_it_completes_touches_nothing_of_the_new_generation(
+    tmp_path: Path, first: str, published: bool
+) -> None:
+    if first == "replace":
+        write(spec_of(tmp_path, commit_id="zero", run_id="0" * 16))
+    slow = replacing_what_is_there(spec_of(tmp_path, if_exists="replace", commit_id="slow", run_id="1" * 16))
+    commit = commit_only(slow, shifted(slow, 1))
+    moves = moves_of(commit)
+    for move in moves if published else moves[:3]:
+        publish_file(slow.storage, move)
+    fast = replacing_what_is_there(spec_of(tmp_path, if_exists="replace", commit_id="fast", run_id="2" * 16))
+    write_generation(fast, shifted(fast, 2))
+    records = list(open_dataset(tmp_path / "out").records("train"))
+    for move in moves:
+        publish_file(slow.storage, move)
+    complete_publish(slow.storage, commit)
+    assert verify_dataset(tmp_path / "out").findings == ()
+    assert list(open_dataset(tmp_path / "out").records("train")) == records
+    assert not (tmp_path / "out/.staging").exists()
+
+
+def test_a_replacement_of_which_a_staged_shard_is_gone_is_not_taken_for_published(tmp_path: Path) -> None:
+    write(spec_of(tmp_path, commit_id="zero", run_id="0" * 16))
+    spec = replacing_what_is_there(spec_of(tmp_path, if_exists="replace"))
+    commit_only(spec, shifted(spec, 1))
+    (tmp_path / f"out/{spec.staging}/shards/train-00002.tfrecord").unlink()
+    with pytest.raises(CommitError, match=r"train-00002\.tfrecord was committed, but is neither there nor in"):
+        finish_publish(str(tmp_path / "out"))
+    assert (tmp_path / "out/.staging").exists()
+
+
+def test_a_second_run_leaves_the_lists_of_the_first_that_are_not_published_yet(tmp_path: Path) -> None:
+    spec = spec_of(tmp_path, max_rejects=10)
+    commit_only(spec, stage_all(spec, rejects=2))
+    refusal = write_generation(spec, stage_all(spec, rejects=7)).refusal
+    assert refusal is not None
+    assert "this pipeline has run before, and committed generation 1; this is not what it held" in refusal.message
+    finish_publish(str(tmp_path / "out"))
+    assert verify_dataset(tmp_path / "out").findings == ()
+    assert len((tmp_path / "out/rejects/00000001.jsonl").read_text().splitlines()) == 2
+
+
+def test_a_refusal_that_an_engine_lost_is_read_from_the_staging_folder(tmp_path: Path) -> None:
+    spec = spec_of(tmp_path, max_rejects=1)
+    refused = plan_dataset(spec, stage_all(spec, rejects=2))
+    assert commit_module.commit_arrived(spec, []) == refused

@@ -162,10 +162,10 @@ def test_a_merge_attempted_twice_in_every_step_gives_the_bytes_of_one_attempt(
         monkeypatch.setattr(module, name, run)
 
     twice(TaskStaging, "stage")
-    for name in ("plan_dataset", "assemble_shard", "commit_generation", "publish_file", "complete_publish"):
+    for name in ("plan_generation", "assemble_shard", "commit_generation", "publish_file", "complete_publish"):
         twice(write_generation, name)
     assert merge("twice") == once
-    assert counted["commit_generation"] == counted["plan_dataset"] == counted["complete_publish"] == 1
+    assert counted["commit_generation"] == counted["plan_generation"] == counted["complete_publish"] == 1
     assert min(counted["stage"], counted["assemble_shard"], counted["publish_file"]) >= 2
     assert list(list_generations(str(tmp_path / "twice"))) == [1]
     dataset = open_dataset(tmp_path / "twice")

@@ -155,4 +155,4 @@ def test_a_lost_bundle_of_plain_records_cannot_be_noticed_but_a_doubled_one_is(
     with edges(monkeypatch, "doubled", staged):
         error = run(plain, "", tmp_path / "doubled")
     assert error is not None
-    assert "1 bundles of records came more than once" in error
+    assert "1 bundle of records came more than once" in error

@@ -252,6 +252,26 @@ class TestRunTwice:
         assert self.records(tmp_path) == 3000
         assert verify_dataset(tmp_path / "out").findings == ()
 
+    def test_if_another_pipeline_has_replaced_its_dataset_meanwhile_that_one_stays(self, tmp_path: Path) -> None:
+        pipeline = self.pipeline(tmp_path, 3000)
+        pipeline.run().wait_until_finish()
+        other = beam.Pipeline(runner=FnApiRunner())
+        _ = other | beam.Create([b"q"]) | WriteShards(str(tmp_path / "out"), if_exists="replace")
+        other.run().wait_until_finish()
+        with pytest.raises((CommitError, RuntimeError), match=r"generation 2 has replaced it.*build it again"):
+            pipeline.run().wait_until_finish()
+        assert list(open_dataset(tmp_path / "out").records("train")) == [b"q"]
+        assert verify_dataset(tmp_path / "out").findings == ()
+
+
+def test_what_is_passed_for_something_else_is_named(tmp_path: Path, numbers: str) -> None:
+    read = ReadRows(numbers)
+    for wrong in ({"info": read.schema}, {"schema": read.info}):
+        with pytest.raises(UsageError, match=r"WriteShards: info is `read\.info` of ReadRows, schema a Schema"):
+            WriteShards(str(tmp_path / "out"), **wrong)
+    with pytest.raises(UsageError, match=r"EncodeExamples takes `read\.info` of ReadRows.*not ReadRows"):
+        EncodeExamples(read)  # type: ignore[arg-type]
+
 
 def _lines(path: str) -> list[bytes]:
     return Path(path).read_bytes().splitlines()

@@ -68,7 +68,7 @@ class Ledger:
         problems = [problem for _, problem in sorted(self._problems, key=lambda found: (found[0] == NO_TASK, found))]
         problems += _check_tasks(self._tasks, tasks)
         twice = sum(times > 1 for times in self._bundles.values())
-        problems += [f"{twice} bundles of records came more than once"] if twice else []
+        problems += [f"{twice} bundle{'s' * (twice > 1)} of records came more than once"] if twice else []
         for entry, row in sorted(counts.items()):
             problems += _check_entry(row, _name(entries, entry), entries[entry] if 0 <= entry < len(entries) else None)
         for index, info in enumerate(entries):

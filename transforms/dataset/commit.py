@@ -18,11 +18,12 @@ from ..format.manifest import Manifest, RejectSummary, RunInfo, ShardEntry, Sour
 from ..format.naming import generation_file, staged_file, staged_sidecar
 from ..format.sidecars import sidecar_files
 from .continuation import conflict_with, continued, image_formats_in_all, renumber
-from .generations import PartCache, list_generations, read_manifest
-from .plan_step import Draft, Plan, ShardJob, leave_refusal
+from .generations import PartCache, lineage, list_generations, read_manifest
+from .plan_step import Draft, Plan, ShardJob, leave_refusal, plan_dataset, read_refusal
 from .put_manifest import Documents
 from .refusal import Refusal, RefusalKind
 from .spec import AppendTo, DatasetSpec
+from .task_result import TaskResult
 
 APPEND_TRIES: Final = 10
 """So often an append may lose: each time another one has landed, so that somebody always gets on."""
@@ -64,37 +65,54 @@ def commit_arrived(spec: DatasetSpec, arrived: Iterable[Draft | ShardJob | Refus
             jobs[value.path] = value
     if draft is not None and len(jobs) == draft.shards:
         return commit_generation(spec, draft, list(jobs.values()))
+    if draft is None and not jobs and (refusal := read_refusal(spec)) is not None:
+        return refusal  # it is the element that was lost
     lost = "the plan" if draft is None else f"{draft.shards - len(jobs)} of {draft.shards} planned shards"
     return _refused(
         spec, "failed", f"the engine lost {lost} between two of its steps; nothing was committed; run it again"
     )
 
 
-def refuse_second_run(spec: DatasetSpec, plan: Plan | Refusal) -> Plan | Refusal:
-    """Refuse a plan of other shards than this very run has committed: its pipeline has run before, on other input.
+def plan_generation(spec: DatasetSpec, results: Iterable[TaskResult]) -> Plan | Refusal:
+    """Plan the dataset, or refuse it: also if this very run has committed something else, as its pipeline ran before.
 
-    A plan of the same shards passes: an engine may try a step again after the commit, and finds it. This comes before
-    anything is assembled, so that shards that are committed and not yet published stay as they are.
+    A plan of what was committed passes: an engine may try a step again after the commit, and finds it. Nothing that is
+    committed and not yet published is changed.
     """
-    if isinstance(plan, Refusal):
-        return plan
     commit = find_commit(spec)
-    if commit is None:
+    plan = plan_dataset(spec, results, committed=commit is not None)
+    if commit is None or isinstance(plan, Refusal):
         return plan
-    planned = sorted((job.split, job.index, job.records, job.bytes, f"{job.crc:08x}") for job in plan.jobs)
-    shards = ((name, shard) for name, split in commit.manifest.splits.items() for shard in split.shards)
-    held = [
-        (name, shard.records, shard.bytes, shard.crc32c)
-        for name, shard in shards
-        if shard.generation == commit.manifest.generation
-    ]
-    if [(split, *sizes) for split, _, *sizes in planned] == held:
+    manifest = commit.manifest
+    latest = read_manifest(spec.path)
+    if all(other.generation != manifest.generation for other in lineage(spec.path, latest)):
+        problem = f"generation {latest.generation} has replaced it"
+    elif not _states(manifest, plan):
+        problem = "this is not what it held"
+    else:
         return plan
     return _refused(
         spec,
         "commit",
-        f"this pipeline has run before, and committed generation {commit.manifest.generation}; a pipeline writes one "
-        f"generation: build it again (WriteShards and all) to write another",
+        f"this pipeline has run before, and committed generation {manifest.generation}; {problem}; a pipeline writes "
+        f"one generation: build it again (WriteShards and all) to write another",
+    )
+
+
+def _states(manifest: Manifest, plan: Plan) -> bool:
+    """Tell whether a manifest states what was planned; shards of an append may have got other numbers."""
+    planned = sorted((job.split, job.index, job.records, job.bytes, f"{job.crc:08x}") for job in plan.jobs)
+    held = [
+        (name, shard.records, shard.bytes, shard.crc32c)
+        for name, split in manifest.splits.items()
+        for shard in split.shards
+        if shard.generation == manifest.generation
+    ]
+    draft = plan.draft
+    return (
+        [(split, *sizes) for split, _, *sizes in planned] == held
+        and draft.counts == manifest.counts
+        and draft.by_code == manifest.rejects.by_code
     )
 
 

@@ -8,7 +8,8 @@ from ..errors import CommitError
 from ..format.manifest import Manifest
 from ..format.naming import generation_file
 from .commit import Commit, find_commit
-from .refusal import REFUSAL_FILE, Refusal
+from .plan_step import read_refusal
+from .refusal import Refusal
 from .source_list import read_notes
 from .spec import DatasetSpec
 
@@ -52,9 +53,9 @@ def read_decision(spec: DatasetSpec) -> Commit | Refusal:
     commit = find_commit(spec)
     if commit is not None:
         return replace(commit, notes=read_notes(spec.path, commit.manifest))
-    refusal = f"{spec.staging}/{REFUSAL_FILE}"
-    if spec.storage.size(refusal) is not None:
-        return Refusal.from_json(spec.storage.read(refusal))
+    refusal = read_refusal(spec)
+    if refusal is not None:
+        return refusal
     raise CommitError(
         f"{spec.path}: the run ended, and neither committed (id {spec.commit_id}) nor refused; its staged work is in "
         f"{spec.staging}; run again"

@@ -63,8 +63,10 @@ class Plan:
     jobs: tuple[ShardJob, ...]
 
 
-def plan_dataset(spec: DatasetSpec, results: Iterable[TaskResult]) -> Plan | Refusal:
+def plan_dataset(spec: DatasetSpec, results: Iterable[TaskResult], *, committed: bool = False) -> Plan | Refusal:
     """Plan the dataset, or refuse it; leaves `rejects.jsonl`, and `sources.jsonl` or `refusal.json`, in staging.
+
+    A run that has committed has left its lists there, which may not be published yet: they stay.
 
     The same results, in any order, give the same plan: an engine may try this step again. They are taken one by one:
     of a shuffled source each tells of many entries, and is let go of when that is added up.
@@ -73,13 +75,13 @@ def plan_dataset(spec: DatasetSpec, results: Iterable[TaskResult]) -> Plan | Ref
     ordered = _in_order([ledger.enter(result) for result in results])
     accounts = ledger.settle(spec.source_entries, spec.tasks)
     files = [result.rejects.path for result in ordered if result.rejects]
-    if files:
+    if files and not committed:
         spec.storage.concatenate(f"{spec.staging}/rejects.jsonl", [f"{spec.staging}/{path}" for path in files])
     refusal = _decide(spec, ordered, accounts)
     if refusal is not None:
         leave_refusal(spec, refusal)
         return refusal
-    if spec.source_entries:
+    if spec.source_entries and not committed:
         options = spec.append_to.options if spec.append_to else None
         spec.storage.replace(f"{spec.staging}/sources.jsonl", source_lines(spec.source_entries, accounts, options))
     return _plan(spec, ordered, accounts)
@@ -88,6 +90,12 @@ def plan_dataset(spec: DatasetSpec, results: Iterable[TaskResult]) -> Plan | Ref
 def leave_refusal(spec: DatasetSpec, refusal: Refusal) -> None:
     """Write `refusal.json` into the staging folder."""
     spec.storage.replace(f"{spec.staging}/{REFUSAL_FILE}", refusal.to_json())
+
+
+def read_refusal(spec: DatasetSpec) -> Refusal | None:
+    """Return the refusal that a run has left in its staging folder, if any."""
+    path = f"{spec.staging}/{REFUSAL_FILE}"
+    return Refusal.from_json(spec.storage.read(path)) if spec.storage.size(path) is not None else None
 
 
 def _in_order(results: Iterable[TaskResult]) -> list[TaskResult]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Final
 
@@ -34,7 +35,8 @@ _REMOVED_AT_ONCE: Final = 1000
 class Move:
     """A staged file and its final path, both relative to the dataset's folder; sizes and CRCs where known.
 
-    `replaces` allows it to stand where a file of the superseded generation stood.
+    `replaces` allows it to stand where a file of the superseded generation stood. `generation` is the one that the file
+    belongs to: if another has replaced that meanwhile, the move is not made.
     """
 
     source: str
@@ -42,30 +44,40 @@ class Move:
     bytes: int | None = None
     crc: str | None = None
     replaces: bool = False
+    generation: int | None = None
 
 
 def moves_of(commit: Commit) -> list[Move]:
     """Return what has to be moved to publish a generation; the sidecars that change are replaced at the end."""
-    manifest, staging = commit.manifest, commit.manifest.run.staging
+    manifest, staging, number = commit.manifest, commit.manifest.run.staging, commit.manifest.generation
     replaces = commit.superseded is not None
     moves = [
-        Move(staged_file(staging, shard.path), shard.path, shard.bytes, shard.crc32c, replaces)
+        Move(staged_file(staging, shard.path), shard.path, shard.bytes, shard.crc32c, replaces, number)
         for shard in manifest.own_shards
     ]
     indexes = {index_path(shard.path) for shard in manifest.own_shards}.intersection(manifest.sidecars)
-    moves += [Move(staged_sidecar(staging, name), name, replaces=replaces) for name in sorted(indexes)]
+    moves += [
+        Move(staged_sidecar(staging, name), name, replaces=replaces, generation=number) for name in sorted(indexes)
+    ]
     for listed, name in ((manifest.rejects.path, "rejects.jsonl"), (manifest.source.list, "sources.jsonl")):
         if listed is not None:
-            moves.append(Move(f"{staging}/{name}", listed, replaces=replaces))
+            moves.append(Move(f"{staging}/{name}", listed, replaces=replaces, generation=number))
     return moves
 
 
-def publish_file(storage: Storage, move: Move) -> None:
-    """Make one move, or find it made.
+def publish_file(storage: Storage, move: Move, *, held: bool = False) -> None:
+    """Make one move, or find it made; `held` says that the caller holds the sidecars.
 
     Raises:
         CommitError: another file has the name, or the staged file is gone.
     """
+    if move.replaces:
+        # a later replacement may have published its own file by now: it looks again while it holds the sidecars
+        with nullcontext() if held else hold_sidecars(storage):
+            if _is_replaced(storage, move.generation):
+                return
+            _move(storage, move)
+        return
     try:
         _move(storage, move)
     except FileNotFoundError:
@@ -74,9 +86,19 @@ def publish_file(storage: Storage, move: Move) -> None:
         _move(storage, move)  # it was staged, and published by another process at this moment
 
 
+def _is_replaced(storage: Storage, generation: int | None) -> bool:
+    """Tell whether the latest generation was not made from this one: its files have the names then."""
+    latest = list_generations(storage.root)[-1]
+    if generation is None or latest == generation:
+        return False
+    return all(manifest.generation != generation for manifest in lineage(storage.root, read_manifest(storage.root)))
+
+
 def _move(storage: Storage, move: Move) -> None:
     if storage.size(move.source) is None:
         if move.bytes in (None, storage.size(move.target)) and _has_crc(storage, move):
+            return
+        if _is_replaced(storage, move.generation):
             return
         raise CommitError(
             f"{storage.path(move.target)} was committed, but is neither there nor in {move.source}: its staging folder "
@@ -89,7 +111,8 @@ def _move(storage: Storage, move: Move) -> None:
         if size is None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), move.source)
         there = storage.size(move.target)
-        if there != (size if move.bytes is None else move.bytes) or not _is_committed(storage, move):
+        other = there != (size if move.bytes is None else move.bytes) or not _is_committed(storage, move)
+        if other and not _is_replaced(storage, move.generation):
             raise CommitError(
                 f"{storage.path(move.target)} is in the way: it is not the committed file of that name, which is in "
                 f"{move.source}; move it elsewhere and run again"
@@ -107,8 +130,8 @@ def _has_crc(storage: Storage, move: Move) -> bool:
     return move.crc is None or f"{storage.crc32c(move.target):08x}" == move.crc
 
 
-def _publish_left(storage: Storage, moves: list[Move]) -> None:
-    """Make moves that an earlier run, or an engine that loses elements, has left.
+def _publish_left(storage: Storage, moves: list[Move], *, held: bool = False) -> None:
+    """Make moves that an earlier run, or an engine that loses elements, has left; `held` as for `publish_file`.
 
     The staged files are held against the manifest first: whatever happened to them since, only committed bytes get a
     final name.
@@ -119,7 +142,7 @@ def _publish_left(storage: Storage, moves: list[Move]) -> None:
                 f"{storage.path(move.source)} is not the committed {move.target}: its staging folder was changed; "
                 f"convert again with --set output.if_exists=replace"
             )
-        publish_file(storage, move)
+        publish_file(storage, move, held=held)
 
 
 def _is_other_file(storage: Storage, move: Move) -> bool:
@@ -176,18 +199,23 @@ def finish_publish(path: str, run_id: str | None = None) -> Manifest | None:
 
 
 def _complete(storage: Storage, commit: Commit) -> None:
-    """Replace the sidecars when every file of the generation, and of those before it, has its final name."""
+    """Replace the sidecars when every file of the generation, and of those before it, has its final name.
+
+    If another generation has replaced this one, all names are that one's, and nothing is left to do.
+    """
     manifest, moves = commit.manifest, moves_of(commit)
-    older = _publish_older(storage, manifest)
-    _publish_left(storage, _left_to_make(storage, moves, listed_only=commit.superseded is None))
-    for folder in sorted({os.path.dirname(move.target) for move in [*older, *moves]} | {""}):
-        storage.sync(folder)
-    if isinstance(storage, ObjectStorage):
-        if replace_sidecars(storage, manifest) and commit.superseded is not None:
-            _remove_superseded(storage, commit.superseded, manifest)
-        return
     with hold_sidecars(storage):
-        if list_generations(storage.root)[-1] == manifest.generation:
+        if _is_replaced(storage, manifest.generation):
+            return
+        older = _publish_older(storage, manifest)
+        left = _left_to_make(storage, moves, listed_only=commit.superseded is None)
+        _publish_left(storage, left, held=True)
+        for folder in sorted({os.path.dirname(move.target) for move in [*older, *moves]} | {""}):
+            storage.sync(folder)
+        if isinstance(storage, ObjectStorage):
+            if replace_sidecars(storage, manifest) and commit.superseded is not None:
+                _remove_superseded(storage, commit.superseded, manifest)
+        elif list_generations(storage.root)[-1] == manifest.generation:
             _replace_sidecars(storage, manifest)
             if commit.superseded is not None:
                 _remove_superseded(storage, commit.superseded, manifest)
@@ -304,7 +332,9 @@ def _is_linked(storage: Storage, move: Move) -> bool:
     source, target = storage.status(move.source), storage.status(move.target)
     if target is None or not target.is_file:
         return False
-    return source.identity == target.identity if source is not None else move.bytes in (None, target.size)
+    if source is not None:
+        return source.identity == target.identity
+    return not move.replaces and move.bytes in (None, target.size)  # what it replaces may have the same size
 
 
 def _wanted_size(move: Move, there: dict[str, FileStatus]) -> int:

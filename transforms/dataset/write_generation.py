@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from .assemble import assemble_shard
-from .commit import Commit, commit_generation, refuse_second_run
+from .commit import Commit, commit_generation, plan_generation
 from .outcome import WriteOutcome, read_decision
-from .plan_step import plan_dataset
 from .publish import complete_publish, moves_of, publish_file
 from .refusal import Refusal
 from .spec import DatasetSpec
@@ -24,7 +23,7 @@ def write_generation(
     run: Callable[[Callable[[Any], None], Iterable[Any]], Iterator[None]] = map,
 ) -> WriteOutcome:
     """Plan, assemble, commit and publish; `run` maps a function over items, by default in this thread."""
-    plan = refuse_second_run(spec, plan_dataset(spec, results))
+    plan = plan_generation(spec, results)
     if isinstance(plan, Refusal):
         return WriteOutcome(spec.path, refusal=plan)
     for _ in run(lambda job: assemble_shard(spec, job), plan.jobs):
