@@ -9,12 +9,19 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from . import tiers
 from .stores import servers
 
 # How fast values are drawn says something of the machine (its first tables of Unicode alone take a second), not of what
 # is tested.
-settings.register_profile("shardmill", suppress_health_check=[HealthCheck.too_slow], deadline=None)
-settings.load_profile("shardmill")
+settings.register_profile(
+    tiers.PROFILE,
+    suppress_health_check=[HealthCheck.too_slow],
+    deadline=None,
+    max_examples=tiers.examples(100),
+    print_blob=True,
+)
+settings.load_profile(tiers.PROFILE)
 
 READERS_MISSING = find_spec("tensorflow") is None
 
@@ -25,6 +32,16 @@ def pytest_report_header() -> list[str]:
     if not READERS_MISSING:
         return []
     return ["tests/readers is left out, as TensorFlow is not installed: uv run --group readers pytest tests/readers"]
+
+
+COLLECTED: pytest.StashKey[list[pytest.Item]] = pytest.StashKey()
+"""All tests of the files that are run, also those of the other tier."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    config.stash[COLLECTED] = list(items)
+    tiers.longest_first(items)
 
 
 _said: dict[str, list[str]] = {}

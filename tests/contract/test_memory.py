@@ -51,7 +51,7 @@ def _pss(process: psutil.Process) -> int:
         return 0
 
 
-@pytest.mark.slow
+@pytest.mark.thorough("two sizes are converted while memory is sampled")
 def test_three_gigabytes_of_output_stay_under_600_megabytes_of_memory(room: Path) -> None:
     floats = np.tile(np.arange(1000, dtype=np.float32), GROUP_ROWS * VALUES // 1000)
     column = pa.FixedSizeListArray.from_arrays(pa.array(floats), VALUES)

@@ -41,7 +41,14 @@ def namespace(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
     pytest.skip(reason)
 
 
-@pytest.mark.parametrize(("command", "before", "after"), [("create", 0, 1), ("append", 1, 2), ("merge", 0, 1)])
+@pytest.mark.parametrize(
+    ("command", "before", "after"),
+    [
+        pytest.param("create", 0, 1, marks=pytest.mark.thorough("one command is in the quick tier")),
+        ("append", 1, 2),
+        pytest.param("merge", 0, 1, marks=pytest.mark.thorough("one command is in the quick tier")),
+    ],
+)
 def test_a_full_tmpfs_ends_a_command_with_one_line_and_with_room_it_converges(
     program: Program, namespace: tuple[str, ...], say: Say, command: str, before: int, after: int
 ) -> None:

@@ -36,6 +36,8 @@ from .running import (
     write_table,
 )
 
+pytestmark = pytest.mark.thorough("a cluster is started, and killed in part; embedded Flink is in the quick tier")
+
 GROUPS = 24
 TABLE = (
     "convert",

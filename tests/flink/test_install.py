@@ -30,6 +30,7 @@ def two_jars(flink: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     flink_jars.pinned.cache_clear()
 
 
+@pytest.mark.thorough("Maven runs twice")
 def test_jars_are_fetched_once_and_again_if_one_has_changed(two_jars: Path) -> None:
     told: list[str] = []
     assert flink_jars.install(told.append)

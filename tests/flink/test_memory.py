@@ -34,7 +34,7 @@ def room(tmp_path: Path) -> Iterator[Path]:
     shutil.rmtree(tmp_path / "out", ignore_errors=True)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough("two sizes are converted by a Flink of their own while memory is sampled")
 def test_three_gigabytes_of_output_take_bounded_memory(flink: None, room: Path) -> None:
     floats = np.tile(np.arange(1000, dtype=np.float32), GROUP_ROWS * VALUES // 1000)
     column = pa.FixedSizeListArray.from_arrays(pa.array(floats), VALUES)

@@ -236,8 +236,20 @@ def _wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> 
         os.sched_yield()
 
 
-@pytest.mark.parametrize(("number", "word"), [(signal.SIGINT, "Interrupted"), (signal.SIGTERM, "Terminated")])
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize(
+    ("workers", "number", "word"),
+    [
+        ("2", signal.SIGINT, "Interrupted"),
+        *(
+            pytest.param(*case, marks=pytest.mark.thorough("two commands for each signal and number of workers"))
+            for case in (
+                ("1", signal.SIGINT, "Interrupted"),
+                ("1", signal.SIGTERM, "Terminated"),
+                ("2", signal.SIGTERM, "Terminated"),
+            )
+        ),
+    ],
+)
 def test_an_interrupt_ends_the_command_soon_and_the_next_run_works(
     tmp_path: Path, number: signal.Signals, word: str, workers: str
 ) -> None:

@@ -26,6 +26,7 @@ from shardmill.transforms.dataset.generations import list_generations, read_mani
 from shardmill.transforms.dataset.verify import verify_dataset
 from shardmill.transforms.errors import TooManyRejects
 
+from ..tiers import but_some_thorough
 from .killed import Death, on_storage, run_until
 
 ROWS = 12_000
@@ -160,7 +161,10 @@ COMMANDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command",
+    but_some_thorough(["convert, threads", "append", "merge, threads"], COMMANDS, "other ways to run the commands"),
+)
 def test_tasks_that_are_done_are_not_done_again(desk: Desk, staged: list[str], command: str) -> None:
     args = COMMANDS[command]
     if args[0] == "append":
@@ -434,14 +438,18 @@ class TestOtherOptions:
 
     @pytest.mark.parametrize(
         "option",
-        [
-            ("--shard-size", "80KiB"),
-            ("--compression", "gzip"),
-            ("--order", "source"),
-            ("--set", "schema.columns.text.type=bytes"),
-            ("--set", "split.fractions.train=0.5", "--set", "split.fractions.val=0.5"),
-            ("--set", "output.sidecars=[index]"),
-        ],
+        but_some_thorough(
+            [("--compression", "gzip")],
+            [
+                ("--shard-size", "80KiB"),
+                ("--compression", "gzip"),
+                ("--order", "source"),
+                ("--set", "schema.columns.text.type=bytes"),
+                ("--set", "split.fractions.train=0.5", "--set", "split.fractions.val=0.5"),
+                ("--set", "output.sidecars=[index]"),
+            ],
+            "three conversions for each option; one option is in the quick tier",
+        ),
         ids=" ".join,
     )
     def test_of_another_config_nothing_is_used(self, desk: Desk, option: tuple[str, ...]) -> None:

@@ -206,7 +206,7 @@ def test_an_append_knows_objects_by_what_the_store_says_of_them(bucket: Bucket, 
     assert any("b.csv: changed since the dataset took it in" in warning for warning in changed.warnings)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough("200 MB pass through a gateway while memory is sampled")
 @pytest.mark.parametrize("bucket", ["gs"], indirect=True)
 def test_a_large_object_passes_through_little_memory(bucket: Bucket, tmp_path: Path) -> None:
     from ..contract.test_memory import peak_bytes
@@ -240,7 +240,7 @@ def test_worker_processes_read_from_stores_too(bucket: Bucket, tmp_path: Path) -
     assert servers.environment(bucket.scheme, bucket.gateway.url).items() <= os.environ.items()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough("400,000 rows, a command that is killed, and two that run after it")
 @pytest.mark.parametrize("bucket", ["s3"], indirect=True)
 def test_a_run_that_was_killed_goes_on_only_with_the_objects_that_it_read(bucket: Bucket, tmp_path: Path) -> None:
     rows = "".join(f"{i},{i * 7919 % 1000003},{'x' * (i % 50)}\n" for i in range(400_000))

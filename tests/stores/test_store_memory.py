@@ -23,7 +23,7 @@ client, which takes 35 before its first request, and what it sends and fetches. 
 VALUES, GROUP_ROWS = 256, 20_000
 
 
-@pytest.mark.slow
+@pytest.mark.thorough("two sizes are sent to a store while memory is sampled")
 @pytest.mark.parametrize(("bucket_url", "groups"), [("gs", 20), ("s3", 10)], indirect=["bucket_url"])
 def test_what_goes_to_a_store_stays_under_800_megabytes_of_memory(
     bucket_url: str, groups: int, tmp_path: Path, say: Callable[[str, str], None]
