@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import threading
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from typing import Any
@@ -70,6 +72,22 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
         terminalreporter.section(heading)
         for line in lines:
             terminalreporter.line(line)
+
+
+_built: list[threading.Thread] = []
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
+    """Build the server of GCS while the first tests run: on a new machine that takes a minute."""
+    if not _built and any("[gs" in name for name in ids):
+        _built.append(threading.Thread(target=_build_early))
+        _built[0].start()
+
+
+def _build_early() -> None:
+    with contextlib.suppress(pytest.skip.Exception, pytest.fail.Exception):  # the tests that need it say so
+        servers.fake_gcs_program()
 
 
 @pytest.fixture(scope="session")

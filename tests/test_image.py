@@ -30,7 +30,6 @@ from shardmill.transforms.stores.store_url import StoreUrl
 
 from .dataflow_service import DataflowService, counted, dataflow_service, lines_until
 from .dockerfile import ROOT, ScratchBuild, Stage, read_dockerfile
-from .pipelines.cpu_time import slowness_by_the_clock
 from .stores import servers
 
 VERSIONS, STAGES = read_dockerfile((ROOT / "Dockerfile").read_text())
@@ -125,7 +124,7 @@ def test_a_worker_pool_of_the_environment_gives_the_bytes_of_the_local_engine(
 
 
 def wait_for_port(port: int, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 60 * slowness_by_the_clock()
+    deadline = time.monotonic() + 300
     while True:
         assert process.poll() is None
         assert time.monotonic() < deadline

@@ -32,7 +32,7 @@ from shardmill.transforms.sources import task_planning
 from shardmill.transforms.stage_task import TaskStaging
 from states import Known, half_written, known, problems_of, tree
 
-STUCK_SECONDS = 60
+STUCK_SECONDS = 300
 AT_ONCE = 2
 """Cases at a time: one for each processor that CI has."""
 

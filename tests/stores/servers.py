@@ -51,7 +51,7 @@ def gcs_server() -> Iterator[str]:
     with _stopped_at_the_end(
         subprocess.Popen([program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     ) as server:
-        until = time.monotonic() + 30
+        until = time.monotonic() + 300
         while not _answers(f"{url}/storage/v1/b?project=test"):
             assert server.poll() is None
             assert time.monotonic() < until, "fake-gcs-server does not answer"
@@ -100,7 +100,7 @@ def make_bucket(scheme: str, endpoint: str) -> str:
         request = urllib.request.Request(
             f"{endpoint}/storage/v1/b?project=test", data, {"Content-Type": "application/json"}, method="POST"
         )
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=300) as answer:
         answer.read()
     return name
 
@@ -124,7 +124,7 @@ def _stopped_at_the_end(server: subprocess.Popen) -> Iterator[subprocess.Popen]:
         yield server
     finally:
         server.terminate()
-        server.wait(30)
+        server.wait(300)
         for stream in (server.stdin, server.stdout):
             if stream is not None:
                 stream.close()

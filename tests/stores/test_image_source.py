@@ -80,7 +80,7 @@ def test_two_are_on_their_way_while_others_are_worked_on(bucket: Bucket, pets: P
 
     def wait_for_another(request: Request) -> None:
         if request.reads and len(bucket.gateway.reads()) <= 8:
-            met.wait(30)  # breaks, and the reading with it, if there is never another one
+            met.wait(300)  # breaks, and the reading with it, if there is never another one
 
     bucket.gateway.rules.append(wait_for_another)
     source = ImageSource((f"{bucket.url}/pets",))

@@ -24,6 +24,7 @@ from shardmill.transforms.sources.source import Source, Task, map_in_turn
 from shardmill.transforms.stores import retries
 from shardmill.transforms.tfrecords.tfrecord_source import TfrecordSource
 
+from ..memory import peak_bytes
 from . import servers
 from .conftest import Bucket, shards
 from .gateway import Request
@@ -209,8 +210,6 @@ def test_an_append_knows_objects_by_what_the_store_says_of_them(bucket: Bucket, 
 @pytest.mark.thorough("200 MB pass through a gateway while memory is sampled")
 @pytest.mark.parametrize("bucket", ["gs"], indirect=True)
 def test_a_large_object_passes_through_little_memory(bucket: Bucket, tmp_path: Path) -> None:
-    from ..contract.test_memory import peak_bytes
-
     line = b"1234567,some text that goes on for a while,0.123456789,another column of text\n"
     data = b"id,text,x,more\n" + line * (200_000_000 // len(line))
     bucket.store.put("in/a.csv", data)
@@ -256,7 +255,7 @@ def test_a_run_that_was_killed_goes_on_only_with_the_objects_that_it_read(bucket
 
     bucket.gateway.rules.append(kill_it)
     with subprocess.Popen([sys.executable, "-m", "shardmill.pipelines", *command], cwd=tmp_path) as process:
-        assert process.wait(120) == -9
+        assert process.wait(300) == -9
     bucket.gateway.rules.clear()
     bucket.store.put("in/a.csv", data[:-1] + b" ")
     code, shown = run(tmp_path, *command)
