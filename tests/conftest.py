@@ -104,6 +104,12 @@ def gcs_endpoint() -> Iterator[str]:
         yield endpoint
 
 
+@pytest.fixture(autouse=True)
+def _no_client_is_kept() -> Iterator[None]:
+    yield
+    servers.forget_clients()
+
+
 @pytest.fixture(params=["s3", "gs"])
 def bucket_url(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
     """A new bucket, `s3://…` and then `gs://…`, in an environment in which the clients find its server."""

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from shardmill.transforms.stores import connect
 
 FAKE_GCS = "github.com/fsouza/fake-gcs-server@v1.56.1"
 
@@ -116,6 +117,17 @@ def environment(scheme: str, endpoint: str) -> dict[str, str]:
         "AWS_REGION": "us-east-1",
         "AWS_EC2_METADATA_DISABLED": "true",
     }
+
+
+def forget_clients() -> None:
+    """Close the clients of this process: it keeps one for each bucket, and each test has buckets of its own.
+
+    A client takes some megabytes and, while its connections are open, threads of the servers in this process.
+    """
+    for store in connect._stores.values():
+        client = store.client if store.scheme == "s3" else store.handle.client  # type: ignore[attr-defined]
+        client.close()
+    connect._stores.clear()
 
 
 @contextlib.contextmanager
