@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import resource
 import threading
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
@@ -56,8 +57,10 @@ def say() -> Callable[[str, str], None]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Hand what was said in a process of pytest-xdist to the one that prints."""
+    """Hand what was said in a process of pytest-xdist to the one that prints, and how much memory it took."""
     if hasattr(session.config, "workeroutput"):
+        megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+        _said.setdefault("memory of the processes that ran tests", []).append(f"{megabytes:.0f} MB at most")
         session.config.workeroutput["said"] = _said
 
 

@@ -543,6 +543,7 @@ class TestAtOnce:
         assert sorted(ids(out)) == [1, 2, 3, 4, 5]
         assert_sound(out)
 
+    @pytest.mark.thorough("three commands load the engine; faults/test_races.py has eight at once")
     def test_new_classes_of_several_processes_get_numbers_of_their_own(self, tmp_path: Path) -> None:
         image = next(path for path in (SAMPLES / "pets/cat").iterdir() if path.read_bytes()[:2] == b"\xff\xd8")
         for name in ("made/cat", "p0/emu", "p1/fox", "p2/gnu"):

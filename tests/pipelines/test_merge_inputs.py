@@ -200,7 +200,7 @@ class TestWorkers:
         merged(folder / "a", folder / "e.tfrecord", input__records="opaque", output__compression="gzip")
         return [folder / name for name in ("d.tfrecord", "a", "c.tfrecord.gz", "b.tfrecord")]
 
-    @pytest.mark.parametrize("compression", ["none", "gzip"])
+    @pytest.mark.parametrize("compression", ["none", pytest.param("gzip", marks=pytest.mark.thorough("gzip too"))])
     def test_their_number_and_kind_change_no_byte(self, tmp_path: Path, inputs: list[Path], compression: str) -> None:
         ways: list[dict[str, object]] = [{"runner__workers": n, "runner__processes": False} for n in (1, 2, 4)]
         ways += [{"runner__workers": n, "runner__processes": True} for n in (1, 2)]

@@ -170,6 +170,7 @@ def test_what_a_task_raises_reaches_the_caller(tmp_path: Path) -> None:
         assert processes.broken is None
 
 
+@pytest.mark.thorough("worker processes are started twice")
 def test_a_full_disk_in_a_worker_is_told_in_one_line(source: Path, tmp_path: Path) -> None:
     (tmp_path / "a.parquet").symlink_to(source)
     done = subprocess.run(

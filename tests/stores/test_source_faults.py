@@ -107,7 +107,15 @@ def test_a_run_whose_object_is_replaced_meanwhile_writes_nothing(bucket: Bucket,
     assert not [path for path in (tmp_path / "out").rglob("*") if path.suffix == ".tfrecord"]
 
 
-@pytest.mark.parametrize(("bucket", "status"), [("s3", 503), ("gs", 503), ("gs", 429)], indirect=["bucket"])
+@pytest.mark.parametrize(
+    ("bucket", "status"),
+    [
+        pytest.param("s3", 503, marks=pytest.mark.thorough("S3 too, whose server takes three times as long")),
+        ("gs", 503),
+        ("gs", 429),
+    ],
+    indirect=["bucket"],
+)
 def test_failures_of_the_moment_change_nothing(
     bucket: Bucket, tmp_path: Path, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -228,6 +236,7 @@ def test_a_wrong_scheme_in_a_config_is_told_with_its_line(tmp_path: Path) -> Non
         convert(tmp_path / "c.yaml")
 
 
+@pytest.mark.thorough("worker processes are started")
 @pytest.mark.parametrize("bucket", ["gs"], indirect=True)
 def test_worker_processes_read_from_stores_too(bucket: Bucket, tmp_path: Path) -> None:
     path = make(tmp_path / "in", "csv")

@@ -134,6 +134,7 @@ def graph_bytes(transform: beam.PTransform) -> int:
     return len(pipeline.to_runner_api().SerializeToString())
 
 
+@pytest.mark.thorough("a plan of many images is made twice")
 def test_the_graph_of_a_large_plan_is_small(tmp_path: Path) -> None:
     spec, read = large_plan(tmp_path)
     assert read.plan is not None
