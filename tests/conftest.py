@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import resource
+import threading
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from typing import Any
@@ -9,12 +12,19 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
+from . import tiers
 from .stores import servers
 
 # How fast values are drawn says something of the machine (its first tables of Unicode alone take a second), not of what
 # is tested.
-settings.register_profile("shardmill", suppress_health_check=[HealthCheck.too_slow], deadline=None)
-settings.load_profile("shardmill")
+settings.register_profile(
+    tiers.PROFILE,
+    suppress_health_check=[HealthCheck.too_slow],
+    deadline=None,
+    max_examples=tiers.examples(100),
+    print_blob=True,
+)
+settings.load_profile(tiers.PROFILE)
 
 READERS_MISSING = find_spec("tensorflow") is None
 
@@ -27,6 +37,16 @@ def pytest_report_header() -> list[str]:
     return ["tests/readers is left out, as TensorFlow is not installed: uv run --group readers pytest tests/readers"]
 
 
+COLLECTED: pytest.StashKey[list[pytest.Item]] = pytest.StashKey()
+"""All tests of the files that are run, also those of the other tier."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    config.stash[COLLECTED] = list(items)
+    tiers.longest_first(items)
+
+
 _said: dict[str, list[str]] = {}
 
 
@@ -37,8 +57,10 @@ def say() -> Callable[[str, str], None]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    """Hand what was said in a process of pytest-xdist to the one that prints."""
+    """Hand what was said in a process of pytest-xdist to the one that prints, and how much memory it took."""
     if hasattr(session.config, "workeroutput"):
+        megabytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1000
+        _said.setdefault("memory of the processes that ran tests", []).append(f"{megabytes:.0f} MB at most")
         session.config.workeroutput["said"] = _said
 
 
@@ -55,6 +77,22 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
             terminalreporter.line(line)
 
 
+_built: list[threading.Thread] = []
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
+    """Build the server of GCS while the first tests run: on a new machine that takes a minute."""
+    if not _built and any("[gs" in name for name in ids):
+        _built.append(threading.Thread(target=_build_early))
+        _built[0].start()
+
+
+def _build_early() -> None:
+    with contextlib.suppress(pytest.skip.Exception, pytest.fail.Exception):  # the tests that need it say so
+        servers.fake_gcs_program()
+
+
 @pytest.fixture(scope="session")
 def s3_endpoint() -> Iterator[str]:
     """The URL of a real server that speaks S3."""
@@ -67,6 +105,12 @@ def gcs_endpoint() -> Iterator[str]:
     """The URL of a real server that speaks Google Cloud Storage."""
     with servers.gcs_server() as endpoint:
         yield endpoint
+
+
+@pytest.fixture(autouse=True)
+def _no_client_is_kept() -> Iterator[None]:
+    yield
+    servers.forget_clients()
 
 
 @pytest.fixture(params=["s3", "gs"])

@@ -142,7 +142,7 @@ class DataflowService:
         url = asked["environment"]["sdkPipelineOptions"]["options"]["pipelineUrl"]
         bucket, _, name = url.removeprefix("gs://").partition("/")
         place = f"{self._store}/storage/v1/b/{bucket}/o/{urllib.parse.quote(name, safe='')}?alt=media"
-        with urllib.request.urlopen(place, timeout=30) as answer:
+        with urllib.request.urlopen(place, timeout=300) as answer:
             return bytes(answer.read())
 
     @contextlib.contextmanager
@@ -171,7 +171,7 @@ class DataflowService:
             self._end(job)
         self.let_go.set()
         for job in self.jobs:
-            assert job.ended.wait(60)
+            assert job.ended.wait(300)
 
 
 @contextlib.contextmanager

@@ -30,7 +30,6 @@ from shardmill.transforms.stores.store_url import StoreUrl
 
 from .dataflow_service import DataflowService, counted, dataflow_service, lines_until
 from .dockerfile import ROOT, ScratchBuild, Stage, read_dockerfile
-from .pipelines.cpu_time import slowness_by_the_clock
 from .stores import servers
 
 VERSIONS, STAGES = read_dockerfile((ROOT / "Dockerfile").read_text())
@@ -85,7 +84,7 @@ def scratch(tmp_path_factory: pytest.TempPathFactory) -> ScratchBuild:
     return made
 
 
-@pytest.mark.slow
+@pytest.mark.thorough("an environment is made by the image's lines, and a launcher or an engine runs in it")
 def test_the_install_lines_make_an_environment_that_converts(scratch: ScratchBuild, tmp_path: Path) -> None:
     (check,) = IMAGE.all("RUN")
     assert "shardmill 0.1.0" in scratch.run(check)
@@ -98,7 +97,7 @@ def test_the_install_lines_make_an_environment_that_converts(scratch: ScratchBui
     )
 
 
-@pytest.mark.slow
+@pytest.mark.thorough("an environment is made by the image's lines, and a launcher or an engine runs in it")
 def test_a_worker_pool_of_the_environment_gives_the_bytes_of_the_local_engine(
     scratch: ScratchBuild, tmp_path: Path
 ) -> None:
@@ -125,7 +124,7 @@ def test_a_worker_pool_of_the_environment_gives_the_bytes_of_the_local_engine(
 
 
 def wait_for_port(port: int, process: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 60 * slowness_by_the_clock()
+    deadline = time.monotonic() + 300
     while True:
         assert process.poll() is None
         assert time.monotonic() < deadline
@@ -195,14 +194,14 @@ def steps_told(summary: str) -> list[list[str | list[str]]]:
     )
 
 
-@pytest.mark.slow
+@pytest.mark.thorough("an environment is made by the image's lines, and a launcher or an engine runs in it")
 def test_the_graph_of_a_large_plan_names_files_of_tasks(large_job: dict[str, Any]) -> None:
     assert sorted(large_job["steps"]) == steps_told(LARGE_PLAN + GRAPH)
     assert (large_job["folder"] / "pipeline.pb").stat().st_size < 150_000
     assert large_job["side_inputs"] == []
 
 
-@pytest.mark.slow
+@pytest.mark.thorough("an environment is made by the image's lines, and a launcher or an engine runs in it")
 def test_no_edge_that_dataflow_stores_carries_records(job: dict[str, Any]) -> None:
     assert sorted(job["steps"]) == steps_told(SMALL_PLAN + GRAPH)
     readers_of = {name: [s for s, _, before in job["steps"] if name in before] for name, _, _ in job["steps"]}
@@ -211,7 +210,7 @@ def test_no_edge_that_dataflow_stores_carries_records(job: dict[str, Any]) -> No
     assert job["side_inputs"] == []
 
 
-@pytest.mark.slow
+@pytest.mark.thorough("an environment is made by the image's lines, and a launcher or an engine runs in it")
 def test_the_job_is_what_the_config_says_and_nothing_of_this_machine_goes_with_it(job: dict[str, Any]) -> None:
     assert job["name"].startswith("shardmill-people-")
     assert (job["staging"], job["service_account"]) == (
@@ -227,7 +226,7 @@ def test_the_job_is_what_the_config_says_and_nothing_of_this_machine_goes_with_i
     assert environment[2] == 0, "files that would be uploaded"
 
 
-@pytest.mark.slow
+@pytest.mark.thorough("an environment is made by the image's lines, and a launcher or an engine runs in it")
 def test_the_job_commits_when_whoever_built_it_is_gone(job: dict[str, Any], tmp_path: Path) -> None:
     """The same pipeline, to the byte, is given to another engine; the launcher ended long ago."""
     pipeline = beam_runner_api_pb2.Pipeline.FromString((job["folder"] / "pipeline.pb").read_bytes())
@@ -263,7 +262,7 @@ def bucket(cloud: DataflowService, gcs_endpoint: str) -> str:
     return name
 
 
-@pytest.mark.slow
+@pytest.mark.thorough("an environment is made by the image's lines, and a launcher or an engine runs in it")
 def test_a_launcher_tells_how_far_its_job_is_by_metrics_and_what_it_committed(
     scratch: ScratchBuild, cloud: DataflowService, bucket: str, tmp_path: Path
 ) -> None:
@@ -284,7 +283,7 @@ def test_a_launcher_tells_how_far_its_job_is_by_metrics_and_what_it_committed(
     assert left == ["pipeline.pb"], "nothing else was uploaded"
 
 
-@pytest.mark.slow
+@pytest.mark.thorough("an environment is made by the image's lines, and a launcher or an engine runs in it")
 def test_an_interrupted_launcher_ends_its_job_and_leaves_the_old_generation(
     scratch: ScratchBuild, cloud: DataflowService, bucket: str
 ) -> None:
@@ -304,7 +303,7 @@ def test_an_interrupted_launcher_ends_its_job_and_leaves_the_old_generation(
     assert open_dataset(f"gs://{bucket}/out").manifest == old
 
 
-@pytest.mark.slow
+@pytest.mark.thorough("an environment is made by the image's lines, and a launcher or an engine runs in it")
 def test_a_job_that_commits_before_it_can_be_ended_is_said_to_have(
     scratch: ScratchBuild, cloud: DataflowService, bucket: str
 ) -> None:
@@ -319,7 +318,7 @@ def test_a_job_that_commits_before_it_can_be_ended_is_said_to_have(
     assert open_dataset(f"gs://{bucket}/out").manifest.counts.written == 121
 
 
-@pytest.mark.slow
+@pytest.mark.thorough("an environment is made by the image's lines, and a launcher or an engine runs in it")
 def test_a_launcher_that_may_not_ask_for_its_job_any_more_says_that_it_goes_on(
     scratch: ScratchBuild, cloud: DataflowService, bucket: str
 ) -> None:
@@ -337,7 +336,7 @@ def test_a_launcher_that_may_not_ask_for_its_job_any_more_says_that_it_goes_on(
     assert open_dataset(f"gs://{bucket}/out").manifest.counts.written == 121
 
 
-@pytest.mark.slow
+@pytest.mark.thorough("an environment is made by the image's lines, and a launcher or an engine runs in it")
 def test_a_job_that_nobody_waits_for_is_submitted_once_and_commits_by_itself(
     scratch: ScratchBuild, cloud: DataflowService, bucket: str
 ) -> None:
@@ -375,7 +374,7 @@ def engine() -> str:
     pytest.skip("no container engine runs here (docker, podman): the image is not built")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough("an environment is made by the image's lines, and a launcher or an engine runs in it")
 def test_the_image_builds_and_is_a_worker_and_a_command_line(tmp_path: Path) -> None:
     name = engine()
     build = [name, "build", "--quiet", "--tag", "shardmill-test", str(ROOT)]

@@ -38,7 +38,7 @@ def test_nothing_stands_bare_in_site_packages(wheel: Path) -> None:
     assert "shardmill/__init__.py" not in zipfile.ZipFile(wheel).namelist()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough("an environment is made and filled; `.ci/run` ends with it")
 def test_the_wheel_alone_with_the_locked_packages_converts_and_verifies(wheel: Path, tmp_path: Path) -> None:
     export = ["uv", "export", "--frozen", "--no-dev", "--no-emit-project", "--quiet", "--project", str(ROOT)]
     requirements = tmp_path / "requirements.txt"

@@ -485,7 +485,7 @@ def _assert_lengths(found: list[dict[str, Any]], wanted: list[int]) -> None:
     assert [len(row["b"]) for row in found] == wanted
 
 
-@pytest.mark.slow
+@pytest.mark.thorough("a table of 20,000 columns")
 def test_20_000_columns_are_read(desk: Any) -> None:
     names = [f"c{i}" for i in range(20_000)]
     desk.put({"a.csv": f"{','.join(names)}\n{','.join(names)}\n".encode()})

@@ -332,7 +332,7 @@ def test_dates_and_times_are_exact_microseconds_with_their_zone(desk: Any) -> No
     assert screen == {"d": [7], "m": [7000], "s": [7_000_000], "t": [7], "u": [7]}
 
 
-@pytest.mark.slow
+@pytest.mark.thorough("a table of 10,000 columns")
 def test_10_000_columns_are_read_with_a_warning(desk: Any) -> None:
     desk.put({"a.parquet": parquet(pa.table({f"c{i}": [i] for i in range(10_000)}))})
     desk.assert_accepted(

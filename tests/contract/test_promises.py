@@ -22,6 +22,8 @@ from shardmill.transforms.format.manifest import Manifest
 from shardmill.transforms.format.rows import Rows, TaskEnd
 from shardmill.transforms.sources.source import Task
 
+from ..tiers import but_some_thorough
+
 SHARD_SIZE = 65536
 ROWS = 12_000
 
@@ -166,7 +168,7 @@ def test_the_bytes_do_not_depend_on_the_number_of_workers(
 
 
 @pytest.mark.parametrize("case", ["one CSV file", "two Parquet files"])
-@pytest.mark.parametrize("compression", ["none", "gzip"])
+@pytest.mark.parametrize("compression", but_some_thorough(["none"], ["none", "gzip"], "gzip too"))
 def test_the_order_of_the_source_is_kept_where_it_is_asked_for(
     sources: Callable[[str], dict[str, Any]], tmp_path: Path, case: str, compression: str
 ) -> None:
@@ -205,7 +207,10 @@ def test_splits_by_fractions_are_the_same_for_any_workers_and_sized_on_their_own
     assert len(ids[0] | ids[1]) == manifests[0].counts.written
 
 
-@pytest.mark.parametrize("case", SOURCES)
+@pytest.mark.parametrize(
+    "case",
+    but_some_thorough(["one CSV file", "images"], SOURCES, "worker processes are started for each source"),
+)
 def test_worker_processes_give_the_bytes_that_threads_give(
     sources: Callable[[str], dict[str, Any]], tmp_path: Path, case: str
 ) -> None:
@@ -250,7 +255,14 @@ class _ListAttemptsFn(write._CompleteFn):
         yield from super().process(gathered)
 
 
-@pytest.mark.parametrize("case", ["one CSV file", "many Parquet files", "images", "NumPy files as rows"])
+@pytest.mark.parametrize(
+    "case",
+    but_some_thorough(
+        ["many Parquet files"],
+        ["one CSV file", "many Parquet files", "images", "NumPy files as rows"],
+        "each kind of source twice; one is in the quick tier",
+    ),
+)
 def test_tasks_that_are_attempted_twice_give_the_same_bytes(
     sources: Callable[[str], dict[str, Any]], tmp_path: Path, case: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:

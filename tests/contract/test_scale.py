@@ -16,12 +16,12 @@ from typing import Any
 import pytest
 
 BENCHMARK = Path(__file__).parent.parent.parent / "benchmarks" / "scale.py"
-SMALL, LARGE = 500_000, 2_500_000
+SMALL, LARGE = 500_000, 2_000_000
 
 GRAPH_BYTES = 200_000
 """The steps take 70 KB, and a file of tasks 0.15: the pieces of ten million images would take 550 MB."""
 
-pytestmark = [pytest.mark.slow, pytest.mark.timeout(1800)]
+pytestmark = [pytest.mark.thorough("two sizes of a dataset of many images are simulated"), pytest.mark.timeout(1800)]
 
 
 @pytest.fixture(scope="module")

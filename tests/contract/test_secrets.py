@@ -36,7 +36,14 @@ def left_in(folder: Path) -> list[str]:
     return [str(path) for path in files if CANARY in str(path) or CANARY.encode() in path.read_bytes()]
 
 
-@pytest.mark.parametrize("flags", [[], ["--json"], ["--debug"]], ids=["screen", "json", "debug"])
+@pytest.mark.parametrize(
+    "flags",
+    [
+        pytest.param([], id="screen"),
+        pytest.param(["--json"], id="json", marks=pytest.mark.thorough("five more commands")),
+        pytest.param(["--debug"], id="debug", marks=pytest.mark.thorough("five more commands")),
+    ],
+)
 def test_signed_urls_in_bad_rows_reach_neither_rejects_nor_manifest_nor_screen(
     tmp_path: Path, flags: list[str]
 ) -> None:

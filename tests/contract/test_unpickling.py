@@ -79,6 +79,7 @@ def test_an_array_of_objects_is_refused_and_not_loaded(tmp_path: Path) -> None:
     assert not sprung.exists()
 
 
+@pytest.mark.thorough("each command for each file of a dataset")
 def test_pickles_in_the_place_of_a_datasets_own_files_are_damage_and_not_loaded(tmp_path: Path) -> None:
     sprung, out = tmp_path / "sprung", tmp_path / "out"
     trap = pickle.dumps(Trap(sprung))

@@ -22,6 +22,8 @@ from shardmill.transforms.dataset.aligned_buffers import (
 )
 from shardmill.transforms.dataset.direct_file import DirectFile, append_range
 
+from ..tiers import examples
+
 BYTES = np.random.default_rng(0).bytes(5 * BUFFER_BYTES)
 SIZES = st.builds(
     lambda base, more: max(base + more, 0),
@@ -100,7 +102,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_a_file_holds_what_was_written_to_it_in_whatever_pieces(folder: Path) -> None:
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=examples(25), deadline=None)
     @given(st.lists(SIZES, max_size=6))
     def check(sizes: list[int]) -> None:
         file = create(folder / "file")
@@ -127,7 +129,7 @@ def laid_like_the_file(sizes: list[int]) -> list[memoryview]:
 
 
 def test_bytes_that_lie_as_in_the_file_are_written_from_where_they_are(folder: Path) -> None:
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=examples(25), deadline=None)
     @given(st.lists(SIZES, max_size=6))
     def check(sizes: list[int]) -> None:
         file = create(folder / "file")
@@ -158,7 +160,7 @@ def test_of_bytes_that_lie_as_in_the_file_at_most_a_block_is_copied_at_each_end(
 def test_ranges_are_appended_wherever_they_begin_and_end(folder: Path) -> None:
     (folder / "source").write_bytes(BYTES)
 
-    @settings(max_examples=25, deadline=None)
+    @settings(max_examples=examples(25), deadline=None)
     @given(st.lists(st.tuples(SIZES, SIZES), max_size=3))
     def check(ranges: list[tuple[int, int]]) -> None:
         file = create(folder / "file")

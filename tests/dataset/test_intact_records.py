@@ -18,6 +18,8 @@ from shardmill.transforms.format.gzip_members import compress_member
 from shardmill.transforms.format.scan import ScanStart
 from shardmill.transforms.format.tfrecord import frame_records
 
+from ..tiers import examples
+
 
 class Bytes:
     """Bytes that are read forward, their number known or not."""
@@ -104,7 +106,7 @@ def damaged_files(draw: st.DrawFn) -> Damaged:
     return Damaged(records, bytes(data), places, untouched)
 
 
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 @given(damaged_files(), st.booleans())
 def test_every_record_that_no_damage_touches_is_found_byte_for_byte_and_no_other_bytes_are(
     damaged: Damaged, known: bool
@@ -236,7 +238,7 @@ def test_a_hundred_thousand_headers_of_long_records_are_passed_in_time(length: i
 MEMBER = [random.Random(number).randbytes(300) + bytes(500) for number in range(50)]
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(st.integers(0, 2**32), st.integers(1, 3))
 def test_records_of_the_gzip_members_that_no_damage_touches_are_all_found(
     tmp_path_factory: pytest.TempPathFactory, seed: int, damages: int

@@ -177,6 +177,7 @@ def test_a_length_that_lies_allocates_nothing(path: Path, compression: str) -> N
     assert peak < 32 * MIB
 
 
+@pytest.mark.thorough("a record of a gibibyte")
 def test_a_record_over_a_gibibyte_is_read_where_its_bytes_are_there(path: Path) -> None:
     length = (1 << 30) + 1
     head = struct.pack("<Q", length)

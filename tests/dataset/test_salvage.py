@@ -17,6 +17,8 @@ from shardmill.transforms.errors import InputError, TargetError
 from shardmill.transforms.format.gzip_members import compress_member
 from shardmill.transforms.format.tfrecord import frame_records
 
+from ..tiers import examples
+
 RECORDS = [f"record {number} ".encode() * 5 for number in range(20)]
 
 
@@ -95,7 +97,7 @@ def test_damages_of_one_kind_side_by_side_are_one_range(tmp_path: Path) -> None:
     json.dumps(report.to_json())
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.integers(0, 2**32), st.booleans())
 def test_of_a_file_with_any_damage_no_wrong_record_is_copied_and_no_untouched_one_is_lost(
     tmp_path_factory: pytest.TempPathFactory, seed: int, gzip: bool

@@ -20,6 +20,8 @@ from shardmill.transforms.dataset.shard_plan import (
     unit_bound,
 )
 
+from ..tiers import examples
+
 Order = Literal["task", "source"]
 
 
@@ -125,7 +127,7 @@ def splits(draw: st.DrawFn) -> tuple[int, list[list[int]], bool]:
     return shard_size, tasks, draw(st.booleans())
 
 
-@settings(max_examples=1500, deadline=None)
+@settings(max_examples=examples(1500), deadline=None)
 @given(splits(), st.sampled_from(["task", "source"]))
 @example((256, [[256], [1]], False), "task")
 @example((256, [[256, 256, 1]], False), "task")
@@ -203,7 +205,7 @@ def test_no_parts_make_no_shards() -> None:
 
 
 @pytest.mark.parametrize("gap", [0, 1, 7, 100])
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(units=st.lists(st.integers(1, 60), min_size=1, max_size=80), batches=st.lists(st.integers(1, 9)))
 def test_cut_points_do_not_depend_on_how_units_are_batched(gap: int, units: list[int], batches: list[int]) -> None:
     ends = np.cumsum(np.array(units, np.int64))

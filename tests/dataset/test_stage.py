@@ -24,6 +24,8 @@ from shardmill.transforms.format.rejects import CellError, Place, Reject
 from shardmill.transforms.format.rows import TaskEnd
 from shardmill.transforms.format.tfrecord import frame_records
 
+from ..tiers import examples
+
 RUN = ".staging/run"
 
 
@@ -93,7 +95,7 @@ def streams(draw: st.DrawFn) -> tuple[list[bytes], list[int], int]:
     return payloads, draw(st.lists(st.integers(1, 40), max_size=8)), draw(st.sampled_from([512, 1024, 4096]))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(streams(), st.sampled_from(["task", "source"]))
 def test_parts_roll_at_record_boundaries_and_say_what_they_hold(
     tmp_path_factory: pytest.TempPathFactory, stream: tuple[list[bytes], list[int], int], order: str
@@ -125,7 +127,7 @@ def test_parts_roll_at_record_boundaries_and_say_what_they_hold(
     assert (root / RUN / "tasks/000007.json").read_bytes() == result.to_json()
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(streams(), st.sampled_from(["none", "gzip"]))
 def test_parts_do_not_depend_on_how_records_came_in_blocks(
     tmp_path_factory: pytest.TempPathFactory, stream: tuple[list[bytes], list[int], int], compression: str
@@ -139,7 +141,7 @@ def test_parts_do_not_depend_on_how_records_came_in_blocks(
     assert [part.cuts for part in once.splits["train"].parts] == [part.cuts for part in again.splits["train"].parts]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(streams())
 def test_gzip_members_end_where_the_bound_is_reached_and_are_the_cut_points(
     tmp_path_factory: pytest.TempPathFactory, stream: tuple[list[bytes], list[int], int]

@@ -10,7 +10,8 @@ the same one in every run, whatever threads do at the same time; names that are 
     ENOSPC    the disk is full from then on: a write puts half of its bytes, and it and whatever else needs room fails
     EIO       this one call fails
 
-The calls are wrapped where Python makes them; `unseen` finds files that came to be in any other way.
+The calls are wrapped where Python makes them; `unseen` finds files that came to be in any other way. `places` says of
+each call what line of the product made it, and what lines led there: a disk that fails is met once at each of them.
 """
 
 from __future__ import annotations
@@ -21,9 +22,11 @@ import io
 import os
 import re
 import signal
+import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any, Literal, Self
 
 Call = tuple[str, str, int]
@@ -45,6 +48,7 @@ class Calls:
     ) -> None:
         self.root = os.path.realpath(root)
         self.made: list[Call] = []
+        self.places: list[str] = []
         self.written: Counter[tuple[int, int]] = Counter()
         self._fail, self._fault, self._told = fail, fault, told
         self._counts: Counter[tuple[str, str]] = Counter()
@@ -112,6 +116,7 @@ class Calls:
             self._counts[kind, path] += 1
             call = (kind, path, self._counts[kind, path])
             self.made.append(call)
+            self.places.append(_place())
             if call != self._fail:
                 return self._full and kind in _NEED_ROOM
             self._told()
@@ -217,6 +222,18 @@ class Calls:
             for path, (file, size) in _files_below(folder)
             if self.written.get(file) != size and (file, size) not in self._before.values()
         ]
+
+
+def _place() -> str:
+    """Return the lines of the product by which a call came to be made, the latest first."""
+    lines = []
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None:
+        module = frame.f_globals.get("__name__", "")
+        if module.startswith("shardmill."):
+            lines.append(f"{module}:{frame.f_lineno}")
+        frame = frame.f_back
+    return " < ".join(lines)
 
 
 def _files_below(folder: str) -> Iterator[tuple[str, tuple[tuple[int, int], int]]]:

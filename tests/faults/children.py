@@ -32,7 +32,7 @@ from shardmill.transforms.sources import task_planning
 from shardmill.transforms.stage_task import TaskStaging
 from states import Known, half_written, known, problems_of, tree
 
-STUCK_SECONDS = 60
+STUCK_SECONDS = 300
 AT_ONCE = 2
 """Cases at a time: one for each processor that CI has."""
 
@@ -41,13 +41,15 @@ AT_ONCE = 2
 class Ended:
     """How a command ended: its exit code, or minus the signal; what it said; whether its fault came to be.
 
-    `made` are its calls, and `unseen` the files that it made by other ones.
+    `made` are its calls, `places` the lines of the product that made them, and `unseen` the files that it made by
+    other ones.
     """
 
     code: int
     err: str = ""
     fired: bool = False
     made: list[Call] = field(default_factory=list)
+    places: list[str] = field(default_factory=list)
     unseen: list[str] = field(default_factory=list)
 
 
@@ -96,6 +98,7 @@ def run(args: Sequence[str], folder: str, fail: Call | None = None, fault: Fault
     with open(f"{folder}/.report", encoding="utf-8") as file:
         report = json.loads(file.read() or "{}")
     ended.made = [(call[0], call[1], call[2]) for call in report.get("made", [])]
+    ended.places = report.get("places", [])
     ended.unseen = report.get("unseen", [])
     return ended
 
@@ -114,7 +117,8 @@ def _be_command(args: Sequence[str], folder: str, fail: Call | None, fault: Faul
             except SystemExit as ended:
                 code = ended.code if isinstance(ended.code, int) else 98
         threading._shutdown()  # type: ignore[attr-defined]  # as at the end of any process: threads may hang
-        report.write(json.dumps({"made": calls.made, "unseen": calls.unseen("out") if os.path.isdir("out") else []}))
+        unseen = calls.unseen("out") if os.path.isdir("out") else []
+        report.write(json.dumps({"made": calls.made, "places": calls.places, "unseen": unseen}))
         report.flush()
         sys.stdout.flush()
         sys.stderr.flush()

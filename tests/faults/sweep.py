@@ -1,11 +1,16 @@
-"""Fail every call of a command, in every way, and look at what that leaves.
+"""Fail every call of a command, and look at what that leaves.
 
-    python tests/faults/sweep.py FOLDER SCENARIO            a report of all cases, as JSON
-    python tests/faults/sweep.py FOLDER SCENARIO engine 9   every 9th of them, on the engine
+    python tests/faults/sweep.py FOLDER SCENARIO            a report, as JSON: a death at every call, the other faults
+                                                            once at each place of the code that calls
+    python tests/faults/sweep.py FOLDER SCENARIO all        every fault at every call
+    python tests/faults/sweep.py FOLDER SCENARIO kinds      every fault at one call of each kind
+    python tests/faults/sweep.py FOLDER SCENARIO engine 9   every 9th of the cases, on the engine
     python tests/faults/sweep.py FOLDER SCENARIO parts      those at the parts of manifests, of two shards each
 
-A case is a call of an undisturbed run, and a fault. A child runs the command until the fault ends it, and what is left
-is looked at; then the command runs again, without faults: once for each state that was left, as many are the same.
+A case is a call of an undisturbed run, and a fault. A place is a line of the product that calls, and the lines by which
+the command came to it: a disk that fails at the second call from there is met by the same code as at the first.
+A child runs the command until the fault ends it, and what is left is looked at; then the command runs again, without
+faults: once for each state that was left, as many are the same.
 """
 
 from __future__ import annotations
@@ -44,19 +49,20 @@ class Case:
 
 
 def sweep(
-    scenario: Scenario, folder: str, *, engine: bool = False, every: int = 1, parts: bool = False
+    scenario: Scenario, folder: str, *, engine: bool = False, every: int = 1, parts: bool = False, which: str = "places"
 ) -> dict[str, Any]:
-    """Fail each call of a command in each way; return what was tried and what came of it."""
+    """Fail the calls of a command; return what was tried and what came of it."""
     load(engine=engine)
     if parts:
         manifest_parts.PART_SHARDS = 2  # type: ignore[misc]
     begun = begin(scenario, folder)
     os.mkdir(f"{folder}/states")
-    calls = [
-        call for call in begun.ended.made if not parts or "manifests/shards-" in call[1].replace(".shards", "shards")
+    placed = [
+        (call, place)
+        for call, place in zip(begun.ended.made, begun.ended.places, strict=True)
+        if not parts or "manifests/shards-" in call[1].replace(".shards", "shards")
     ]
-    cases = [(call, fault) for call in calls for fault in FAULTS if call[0] != "look" or fault == "EIO"]
-    wanted = cases[::every]
+    wanted = _cases(placed, which)[::every]
 
     def one(number: int) -> dict[str, Any]:
         case = Case(*wanted[number])
@@ -70,12 +76,26 @@ def sweep(
     started = time.monotonic()
     tried = in_children(one, len(wanted))
     return {
-        "calls": calls,
+        "calls": [call for call, _ in placed],
+        "places": [place for _, place in placed],
         "unseen": begun.ended.unseen,
         "cases": tried,
         "states": len(os.listdir(f"{folder}/states")),
         "seconds": time.monotonic() - started,
     }
+
+
+def _cases(placed: list[tuple[Call, str]], which: str) -> list[tuple[Call, Fault]]:
+    """Return the faults to try at which calls: see the module's docstring; calls that only look fail by EIO alone."""
+    cases: list[tuple[Call, Fault]] = []
+    met: set[tuple[str, str, Fault]] = set()
+    for call, place in placed:
+        for fault in FAULTS if call[0] != "look" else FAULTS[2:]:
+            here = (call[0], "" if which == "kinds" else place, fault)
+            if here not in met or which == "all" or (fault == "KILL" and which == "places"):
+                cases.append((call, fault))
+            met.add(here)
+    return cases
 
 
 def _try(case: Case, scenario: Scenario, folder: str, begun: Begun) -> None:
@@ -131,6 +151,7 @@ if __name__ == "__main__":
         os.path.realpath(sys.argv[1]),
         engine="engine" in more,
         parts="parts" in more,
+        which=next((word for word in ("all", "kinds") if word in more), "places"),
         every=int(more[-1]) if more and more[-1].isdecimal() else 1,
     )
     sys.stdout.write(json.dumps(report) + "\n")

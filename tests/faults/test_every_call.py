@@ -1,5 +1,6 @@
-"""Every call that changes a file fails once in each way, in every command that writes: no promise breaks.
+"""A command dies at every call that changes a file, and meets a disk that is full or broken: no promise breaks.
 
+The disk fails once at each place of the code that calls; `long` has every fault at every call.
 `calls.py` says which calls and which ways, `sweep.py` what is looked at, `states.py` what has to hold at any moment.
 """
 
@@ -25,12 +26,16 @@ def assert_kept(report: dict[str, Any]) -> None:
 
 
 def assert_all_tried(report: dict[str, Any]) -> None:
-    """Every call of the undisturbed run was failed in every way; those that only look, by EIO."""
+    """Every call of the undisturbed run was a death, and each place that calls met each error; looks only EIO."""
     tried = {(*case["call"], case["fault"]) for case in report["cases"]}
-    for call in report["calls"]:
-        faults = ["EIO"] if call[0] == "look" else ["KILL", "ENOSPC", "EIO"]
-        assert all((*call, fault) in tried for fault in faults), call
     assert len(tried) == len(report["cases"])
+    killed = {tuple(call) for call in report["calls"] if call[0] != "look"}
+    assert {case[:3] for case in tried if case[3] == "KILL"} == killed
+    placed = [(tuple(call), (call[0], place)) for call, place in zip(report["calls"], report["places"], strict=True)]
+    assert all(place for _, (_, place) in placed), "each call is made by the product"
+    for fault in ("ENOSPC", "EIO"):
+        wanted = {place for call, place in placed if fault == "EIO" or call[0] != "look"}
+        assert {place for call, place in placed if (*call, fault) in tried} == wanted
 
 
 def assert_committed_from(report: dict[str, Any], generation: int) -> None:
@@ -52,7 +57,7 @@ def ends(report: dict[str, Any]) -> dict[str, set[int]]:
     }
 
 
-@pytest.mark.slow
+@pytest.mark.thorough("each call of a command in a process of its own, and the command again")
 @pytest.mark.parametrize(
     ("command", "least", "before", "after"),
     [("create", 150, 0, 1), ("append", 150, 1, 2), ("merge", 120, 0, 1), ("gc", 20, 2, 2)],
@@ -78,10 +83,18 @@ def test_whatever_call_fails_a_dataset_is_the_old_or_the_new_one_and_the_same_co
     )
 
 
-@pytest.mark.slow
+def test_whatever_kind_of_call_fails_a_dataset_is_the_old_or_the_new_one(program: Program) -> None:
+    report = program("sweep", "append", "kinds")
+    assert_kept(report)
+    tried = {(case["call"][0], case["fault"]) for case in report["cases"]}
+    assert tried == {(kind, fault) for kind in KINDS for fault in ("KILL", "ENOSPC", "EIO")} | {("look", "EIO")}
+    assert report["unseen"] == []
+
+
+@pytest.mark.thorough("each case starts the engine")
 @pytest.mark.parametrize("command", ["create", "append"])
 def test_an_engine_makes_the_same_calls_and_its_errors_are_told_alike(program: Program, say: Say, command: str) -> None:
-    report = program("sweep", command, "engine", "29")
+    report = program("sweep", command, "engine", "kinds")
     assert_kept(report)
     assert len(report["cases"]) > 15
     assert {case["fault"] for case in report["cases"]} == {"KILL", "ENOSPC", "EIO"}
@@ -90,7 +103,7 @@ def test_an_engine_makes_the_same_calls_and_its_errors_are_told_alike(program: P
     say("faults", f"{command} on the engine: {len(report['cases'])} faults, {report['seconds']:.0f} s")
 
 
-@pytest.mark.slow
+@pytest.mark.thorough("each call on the parts, in each way")
 def test_whatever_fails_of_the_parts_of_a_manifest_it_is_the_old_one_or_the_new_one(program: Program, say: Say) -> None:
     report = program("sweep", "append", "parts")
     assert_kept(report)

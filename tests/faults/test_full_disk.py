@@ -41,7 +41,14 @@ def namespace(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, ...]:
     pytest.skip(reason)
 
 
-@pytest.mark.parametrize(("command", "before", "after"), [("create", 0, 1), ("append", 1, 2), ("merge", 0, 1)])
+@pytest.mark.parametrize(
+    ("command", "before", "after"),
+    [
+        pytest.param("create", 0, 1, marks=pytest.mark.thorough("one command is in the quick tier")),
+        ("append", 1, 2),
+        pytest.param("merge", 0, 1, marks=pytest.mark.thorough("one command is in the quick tier")),
+    ],
+)
 def test_a_full_tmpfs_ends_a_command_with_one_line_and_with_room_it_converges(
     program: Program, namespace: tuple[str, ...], say: Say, command: str, before: int, after: int
 ) -> None:
@@ -70,6 +77,7 @@ def test_a_file_system_that_can_only_be_read_is_told_before_a_row_is(
     assert "Read-only file system; choose another folder (-o)" in ended["err"]
 
 
+@pytest.mark.thorough("two commands load the engine; pipelines/test_disk_errors.py has the engine")
 def test_the_engine_and_worker_processes_tell_a_full_disk_too(namespace: tuple[str, ...], tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("id,text\n" + "".join(f"{i},{'x' * 500}\n" for i in range(4000)))
     (tmp_path / "out").mkdir()

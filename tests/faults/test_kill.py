@@ -1,4 +1,4 @@
-"""Real commands die by `kill -9` at random moments: 25 of each command here, 100 of each in `long`."""
+"""Real commands die by `kill -9` at random moments: 12 of each command here, 100 of each in `long`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 Deaths = Callable[[str, int, int], dict[str, Any]]
 Say = Callable[[str, str], None]
 
-KILLS = 25
+KILLS = 12
 SEED = 20261121
 
 
-@pytest.mark.slow
+@pytest.mark.thorough("each death is one of the real command, which loads the engine")
 @pytest.mark.parametrize("command", ["create", "append", "merge", "gc-much"])
 def test_a_command_that_is_killed_leaves_the_old_or_the_new_generation_and_is_ended_by_itself(
     deaths: Deaths, say: Say, command: str

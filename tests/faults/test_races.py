@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import pytest
+
 Program = Callable[..., dict[str, Any]]
 Say = Callable[[str, str], None]
 
-ROUNDS = 6
 WRITERS, ROWS = 8, 25
 """As in races.py, whose files have ids from 1,000 times their number on; every 20th row is rejected."""
 
@@ -17,9 +18,10 @@ def ids_of(files: range) -> list[int]:
     return sorted(i for file in files for i in range(1000 * file, 1000 * file + ROWS) if i % 20 != 7)
 
 
-def test_eight_processes_that_append_at_once_all_land(program: Program, say: Say) -> None:
-    rounds = program("races", str(ROUNDS))["rounds"]
-    assert len(rounds) == ROUNDS
+@pytest.mark.parametrize("count", [2, pytest.param(6, marks=pytest.mark.thorough("six rounds instead of two"))])
+def test_eight_processes_that_append_at_once_all_land(program: Program, say: Say, count: int) -> None:
+    rounds = program("races", str(count))["rounds"]
+    assert len(rounds) == count
     for number, done in enumerate(rounds):
         assert done["ended"] == [[0, ""]] * WRITERS
         assert (done["doubled"], done["findings"], done["left"]) == ([], [], [])
@@ -32,4 +34,4 @@ def test_eight_processes_that_append_at_once_all_land(program: Program, say: Say
             assert set(done["operations"][1:]) == {"append"}
             assert 1 <= len(done["operations"][1:]) <= 2
         assert done["generations"] == list(range(1, len(done["operations"]) + 1))
-    say("faults", f"appends at once: {ROUNDS} rounds of {WRITERS} processes")
+    say("faults", f"appends at once: {count} rounds of {WRITERS} processes")

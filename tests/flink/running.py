@@ -101,7 +101,7 @@ def wait_for(found: Callable[[], Any], process: subprocess.Popen[str], seconds: 
     return result
 
 
-def wait_until_ended(process: psutil.Process, seconds: float = 60) -> None:
+def wait_until_ended(process: psutil.Process, seconds: float = 300) -> None:
     """Wait until a process is gone, or only waits for whoever is to hear of its end."""
     until = time.monotonic() + seconds
     with contextlib.suppress(psutil.NoSuchProcess):

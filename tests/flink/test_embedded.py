@@ -41,6 +41,7 @@ def test_tables_have_the_bytes_of_the_local_runner_from_worker_processes(flink: 
     same_bytes(table / "local", table / "embedded")
 
 
+@pytest.mark.thorough("a second conversion on a Flink of its own")
 def test_images_have_the_bytes_of_the_local_runner_from_threads_to_a_store(
     flink: None, s3_endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -53,6 +54,7 @@ def test_images_have_the_bytes_of_the_local_runner_from_threads_to_a_store(
     same_bytes(tmp_path / "local", fetched(url, tmp_path / "embedded"))
 
 
+@pytest.mark.thorough("a Flink of its own, and a conversion after its death")
 def test_a_job_server_that_dies_is_told_in_one_line_and_the_same_command_goes_on(flink: None, table: Path) -> None:
     command = [sys.executable, "-m", "shardmill.pipelines", *TABLE, "died", *FLINK, "--set", "runner.processes=false"]
     pipe = subprocess.PIPE
@@ -61,7 +63,7 @@ def test_a_job_server_that_dies_is_told_in_one_line_and_the_same_command_goes_on
         server = server_of(process)
         assert server is not None
         server.kill()
-        _, err = process.communicate(timeout=120)
+        _, err = process.communicate(timeout=300)
     assert process.returncode == 1
     (error,) = [line for line in err.splitlines() if line.startswith("error: ")]
     assert error.startswith("error: Flink's job server died (exit code -9): ")
@@ -73,7 +75,13 @@ def test_a_job_server_that_dies_is_told_in_one_line_and_the_same_command_goes_on
     same_bytes(table / "local", table / "died")
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
+@pytest.mark.parametrize(
+    "number",
+    [
+        pytest.param(signal.SIGINT, id="interrupted"),
+        pytest.param(signal.SIGKILL, id="killed", marks=pytest.mark.thorough("a second Flink of its own")),
+    ],
+)
 def test_a_command_that_ends_before_its_run_leaves_no_process(flink: None, table: Path, number: signal.Signals) -> None:
     command = [sys.executable, "-m", "shardmill.pipelines", *TABLE, number.name, *FLINK]
     pipe = subprocess.PIPE

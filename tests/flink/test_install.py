@@ -30,6 +30,7 @@ def two_jars(flink: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> It
     flink_jars.pinned.cache_clear()
 
 
+@pytest.mark.thorough("Maven runs twice")
 def test_jars_are_fetched_once_and_again_if_one_has_changed(two_jars: Path) -> None:
     told: list[str] = []
     assert flink_jars.install(told.append)
@@ -42,6 +43,7 @@ def test_jars_are_fetched_once_and_again_if_one_has_changed(two_jars: Path) -> N
     assert jar.read_bytes() == whole
 
 
+@pytest.mark.thorough("Maven runs")
 def test_a_file_that_is_not_the_pinned_one_is_refused_and_nothing_is_installed(two_jars: Path) -> None:
     text = two_jars.read_text()
     (line,) = [line for line in text.splitlines() if SMALL in line]

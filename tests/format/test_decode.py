@@ -21,6 +21,8 @@ from shardmill.transforms.format.example_proto import Example, example_from_valu
 from shardmill.transforms.format.payloads import Payloads
 from shardmill.transforms.format.schema import Feature, Schema
 
+from ..tiers import examples
+
 # --- the slow obvious serializer: any order, packed or not, keys as often as one likes
 
 Entry = tuple[str, str, Sequence[Any]]
@@ -160,14 +162,14 @@ def check(batch: pa.RecordBatch, schema: Schema, rows: list[list[Entry]]) -> Non
 # --- records that we wrote
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(datasets())
 def test_canonical_records_decode_to_the_values_they_were_made_from(dataset: tuple[Schema, list[list[Entry]]]) -> None:
     schema, rows = dataset
     check(decode_examples([as_written(row) for row in rows], schema), schema, rows)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(datasets(), st.randoms(use_true_random=False), st.booleans())
 def test_records_of_others_decode_to_the_same_values(
     dataset: tuple[Schema, list[list[Entry]]], order: random.Random, packed: bool

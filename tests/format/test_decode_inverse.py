@@ -12,6 +12,8 @@ from shardmill.transforms.format.decode import decode_examples
 from shardmill.transforms.format.example import encode_examples
 from shardmill.transforms.format.schema import ColumnRule, Feature, Schema
 
+from ..tiers import examples
+
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)
 VALUES: list[tuple[pa.DataType, st.SearchStrategy[Any]]] = [
     (pa.bool_(), st.booleans()),
@@ -65,7 +67,7 @@ def schema_of(table: dict[str, pa.Array], **rule: Any) -> Schema:
     return Schema(tuple(found))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(tables())
 def test_what_the_encoder_wrote_decodes_to_the_same_arrays(table: dict[str, pa.Array]) -> None:
     schema = schema_of(table)

@@ -18,6 +18,8 @@ from shardmill.transforms.format.example import ExampleEncoder, encode_examples
 from shardmill.transforms.format.example_proto import example_from_values
 from shardmill.transforms.format.tfrecord import frame_records
 
+from ..tiers import examples
+
 
 @dataclass(frozen=True)
 class Sort:
@@ -147,7 +149,7 @@ def tables(draw: st.DrawFn) -> tuple[int, dict[str, Drawn]]:
     return rows, {name: draw(columns(rows)) for name in names}
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(tables())
 def test_records_are_byte_for_byte_those_of_protobufs_deterministic_mode(table: tuple[int, dict[str, Drawn]]) -> None:
     rows, drawn = table
@@ -156,7 +158,7 @@ def test_records_are_byte_for_byte_those_of_protobufs_deterministic_mode(table: 
     assert fast.to_pylist() == [by_protobuf(drawn, row) for row in range(rows)]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 @given(tables(), st.integers(0, 30), st.randoms())
 def test_spliced_records_have_the_bytes_the_sums_and_the_frames_of_copied_ones(
     table: tuple[int, dict[str, Drawn]], splice_bytes: int, random: Any

@@ -26,7 +26,7 @@ MEMORY_BYTES = 1 << 30
 SECONDS = 2.0
 """Of processor time, for one input: the machine may have other things to do."""
 
-STUCK_SECONDS = 60
+STUCK_SECONDS = 300
 """Of the clock: a process that hangs in C, where no exception reaches, is ended with all its stacks on stderr."""
 
 

@@ -39,7 +39,7 @@ def feed(name: str, seed: int, first: int, count: int, progress: Path) -> dict[s
         "OPENBLAS_NUM_THREADS": "1",
         "PYTHONWARNINGS": "ignore",
     }
-    done = subprocess.run(command, check=False, capture_output=True, env=environment, timeout=60 + count)
+    done = subprocess.run(command, check=False, capture_output=True, env=environment, timeout=600 + count)
     last = done.stdout.decode().splitlines()[-1:]
     report: dict[str, Any] = json.loads(last[0]) if last and last[0].startswith("{") else {}
     if done.returncode or not report:

@@ -38,7 +38,7 @@ def run_until(death: Death, folder: Path, args: Sequence[str]) -> None:
     job = {"job": (death.event, death.count, death.before, str(folder), list(args))}
     process = _CONTEXT.Process(target=runpy.run_path, args=(__file__, job, _NAME))  # no path leads to the tests there
     process.start()
-    process.join(120)
+    process.join(300)
     assert process.exitcode == -signal.SIGKILL, process.exitcode
 
 

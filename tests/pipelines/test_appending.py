@@ -524,7 +524,7 @@ class TestAtOnce:
         """Wait for all of them, and return what they printed and their exit codes."""
         return [(process.communicate()[0], process.returncode) for process in running]
 
-    @pytest.mark.slow
+    @pytest.mark.thorough("eight commands load the engine; faults/test_races.py has eight at once")
     def test_eight_processes_at_once_all_land_and_nothing_is_lost_or_doubled(self, out: Path, tmp_path: Path) -> None:
         names = [put(tmp_path / f"p{i}.csv", f"id,name,price\n{i},n,1\n{i + 100},m,2\n") for i in range(10, 18)]
         ended = self.ends([self.command(name, "-o", str(out)) for name in names])
@@ -534,7 +534,7 @@ class TestAtOnce:
         assert open_dataset(out).manifest.generation == 9
         assert_sound(out)
 
-    @pytest.mark.slow
+    @pytest.mark.thorough("four commands load the engine; faults/test_races.py has eight at once")
     def test_what_several_processes_append_at_once_is_held_once(self, out: Path, tmp_path: Path) -> None:
         one, two, three = (put(tmp_path / f"p{i}.csv", f"id,name,price\n{i},n,1\n") for i in (3, 4, 5))
         sets = [(one, two), (two, three), (one, two), (three,)]
@@ -543,7 +543,7 @@ class TestAtOnce:
         assert sorted(ids(out)) == [1, 2, 3, 4, 5]
         assert_sound(out)
 
-    @pytest.mark.slow
+    @pytest.mark.thorough("three commands load the engine; faults/test_races.py has eight at once")
     def test_new_classes_of_several_processes_get_numbers_of_their_own(self, tmp_path: Path) -> None:
         image = next(path for path in (SAMPLES / "pets/cat").iterdir() if path.read_bytes()[:2] == b"\xff\xd8")
         for name in ("made/cat", "p0/emu", "p1/fox", "p2/gnu"):

@@ -278,7 +278,7 @@ class TestEnds:
         assert child.stdout is not None
         assert child.stdout.readline() == "ready\n"
         child.send_signal(number)
-        _, text = child.communicate(timeout=30)
+        _, text = child.communicate(timeout=300)
         assert (child.returncode, text) == (
             code,
             f"{word}: nothing was committed; the staged work lies in staged (0 B); the same command goes on with it\n",
@@ -312,5 +312,5 @@ class TestEnds:
             "    raise KeyboardInterrupt\n"
             "sys.exit(interrupts.run(body, as_json=False, quiet=False, debug=False))\n"
         )
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=30, check=False)
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 130

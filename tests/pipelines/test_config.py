@@ -592,6 +592,7 @@ class TestProblems:
         bomb += "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12))
         assert problems(bomb) == ["c.yaml:1:1: is far too large or too deep for a config"]
 
+    @pytest.mark.thorough("a document of many megabytes is parsed by Python")
     def test_a_config_of_millions_of_values_is_refused_while_it_is_read(self, folder: Path) -> None:
         assert problems("a: [" + "b," * 3_000_000 + "]") == ["c.yaml:1:1: is far too large or too deep for a config"]
 

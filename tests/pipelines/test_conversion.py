@@ -28,6 +28,8 @@ from shardmill.pipelines.steps import add_steps
 from shardmill.transforms.dataset.stage import TaskStager
 from shardmill.transforms.errors import ConfigError, RunError, TargetError, TooManyRejects, UnseenError, UsageError
 
+from .cpu_time import slowness_by_the_clock
+
 TABLE = pa.table({"id": [1, 2, 3], "x": pa.array([0.5, None, 1.5], pa.float32()), "s": ["a", "b", None]})
 
 
@@ -229,15 +231,27 @@ class TestData:
 
 
 def _wait_for(condition: Callable[[], bool], process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 60
+    deadline = time.monotonic() + 300
     while not condition():
         assert process.poll() is None, process.communicate()
         assert time.monotonic() < deadline
         os.sched_yield()
 
 
-@pytest.mark.parametrize(("number", "word"), [(signal.SIGINT, "Interrupted"), (signal.SIGTERM, "Terminated")])
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize(
+    ("workers", "number", "word"),
+    [
+        ("2", signal.SIGINT, "Interrupted"),
+        *(
+            pytest.param(*case, marks=pytest.mark.thorough("two commands for each signal and number of workers"))
+            for case in (
+                ("1", signal.SIGINT, "Interrupted"),
+                ("1", signal.SIGTERM, "Terminated"),
+                ("2", signal.SIGTERM, "Terminated"),
+            )
+        ),
+    ],
+)
 def test_an_interrupt_ends_the_command_soon_and_the_next_run_works(
     tmp_path: Path, number: signal.Signals, word: str, workers: str
 ) -> None:
@@ -248,7 +262,7 @@ def test_an_interrupt_ends_the_command_soon_and_the_next_run_works(
         _wait_for(lambda: any((tmp_path / "out").glob(".staging/*/parts/*/*.part")), process)
         process.send_signal(number)
         sent = time.monotonic()
-        out, err = process.communicate(timeout=60)
+        out, err = process.communicate(timeout=300)
         took = time.monotonic() - sent
     (run,) = (path for path in (tmp_path / "out/.staging").iterdir() if path.is_dir())
     assert (process.returncode, out) == (128 + number, "")
@@ -256,7 +270,7 @@ def test_an_interrupt_ends_the_command_soon_and_the_next_run_works(
     left = f"{word}: nothing was committed; the staged work lies in out/.staging/{run.name} ("
     assert [line.startswith(left) and line.endswith("B); the same command goes on with it") for line in lines] == [True]
     assert "Traceback" not in err
-    assert took < 15
+    assert took < 15 * slowness_by_the_clock()  # seconds, where nothing else runs
     assert committed(tmp_path / "out") == []
     summary = convert({"input": {"paths": [str(tmp_path / "a.parquet")]}}, output=tmp_path / "out", shard_size="1GiB")
     assert summary.manifest.counts.written == 400

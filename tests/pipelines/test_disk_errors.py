@@ -21,7 +21,9 @@ main(sys.argv[1:])
 """A limit on the size of a file stands for a full disk: the system refuses the write in the same place."""
 
 
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize(
+    "workers", [pytest.param(1, marks=pytest.mark.thorough("two workers are in the quick tier")), 2]
+)
 def test_a_full_disk_ends_a_run_with_one_line_and_without_a_generation(tmp_path: Path, workers: int) -> None:
     (tmp_path / "a.csv").write_text("a,b\n" + "".join(f"{i},{i * 7}\n" for i in range(20_000)))
     args = ("convert", "a.csv", "-o", "out", "--json", "--workers", str(workers))

@@ -5,6 +5,8 @@ from __future__ import annotations
 import shutil
 from pathlib import Path
 
+import pytest
+
 from .cpu_time import cpu_of_imports, cpu_of_python, slowness
 
 REPO = Path(__file__).parent.parent.parent
@@ -13,6 +15,7 @@ TIMES_THE_IMPORTS = 4.0
 """Beam's import is most of a short run, once in the parent and once in the two workers: 1.6 to 1.9 times in all."""
 
 
+@pytest.mark.thorough("nine processes are timed")
 def test_the_quickstart_takes_its_cpu_time_and_little_more_than_the_imports_of_its_processes(tmp_path: Path) -> None:
     spent, imports, slow = [], [], []
     for turn in range(3):  # the least of three against the most: other processes take caches and turns

@@ -95,7 +95,7 @@ def test_only_the_process_that_was_started_is_ended(sleeper: subprocess.Popen[by
     ours = Known(sleeper.pid, "mark-of-ours")
     assert ours.is_alive()
     ours.end()
-    assert sleeper.wait(10) < 0
+    assert sleeper.wait(300) < 0
     assert not ours.is_alive()
 
 

@@ -42,7 +42,7 @@ def write_rows(path: Path, rows: int) -> None:
     pq.write_table(pa.table({"text": column.cast(pa.string())}), path, row_group_size=2000)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough("10,001 shards are written, each synced")
 def test_ten_thousand_shards_and_more_are_converted_appended_to_read_and_verified(
     room: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

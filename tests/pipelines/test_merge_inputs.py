@@ -25,6 +25,8 @@ from shardmill.transforms.format.checksum import add_digests, crc32c, mask, reco
 from shardmill.transforms.format.example_proto import example_from_values
 from shardmill.transforms.format.tfrecord import FRAME_BYTES
 
+from ..tiers import examples
+
 TENSORFLOW_BYTES = bytes.fromhex(  # two Examples, keys not sorted; the int64 of the second is not packed
     "220000000000000078113dfd0a200a110a047465787412090a070a05736576656e0a0b0a02696412051a030a01072dea92dc"
     "2100000000000000017becf60a1f0a110a047465787412090a070a0565696768740a0a0a02696412041a020808bccbce3a"
@@ -198,7 +200,7 @@ class TestWorkers:
         merged(folder / "a", folder / "e.tfrecord", input__records="opaque", output__compression="gzip")
         return [folder / name for name in ("d.tfrecord", "a", "c.tfrecord.gz", "b.tfrecord")]
 
-    @pytest.mark.parametrize("compression", ["none", "gzip"])
+    @pytest.mark.parametrize("compression", ["none", pytest.param("gzip", marks=pytest.mark.thorough("gzip too"))])
     def test_their_number_and_kind_change_no_byte(self, tmp_path: Path, inputs: list[Path], compression: str) -> None:
         ways: list[dict[str, object]] = [{"runner__workers": n, "runner__processes": False} for n in (1, 2, 4)]
         ways += [{"runner__workers": n, "runner__processes": True} for n in (1, 2)]
@@ -220,7 +222,7 @@ class TestWorkers:
         assert records_of(tmp_path / "out0") == expected
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     files=st.lists(st.lists(st.integers(0, 30_000), max_size=12), min_size=1, max_size=4),
     packed=st.lists(st.booleans(), min_size=4, max_size=4),

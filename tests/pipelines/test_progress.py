@@ -154,7 +154,7 @@ class TestProgressWatcher:
         stream = _Signalling()
         console = Console(file=stream, width=200)
         with ProgressWatcher(str(tmp_path), console, interval=0.01):
-            assert stream.written.wait(30)
+            assert stream.written.wait(300)
         first = stream.getvalue().splitlines()[0]
         assert first == "Converting  250 of about 1,000 records · 1 of about 4 full shards"
 
@@ -169,7 +169,7 @@ class TestProgressWatcher:
         stream = _Signalling()
         console = Console(file=stream, force_terminal=True, width=120, _environ={"TERM": "xterm"})
         with ProgressWatcher(str(tmp_path), console, interval=0.01):
-            assert stream.written.wait(30)
+            assert stream.written.wait(300)
         text = stream.getvalue()
         assert "Converting  0 of about 1,000 records" in text
         assert text.endswith("\x1b[2K")  # the line is erased

@@ -26,6 +26,7 @@ from shardmill.transforms.dataset.generations import list_generations, read_mani
 from shardmill.transforms.dataset.verify import verify_dataset
 from shardmill.transforms.errors import TooManyRejects
 
+from ..tiers import but_some_thorough
 from .killed import Death, on_storage, run_until
 
 ROWS = 12_000
@@ -160,7 +161,10 @@ COMMANDS = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command",
+    but_some_thorough(["convert, threads", "append", "merge, threads"], COMMANDS, "other ways to run the commands"),
+)
 def test_tasks_that_are_done_are_not_done_again(desk: Desk, staged: list[str], command: str) -> None:
     args = COMMANDS[command]
     if args[0] == "append":
@@ -236,7 +240,7 @@ def test_the_real_command_is_killed_from_outside_and_goes_on(tmp_path: Path) -> 
     pq.write_table(pa.table({"x": column}), tmp_path / "a.parquet", row_group_size=10)
     command = [sys.executable, "-m", "shardmill.pipelines", "convert", "a.parquet", "-o", "out", "--workers", "2"]
     with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
-        deadline = time.monotonic() + 60
+        deadline = time.monotonic() + 300
         while not any((tmp_path / "out").glob(".staging/*/tasks/*.json")):
             assert process.poll() is None
             assert time.monotonic() < deadline
@@ -356,6 +360,7 @@ class TestChangedSources:
         os.utime(desk.root / "b.parquet")
         self.assert_refused(desk, done, "b.parquet: was written to")
 
+    @pytest.mark.thorough("several whole runs; others of its class are in the quick tier")
     def test_a_file_of_another_size_is_refused_by_its_name(self, desk: Desk) -> None:
         done = self.killed(desk)
         path = desk.root / "a.parquet"
@@ -364,6 +369,7 @@ class TestChangedSources:
         now = path.stat().st_size
         self.assert_refused(desk, done, f"a.parquet: had {before:,} bytes, has {now:,} now,")
 
+    @pytest.mark.thorough("several whole runs; others of its class are in the quick tier")
     def test_files_that_came_and_went_are_refused_by_their_names(self, desk: Desk) -> None:
         args = ("convert", "*.parquet", "-o", "out", *SMALL)
         done = self.killed(desk, *args)
@@ -411,6 +417,7 @@ class TestChangedSources:
         assert open_dataset(tmp_path / "out").to_table("train")["b"].to_pylist() == rows["b"].tolist()
         assert not (tmp_path / "out/.staging").exists()
 
+    @pytest.mark.thorough("several whole runs; others of its class are in the quick tier")
     def test_an_append_whose_source_changed_is_refused(self, desk: Desk) -> None:
         shutil.copytree(desk.root / "a", desk.out)
         args = COMMANDS["append"]
@@ -434,14 +441,18 @@ class TestOtherOptions:
 
     @pytest.mark.parametrize(
         "option",
-        [
-            ("--shard-size", "80KiB"),
-            ("--compression", "gzip"),
-            ("--order", "source"),
-            ("--set", "schema.columns.text.type=bytes"),
-            ("--set", "split.fractions.train=0.5", "--set", "split.fractions.val=0.5"),
-            ("--set", "output.sidecars=[index]"),
-        ],
+        but_some_thorough(
+            [("--compression", "gzip")],
+            [
+                ("--shard-size", "80KiB"),
+                ("--compression", "gzip"),
+                ("--order", "source"),
+                ("--set", "schema.columns.text.type=bytes"),
+                ("--set", "split.fractions.train=0.5", "--set", "split.fractions.val=0.5"),
+                ("--set", "output.sidecars=[index]"),
+            ],
+            "three conversions for each option; one option is in the quick tier",
+        ),
         ids=" ".join,
     )
     def test_of_another_config_nothing_is_used(self, desk: Desk, option: tuple[str, ...]) -> None:
@@ -463,6 +474,7 @@ class TestOtherOptions:
         assert err == ("beginning anew: a run stopped here, and since then limits and options of reading changed\n")
         assert_like_undisturbed(desk, *self.ARGS, "--set", "limits.field_bytes=1MiB")
 
+    @pytest.mark.thorough("several whole runs; others of its class are in the quick tier")
     def test_workers_and_processes_may_be_others(self, desk: Desk) -> None:
         desk.killed(Death("replace .*/tasks/", count=4), *self.ARGS)
         done = len(desk.done())
@@ -480,7 +492,12 @@ class TestOtherOptions:
         code, _, err = desk.run(*self.ARGS)
         assert (code, err) == (0, "beginning anew: a run stopped here, and since then pyarrow (its release) changed\n")
 
-    @pytest.mark.parametrize("data", [b"", b"[]", b"{}", b"\xff", b'{"mark": 1}', None])
+    @pytest.mark.parametrize(
+        "data",
+        but_some_thorough(
+            [b"{}", None], [b"", b"[]", b"{}", b"\xff", b'{"mark": 1}', None], "two are in the quick tier"
+        ),
+    )
     def test_a_plan_that_nobody_can_read_is_of_no_use(self, desk: Desk, data: bytes | None) -> None:
         desk.killed(Death("replace .*/tasks/", count=4), *self.ARGS)
         if data is None:
@@ -541,6 +558,7 @@ class TestAppends:
         assert sorted(rows) == sorted([*range(ROWS), 7])
         assert verify_dataset(desk.out).findings == ()
 
+    @pytest.mark.thorough("several whole runs; others of its class are in the quick tier")
     def test_one_whose_file_another_has_appended_meanwhile_begins_anew(self, desk: Desk) -> None:
         shutil.copytree(desk.root / "a", desk.out)
         args = ("append", "b.parquet", "c.parquet", "-o", "out", *SMALL)
@@ -553,6 +571,7 @@ class TestAppends:
         assert len(open_dataset(desk.out).to_table("train")) == ROWS + 1
         assert not (desk.out / ".staging").exists()
 
+    @pytest.mark.thorough("several whole runs; others of its class are in the quick tier")
     def test_one_that_was_forced_and_died_behind_its_commit_is_not_doubled(self, desk: Desk) -> None:
         shutil.copytree(desk.root / "a", desk.out)
         args = ("append", "a.parquet", "-o", "out", "--force", *SMALL)

@@ -235,6 +235,7 @@ def test_a_record_over_the_limit_is_a_reject_and_its_neighbours_stay(tmp_path: P
     assert rows[0].origin.place(1).row == 4
 
 
+@pytest.mark.thorough("a table of 20,000 columns")
 def test_mixed_line_ends_no_final_one_and_20000_columns_are_in_order(tmp_path: Path) -> None:
     _, rows = load(tmp_path, b"a,b\r\n1,2\n3,4\r5,6")
     assert [record["a"] for record in table(rows)] == [1, 3, 5]

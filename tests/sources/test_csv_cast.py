@@ -10,6 +10,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from shardmill.transforms.sources.csv_cast import cast_column, first_problem, leading_zeros, prove_column
 
+from ..tiers import examples
+
 INTS = [pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64()]
 NUMBERISH = st.text(alphabet="0123456789+-.eExXnaif ()", max_size=24).map(str.encode)
 CELLS = st.lists(st.none() | NUMBERISH | st.integers(-(2**64), 2**64).map(lambda i: str(i).encode()), max_size=12)
@@ -49,7 +51,7 @@ def slow_float(text: bytes) -> tuple[float | None, str | None]:
     return value, None
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(CELLS, st.sampled_from(INTS), st.integers(0, 3))
 @example([b"-128", b"128", b"-0", b"00", b"0", None, b"", b"-129", b"0x1"], pa.int8(), 0)
 def test_an_integer_is_exactly_its_text_or_a_problem(
@@ -61,7 +63,7 @@ def test_an_integer_is_exactly_its_text_or_a_problem(
     assert [(p.row, p.error.code) for p in problems] == [(i, code) for i, (_, code) in enumerate(slow) if code]
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=examples(400), deadline=None)
 @given(CELLS, st.integers(0, 3))
 @example(
     [b"1e400", b"1e-400", b"0e5", b"-0", b"nan", b"-Infinity", b"nan(1)", b" 1", b"1 ", b"", b"0.000", b"0x1p3", b"5."],

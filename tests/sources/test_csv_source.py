@@ -18,6 +18,8 @@ from shardmill.transforms.sources.csv_source import CsvSource
 from shardmill.transforms.sources.pick import pick_source
 from shardmill.transforms.sources.source import Survey, Task
 
+from ..tiers import examples
+
 T = TypeVar("T")
 R = TypeVar("R")
 
@@ -84,7 +86,7 @@ def test_pieces_are_read_together_only_where_nothing_lies_between_them(tmp_path:
     assert (last.row, last.line) == (size + 10, 10 + 3 * size)  # the header is not counted
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     st.lists(st.tuples(*[st.text(alphabet='ab,"\n\r é', max_size=6)] * 3), max_size=30),
     st.integers(3, 40),

@@ -21,6 +21,8 @@ from shardmill.transforms.sources.csv_split import (
     scan_runs,
 )
 
+from ..tiers import examples
+
 COMMA = Dialect(ord(","), ord('"'))
 TEXTS = st.text(alphabet='",\n\r a;', max_size=60).map(str.encode)
 BLOCKS = st.integers(1, 16) | st.sampled_from([32, 1 << 20])
@@ -68,7 +70,7 @@ def walk(text: bytes, dialect: Dialect = COMMA) -> tuple[list[tuple[int, bool, i
     return records, None
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(
     TEXTS,
     BLOCKS,
@@ -96,7 +98,7 @@ def test_the_parallel_scan_agrees_with_a_walk_byte_by_byte_at_any_block_size(
         assert list(zip(found.ends.tolist(), found.blank.tolist(), found.lines.tolist(), strict=True)) == whole
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(TEXTS, BLOCKS)
 def test_the_scan_counts_the_records_that_pythons_csv_module_reads(text: bytes, block: int) -> None:
     scan = split(text, block)
@@ -106,7 +108,7 @@ def test_the_scan_counts_the_records_that_pythons_csv_module_reads(text: bytes, 
         assert scan.end.records == sum(bool(row) for row in rows)
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(TEXTS, BLOCKS)
 def test_the_scan_counts_the_records_that_arrow_reads(text: bytes, block: int) -> None:
     scan = split(text, block)
@@ -187,7 +189,7 @@ FIELDS = st.sampled_from(
 )
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=examples(500), deadline=None)
 @given(
     st.lists(FIELDS, max_size=30).map(b",".join) | st.text(alphabet='",\n\ra', max_size=150).map(str.encode),
     st.integers(0, 70),

@@ -19,6 +19,8 @@ from shardmill.transforms.format.rejects import CODES
 from shardmill.transforms.sources.image_check import DEFAULT_FORMATS, ImageCheck, tell_image_format
 from shardmill.transforms.sources.image_facts import ImageFacts, ImageProblem
 
+from ..tiers import examples
+
 STRUCTURE = ImageCheck("structure")
 DECODE = ImageCheck("decode")
 
@@ -158,7 +160,7 @@ MODES = {
 KINDS = st.sampled_from([(kind, mode) for kind, modes in MODES.items() for mode in modes])
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 @given(KINDS, st.integers(1, 70), st.integers(1, 70))
 def test_the_header_of_any_generated_image_is_pillows(kind: tuple[str, str], width: int, height: int) -> None:
     data = save(picture(kind[1], width, height), kind[0])
@@ -199,7 +201,7 @@ def test_any_flipped_bit_of_a_critical_png_chunk_is_seen(name: str) -> None:
         assert problem(bytes(flipped)).code in {"CORRUPT", "TRUNCATED", "NOT_AN_IMAGE"}, position
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(st.sampled_from(sorted(WHOLE)), st.data())
 def test_damage_anywhere_gives_facts_or_a_reject_and_never_another_error(name: str, draw: st.DataObject) -> None:
     data = bytearray(WHOLE[name])

@@ -22,6 +22,8 @@ from shardmill.transforms.sources import memory_tables
 from shardmill.transforms.sources.memory_source import MemorySource, spool
 from shardmill.transforms.sources.source import Survey, Task, map_in_turn
 
+from ..tiers import examples
+
 
 def survey(source: MemorySource) -> Survey:
     return source.survey(source.list_files(), map_in_turn)
@@ -238,7 +240,7 @@ def test_dictionaries_that_differ_between_chunks_become_their_values(tmp_path: P
     assert table["s"].to_pylist() == ["a", "b"] * 3000 + ["c", None] * 3000
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(st.lists(st.integers(0, 30), max_size=12), st.integers(1, 20), st.integers(1, 20), st.integers(16, 400))
 def test_batches_are_even_and_hold_every_row_in_order(sizes: list[int], small: int, most: int, size_bytes: int) -> None:
     ends = np.cumsum([0, *sizes])

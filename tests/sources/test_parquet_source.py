@@ -21,6 +21,8 @@ from shardmill.transforms.sources.parquet_chunks import read_groups
 from shardmill.transforms.sources.parquet_source import ParquetPiece, ParquetSource
 from shardmill.transforms.sources.source import Survey, Task, map_in_turn
 
+from ..tiers import examples
+
 
 def write(path: Path, columns: dict[str, Any], **options: Any) -> pa.Table:
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -296,7 +298,7 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(tmp_path: Path) -> Non
         list(reading)
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=examples(25), deadline=None)
 @given(
     st.lists(st.tuples(st.one_of(st.none(), st.integers(-9, 9)), st.text(max_size=9)), min_size=1, max_size=40),
     st.integers(1, 9),

@@ -22,6 +22,9 @@ from .gateway import Gateway, gateway_to
 
 ROWS = 3000
 
+S3_TOO = [pytest.param("s3", marks=pytest.mark.thorough("S3 too, whose server takes three times as long")), "gs"]
+"""The stores of a test whose quick one is GCS: what differs between them is in the quick tier for both."""
+
 
 class Bucket:
     """A bucket behind a gateway; `store` goes past it, straight to the server."""

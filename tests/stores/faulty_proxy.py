@@ -170,7 +170,7 @@ class Handler(BaseHTTPRequestHandler):
         self, method: str, path: str, body: bytes, headers: dict[str, str]
     ) -> tuple[int, list[tuple[str, str]], bytes]:
         upstream = self.server.upstream
-        connection = http.client.HTTPConnection(str(upstream.hostname), upstream.port, timeout=60)
+        connection = http.client.HTTPConnection(str(upstream.hostname), upstream.port, timeout=300)
         try:
             connection.request(method, path, body, headers)
             answer = connection.getresponse()

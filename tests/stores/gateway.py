@@ -75,7 +75,7 @@ class Gateway:
                 status = rule(request)
                 if status is not None:
                     return status, [], _refusal(status)
-            connection = http.client.HTTPConnection(urllib.parse.urlsplit(self.upstream).netloc, timeout=60)
+            connection = http.client.HTTPConnection(urllib.parse.urlsplit(self.upstream).netloc, timeout=300)
             headers = {name: value for name, value in headers.items() if name != "host"}
             connection.request(method, path, body, headers)
             with connection.getresponse() as response:

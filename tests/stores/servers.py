@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from shardmill.transforms.stores import connect
 
 FAKE_GCS = "github.com/fsouza/fake-gcs-server@v1.56.1"
 
@@ -51,7 +52,7 @@ def gcs_server() -> Iterator[str]:
     with _stopped_at_the_end(
         subprocess.Popen([program, *arguments], stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     ) as server:
-        until = time.monotonic() + 30
+        until = time.monotonic() + 300
         while not _answers(f"{url}/storage/v1/b?project=test"):
             assert server.poll() is None
             assert time.monotonic() < until, "fake-gcs-server does not answer"
@@ -100,7 +101,7 @@ def make_bucket(scheme: str, endpoint: str) -> str:
         request = urllib.request.Request(
             f"{endpoint}/storage/v1/b?project=test", data, {"Content-Type": "application/json"}, method="POST"
         )
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=300) as answer:
         answer.read()
     return name
 
@@ -118,13 +119,24 @@ def environment(scheme: str, endpoint: str) -> dict[str, str]:
     }
 
 
+def forget_clients() -> None:
+    """Close the clients of this process: it keeps one for each bucket, and each test has buckets of its own.
+
+    A client takes some megabytes and, while its connections are open, threads of the servers in this process.
+    """
+    for store in connect._stores.values():
+        client = store.client if store.scheme == "s3" else store.handle.client  # type: ignore[attr-defined]
+        client.close()
+    connect._stores.clear()
+
+
 @contextlib.contextmanager
 def _stopped_at_the_end(server: subprocess.Popen) -> Iterator[subprocess.Popen]:
     try:
         yield server
     finally:
         server.terminate()
-        server.wait(30)
+        server.wait(300)
         for stream in (server.stdin, server.stdout):
             if stream is not None:
                 stream.close()

@@ -22,13 +22,13 @@ from shardmill.transforms.errors import ShardmillError
 from shardmill.transforms.stores import retries
 
 from . import servers
-from .conftest import ROWS, Local, files_of
+from .conftest import ROWS, S3_TOO, Local, files_of
 from .faulty_proxy import Fault, Proxy, faulty_proxy
 from .generations import add, create
 from .pause import Pause
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
 def test_of_appends_that_race_all_land_and_nothing_is_lost_or_doubled(table: str, tmp_path: Path, out: str) -> None:
     convert({"input": {"paths": [table]}}, output=out)
     files = [tmp_path / f"part-{number}.csv" for number in range(3)]
@@ -49,6 +49,7 @@ def test_of_appends_that_race_all_land_and_nothing_is_lost_or_doubled(table: str
     assert ObjectStorage(out).list(".staging") == []
 
 
+@pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
 def test_of_conversions_that_race_one_wins(table: str, out: str) -> None:
     def run(size: str) -> object:
         try:
@@ -63,7 +64,7 @@ def test_of_conversions_that_race_one_wins(table: str, out: str) -> None:
     assert verify_dataset(out).ok
 
 
-@pytest.mark.slow
+@pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
 @pytest.mark.parametrize("moment", ["put_if_absent manifests/", "publish -00002"])
 def test_whoever_dies_leaves_the_old_generation_or_the_new_one(table: str, local: Local, out: str, moment: str) -> None:
     program = (
@@ -106,6 +107,7 @@ def slow_remover(request: pytest.FixtureRequest, proxy: Proxy, monkeypatch: pyte
     return pause
 
 
+@pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
 def test_what_an_append_publishes_under_an_old_name_stays_when_a_slow_replacement_clears_up(
     out: str, slow_remover: Pause
 ) -> None:
@@ -145,6 +147,7 @@ def bad_network(out: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Faul
         yield proxy.faults
 
 
+@pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
 def test_a_conversion_over_a_bad_network_has_the_same_bytes(
     table: str, local: Local, out: str, bad_network: list[Fault]
 ) -> None:

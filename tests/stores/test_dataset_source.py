@@ -10,7 +10,7 @@ from shardmill.pipelines.cli import main
 from shardmill.transforms.errors import InputError, UsageError
 from shardmill.transforms.tfrecords.tfrecord_source import TfrecordSource
 
-from .conftest import Bucket, shards
+from .conftest import S3_TOO, Bucket, shards
 
 
 @pytest.fixture
@@ -28,6 +28,7 @@ def people(bucket: Bucket, tmp_path: Path) -> Path:
     return out
 
 
+@pytest.mark.parametrize("bucket", S3_TOO, indirect=True)
 def test_a_dataset_in_a_store_is_rebuilt_as_from_a_disk(bucket: Bucket, people: Path, tmp_path: Path) -> None:
     for source, out in ((str(people), "local"), (f"{bucket.url}/people/", "remote")):
         with pytest.raises(SystemExit) as ended:
@@ -48,6 +49,7 @@ def test_shards_that_are_named_have_the_split_of_their_manifest_and_strays_are_r
         TfrecordSource((f"{bucket.url}/people/train-*.tfrecord",), "/").list_files()
 
 
+@pytest.mark.parametrize("bucket", S3_TOO, indirect=True)
 def test_a_conversion_from_a_store_to_a_store_has_the_bytes_of_a_local_one(
     bucket: Bucket, people: Path, tmp_path: Path
 ) -> None:

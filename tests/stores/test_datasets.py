@@ -23,7 +23,7 @@ from shardmill.transforms.errors import DamageError, StoreAccessError, TargetErr
 from shardmill.transforms.format import manifest_parts
 from shardmill.transforms.format.checksum import crc32c
 
-from .conftest import ROWS, Bucket, Local, files_of
+from .conftest import ROWS, S3_TOO, Bucket, Local, files_of
 from .generations import create
 
 ROOT = Path(__file__).parents[2]
@@ -44,6 +44,7 @@ def test_a_table_in_many_shards(table: str, local: Local, out: str) -> None:
     assert sorted(dataset.to_table("train", ["id"])["id"].to_pylist()) == list(range(ROWS))
 
 
+@pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
 def test_a_compressed_table_in_the_order_of_its_source(table: str, local: Local, out: str) -> None:
     same(table, local, out, shard_size="64KiB", compression="gzip", order="source")
 
@@ -55,6 +56,7 @@ def odd_rows(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
+@pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
 def test_rejects_and_splits(odd_rows: str, local: Local, out: str) -> None:
     settings = {"schema__columns": {"id": {"type": "int64"}}, "split__fractions": {"train": 0.5, "val": 0.5}}
     same(odd_rows, local, out, max_rejects="50%", **settings)
@@ -65,6 +67,7 @@ def test_rejects_and_splits(odd_rows: str, local: Local, out: str) -> None:
     assert len(ObjectStorage(place[1]).read("rejects.jsonl").splitlines()) == 29
 
 
+@pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
 def test_images(local: Local, out: str) -> None:
     same(str(ROOT / "configs/samples/pets"), local, out, shard_size="64KiB", max_rejects=1)
 
@@ -77,6 +80,7 @@ def parquet(tmp_path_factory: pytest.TempPathFactory) -> str:
     return str(path)
 
 
+@pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
 def test_parquet_by_worker_processes(parquet: str, local: Local, out: str) -> None:
     same(parquet, local, out, shard_size="1MiB", runner__processes=True)
 
@@ -88,6 +92,7 @@ def test_data_in_memory(tmp_path: Path, out: str) -> None:
     assert ObjectStorage(out).list(".staging") == []
 
 
+@pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
 def test_a_merge_and_a_rebuild(table: str, local: Local, tmp_path: Path, out: str) -> None:
     first = local(table, shard_size="64KiB")
     for command in ("merge", "rebuild"):
@@ -97,6 +102,7 @@ def test_a_merge_and_a_rebuild(table: str, local: Local, tmp_path: Path, out: st
         assert files_of(f"{out}/{command}") == files_of(str(tmp_path / command))
 
 
+@pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
 def test_the_same_again_is_nothing_to_do_and_another_dataset_is_refused_or_replaced(table: str, out: str) -> None:
     config = {"input": {"paths": [table]}}
     convert(config, output=out)
@@ -109,6 +115,7 @@ def test_the_same_again_is_nothing_to_do_and_another_dataset_is_refused_or_repla
     assert ObjectStorage(out).list(".staging") == []
 
 
+@pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
 def test_a_manifest_in_parts_has_the_bytes_of_one_on_disk_and_grows_by_what_is_new(
     table: str, local: Local, tmp_path: Path, out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -134,6 +141,7 @@ def test_a_manifest_in_parts_has_the_bytes_of_one_on_disk_and_grows_by_what_is_n
         open_dataset(out)
 
 
+@pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
 def test_gc_puts_back_the_part_of_a_manifest_that_a_commit_of_that_moment_names(
     table: str, tmp_path: Path, out: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -160,6 +168,7 @@ def test_gc_puts_back_the_part_of_a_manifest_that_a_commit_of_that_moment_names(
     assert (verify_dataset(out).findings, verify_dataset(out).notes) == ((), ())
 
 
+@pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
 def test_appends_go_on_from_what_is_there(table: str, tmp_path: Path, out: str) -> None:
     more = tmp_path / "more.csv"
     more.write_text("id,text\n" + "".join(f"{i},more\n" for i in range(ROWS, ROWS + 100)))
@@ -171,6 +180,7 @@ def test_appends_go_on_from_what_is_there(table: str, tmp_path: Path, out: str) 
     assert verify_dataset(out).ok
 
 
+@pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
 def test_damage_in_a_store_is_found_and_told(table: str, out: str) -> None:
     convert({"input": {"paths": [table]}}, output=out, shard_size="64KiB")
     storage = ObjectStorage(out)
@@ -204,6 +214,7 @@ def test_a_quick_look_compares_the_checksums_of_the_store_and_fetches_no_shard(b
     assert (finding.file, finding.reason) == (shard, reason)
 
 
+@pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
 def test_garbage_in_a_store_goes_when_it_is_old(table: str, out: str) -> None:
     convert({"input": {"paths": [table]}}, output=out, shard_size="64KiB")
     storage = ObjectStorage(out)
@@ -257,6 +268,7 @@ def shardmill(capfd: pytest.CaptureFixture[str]) -> Command:
     return run
 
 
+@pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
 def test_every_command_works_on_a_url(table: str, out: str, tmp_path: Path, shardmill: Command) -> None:
     assert shardmill("convert", table, "-o", out, "--quiet") == (0, "", "")
     shard = f"{out}/train-00000.tfrecord"

@@ -18,7 +18,7 @@ from shardmill.transforms.sources import image_source
 from shardmill.transforms.sources.image_source import ImageSource
 from shardmill.transforms.sources.source import Listing, Task, map_in_turn
 
-from .conftest import Bucket, shards
+from .conftest import S3_TOO, Bucket, shards
 from .gateway import Request
 
 
@@ -44,7 +44,10 @@ def pets(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize(
     ("bucket", "settings"),
-    [("s3", {}), ("gs", {"shuffle__seed": 7, "input__sha256": True})],
+    [
+        pytest.param("s3", {}, marks=pytest.mark.thorough("S3 too, whose server takes three times as long")),
+        ("gs", {"shuffle__seed": 7, "input__sha256": True}),
+    ],
     ids=["s3-sorted", "gs-shuffled"],
     indirect=["bucket"],
 )
@@ -74,13 +77,14 @@ def read(source: ImageSource, listing: Listing) -> tuple[int, list[Reject]]:
     return sum(rows.batch.num_rows for rows in batches), [reject for rows in batches for reject in rows.rejects]
 
 
+@pytest.mark.parametrize("bucket", S3_TOO, indirect=True)
 def test_two_are_on_their_way_while_others_are_worked_on(bucket: Bucket, pets: Path) -> None:
     bucket.put_folder(pets, "pets")
     met = threading.Barrier(2)
 
     def wait_for_another(request: Request) -> None:
         if request.reads and len(bucket.gateway.reads()) <= 8:
-            met.wait(30)  # breaks, and the reading with it, if there is never another one
+            met.wait(300)  # breaks, and the reading with it, if there is never another one
 
     bucket.gateway.rules.append(wait_for_another)
     source = ImageSource((f"{bucket.url}/pets",))
@@ -125,6 +129,7 @@ def test_a_flat_folder_of_several_pages_is_told_from_a_dataset(bucket: Bucket, m
     assert (listing.files, listing.skipped) == (8, {"hidden": 0, "junk": 0, "dataset": 1})
 
 
+@pytest.mark.parametrize("bucket", S3_TOO, indirect=True)
 def test_an_image_that_went_away_is_a_reject_and_one_that_was_replaced_ends_the_run(bucket: Bucket, pets: Path) -> None:
     bucket.put_folder(pets, "pets")
     source = ImageSource((f"{bucket.url}/pets",))

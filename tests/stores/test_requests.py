@@ -19,6 +19,7 @@ from shardmill.transforms.format.naming import staged_file
 from shardmill.transforms.stores.bucket import Bucket
 
 from ..dataset.conftest import _build_dataset
+from .conftest import S3_TOO
 
 SHARDS = 60
 
@@ -56,6 +57,7 @@ def manifest(out: str, tmp_path: Path) -> Manifest:
     return manifest
 
 
+@pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
 def test_requests_do_not_grow_with_the_shards(out: str, manifest: Manifest, at_most: Bound) -> None:
     shards, checksums = manifest.splits["train"].shards, SHARDS if out.startswith("s3") else 0  # S3 lists none
     with at_most(20):

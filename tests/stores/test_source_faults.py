@@ -24,6 +24,7 @@ from shardmill.transforms.sources.source import Source, Task, map_in_turn
 from shardmill.transforms.stores import retries
 from shardmill.transforms.tfrecords.tfrecord_source import TfrecordSource
 
+from ..memory import peak_bytes
 from . import servers
 from .conftest import Bucket, shards
 from .gateway import Request
@@ -106,7 +107,15 @@ def test_a_run_whose_object_is_replaced_meanwhile_writes_nothing(bucket: Bucket,
     assert not [path for path in (tmp_path / "out").rglob("*") if path.suffix == ".tfrecord"]
 
 
-@pytest.mark.parametrize(("bucket", "status"), [("s3", 503), ("gs", 503), ("gs", 429)], indirect=["bucket"])
+@pytest.mark.parametrize(
+    ("bucket", "status"),
+    [
+        pytest.param("s3", 503, marks=pytest.mark.thorough("S3 too, whose server takes three times as long")),
+        ("gs", 503),
+        ("gs", 429),
+    ],
+    indirect=["bucket"],
+)
 def test_failures_of_the_moment_change_nothing(
     bucket: Bucket, tmp_path: Path, status: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -206,11 +215,9 @@ def test_an_append_knows_objects_by_what_the_store_says_of_them(bucket: Bucket, 
     assert any("b.csv: changed since the dataset took it in" in warning for warning in changed.warnings)
 
 
-@pytest.mark.slow
+@pytest.mark.thorough("200 MB pass through a gateway while memory is sampled")
 @pytest.mark.parametrize("bucket", ["gs"], indirect=True)
 def test_a_large_object_passes_through_little_memory(bucket: Bucket, tmp_path: Path) -> None:
-    from ..contract.test_memory import peak_bytes
-
     line = b"1234567,some text that goes on for a while,0.123456789,another column of text\n"
     data = b"id,text,x,more\n" + line * (200_000_000 // len(line))
     bucket.store.put("in/a.csv", data)
@@ -229,6 +236,7 @@ def test_a_wrong_scheme_in_a_config_is_told_with_its_line(tmp_path: Path) -> Non
         convert(tmp_path / "c.yaml")
 
 
+@pytest.mark.thorough("worker processes are started")
 @pytest.mark.parametrize("bucket", ["gs"], indirect=True)
 def test_worker_processes_read_from_stores_too(bucket: Bucket, tmp_path: Path) -> None:
     path = make(tmp_path / "in", "csv")
@@ -240,7 +248,7 @@ def test_worker_processes_read_from_stores_too(bucket: Bucket, tmp_path: Path) -
     assert servers.environment(bucket.scheme, bucket.gateway.url).items() <= os.environ.items()
 
 
-@pytest.mark.slow
+@pytest.mark.thorough("400,000 rows, a command that is killed, and two that run after it")
 @pytest.mark.parametrize("bucket", ["s3"], indirect=True)
 def test_a_run_that_was_killed_goes_on_only_with_the_objects_that_it_read(bucket: Bucket, tmp_path: Path) -> None:
     rows = "".join(f"{i},{i * 7919 % 1000003},{'x' * (i % 50)}\n" for i in range(400_000))
@@ -256,7 +264,7 @@ def test_a_run_that_was_killed_goes_on_only_with_the_objects_that_it_read(bucket
 
     bucket.gateway.rules.append(kill_it)
     with subprocess.Popen([sys.executable, "-m", "shardmill.pipelines", *command], cwd=tmp_path) as process:
-        assert process.wait(120) == -9
+        assert process.wait(300) == -9
     bucket.gateway.rules.clear()
     bucket.store.put("in/a.csv", data[:-1] + b" ")
     code, shown = run(tmp_path, *command)

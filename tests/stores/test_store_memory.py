@@ -6,13 +6,10 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from shardmill.transforms.dataset.generations import read_manifest
 
-from ..contract.test_memory import peak_bytes
+from ..memory import VALUES, peak_bytes, write_floats
 
 LIMIT = 800e6
 """Of the command and two workers together: 600 as on a disk (`contract/test_memory.py`), and for each of the three a
@@ -20,19 +17,15 @@ client, which takes 35 before its first request, and what it sends and fetches. 
 726; on S3 it was 618 at most.
 """
 
-VALUES, GROUP_ROWS = 256, 20_000
+GROUP_ROWS = 20_000
 
 
-@pytest.mark.slow
+@pytest.mark.thorough("hundreds of megabytes are sent to a store while memory is sampled")
 @pytest.mark.parametrize(("bucket_url", "groups"), [("gs", 20), ("s3", 10)], indirect=["bucket_url"])
 def test_what_goes_to_a_store_stays_under_800_megabytes_of_memory(
     bucket_url: str, groups: int, tmp_path: Path, say: Callable[[str, str], None]
 ) -> None:
-    floats = np.tile(np.arange(1000, dtype=np.float32), GROUP_ROWS * VALUES // 1000)
-    table = pa.table({"x": pa.FixedSizeListArray.from_arrays(pa.array(floats), VALUES)})
-    with pq.ParquetWriter(tmp_path / "a.parquet", table.schema) as writer:
-        for _ in range(groups):
-            writer.write_table(table, row_group_size=GROUP_ROWS)
+    write_floats(tmp_path / "a.parquet", groups, GROUP_ROWS)
     out = f"{bucket_url}/out"
     command = [sys.executable, "-m", "shardmill.pipelines", "convert", "a.parquet", "-o", out, "-q", "--workers", "2"]
     peak = peak_bytes(command, tmp_path)

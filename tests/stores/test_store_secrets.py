@@ -27,6 +27,7 @@ def run(*args: str, **environment: str) -> tuple[int, str]:
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.thorough("six commands load the engine")
 def test_no_key_is_printed_or_kept(s3_endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "a.csv").write_text("id\n1\n2\n")
     keys = {

@@ -16,7 +16,7 @@ from shardmill.transforms.dataset.generations import read_manifest
 from shardmill.transforms.dataset.record_file import write_records
 from shardmill.transforms.sources import object_file
 
-from .conftest import Bucket, shards
+from .conftest import S3_TOO, Bucket, shards
 
 ROWS = 20_000
 
@@ -81,6 +81,7 @@ def on_disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("on_disk")
 
 
+@pytest.mark.parametrize("bucket", S3_TOO, indirect=True)
 @pytest.mark.parametrize(
     ("write", "settings"),
     [

@@ -91,7 +91,9 @@ def files_of(folder: Path) -> dict[str, bytes]:
     return {name: data for name, data in found.items() if not name.startswith("manifest")}
 
 
-@pytest.mark.parametrize("processes", [False, True])
+@pytest.mark.parametrize(
+    "processes", [False, pytest.param(True, marks=pytest.mark.thorough("worker processes are started"))]
+)
 @pytest.mark.parametrize("seed", [None, 3])
 def test_a_plan_in_files_gives_the_same_bytes(
     processes: bool, seed: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -132,6 +134,7 @@ def graph_bytes(transform: beam.PTransform) -> int:
     return len(pipeline.to_runner_api().SerializeToString())
 
 
+@pytest.mark.thorough("a plan of many images is made twice")
 def test_the_graph_of_a_large_plan_is_small(tmp_path: Path) -> None:
     spec, read = large_plan(tmp_path)
     assert read.plan is not None

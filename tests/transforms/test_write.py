@@ -110,7 +110,9 @@ def written(path: Path) -> Counter[bytes]:
 
 
 @pytest.mark.parametrize("compression", ["none", "gzip"])
-@pytest.mark.parametrize("order", ["task", "source"])
+@pytest.mark.parametrize(
+    "order", ["task", pytest.param("source", marks=pytest.mark.thorough("contract/test_promises.py has it too"))]
+)
 def test_the_bytes_do_not_depend_on_the_number_of_workers(tmp_path: Path, compression: str, order: str) -> None:
     found = []
     for workers in (1, 2, 4):

@@ -1,4 +1,4 @@
-"""A hundred deaths of each command, and more: not a part of CI, as it takes a quarter of an hour.
+"""A hundred deaths of each command, and every fault at every call: not a part of CI, as it takes half an hour.
 
 uv run pytest tests/faults/long
 SHARDMILL_KILLS=1000 SHARDMILL_KILLS_SEED=7 uv run pytest tests/faults/long
@@ -13,7 +13,10 @@ from typing import Any
 
 import pytest
 
+from ..test_every_call import assert_kept
+
 Deaths = Callable[[str, int, int], dict[str, Any]]
+Program = Callable[..., dict[str, Any]]
 Say = Callable[[str, str], None]
 
 KILLS = int(os.environ.get("SHARDMILL_KILLS", "100"))
@@ -21,7 +24,6 @@ SEED = int(os.environ.get("SHARDMILL_KILLS_SEED", "20261122"))
 """Another one than in CI."""
 
 
-@pytest.mark.slow
 @pytest.mark.timeout(36_000)
 @pytest.mark.parametrize(("command", "outcomes"), [("create", 2), ("append", 2), ("merge", 2), ("gc-much", 1)])
 def test_a_hundred_deaths_of_each_command_cost_no_record(deaths: Deaths, say: Say, command: str, outcomes: int) -> None:
@@ -35,3 +37,14 @@ def test_a_hundred_deaths_of_each_command_cost_no_record(deaths: Deaths, say: Sa
         f"{datetime.now(UTC):%Y-%m-%d}, seed {SEED}: {len(kills)} deaths of {command}, {unfinished} unfinished, "
         f"{newest.count(max(newest))} after the commit, {report['seconds']:.0f} s",
     )
+
+
+@pytest.mark.timeout(36_000)
+@pytest.mark.parametrize("command", ["create", "append", "merge", "gc"])
+def test_every_fault_at_every_call_costs_no_record(program: Program, say: Say, command: str) -> None:
+    report = program("sweep", command, "all")
+    assert_kept(report)
+    tried = {(*case["call"], case["fault"]) for case in report["cases"]}
+    faults = {True: ["EIO"], False: ["KILL", "ENOSPC", "EIO"]}
+    assert tried == {(*call, fault) for call in report["calls"] for fault in faults[call[0] == "look"]}
+    say("faults", f"{command}: {len(tried)} faults at every call, {report['seconds']:.0f} s")

@@ -1,0 +1,99 @@
+"""The two tiers of the suite: which tests have left the quick one, which files of tests are started first, and how many
+examples property tests try in which of the profiles `quick`, `ci` and `campaign`."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+PROFILES = {"quick": 0.25, "ci": 1.0, "campaign": 20.0}
+"""What the examples of a property test are multiplied by."""
+
+PROFILE = os.environ.get("SHARDMILL_EXAMPLES") or ("ci" if os.environ.get("CI") else "quick")
+
+
+def examples(count: int) -> int:
+    """Return how many examples a property test tries that tries so many in CI."""
+    return max(20, int(count * PROFILES[PROFILE]))
+
+
+LONGEST = (
+    "faults/test_every_call.py",
+    "flink/test_cluster.py",
+    "faults/test_kill.py",
+    "test_image.py",
+    "flink/test_embedded.py",
+    "contract/test_scale.py",
+    "contract/test_memory.py",
+    "stores/test_store_memory.py",
+    "flink/test_memory.py",
+    "fuzz/test_fuzz.py",
+    "contract/test_promises.py",
+    "contract/test_csv_screens.py",
+    "contract/test_hostile_screens.py",
+    "pipelines/test_resuming.py",
+    "pipelines/test_appending.py",
+    "stores/test_storage_contract.py",
+    "stores/test_datasets.py",
+    "stores/test_dataset_races.py",
+    "stores/test_source_faults.py",
+    "stores/test_table_source.py",
+    "faults/test_full_disk.py",
+    "pipelines/test_worker_processes.py",
+    "pipelines/test_conversion.py",
+    "transforms/test_write.py",
+    "transforms/test_staged_tasks.py",
+)
+"""Files of tests that take long, the longest first: what starts last is short, so that both processes end together."""
+
+
+@dataclass
+class Left:
+    """A test that is not in the quick tier, or some of its cases."""
+
+    test: str
+    reasons: set[str]
+    left: int = 0
+    cases: int = 0
+
+    def row(self) -> str:
+        """Return its line in the table of docs/testing.md."""
+        cases = "all" if self.left == self.cases else f"{self.left} of {self.cases}"
+        return f"| `{self.test}` | {cases} | {'; '.join(sorted(self.reasons))} |"
+
+
+def left_quick_tier(items: Sequence[pytest.Item]) -> list[Left]:
+    """Return the tests of which a case is marked as thorough, in the order of their names."""
+    counted = Counter(_function(item) for item in items)
+    found: dict[str, Left] = {}
+    for item in items:
+        mark = item.get_closest_marker("thorough")
+        if mark is not None:
+            (reason,) = mark.args
+            left = found.setdefault(_function(item), Left(_function(item), set(), 0, counted[_function(item)]))
+            left.left += 1
+            left.reasons.add(reason)
+    return [found[test] for test in sorted(found)]
+
+
+def longest_first(items: list[pytest.Item]) -> None:
+    """Order the files of tests; the tests of a file stay in their order."""
+    places = {f"tests/{name}": place for place, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: places.get(item.nodeid.partition("::")[0], len(places)))
+
+
+def _function(item: pytest.Item) -> str:
+    """Return a test's file and name, without its class and its parameters: what is named so is one row."""
+    path, _, name = item.nodeid.partition("[")[0].partition("::")
+    return f"{path}::{name}"
+
+
+def but_some_thorough(quick: Iterable[Any], cases: Iterable[Any], reason: str) -> list[Any]:
+    """Return the cases of a test, those that are not named as quick marked as thorough."""
+    quick = list(quick)
+    return [case if case in quick else pytest.param(case, marks=pytest.mark.thorough(reason)) for case in cases]
