@@ -23,6 +23,7 @@ Nothing is imported before it is used, so that `shardmill --help` answers at onc
     Flink          flink_run        a pipeline on Flink, embedded or a cluster; the job server around it
                                     ── flink_jars    what is fetched with Maven;  flink_processes  Java ones
                                     ── flink_pool    Python workers;  flink_rest  what a cluster says of itself
+                                    ── flink_watch   what is asked of it while it works for a run
                    flink_commands   flink install, up, down  ── flink_cluster  a cluster of this machine
                    worker_errors    why a job failed, as engines tell it
     words          screen           all that is printed;  report  what there is to say

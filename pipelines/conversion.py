@@ -38,7 +38,8 @@ from .config_runners import DataflowRunner, FlinkRunner
 from .config_sources import column_rules
 from .dataflow import check_dataflow, submit, waits
 from .dataflow_job import DataflowJob
-from .flink_run import check_flink, count_on, end_orphan, flink_pipeline, job_name
+from .flink_run import check_flink, end_orphan, flink_pipeline, job_name
+from .flink_watch import count_on
 from .prepare import prepare
 from .prepared import Prepared
 from .report import FIRST_REJECTS, Count, PlanReport, Submitted, Summary, Watch, oversize_warnings, rejects_text

@@ -41,11 +41,19 @@ class Job:
         return self.state in _OVER
 
 
+@dataclass(frozen=True, slots=True)
+class Work:
+    """A job at one moment: how many slots it wants, and how many of its steps' instances run in some."""
+
+    wanted: int
+    running: int
+
+
 class FlinkRest:
     """The REST interface of a cluster at `host:port`."""
 
     def __init__(self, master: str) -> None:
-        self._master = master
+        self.master = master
 
     def overview(self) -> Overview:
         """Return how large the cluster is.
@@ -58,7 +66,7 @@ class FlinkRest:
             return Overview(document["taskmanagers"], document["slots-total"])
         except (KeyError, TypeError):
             raise RunError(
-                f"what answers at {self._master} is no Flink; runner.master is the address of its REST interface, "
+                f"what answers at {self.master} is no Flink; runner.master is the address of its REST interface, "
                 f"like flink.example:8081"
             ) from None
 
@@ -69,6 +77,12 @@ class FlinkRest:
             return None
         latest = max(jobs, key=lambda job: int(job["start-time"]))
         return Job(latest["jid"], latest["state"])
+
+    def work(self, job: Job) -> Work:
+        """Return what a job wants, and what of it runs. Steps share slots: the widest one tells how many."""
+        steps = self.get(f"/jobs/{job.id}")["vertices"]
+        wanted = max((step["parallelism"] for step in steps), default=0)
+        return Work(wanted, sum(step["tasks"].get("RUNNING", 0) for step in steps))
 
     def counters(self, job: Job, namespace: str) -> dict[str, int]:
         """Return the sums of a job's Beam metrics of a namespace, as far as they are known.
@@ -89,7 +103,7 @@ class FlinkRest:
                     name = labels["NAME"]
                     sums[name] = sums.get(name, 0) + _varint(base64.b64decode(info["payload"]))
         except (ValueError, LookupError, TypeError) as error:
-            raise RunError(f"Flink at {self._master} answered with metrics of another form than Beam 2.62's") from error
+            raise RunError(f"Flink at {self.master} answered with metrics of another form than Beam 2.62's") from error
         return sums
 
     def cancel(self, job: Job) -> None:
@@ -105,16 +119,16 @@ class FlinkRest:
         return self._ask("GET", path)
 
     def _ask(self, method: str, path: str) -> Any:
-        request = urllib.request.Request(f"http://{self._master}{path}", method=method)
+        request = urllib.request.Request(f"http://{self.master}{path}", method=method)
         try:
             with urllib.request.urlopen(request, timeout=_SECONDS) as answer:  # noqa: S310
                 return json.loads(answer.read() or b"{}")
         except urllib.error.HTTPError as error:
-            raise RunError(f"Flink at {self._master} refused {method} {path}: HTTP {error.code}") from error
+            raise RunError(f"Flink at {self.master} refused {method} {path}: HTTP {error.code}") from error
         except (OSError, ValueError) as error:
             why = getattr(error, "reason", error)
             raise RunError(
-                f"cannot reach Flink at {self._master}: {printable(str(why))}; see that it runs there and that "
+                f"cannot reach Flink at {self.master}: {printable(str(why))}; see that it runs there and that "
                 f"runner.master is the address of its REST interface (shardmill flink up starts one on this machine)"
             ) from error
 

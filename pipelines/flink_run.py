@@ -28,9 +28,7 @@ from .flink_jars import cache_folder, class_path, java
 from .flink_pool import WorkersAsThreads, served
 from .flink_processes import JOB_SERVER, LOOPBACK, SAID_CHARACTERS, cause_in, java_command, kill, start, wait_for
 from .flink_rest import FlinkRest
-from .report import Count, Counted
 from .runners import count_workers, parse_options, quiet_beam
-from .seldom_count import SeldomCount
 from .worker_errors import raised_in_worker
 
 if TYPE_CHECKING:
@@ -104,25 +102,6 @@ def end_orphan(runner: FlinkRunner, job: str) -> None:
             f"a job of the same command still runs on Flink at {runner.master}, and did not end within "
             f"{_CANCEL_SECONDS:.0f} s: {job}; end it there"
         )
-
-
-def count_on(runner: FlinkRunner, job: str) -> Count | None:
-    """Return what asks a cluster how much a job has staged; embedded, there is nobody to ask."""
-    return None if runner.is_embedded else SeldomCount(lambda: _counted(FlinkRest(runner.master), job))
-
-
-def _counted(rest: FlinkRest, name: str) -> Counted | None:
-    """Return Beam's metrics of the job of a name: Flink has them of the slots that are done with their tasks."""
-    from ..transforms.write import METRICS
-
-    try:
-        job = rest.job(name)
-        if job is None or job.is_over:  # one of before
-            return None
-        counters = rest.counters(job, METRICS)
-    except RunError:  # the run itself tells failures
-        return None
-    return Counted(counters.get("records", 0), counters.get("bytes", 0))
 
 
 @contextmanager

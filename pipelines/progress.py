@@ -10,6 +10,7 @@ The engine shows nothing until it ends, so progress is read from what the worker
 An engine that knows more, by the metrics of its job (`Counted`), is believed.
 
     Converting  5,120,000 of about 8,000,000 records · 212.4 MB/s · 9 of about 14 shards · 3 s left
+    Waiting  for slots: the job wants 4, and Flink at 127.0.0.1:8081 has 2; ...
 """
 
 from __future__ import annotations
@@ -37,6 +38,9 @@ _STORE_SECONDS: Final = 3.0  # each look is some requests, which are paid for
 _PLAIN_SECONDS: Final = 10.0
 """Where stderr is no terminal, a line is kept for ever: one in ten seconds is enough."""
 
+_SHOWN_SECONDS: Final = 24 * 3600
+"""A longer estimate is not shown: it comes from a run that has hardly begun, or that stands still."""
+
 
 @dataclass(frozen=True, slots=True)
 class Totals:
@@ -50,13 +54,17 @@ class Totals:
 
 @dataclass(frozen=True, slots=True)
 class Stand:
-    """How far a run is. Records of unfinished tasks are told from their bytes; `shards` are full ones."""
+    """How far a run is. Records of unfinished tasks are told from their bytes; `shards` are full ones.
+
+    `waiting` is what the engine waits for, and what to do about it.
+    """
 
     phase: str
     tasks: int = 0
     records: int = 0
     bytes: int = 0
     shards: int = 0
+    waiting: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,7 +114,12 @@ class StagingReader:
         counted = self._count()
         phase = "Ending" if counted.ending else "Finishing" if all_done else "Converting"
         return Stand(
-            phase, len(self._done), max(records, counted.records), max(finished + at_work, counted.bytes), shards
+            phase,
+            len(self._done),
+            max(records, counted.records),
+            max(finished + at_work, counted.bytes),
+            shards,
+            counted.waiting,
         )
 
     def _bytes_at_work(self) -> int:
@@ -127,6 +140,8 @@ def progress_line(stand: Stand, totals: Totals, seconds: float) -> str:
         return "Planning"
     if stand.phase == "Ending":
         return "Ending the job, so that it commits nothing later; interrupt again to leave it alone"
+    if stand.waiting:
+        return f"Waiting  {stand.waiting}"
     parts = [f"{stand.records:,}{_of(totals.records)} records"]
     if seconds > 0:
         parts.append(f"{stand.bytes / 1e6 / seconds:.1f} MB/s")
@@ -134,7 +149,8 @@ def progress_line(stand: Stand, totals: Totals, seconds: float) -> str:
     if stand.phase == "Finishing":
         parts.append("assembling and publishing")
     elif totals.bytes and 0 < stand.bytes < totals.bytes and seconds > 0:
-        parts.append(f"{_duration(seconds * (totals.bytes - stand.bytes) / stand.bytes)} left")
+        left = seconds * (totals.bytes - stand.bytes) / stand.bytes
+        parts += [f"{_duration(left)} left"] if left <= _SHOWN_SECONDS else []
     return f"{stand.phase}  {' · '.join(parts)}"
 
 
@@ -181,8 +197,9 @@ class ProgressWatcher:
             return progress_line(stand, self._reader.totals(), 0)
         started, before = self._first_bytes
         # what was there at the first look was written in an unknown time: it counts for neither rate nor rest
-        seconds = (now - started) * stand.bytes / max(stand.bytes - before, 1)
-        return progress_line(stand, self._reader.totals(), seconds if now > started else 0)
+        written = stand.bytes - before
+        seconds = (now - started) * stand.bytes / written if written > 0 else 0
+        return progress_line(stand, self._reader.totals(), seconds)
 
     def _run(self) -> None:
         if self._console.is_terminal:
@@ -194,7 +211,9 @@ class ProgressWatcher:
     def _run_live(self) -> None:
         with Live(console=self._console, auto_refresh=False, transient=True) as live:
             while True:
-                live.update(Text(self.line(), overflow="ellipsis", no_wrap=True), refresh=True)
+                line = self.line()
+                is_short = not line.startswith("Waiting")  # what is to be done must be read to its end
+                live.update(Text(line, overflow="ellipsis" if is_short else "fold", no_wrap=is_short), refresh=True)
                 if self._stop.wait(self._interval):
                     return
 

@@ -195,11 +195,15 @@ class PlanReport:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What an engine says that a job has staged; `ending` where it was told to end, and has not yet."""
+    """What an engine says that a job has staged; `ending` where it was told to end, and has not yet.
+
+    `waiting` says what the job needs and does not have, and what to do about it.
+    """
 
     records: int = 0
     bytes: int = 0
     ending: bool = False
+    waiting: str = ""
 
 
 Count: TypeAlias = Callable[[], Counted]

@@ -74,6 +74,12 @@ class TestStagingReader:
         counted = Counted(600, 70_000)
         assert reader.read() == Stand("Converting", 1, 600, 70_000, 1)
 
+    def test_what_an_engine_waits_for_is_the_line(self, tmp_path: Path) -> None:
+        write_plan(tmp_path)
+        finish_task(tmp_path, 0, 250, 50_000, ("full",))
+        stand = StagingReader(str(tmp_path), count=lambda: Counted(waiting="for slots: two more")).read()
+        assert progress_line(stand, Totals(**TOTALS), 30) == "Waiting  for slots: two more"
+
     def test_a_job_that_was_told_to_end_is_said_to(self, tmp_path: Path) -> None:
         write_plan(tmp_path)
         stand = StagingReader(str(tmp_path), count=lambda: Counted(600, 70_000, ending=True)).read()
@@ -100,8 +106,14 @@ class TestProgressLine:
             (
                 Stand("Converting", 1, 250, 25, 1),
                 30,
-                "Converting  250 of about 1,000 records · 0.0 MB/s · 1 of about 4 full shards · 33 h 19 min left",
+                "Converting  250 of about 1,000 records · 0.0 MB/s · 1 of about 4 full shards",  # over a day
             ),
+            (
+                Stand("Converting", 1, 250, 25, 1),
+                21,
+                "Converting  250 of about 1,000 records · 0.0 MB/s · 1 of about 4 full shards · 23 h 19 min left",
+            ),
+            (Stand("Converting", 1, 250, 25_000, 1, "for slots: two more"), 30, "Waiting  for slots: two more"),
             (
                 Stand("Finishing", 2, 1000, 100_000, 3),
                 1,
@@ -174,6 +186,24 @@ class TestProgressWatcher:
         now[0] = 102.0
         write_part(tmp_path, 1, "bb", 30_000)
         assert watcher.line().endswith(" · 2 s left")  # 20,000 more at 15,000 a second
+
+    def test_no_rate_and_no_estimate_is_made_of_nothing_written(self, tmp_path: Path) -> None:
+        write_plan(tmp_path)
+        finish_task(tmp_path, 0, 250, 50_000, ())
+        now = [100.0]
+        watcher = ProgressWatcher(str(tmp_path), Console(file=io.StringIO()), clock=lambda: now[0])
+        first = watcher.line()
+        now[0] = 1000.0
+        assert watcher.line() == first == "Converting  250 of about 1,000 records · 0 of about 4 full shards"
+
+    def test_on_a_terminal_what_is_waited_for_is_shown_to_its_end(self, tmp_path: Path) -> None:
+        write_plan(tmp_path)
+        stream = _Signalling()
+        console = Console(file=stream, force_terminal=True, width=40, _environ={"TERM": "xterm"})
+        waiting = f"for slots{' and slots' * 10}, the end"
+        with ProgressWatcher(str(tmp_path), console, count=lambda: Counted(waiting=waiting), interval=0.01):
+            assert stream.written.wait(30)
+        assert "the end" in stream.getvalue()
 
     def test_it_ends_at_once_when_the_run_does(self, tmp_path: Path) -> None:
         watcher = ProgressWatcher(str(tmp_path), Console(file=io.StringIO()), interval=3600)

@@ -1,0 +1,95 @@
+"""What is asked of a cluster while it works for a run; a small server answers as Flink's REST interface did."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+from shardmill.pipelines.flink_rest import FlinkRest
+from shardmill.pipelines.flink_watch import counted
+from shardmill.pipelines.report import Counted
+
+NAME = "shardmill-table-1"
+
+
+@dataclass
+class Answers:
+    """What a cluster answers, by path: a job of 4 workers on 4 slots that runs, until a test changes it."""
+
+    documents: dict[str, Any] = field(default_factory=dict)
+    master: str = ""
+
+    def __post_init__(self) -> None:
+        self.documents["/jobs/overview"] = {
+            "jobs": [{"jid": "7", "name": NAME, "state": "RUNNING", "start-time": 1}]
+        }  # fmt: skip
+        self.documents["/jobs/7/accumulators"] = {"user-task-accumulators": []}
+        self.steps({"RUNNING": 4})
+        self.slots(4)
+
+    def steps(self, tasks: dict[str, int]) -> None:
+        """Let the job have two steps, one of which is done."""
+        done = {"parallelism": 4, "tasks": {"FINISHED": 4, "RUNNING": 0}}
+        self.documents["/jobs/7"] = {"vertices": [done, {"parallelism": 4, "tasks": {"RUNNING": 0, **tasks}}]}
+
+    def slots(self, count: int) -> None:
+        self.documents["/overview"] = {"taskmanagers": count // 2, "slots-total": count, "slots-available": 0}
+
+
+@contextmanager
+def serving(answers: Answers) -> Iterator[None]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            document = answers.documents.get(self.path.partition("?")[0])
+            data = json.dumps(document).encode()
+            self.send_response(200 if document is not None else 404)
+            self.send_header("Content-Length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        answers.master = f"127.0.0.1:{server.server_address[1]}"
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
+        thread.start()
+        yield
+        server.shutdown()
+        thread.join()
+
+
+@pytest.fixture
+def cluster() -> Iterator[Answers]:
+    answers = Answers()
+    with serving(answers):
+        yield answers
+
+
+def test_a_job_whose_slots_died_says_how_many_it_wants_how_many_there_are_and_what_to_do(cluster: Answers) -> None:
+    rest = FlinkRest(cluster.master)
+    assert counted(rest, NAME) == Counted()
+    cluster.steps({"SCHEDULED": 4})
+    assert counted(rest, NAME) == Counted(), "there are slots: it is about to start"
+    cluster.slots(2)
+    found = counted(rest, NAME)
+    assert found is not None
+    assert found.waiting == (
+        f"for slots: the job wants 4, and Flink at {cluster.master} has 2; start a task manager; or interrupt, and "
+        f"run the same command again: it resumes with the slots that are there"
+    )
+    cluster.steps({"RUNNING": 2, "SCHEDULED": 2})
+    assert counted(rest, NAME) == Counted(), "a part of it goes on"
+
+
+def test_a_job_of_before_says_nothing(cluster: Answers) -> None:
+    cluster.slots(0)
+    cluster.documents["/jobs/overview"]["jobs"][0]["state"] = "CANCELED"
+    assert counted(FlinkRest(cluster.master), NAME) is None
+    assert counted(FlinkRest(cluster.master), "another") is None
