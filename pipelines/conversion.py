@@ -27,7 +27,7 @@ from ..transforms.dataset.source_list import read_notes
 from ..transforms.dataset.spec import DatasetSpec
 from ..transforms.dataset.target import prepare_target, replacing_what_is_there
 from ..transforms.dataset.write_generation import write_generation
-from ..transforms.errors import TooManyRejects, UsageError
+from ..transforms.errors import TooManyRejects, UnseenError, UsageError
 from ..transforms.format.manifest import Manifest
 from ..transforms.sources.source import Source
 from ..transforms.stage_task import TaskStaging
@@ -45,6 +45,7 @@ from .prepared import Prepared
 from .report import FIRST_REJECTS, Count, PlanReport, Submitted, Summary, Watch, oversize_warnings, rejects_text
 from .resuming import look_ahead, take_over
 from .runners import count_workers, make_pipeline, wants_processes
+from .staged_plan import PLAN_FILE
 from .steps import add_steps, sink
 
 if TYPE_CHECKING:
@@ -204,7 +205,12 @@ def watch_run(
     """Let `run` write what is left to do of what is prepared; return that, and what became of it."""
     left = take_over(prepared)
     with _watching(watch, left, count):
-        run(left)
+        try:
+            run(left)
+        except UnseenError:
+            if left.spec.storage.lies_at(f"{left.spec.staging}/{PLAN_FILE}"):
+                raise
+            # gone from here too: an engine tried a task again when the run was over, and its folder removed
     return left, read_outcome(left.spec)
 
 

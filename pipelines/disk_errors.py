@@ -25,6 +25,9 @@ _MENDS: Final = {
 }
 """What is no fault of the program, and whoever owns the machine can do about it."""
 
+_LASTING: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM})
+"""What stays so until somebody acts: trying again only takes time."""
+
 _IN_TEXT: Final = re.compile(
     r"^(?:\w+\.)*\w*Error: \[Errno (\d+)\] [^\n:]*(?:: '([^'\n]*)'(?: -> '([^'\n]*)')?)?", re.MULTILINE
 )
@@ -32,11 +35,15 @@ _IN_TEXT: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class DiskError:
-    """The system's words for what it refused, the file where that is known, and the mend."""
+    """The system's words for what it refused, the file where that is known, and the mend.
+
+    `lasts` where no retry can help.
+    """
 
     words: str
     path: str | None
     mend: str
+    lasts: bool = False
 
 
 def disk_error(error: BaseException) -> DiskError | None:
@@ -58,4 +65,4 @@ def disk_error(error: BaseException) -> DiskError | None:
 
 
 def _disk_error(number: int, path: str | None) -> DiskError:
-    return DiskError(os.strerror(number), path, _MENDS[number])
+    return DiskError(os.strerror(number), path, _MENDS[number], number in _LASTING)

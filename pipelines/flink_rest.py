@@ -70,6 +70,14 @@ class FlinkRest:
                 f"like flink.example:8081"
             ) from None
 
+    def answers(self) -> bool:
+        """Tell whether a Flink is there."""
+        try:
+            self.overview()
+        except RunError:
+            return False
+        return True
+
     def job(self, name: str) -> Job | None:
         """Return the latest job of a name, or None if there was none."""
         jobs = [job for job in self.get("/jobs/overview")["jobs"] if job["name"] == name]
@@ -105,6 +113,11 @@ class FlinkRest:
         except (ValueError, LookupError, TypeError) as error:
             raise RunError(f"Flink at {self.master} answered with metrics of another form than Beam 2.62's") from error
         return sums
+
+    def failures(self, job: Job) -> list[str]:
+        """Return what made a job fail, or start again: Java's stack traces, with those of Python in them."""
+        history = self.get(f"/jobs/{job.id}/exceptions")["exceptionHistory"]
+        return [entry["stacktrace"] for entry in history["entries"]]
 
     def cancel(self, job: Job) -> None:
         """Ask for a job's end; that it is over is told by its state."""

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ..transforms.errors import RunError, UsageError
+from ..transforms.errors import RunError, UnseenError, UsageError
 from ..transforms.format.printable import escaped
 from .config_runners import FlinkRunner
 from .disk_errors import disk_error
@@ -28,8 +28,9 @@ from .flink_jars import cache_folder, class_path, java
 from .flink_pool import WorkersAsThreads, served
 from .flink_processes import JOB_SERVER, LOOPBACK, SAID_CHARACTERS, cause_in, java_command, kill, start, wait_for
 from .flink_rest import FlinkRest
+from .flink_watch import JobWatch, gone
 from .runners import count_workers, parse_options, quiet_beam
-from .worker_errors import raised_in_worker
+from .worker_errors import in_one_line, lasting_error, raised_in_worker
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -130,19 +131,38 @@ def flink_pipeline(runner: FlinkRunner, tasks: int, beam_args: Sequence[str], na
         options = _options(_endpoint_of(server, log), name, pool, workers, each)
         pipeline = _pipeline(options, beam_args)
         yield pipeline
-        try:
-            pipeline.run().wait_until_finish()
-        except BaseException as error:
-            failure = _failure(error, server, log)
-            kill(server)  # before the job is looked for, so that none can come later
-            _end_job(runner, name, error, failure)
-            if not isinstance(error, Exception) or disk_error(error) is not None:
-                raise
-            raise failure from error
+        if runner.is_embedded:
+            _run(pipeline, runner, name, server, log)
+        else:
+            with JobWatch(runner.master, name, server.kill) as watch:
+                _run(pipeline, runner, name, server, log, watch)
     log.unlink()
 
 
-def _end_job(runner: FlinkRunner, name: str, error: BaseException, failure: RunError) -> None:
+def _run(
+    pipeline: beam.Pipeline,
+    runner: FlinkRunner,
+    name: str,
+    server: subprocess.Popen[bytes],
+    log: Path,
+    watch: JobWatch | None = None,
+) -> None:
+    """Run the pipeline to its end; what a watch found in the meantime goes before what the end looks like."""
+    try:
+        pipeline.run().wait_until_finish()
+    except BaseException as error:
+        verdict = None if watch is None else watch.verdict
+        failure = verdict or _failure(error, server, log)
+        kill(server)  # before the job is looked for, so that none can come later
+        _end_job(runner, name, error, failure)
+        if not isinstance(error, Exception):
+            raise
+        if disk_error(failure) is None and disk_error(error) is not None:
+            raise
+        raise failure from error
+
+
+def _end_job(runner: FlinkRunner, name: str, error: BaseException, failure: Exception) -> None:
     """End what a cluster still does for a run that failed or was interrupted.
 
     Raises:
@@ -156,7 +176,10 @@ def _end_job(runner: FlinkRunner, name: str, error: BaseException, failure: RunE
     )
     if isinstance(error, KeyboardInterrupt):
         raise KeyboardInterrupt(left) from None
-    raise RunError(f"{failure}; {left}") from error
+    if not FlinkRest(runner.master).answers():
+        raise gone(runner.master, name) from error
+    told = failure if isinstance(failure, RunError) else in_one_line(str(failure))
+    raise RunError(f"{told}; {left}") from error
 
 
 def cancel(master: str, name: str) -> bool:
@@ -249,6 +272,9 @@ def _failure(error: BaseException, server: subprocess.Popen[bytes], log: Path) -
             f"Flink's job server died (exit code {server.returncode}): {cause_in(log)}; run the command again; {where}"
         )
     text = str(error)
+    lasting = lasting_error(text)
+    if isinstance(lasting, UnseenError):
+        return lasting
     raised = raised_in_worker(text)
     if raised is not None:
         return RunError(f"Flink's job failed in a worker: {raised}; {where}")

@@ -37,7 +37,8 @@ def take_over(prepared: Prepared) -> Prepared:
     if not done:
         spec.storage.replace(f"{spec.staging}/{PLAN_FILE}", prepared.plan_document())
     notes = (*prepared.stopped.notes, *([note] if note else []))
-    left = replace(prepared, plan=_without(prepared.plan, done), done=done, notes=notes)
+    spec = replace(spec, plan_file=PLAN_FILE)
+    left = replace(prepared, plan=_without(prepared.plan, done), spec=spec, done=done, notes=notes)
     return left.in_files()
 
 

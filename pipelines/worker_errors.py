@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
+from ..transforms.errors import UnseenError
 from ..transforms.format.printable import escaped, redacted
+from .disk_errors import disk_error
 
 _RAISED: Final = re.compile(r"^((?:\w+\.)*)(\w+): (.*)$", re.MULTILINE)
 
@@ -20,13 +22,34 @@ def raised_in_worker(text: str) -> str | None:
     >>> raised_in_worker(f"The job failed: {trace}")
     'ValueError: no'
     """
+    raised = _last_raised(text)
+    if raised is None:
+        return None
+    module, kind, said = raised
+    return in_one_line(said if module.startswith("shardmill.") else f"{kind}: {said}")
+
+
+def lasting_error(text: str) -> Exception | None:
+    """Return the error that a worker raised where no retry can help; None where one may.
+
+    That is a folder that the worker does not see (`UnseenError`), or what a disk refuses for good (it has the text).
+    """
+    raised = _last_raised(text)
+    if raised is not None and raised[1] == UnseenError.__name__:
+        return UnseenError(escaped(raised[2]))
+    error = RuntimeError(text)
+    refused = disk_error(error)
+    return error if refused is not None and refused.lasts else None
+
+
+def _last_raised(text: str) -> tuple[str, str, str] | None:
+    """Return what the last traceback of a text ends with: module, kind, words."""
     _, found, trace = text.rpartition("Traceback (most recent call last):")
     raised = _RAISED.findall(trace) if found else []
     if not raised:
         return None
     module, kind, said = raised[-1]
-    said = said.partition(" [while running")[0]
-    return in_one_line(said if module.startswith("shardmill.") else f"{kind}: {said}")
+    return module, kind, said.partition(" [while running")[0]
 
 
 def in_one_line(text: str) -> str:

@@ -4,6 +4,7 @@
     ├── RunError                        1   the run failed
     │   ├── SourceError                     an input file is corrupt as a whole
     │   ├── CommitError                     another writer was first, or the outcome is unknown
+    │   ├── UnseenError                     a worker does not see the folder that the launcher writes to
     │   └── StoreError                      an object store cannot be reached, or fails again and again
     ├── UsageError      (ValueError)    2   the call, the config or the target is wrong
     │   ├── ConfigError                     a config file, with every problem in it
@@ -44,6 +45,10 @@ class SourceError(RunError):
 
 class CommitError(RunError):
     """A commit lost its race, or its outcome is unknown."""
+
+
+class UnseenError(RunError):
+    """A worker does not see the folder that the launcher writes to: trying again changes nothing."""
 
 
 class StoreError(RunError):

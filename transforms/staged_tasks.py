@@ -21,6 +21,7 @@ from functools import lru_cache
 from itertools import chain, groupby, islice
 from typing import Final, overload
 
+from .dataset.shared_folder import check_shared
 from .dataset.spec import DatasetSpec, EntryInfo
 from .dataset.storage_contract import Storage
 from .errors import RunError
@@ -53,13 +54,15 @@ class StagedFile:
         """Return its lines.
 
         Raises:
-            RunError: it is not what was written when the run was planned.
+            RunError: it is not what was written when the run was planned, or not seen here.
         """
         return _lines(self)
 
 
 @lru_cache(maxsize=4)
 def _lines(file: StagedFile) -> tuple[bytes, ...]:
+    if file.storage.has_locks:  # on disk; a store says itself what it lacks
+        check_shared(file.storage, file.path)
     data = file.storage.read(file.path)
     if hashlib.sha256(data).hexdigest() != file.sha256:
         raise RunError(f"{file.path} is not what was planned: the staging folder was changed; run again")

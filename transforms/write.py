@@ -31,6 +31,7 @@ from .dataset.outcome import WriteOutcome
 from .dataset.plan_step import ShardJob, plan_dataset
 from .dataset.publish import Move, moves_of, publish_file
 from .dataset.refusal import Refusal
+from .dataset.shared_folder import check_shared
 from .dataset.spec import DatasetSpec
 from .dataset.stage import TaskStager
 from .dataset.storage_at import absolute
@@ -275,6 +276,7 @@ class _PlanShardsFn(beam.DoFn):
 
     def process(self, gathered: tuple[int, Iterable[bytes]]) -> Iterator[bytes]:
         """Give the draft of the manifest and the shards to make."""
+        check_shared(self._spec.storage, self._spec.proof)
         plan = refuse_second_run(self._spec, plan_dataset(self._spec, self._results(gathered)))
         if isinstance(plan, Refusal):
             yield packed(plan)
@@ -298,6 +300,7 @@ class _AssembleShardFn(beam.DoFn):
         """Make the shard, and pass its job on, without what it was made of; drafts and refusals go by."""
         job = unpacked(data)
         if isinstance(job, ShardJob):
+            check_shared(self._spec.storage, self._spec.proof)
             assemble_shard(self._spec, job)
             data = packed(replace(job, ranges=()))
         yield 0, data

@@ -7,7 +7,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,7 +18,7 @@ import pytest
 from shardmill.pipelines.flink_cluster import Cluster
 
 from ..stores import servers
-from .running import shardmill
+from .running import BlindPool, shardmill, wait_for
 
 
 @pytest.fixture(scope="session")
@@ -28,6 +31,28 @@ def flink() -> None:
             pytest.fail(reason)
         pytest.skip(reason)
     shardmill("flink", "install", cwd=Path.cwd())
+
+
+@pytest.fixture
+def blind_pool(tmp_path: Path) -> Iterator[BlindPool]:
+    """Start a worker pool that sees an empty folder where this process has the one it gives: another machine's view."""
+    unshared = ["unshare", "--mount", "--propagation", "private"]
+    if shutil.which("unshare") is None or subprocess.run([*unshared, "true"], check=False).returncode != 0:
+        reason = "no mount namespace can be made (root can): a folder that workers do not see is not tested"
+        if os.environ.get("SHARDMILL_CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    hidden = tmp_path / "hidden"
+    hidden.mkdir()
+    script = 'mount -t tmpfs none "$1" && exec "$2" -m shardmill.pipelines.flink_pool serve 0 blind'
+    command = [*unshared, "sh", "-c", script, "sh", str(hidden), sys.executable]
+    log = tmp_path / "pool.log"
+    with log.open("w") as said, subprocess.Popen(command, stderr=said, text=True) as process:
+        try:
+            found = wait_for(lambda: re.search(r"listening at (\S+)\n", log.read_text()), process)
+            yield BlindPool(found[1], hidden, Path(f"/proc/{process.pid}/root{hidden}"))
+        finally:
+            process.terminate()
 
 
 @pytest.fixture(scope="module")

@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,15 @@ from shardmill.pipelines.flink_cluster import Cluster
 from shardmill.transforms.dataset.object_storage import ObjectStorage
 
 CONFIGS = Path(__file__).parents[2] / "configs"
+
+
+@dataclass(frozen=True, slots=True)
+class BlindPool:
+    """A worker pool whose workers do not see what is in a folder; `inside` is that folder as they see it."""
+
+    address: str
+    hidden: Path
+    inside: Path
 
 
 def shardmill(*args: str, cwd: Path, check: bool = True) -> subprocess.CompletedProcess[str]:
@@ -73,9 +83,9 @@ def write_table(path: Path, groups: int) -> None:
             writer.write_table(pa.table({"x": column, "id": ids, "text": text}, schema))
 
 
-def on(cluster: Cluster, *, workers: int = 2) -> Sequence[str]:
-    """Return the options of a run on a cluster."""
-    settings = (f"runner.master={cluster.master}", f"runner.worker_pool={cluster.worker_pool}")
+def on(cluster: Cluster, *, workers: int | str = 2, pool: str | None = None) -> Sequence[str]:
+    """Return the options of a run on a cluster, with its own worker pool or another one."""
+    settings = (f"runner.master={cluster.master}", f"runner.worker_pool={pool or cluster.worker_pool}")
     return (
         "--runner", "flink", "--workers", str(workers), *(word for setting in settings for word in ("--set", setting))
     )  # fmt: skip
@@ -127,7 +137,8 @@ def task_manager_of(cluster: Cluster, worker: psutil.Process) -> psutil.Process:
     """Return the task manager that a worker works for: the one that listens where it was told to connect."""
     log = (Path(cluster.folder) / "logs" / "worker-pool.log").read_text()
     port = int(re.findall(rf"started for \S+:(\d+): process {worker.pid}$", log, re.MULTILINE)[-1])
-    managers = [psutil.Process(known.pid) for role, known in cluster.processes.items() if role.startswith("task")]
+    managers = [psutil.Process(known.pid) for role, known in cluster.processes.items()
+                if role.startswith("task") and known.is_alive()]  # fmt: skip
     return next(
         manager
         for manager in managers

@@ -1,6 +1,6 @@
 """On a standalone cluster: the same bytes as on one machine, also when processes of it are killed in the middle.
 
-The tests of this module share a cluster, and the last one kills a part of it.
+The tests of this module share a cluster, and the last ones kill a part of it, and then the rest.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ from shardmill.transforms.write import METRICS
 from ..stores import servers
 from .running import (
     CONFIGS,
+    BlindPool,
     fetched,
     on,
     same_bytes,
@@ -166,6 +167,23 @@ def test_an_interrupt_cancels_the_job_and_leaves_the_old_generation(cluster: Clu
     same_bytes(table / "local", out)
 
 
+def test_an_output_that_workers_do_not_see_ends_the_run_with_its_name_and_nothing_is_made_there(
+    cluster: Cluster, blind_pool: BlindPool
+) -> None:
+    (blind_pool.hidden.parent / "a.csv").write_text("a\n1\n")
+    out = blind_pool.hidden / "out"
+    args = ("convert", "a.csv", "-o", str(out), *on(cluster, pool=blind_pool.address))
+    ended = shardmill(*args, cwd=blind_pool.hidden.parent, check=False)
+    assert ended.returncode == 1
+    error, staged = [line for line in ended.stderr.splitlines() if not line.startswith(("Converting", "Planning"))]
+    assert error.startswith(f"error: {out}: the worker on ")
+    assert error.endswith("Write to a folder that all workers have under this path, on a file system that they share, "
+                          "or to s3:// or gs://")  # fmt: skip
+    assert staged.startswith("staged: ")
+    assert list(blind_pool.inside.iterdir()) == []
+    assert latest(cluster)["state"] == "CANCELED", "it is tried no more"
+
+
 def test_a_python_worker_that_is_killed_at_its_task_changes_nothing(
     cluster: Cluster, table: Path, running: subprocess.Popen[str], request: pytest.FixtureRequest
 ) -> None:
@@ -183,3 +201,26 @@ def test_a_task_manager_that_is_killed_at_its_task_changes_nothing(
     task_manager_of(cluster, worker).kill()
     worker.resume()
     comes_to_the_same_after_a_restart(running, cluster, table / "local", out)
+
+
+def test_a_job_that_lost_its_slots_says_so_at_once_and_a_cluster_that_is_stopped_ends_the_run(
+    cluster: Cluster, table: Path
+) -> None:
+    slots = FlinkRest(cluster.master).overview().slots  # of all task managers that the tests before have left
+    with started(table, *TABLE, "waiting", *on(cluster, workers="auto")) as running:
+        worker = wait_for(lambda: worker_at_work(cluster, table / "waiting"), running)
+        task_manager_of(cluster, worker).kill()
+        worker.resume()
+        assert running.stderr is not None
+        line = next(line for line in running.stderr if line.startswith("Waiting"))
+        assert line.startswith(
+            f"Waiting  for slots: the job wants {slots}, and Flink at {cluster.master} has {slots - 2}; start a task "
+        )
+        began = time.monotonic()
+        shardmill("flink", "down", "--folder", cluster.folder, cwd=table)
+        _, err = running.communicate(timeout=120)
+    assert running.returncode == 1
+    assert time.monotonic() - began < 45, "sooner than the job server gives up"
+    (error,) = [line for line in err.splitlines() if line.startswith("error: ")]
+    assert error.startswith(f"error: Flink at {cluster.master} does not answer any more: it was stopped, or cannot be ")
+    assert "the same command goes on with it" in err

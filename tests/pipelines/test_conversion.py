@@ -19,7 +19,14 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 from shardmill.pipelines import convert, open_dataset
-from shardmill.transforms.errors import ConfigError, RunError, TargetError, TooManyRejects, UsageError
+from shardmill.pipelines.config import load_config
+from shardmill.pipelines.conversion import watch_run
+from shardmill.pipelines.prepare import prepare
+from shardmill.pipelines.prepared import Prepared
+from shardmill.pipelines.runners import make_pipeline
+from shardmill.pipelines.steps import add_steps
+from shardmill.transforms.dataset.stage import TaskStager
+from shardmill.transforms.errors import ConfigError, RunError, TargetError, TooManyRejects, UnseenError, UsageError
 
 TABLE = pa.table({"id": [1, 2, 3], "x": pa.array([0.5, None, 1.5], pa.float32()), "s": ["a", "b", None]})
 
@@ -132,6 +139,34 @@ class TestRejects:
         convert(people)
         assert len(rows_of(tmp_path / "out")) == 8
         assert not (tmp_path / "out/.staging").exists()
+
+
+@pytest.mark.parametrize("published", [False, True])
+def test_a_task_that_is_tried_again_when_all_is_published_is_no_failure(tmp_path: Path, published: bool) -> None:
+    """An engine that lost a worker at the very end tries tasks again, when even the launcher's file is removed."""
+    (tmp_path / "a.csv").write_text("a\n1\n")
+    prepared = prepare(
+        load_config(paths=[str(tmp_path / "a.csv")], flags={"output.path": ("-o", str(tmp_path / "out"))})
+    )
+
+    def run(left: Prepared) -> None:
+        if published:
+            with make_pipeline(1) as pipeline:
+                add_steps(pipeline, left)
+        else:
+            (tmp_path / "out").rename(tmp_path / "seen by the launcher")
+        try:
+            TaskStager(left.spec.storage, left.spec.staging, 0, left.spec.stage_settings)
+        finally:
+            if not published:
+                (tmp_path / "seen by the launcher").rename(tmp_path / "out")
+
+    if published:
+        _, outcome = watch_run(prepared, None, run)
+        assert outcome.manifest is not None
+    else:
+        with pytest.raises(UnseenError, match="does not see this folder as the launching machine does"):
+            watch_run(prepared, None, run)
 
 
 def test_corrupt_files_fail_the_run_after_all_of_them_are_known(tmp_path: Path) -> None:

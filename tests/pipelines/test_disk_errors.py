@@ -45,7 +45,7 @@ def test_what_a_disk_refuses_is_told_from_other_errors_however_an_engine_wraps_i
     cause = "OSError: [Errno 28] No space left on device\n\nThe above exception was the direct cause of the following"
     as_text = RuntimeError(f"{cause}:\n\nTraceback:\n  File ...\nOSError: {full} [while running 'Stage']\n")
     for error in (full, wrapped, as_text):
-        assert disk_error(error) == DiskError("No space left on device", "out/a", "make room there")
+        assert disk_error(error) == DiskError("No space left on device", "out/a", "make room there", lasts=True)
     for other in (OSError(errno.ENOENT, "gone"), RuntimeError("OSError: [Errno 2] gone"), ValueError("[Errno 28]")):
         assert disk_error(other) is None
 

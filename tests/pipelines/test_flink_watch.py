@@ -11,9 +11,14 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
+from shardmill.pipelines import flink_watch
+from shardmill.pipelines.disk_errors import disk_error
+from shardmill.pipelines.flink_processes import free_port
 from shardmill.pipelines.flink_rest import FlinkRest
-from shardmill.pipelines.flink_watch import counted
+from shardmill.pipelines.flink_watch import JobWatch, counted, is_of_this_machine
 from shardmill.pipelines.report import Counted
+from shardmill.pipelines.worker_errors import lasting_error
+from shardmill.transforms.errors import RunError, UnseenError
 
 NAME = "shardmill-table-1"
 
@@ -86,6 +91,66 @@ def test_a_job_whose_slots_died_says_how_many_it_wants_how_many_there_are_and_wh
     )
     cluster.steps({"RUNNING": 2, "SCHEDULED": 2})
     assert counted(rest, NAME) == Counted(), "a part of it goes on"
+
+
+FAILED = """\
+java.lang.RuntimeException: Error received from SDK harness for instruction 5: Traceback (most recent call last):
+  File "/x/write.py", line 163, in process
+    raise it
+{raised}
+
+\tat org.apache.beam.runners.fnexecution.control.FnApiControlClient.handleResponse(FnApiControlClient.java:183)
+"""
+
+
+def verdict_on(cluster: Answers, *raised: str) -> Exception | None:
+    """Return what a watch says of a job after it looked at failures of it at least once, with one that ends it last."""
+    entries = [{"stacktrace": FAILED.replace("{raised}", text)} for text in raised]
+    cluster.documents["/jobs/7/exceptions"] = {"exceptionHistory": {"entries": entries}}
+    ended = threading.Event()
+    with JobWatch(cluster.master, NAME, ended.set, seconds=0.01) as watch:
+        assert ended.wait(30)
+    return watch.verdict
+
+
+LASTING = "shardmill.transforms.errors.UnseenError: /out: not here [while running 'Write/Stage parts']"
+
+
+def test_a_folder_that_a_worker_does_not_see_ends_the_run_at_once(cluster: Answers) -> None:
+    found = verdict_on(cluster, "ValueError: another one", LASTING)
+    assert isinstance(found, UnseenError)
+    assert str(found) == "/out: not here"
+
+
+def test_a_full_disk_ends_the_run_at_once(cluster: Answers) -> None:
+    found = verdict_on(cluster, "OSError: [Errno 28] No space left on device: '/out/.staging/1/parts/0/a.part'")
+    assert found is not None
+    told = disk_error(found)
+    assert told is not None
+    assert (told.words, told.path) == ("No space left on device", "/out/.staging/1/parts/0/a.part")
+
+
+@pytest.mark.parametrize(
+    "raised",
+    [
+        "ValueError: no",
+        "shardmill.transforms.errors.StoreError: the store failed",
+        "OSError: [Errno 5] Input/output error: '/out/a'",
+    ],
+)
+def test_what_a_retry_may_fix_is_left_to_flink(raised: str) -> None:
+    assert lasting_error(FAILED.replace("{raised}", raised)) is None
+
+
+def test_a_cluster_of_this_machine_that_was_stopped_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(flink_watch, "_GONE_SECONDS", 0.0)
+    ended = threading.Event()
+    with JobWatch(f"127.0.0.1:{free_port()}", NAME, ended.set, seconds=0.01) as watch:
+        assert ended.wait(30)
+    assert isinstance(watch.verdict, RunError)
+    assert "does not answer any more: it was stopped, or cannot be reached. Start it, and run" in str(watch.verdict)
+    assert is_of_this_machine("localhost:8081")
+    assert not is_of_this_machine("flink.example:8081")
 
 
 def test_a_job_of_before_says_nothing(cluster: Answers) -> None:

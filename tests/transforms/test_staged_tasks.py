@@ -18,7 +18,7 @@ from shardmill.pipelines import convert
 from shardmill.transforms import staged_tasks
 from shardmill.transforms.dataset.generations import read_manifest
 from shardmill.transforms.dataset.spec import DatasetSpec, EntryInfo
-from shardmill.transforms.errors import RunError
+from shardmill.transforms.errors import RunError, UnseenError
 from shardmill.transforms.read import ReadRows
 from shardmill.transforms.sources.memory_source import spool
 from shardmill.transforms.sources.pick import pick_source
@@ -176,6 +176,17 @@ def test_a_file_that_is_not_what_was_planned_is_refused(tmp_path: Path) -> None:
         _ = tasks[0].pieces[0]
     with pytest.raises(Exception, match="is not what was planned"):
         convert_staged(read, spec, tasks)
+
+
+def test_a_plan_that_a_worker_does_not_see_is_told_with_the_folder(tmp_path: Path) -> None:
+    spec, read = large_plan(tmp_path)
+    assert read.plan is not None
+    tasks = stage_tasks(spec, read.plan.tasks)
+    (tmp_path / "out").rename(tmp_path / "elsewhere")
+    staged_tasks._lines.cache_clear()
+    with pytest.raises(UnseenError, match=rf"^{tmp_path}/out: the worker on .*/plan/tasks-000000\.gz is not there\."):
+        _ = tasks[0].pieces[0]
+    assert not (tmp_path / "out").exists()
 
 
 def convert_staged(read: ReadRows, spec: DatasetSpec, tasks: tuple[Task, ...]) -> None:

@@ -3,6 +3,7 @@
 a run          spec             what a run is to make
                target           whether it may;  run_lock  and whether it is the only one
   stage        stage            blocks become parts, and a task_result
+                                ── shared_folder  the one that the launcher has
                                 ── split_stager  part_writer  part_file  frame_slices  cut_points
                done_tasks       what a run that stopped has staged
   plan         plan_step        the one step that sees all tasks

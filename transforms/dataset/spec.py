@@ -111,7 +111,8 @@ class DatasetSpec:
     `run_id` names the staging folder; `commit_id` is fixed when the run is built, so that a commit of unknown outcome
     can be looked for. `replaces` is the generation that a run with `if_exists: replace` saw when it began, 0 for none:
     it replaces no later one. `append_to` is the dataset that the run adds to, None for one that makes a dataset;
-    `operation` is how that is made: "create", or "merge" from records of others.
+    `operation` is how that is made: "create", or "merge" from records of others. `plan_file` is what the launcher has
+    written into the staging folder, None if nothing.
     """
 
     path: str
@@ -141,6 +142,7 @@ class DatasetSpec:
     tool: dict[str, str] = field(default_factory=tool_versions)
     append_to: AppendTo | None = None
     operation: Literal["create", "merge"] = "create"
+    plan_file: str | None = None
 
     def __post_init__(self) -> None:
         """Check the values.
@@ -182,6 +184,12 @@ class DatasetSpec:
         return "index" in self.sidecars and self.compression == "none"
 
     @property
+    def proof(self) -> str | None:
+        """The file by which a worker proves that it sees the dataset's folder: see `shared_folder`."""
+        return None if self.plan_file is None or is_store_url(self.path) else f"{self.staging}/{self.plan_file}"
+
+    @property
     def stage_settings(self) -> StageSettings:
         """What the stage step must know of this."""
-        return StageSettings(self.shard_size, self.compression, self.order, in_append=self.append_to is not None)
+        in_append = self.append_to is not None
+        return StageSettings(self.shard_size, self.compression, self.order, in_append=in_append, proof=self.proof)

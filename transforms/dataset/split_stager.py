@@ -37,13 +37,15 @@ Take = Callable[[int], Sequence[memoryview]]
 class StageSettings:
     """What stage must know of the dataset: shard size in bytes, compression ("none", "gzip"), order.
 
-    `in_append` says that its schema was there before, which rejects then tell.
+    `in_append` says that its schema was there before, which rejects then tell. `proof` is a file of the launcher's
+    that a worker must see before it stages anything: see `shared_folder`.
     """
 
     shard_size: int
     compression: str = "none"
     order: str = "task"
     in_append: bool = False
+    proof: str | None = None
 
 
 class SplitStager:

@@ -22,6 +22,7 @@ from ..format.printable import printable
 from ..format.rejects import Reject
 from ..format.rows import TaskEnd
 from .part_file import PartFile
+from .shared_folder import check_shared
 from .split_stager import SplitStager, StageSettings
 from .storage_contract import Storage
 from .task_result import NO_ENTRY, NO_TASK, RejectFile, TaskResult
@@ -35,9 +36,13 @@ class TaskStager:
     """One attempt at one task. `staging` is the run's staging folder, relative to the dataset's.
 
     Feed it the task's blocks in order, then `finish`; call `abandon` instead if anything was raised.
+
+    Raises:
+        UnseenError: this process does not see the launcher's folder (when made).
     """
 
     def __init__(self, storage: Storage, staging: str, task: int | None, settings: StageSettings) -> None:
+        check_shared(storage, settings.proof)
         self._storage = storage
         self._staging = staging
         self._task = NO_TASK if task is None else task

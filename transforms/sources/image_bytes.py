@@ -11,6 +11,7 @@ from ..errors import SourceError
 from ..format.printable import printable_path
 from .image_facts import ImageProblem
 from .image_walk import NOT_READABLE, is_inside
+from .stamp import not_here
 
 _FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
 """A link is opened only after it was resolved, and a named pipe that took a file's place cannot block."""
@@ -26,7 +27,8 @@ def read_image_bytes(path: bytes, root: bytes, size: int, mtime_ns: int, memory:
 
     Raises:
         ImageProblem: MISSING_FILE, UNREADABLE, NOT_A_FILE or OUTSIDE_ROOT.
-        SourceError: it is not what it was when it was listed, or the machine is out of something.
+        SourceError: it is not what it was when it was listed, the machine is out of something, or it has not the root
+            folder: that is one error, and no reject for each image.
     """
     if size == NOT_READABLE:
         raise _explain(path, root)
@@ -38,6 +40,8 @@ def read_image_bytes(path: bytes, root: bytes, size: int, mtime_ns: int, memory:
         finally:
             os.close(descriptor)
     except OSError as error:
+        if isinstance(error, FileNotFoundError) and _is_empty(root):
+            raise SourceError(printable_path(root), not_here(error, root)) from None
         raise _problem_of(error, path) from None
     if count != size or status.st_mtime_ns != mtime_ns:
         if not stat.S_ISREG(status.st_mode):
@@ -55,6 +59,17 @@ def _open(path: bytes, root: bytes) -> int:
     if not is_inside(path, root):
         raise _outside(path)
     return os.open(os.path.realpath(path), _FLAGS)
+
+
+def _is_empty(folder: bytes) -> bool:
+    """Tell whether a folder is missing, or holds nothing, like one where nothing is mounted."""
+    try:
+        with os.scandir(folder) as entries:
+            return next(entries, None) is None
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
 
 
 def _explain(path: bytes, root: bytes) -> Exception:

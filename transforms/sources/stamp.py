@@ -6,8 +6,10 @@ Of an object in a store that is proven by each request that reads it: it names t
 from __future__ import annotations
 
 import os
+import socket
 
 from ..errors import SourceError
+from ..format.printable import printable_path
 from .source import ListedFile
 from .source_files import is_object
 
@@ -22,6 +24,8 @@ def check_stamp(file: ListedFile) -> None:
         return
     try:
         status = os.stat(file.path)
+    except FileNotFoundError as error:
+        raise SourceError(file.name, not_here(error, os.path.dirname(file.path))) from error
     except OSError as error:
         raise SourceError(file.name, f"cannot be read any more: {error.strerror}; run again") from error
     size = file.stamp[0]
@@ -31,3 +35,12 @@ def check_stamp(file: ListedFile) -> None:
         )
     if status.st_mtime_ns != file.stamp[1]:
         raise SourceError(file.name, "changed while it was read: it was written to after it was listed; run again")
+
+
+def not_here(error: OSError, folder: bytes) -> str:
+    """Return what is to be said of a file that was listed and is not here: deleted, or never on this machine."""
+    return (
+        f"cannot be read any more: {error.strerror} (on {socket.gethostname()}). Either it was deleted after it was "
+        f"listed, or only the launching machine has {printable_path(folder)}; put that where all workers have it under "
+        f"the same path, or run again"
+    )
