@@ -11,7 +11,7 @@ from shardmill.transforms.sources.pick import pick_source
 from shardmill.transforms.sources.source import Task, map_in_turn
 
 
-def test_a_file_that_is_not_there_is_told_with_its_folder_the_machine_and_both_reasons(tmp_path: Path) -> None:
+def test_the_error_of_a_missing_file_names_its_folder_the_machine_and_both_reasons(tmp_path: Path) -> None:
     (tmp_path / "in").mkdir()
     (tmp_path / "in/a.csv").write_text("a\n1\n")
     source = pick_source(["in/a.csv"], str(tmp_path))

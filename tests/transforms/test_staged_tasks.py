@@ -181,7 +181,7 @@ def test_a_file_that_is_not_what_was_planned_is_refused(tmp_path: Path) -> None:
         convert_staged(read, spec, tasks)
 
 
-def test_a_plan_that_a_worker_does_not_see_is_told_with_the_folder(tmp_path: Path) -> None:
+def test_a_plan_that_a_worker_does_not_see_is_an_error_that_names_the_folder(tmp_path: Path) -> None:
     spec, read = large_plan(tmp_path)
     assert read.plan is not None
     tasks = stage_tasks(spec, read.plan.tasks)
