@@ -24,6 +24,7 @@ from shardmill.transforms.dataset.verify import verify_dataset
 from shardmill.transforms.stage_task import TaskStaging
 from shardmill.transforms.stage_tasks import StageTasks
 
+from ..tiers import but_some_thorough
 from .faulty_edges import Fault, edges
 
 ROWS = 2000
@@ -129,14 +130,17 @@ def faults_that_deceive(
     return wrong
 
 
-@pytest.mark.parametrize("fault", ["lost", "doubled"])
+FAULTS = but_some_thorough(["lost"], ["lost", "doubled"], "forty pipelines; lost elements are quick")
+
+
+@pytest.mark.parametrize("fault", FAULTS)
 def test_an_element_that_is_lost_or_doubled_at_any_edge_is_noticed_or_does_no_harm(
     fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert faults_that_deceive(of_the_readme, fault, "", tmp_path, monkeypatch) == {}
 
 
-@pytest.mark.parametrize("fault", ["lost", "doubled"])
+@pytest.mark.parametrize("fault", FAULTS)
 def test_so_are_tasks_and_their_results_where_worker_processes_stage_them(
     fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
