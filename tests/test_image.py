@@ -133,22 +133,22 @@ def wait_for_port(port: int, process: subprocess.Popen[bytes]) -> None:
 
 
 GRAPH = """
-Read/Spread tasks           group_by_key+pardo  <- Read/List tasks
-Read/Read rows              pardo               <- Read/Spread tasks
-Encode/Encode rows          pardo               <- Read/Read rows
-Write/Stage parts           pardo               <- Encode/Encode rows
-Write/Seed                  impulse+pardo
-Write/Results and seed      flatten             <- Write/Seed, Write/Stage parts
-Write/Gather results        group_by_key        <- Write/Results and seed
-Write/Plan shards           pardo               <- Write/Gather results
-Write/Spread shards         group_by_key+pardo  <- Write/Plan shards
-Write/Assemble shards       pardo               <- Write/Spread shards
-Write/Gather shards         group_by_key        <- Write/Assemble shards
-Write/Commit                pardo               <- Write/Gather shards
-Write/Spread files          group_by_key+pardo  <- Write/Commit
-Write/Publish shards        pardo               <- Write/Spread files
-Write/Gather files          group_by_key        <- Write/Publish shards
-Write/Complete              pardo               <- Write/Gather files
+Read/Spread tasks           group_by_key+pardo                  <- Read/List tasks
+Read/Read rows              pardo                               <- Read/Spread tasks
+Encode/Encode rows          pardo                               <- Read/Read rows
+Write/Stage parts           pardo                               <- Encode/Encode rows
+Write/Gather results        flatten+group_by_key+impulse+pardo  <- Write/Stage parts
+Write/Plan shards           pardo                               <- Write/Gather results
+Write/Spread shards         group_by_key+pardo                  <- Write/Plan shards
+Write/Assemble shards       pardo                               <- Write/Spread shards
+Write/Gather shards         flatten+group_by_key+impulse+pardo  <- Write/Assemble shards
+Write/Commit                pardo                               <- Write/Gather shards
+Write/Spread files          group_by_key+pardo                  <- Write/Commit
+Write/Publish shards        pardo                               <- Write/Spread files
+Write/Gather files          flatten+group_by_key+impulse+pardo  <- Write/Publish shards
+Write/Complete              pardo                               <- Write/Gather files
+Write/Gather outcome        flatten+group_by_key+impulse+pardo  <- Write/Complete
+Write/Report                pardo                               <- Write/Gather outcome
 """
 """What Dataflow must store between workers are the edges into `group_by_key`. Blocks of records leave `Read rows` and
 `Encode rows` only, into one `pardo` each; what leaves `Stage parts` is a descriptor."""
@@ -159,7 +159,7 @@ Read/List tasks             impulse+pardo
 """
 LARGE_PLAN = """
 Read/List files of tasks    impulse+pardo
-Read/List tasks             pardo               <- Read/List files of tasks
+Read/List tasks             pardo                               <- Read/List files of tasks
 """
 """A plan over 256 KiB stays in files of the staging folder, which the graph only names."""
 
@@ -190,7 +190,7 @@ def large_job(scratch: ScratchBuild, tmp_path_factory: pytest.TempPathFactory) -
 def steps_told(summary: str) -> list[list[str | list[str]]]:
     lines = [line for line in summary.splitlines() if line]
     return sorted(
-        [line[:28].strip(), line[28:48].strip(), line[51:].split(", ") if line[51:] else []] for line in lines
+        [line[:28].strip(), line[28:64].strip(), line[67:].split(", ") if line[67:] else []] for line in lines
     )
 
 

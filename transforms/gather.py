@@ -52,14 +52,13 @@ def gathered_values(gathered: tuple[int, Iterable[bytes]]) -> Iterator[Any]:
     return (value for value in map(unpacked, gathered[1]) if value is not None)
 
 
-def seed(pipeline: beam.Pipeline) -> beam.PCollection:
-    """Return what every `Gather` of a pipeline receives besides its descriptors."""
-    return pipeline | "Seed" >> beam.Create([keyed(None)], reshuffle=False).with_output_types(KEYED)
-
-
 class Gather(beam.PTransform):
     """Gather keyed descriptors in one element, `(0, [packed, ...])`, which exists even if none of them arrives."""
 
-    def expand(self, descriptors_and_seed: tuple[beam.PCollection, beam.PCollection]) -> beam.PCollection:
+    def expand(self, descriptors: beam.PCollection) -> beam.PCollection:
         """Return the PCollection of the one element."""
-        return descriptors_and_seed | "Add seed" >> beam.Flatten() | "Group" >> beam.GroupByKey()
+        # A seed of its own: one that several gatherings share makes Flink store what crosses the edges between them,
+        # for which a small task manager has too few network buffers.
+        create = beam.Create([keyed(None)], reshuffle=False).with_output_types(KEYED)
+        seed = descriptors.pipeline | "Seed" >> create
+        return (descriptors, seed) | "Add seed" >> beam.Flatten() | "Group" >> beam.GroupByKey()

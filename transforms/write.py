@@ -46,7 +46,7 @@ from .format.rows import TaskEnd
 from .format.schema import Schema
 from .format.sizes import parse_size
 from .format.tfrecord import frame_records
-from .gather import KEYED, Gather, gathered_values, keyed, packed, seed, unpacked
+from .gather import KEYED, Gather, gathered_values, keyed, packed, unpacked
 from .source_info import SourceInfo
 
 _BATCH_RECORDS: Final = 4096
@@ -131,10 +131,9 @@ class WriteShards(beam.PTransform):
         staged = pcoll | "Stage parts" >> beam.ParDo(_StagePartsFn(light, self.split)).with_output_types(KEYED)
         # (0, TaskResult)
         done = tuple(result.task for result in self.done)  # read where they are needed: the graph would carry them
-        start = seed(pcoll.pipeline)
         complete = _CompleteFn(light, raise_refusal=self.raise_refusal)
         planned = (
-            (staged, start)
+            staged
             | "Gather results" >> Gather()
             | "Plan shards" >> beam.ParDo(_PlanShardsFn(spec, done))  # Draft and ShardJobs, or a Refusal
             | "Spread shards" >> beam.Reshuffle()
@@ -142,7 +141,7 @@ class WriteShards(beam.PTransform):
             # (0, Draft | ShardJob | Refusal)
         )
         committed = (
-            (planned, start)
+            planned
             | "Gather shards" >> Gather()
             | "Commit" >> beam.ParDo(_CommitFn(spec))  # Commit and Moves, or a Refusal
             | "Spread files" >> beam.Reshuffle()
@@ -150,12 +149,12 @@ class WriteShards(beam.PTransform):
             # (0, Commit | None | Refusal)
         )
         completed = (
-            (committed, start)
+            committed
             | "Gather files" >> Gather()
             | "Complete" >> beam.ParDo(complete).with_output_types(KEYED)  # (0, WriteOutcome)
         )
         return (
-            (completed, start)
+            completed
             | "Gather outcome" >> Gather()
             | "Report" >> beam.ParDo(_ReportFn(light, raise_refusal=self.raise_refusal))  # WriteOutcome
         )
