@@ -23,12 +23,15 @@ from states import problems_of
 
 STEP_BYTES = 48 << 10
 ENOUGH_BYTES = 64 << 20
+_NOTES = (".err", ".out", ".report")  # of the harness
 
 
 def fill(scenario: Scenario, folder: str) -> dict[str, Any]:
     """Run a command where there is a little more room each time, until it ends well; return how each run ended."""
     load()
     begun = begin(scenario, folder)
+    for name in _NOTES:  # they take no room: see `_copied`
+        open(f"{begun.folder}/{name}", "w").close()
     sizes: list[dict[str, Any]] = []
     while not sizes or sizes[-1]["code"]:
         room = _bytes_of(begun.folder) + (len(sizes) + 1) * STEP_BYTES
@@ -72,7 +75,7 @@ def _mounted(at: str, room: int) -> Iterator[str]:
 def _copied(begun: Begun, at: str) -> str:
     """Copy what a command begins with; what is written down of it by the harness lies elsewhere, and takes no room."""
     case = copy(begun.folder, f"{at}/case")
-    for name in (".err", ".out", ".report"):
+    for name in _NOTES:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(f"{case}/{name}")
         os.symlink(f"{os.path.dirname(at)}/notes{name}", f"{case}/{name}")
