@@ -24,7 +24,6 @@ from shardmill.transforms.dataset.verify import verify_dataset
 from shardmill.transforms.stage_task import TaskStaging
 from shardmill.transforms.stage_tasks import StageTasks
 
-from ..tiers import but_some_thorough
 from .faulty_edges import Fault, edges
 
 ROWS = 2000
@@ -130,17 +129,24 @@ def faults_that_deceive(
     return wrong
 
 
-FAULTS = but_some_thorough(["lost"], ["lost", "doubled"], "forty pipelines; lost elements are quick")
+@pytest.mark.parametrize("fault", ["lost", "doubled"])
+def test_a_task_a_shard_and_a_move_that_are_lost_or_doubled_are_noticed_or_do_no_harm(
+    fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = "Stage parts$|Assemble shards$|/Commit$"
+    assert faults_that_deceive(of_the_readme, fault, steps, tmp_path, monkeypatch) == {}
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.thorough("forty pipelines for each fault; three edges are in the quick tier")
+@pytest.mark.parametrize("fault", ["lost", "doubled"])
 def test_an_element_that_is_lost_or_doubled_at_any_edge_is_noticed_or_does_no_harm(
     fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert faults_that_deceive(of_the_readme, fault, "", tmp_path, monkeypatch) == {}
 
 
-@pytest.mark.parametrize("fault", FAULTS)
+@pytest.mark.thorough("ten pipelines for each fault")
+@pytest.mark.parametrize("fault", ["lost", "doubled"])
 def test_so_are_tasks_and_their_results_where_worker_processes_stage_them(
     fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -165,7 +165,7 @@ def test_many_entries_are_in_no_step_of_the_graph(tmp_path: Path) -> None:
     assert tuple(spec.source_entries) == entries
     assert spec.source_entries[4999] == entries[4999]
     create = beam.Create([b"a"]) | "Write" >> WriteShards(str(tmp_path), spec=spec)
-    assert graph_bytes(create) < 60_000
+    assert graph_bytes(create) < 80_000  # the entries alone are over 400,000; four gatherings have a seed each
 
 
 def test_a_file_that_is_not_what_was_planned_is_refused(tmp_path: Path) -> None:

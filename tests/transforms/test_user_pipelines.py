@@ -242,7 +242,7 @@ class TestRunTwice:
     ) -> None:
         pipeline = self.pipeline(tmp_path, 3000)
         with monkeypatch.context() as patch:
-            patch.setattr("shardmill.transforms.write.publish_file", _power_cut)
+            patch.setattr("shardmill.transforms.dataset.publish._move", _power_cut)
             with pytest.raises((OSError, RuntimeError), match="the power went"):
                 pipeline.run().wait_until_finish()
         self.put(tmp_path, 2000)
