@@ -18,7 +18,7 @@ from ..format.manifest import Manifest, RejectSummary, RunInfo, ShardEntry, Sour
 from ..format.naming import generation_file, staged_file, staged_sidecar
 from ..format.sidecars import sidecar_files
 from .continuation import conflict_with, continued, image_formats_in_all, renumber
-from .generations import PartCache, lineage, list_generations, read_manifest
+from .generations import PartCache, is_replaced, list_generations, read_manifest
 from .plan_step import Draft, Plan, ShardJob, leave_refusal, plan_dataset, read_refusal
 from .put_manifest import Documents
 from .refusal import Refusal, RefusalKind
@@ -84,9 +84,8 @@ def plan_generation(spec: DatasetSpec, results: Iterable[TaskResult]) -> Plan | 
     if commit is None or isinstance(plan, Refusal):
         return plan
     manifest = commit.manifest
-    latest = read_manifest(spec.path)
-    if all(other.generation != manifest.generation for other in lineage(spec.path, latest)):
-        problem = f"generation {latest.generation} has replaced it"
+    if is_replaced(spec.path, manifest.generation):
+        problem = f"generation {list_generations(spec.path)[-1]} has replaced it"
     elif not _states(manifest, plan):
         problem = "this is not what it held"
     else:

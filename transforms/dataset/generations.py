@@ -151,6 +151,13 @@ def lineage(root: str, manifest: Manifest, parts: PartCache | None = None) -> It
         yield manifest
 
 
+def is_replaced(root: str, generation: int | None) -> bool:
+    """Tell whether the latest generation was not made from this one, whose names its files have then; None never is."""
+    if generation is None or list_generations(root)[-1] == generation:
+        return False
+    return all(manifest.generation != generation for manifest in lineage(root, read_manifest(root)))
+
+
 def locate_shard(root: str, manifest: Manifest, shard: ShardEntry) -> str:
     """Return where a shard lies, relative to the folder: still in staging, or else at its final path.
 

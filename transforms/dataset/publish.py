@@ -20,7 +20,7 @@ from ..format.manifest import Manifest
 from ..format.naming import STAGING_FOLDER, generation_file, staged_file, staged_sidecar
 from ..format.sidecars import in_publishing_order
 from .commit import Commit
-from .generations import check_own_folders, lineage, list_generations, read_manifest
+from .generations import check_own_folders, is_replaced, lineage, list_generations, read_manifest
 from .object_storage import ObjectStorage
 from .run_lock import hold_if_dead, hold_sidecars
 from .sidecars_by_version import replace_sidecars
@@ -74,7 +74,7 @@ def publish_file(storage: Storage, move: Move, *, held: bool = False) -> None:
     if move.replaces:
         # a later replacement may have published its own file by now: it looks again while it holds the sidecars
         with nullcontext() if held else hold_sidecars(storage):
-            if _is_replaced(storage, move.generation):
+            if is_replaced(storage.root, move.generation):
                 return
             _move(storage, move)
         return
@@ -86,19 +86,11 @@ def publish_file(storage: Storage, move: Move, *, held: bool = False) -> None:
         _move(storage, move)  # it was staged, and published by another process at this moment
 
 
-def _is_replaced(storage: Storage, generation: int | None) -> bool:
-    """Tell whether the latest generation was not made from this one: its files have the names then."""
-    latest = list_generations(storage.root)[-1]
-    if generation is None or latest == generation:
-        return False
-    return all(manifest.generation != generation for manifest in lineage(storage.root, read_manifest(storage.root)))
-
-
 def _move(storage: Storage, move: Move) -> None:
     if storage.size(move.source) is None:
         if move.bytes in (None, storage.size(move.target)) and _has_crc(storage, move):
             return
-        if _is_replaced(storage, move.generation):
+        if is_replaced(storage.root, move.generation):
             return
         raise CommitError(
             f"{storage.path(move.target)} was committed, but is neither there nor in {move.source}: its staging folder "
@@ -112,7 +104,7 @@ def _move(storage: Storage, move: Move) -> None:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), move.source)
         there = storage.size(move.target)
         other = there != (size if move.bytes is None else move.bytes) or not _is_committed(storage, move)
-        if other and not _is_replaced(storage, move.generation):
+        if other and not is_replaced(storage.root, move.generation):
             raise CommitError(
                 f"{storage.path(move.target)} is in the way: it is not the committed file of that name, which is in "
                 f"{move.source}; move it elsewhere and run again"
@@ -205,7 +197,7 @@ def _complete(storage: Storage, commit: Commit) -> None:
     """
     manifest, moves = commit.manifest, moves_of(commit)
     with hold_sidecars(storage):
-        if _is_replaced(storage, manifest.generation):
+        if is_replaced(storage.root, manifest.generation):
             return
         older = _publish_older(storage, manifest)
         left = _left_to_make(storage, moves, listed_only=commit.superseded is None)
