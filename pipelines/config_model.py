@@ -179,6 +179,7 @@ class ImagesInput(_Input):
     label_offset: Annotated[int, Field(ge=0, le=2**31)] = 0
     sha256: bool = False
     formats: Annotated[list[str], Field(min_length=1)] = ["jpeg", "png", "gif", "webp", "bmp"]
+    ignore: list[Annotated[str, StringConstraints(min_length=1)]] = []
 
 
 class NumpyInput(_Input):
@@ -286,7 +287,7 @@ class LimitsConfig(_Section):
     image_bytes: Size = 256 * 2**20
 
 
-LATER_KEYS: Final[dict[str, dict[str, Any]]] = {"input": {"partitions": None}}
+LATER_KEYS: Final[dict[str, dict[str, Any]]] = {"input": {"partitions": None, "ignore": []}}
 """Keys that came after the first release, by section, and their defaults: these are in no fingerprint."""
 
 

@@ -137,6 +137,7 @@ def _image_source(section: ImagesInput, config: Config) -> Source:
         seed=None if config.shuffle is None else config.shuffle.seed,
         pixels_limit=config.limits.pixels,
         bytes_limit=config.limits.image_bytes,
+        ignore=tuple(section.ignore),
     )
 
 

@@ -131,7 +131,8 @@ def options_fingerprint(config: Config) -> str:
     Their order and what is merely checked play no part.
     """
     document = without_later_defaults(config.to_json())
-    read = {key: value for key, value in (document["input"] or {}).items() if key not in ("paths", "checksums")}
+    chosen = ("paths", "checksums", "ignore")  # which files, and how they are checked
+    read = {key: value for key, value in (document["input"] or {}).items() if key not in chosen}
     declared = {key: value for key, value in document["schema"].items() if key != "infer"}
     wanted: dict[str, Any] = {"schema": declared, "split": document["split"]}
     wanted |= {"input": read, "output.split": document["output"]["split"]}

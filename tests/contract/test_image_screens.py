@@ -116,7 +116,7 @@ REJECTED: dict[str, tuple[Files, Sequence[str], str, Sequence[str]]] = {
     "no images": (
         {
             "pics/drawing.svg": b"<svg/>", "pics/empty.jpg": b"", "pics/fake.heic": b"\0\0\0\x18ftypheic",
-            "pics/figure.jpg": b"%!PS-Adobe-3.0 EPSF-3.0\n(%pipe%id) (w) file", "pics/notes.txt": b"hello",
+            "pics/figure.jpg": b"%!PS-Adobe-3.0 EPSF-3.0\n(%pipe%id) (w) file", "pics/notes": b"hello",
             "pics/page.jpg": b"<!DOCTYPE html>", "pics/.DS_Store": b"x", "pics/Thumbs.db": b"x",
         },
         [],
@@ -126,7 +126,7 @@ REJECTED: dict[str, tuple[Files, Sequence[str], str, Sequence[str]]] = {
             "pics/empty.jpg: NOT_AN_IMAGE: the file is empty",
             f"pics/fake.heic: {NO_IMAGE}",
             f"pics/figure.jpg: {NO_IMAGE}",
-            f"pics/notes.txt: {NO_IMAGE}",
+            f"pics/notes: {NO_IMAGE}",
             f"pics/page.jpg: {NO_IMAGE}",
         ],
     ),

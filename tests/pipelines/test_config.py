@@ -133,6 +133,7 @@ class TestValues:
                     "label_offset": 0,
                     "sha256": False,
                     "formats": ["jpeg", "png", "gif", "webp", "bmp"],
+                    "ignore": [],
                 },
             ),
             (

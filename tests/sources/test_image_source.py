@@ -315,13 +315,13 @@ def test_paths_that_match_nothing_overlap_or_hold_nothing_are_errors(pets: Path,
 
 
 def test_a_layout_that_cannot_be_told_is_asked_for(pets: Path) -> None:
-    lay(pets, {"readme.txt": b"hello"})
+    lay(pets, {"about": b"hello"})
     source = ImageSource(("pets",), str(pets.parent))
     with pytest.raises(UsageError, match=r"there are files in the root and in \"cat\"; say what they mean: --set"):
         survey_of(source)
     (rows,) = read_all(replace(source, layout="label"))
     assert rows.batch.num_rows == 3
-    assert [(r.place.source, r.errors[0].code) for r in rows.rejects] == [("pets/readme.txt", "NOT_AN_IMAGE")]
+    assert [(r.place.source, r.errors[0].code) for r in rows.rejects] == [("pets/about", "NOT_AN_IMAGE")]
 
 
 def test_only_the_chosen_features_are_kept(pets: Path) -> None:

@@ -117,7 +117,7 @@ def test_what_is_no_image_is_a_reject_and_known_junk_is_skipped_and_counted(root
     contents = {
         "empty.jpg": b"",
         "page.jpg": b"<!DOCTYPE html><html>",
-        "notes.txt": b"hello",
+        "notes": b"hello",
         "drawing.svg": b"<svg xmlns='http://www.w3.org/2000/svg'/>",
         "fake.heic": b"\0\0\0\x18ftypheic\0\0\0\0mif1heic and no more",
         "figure.jpg": b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 1 1\n(%pipe%id) (w) file",
@@ -129,7 +129,7 @@ def test_what_is_no_image_is_a_reject_and_known_junk_is_skipped_and_counted(root
     rows = read(root)
     assert list(passed(rows)) == ["good.jpg"]
     assert rejected(rows) == dict.fromkeys(
-        ["pics/drawing.svg", "pics/empty.jpg", "pics/fake.heic", "pics/figure.jpg", "pics/notes.txt", "pics/page.jpg"],
+        ["pics/drawing.svg", "pics/empty.jpg", "pics/fake.heic", "pics/figure.jpg", "pics/notes", "pics/page.jpg"],
         "NOT_AN_IMAGE",
     )
     assert messages(rows)["pics/empty.jpg"] == "the file is empty"

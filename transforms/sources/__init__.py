@@ -21,7 +21,7 @@ Begin with `source`, the contract, and one of the `*_source` modules that keep i
                                     ── thrift_compact    its encoding
                                     ── parquet_lists    what pyarrow refuses to read
                                     ── parquet_int96  int96    timestamps that pyarrow wraps
-    images         image_source     ── image_listing  image_walk  image_layout    folders, and what they mean
+    images         image_source     ── image_listing  image_walk  image_names  image_layout   folders, and their meaning
                                     ── image_table  image_order  image_pieces     millions of files, by column
                                     ── image_bytes  image_rows        files' own bytes as rows
                                     ── image_check    format, size and wholeness by content, with image_facts and

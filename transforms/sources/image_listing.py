@@ -17,6 +17,7 @@ import numpy as np
 
 from ..errors import InputError
 from ..format.printable import printable_path
+from .image_names import Ignored
 from .image_table import ImageFile, ImageTable
 from .image_walk import ImageFolder, ImageWalk, Scan
 from .listing import entry_name
@@ -59,11 +60,12 @@ class ImageListing(Listing):
         return replace(self, entries=entries, files=len(kept), bytes=sum(sizes), images=kept)
 
 
-def list_images(paths: Sequence[str], base: str, scan: Scan | None = None) -> ImageListing:
+def list_images(paths: Sequence[str], base: str, scan: Scan | None = None, ignore: Sequence[str] = ()) -> ImageListing:
     """Return the listing of all files below the folders that `paths` name, and of the files that they name.
 
     A path that exists is taken literally, else it is a glob; relative ones are relative to the folder `base`. The root
     of a file that is named is its folder. `scan` tells what folders hold, if that is not for their file system to say.
+    `ignore` are globs of names, or of paths below the root, that are left out.
 
     Raises:
         InputError: a path matches nothing, lies in another one, holds no file, or a folder cannot be read.
@@ -71,14 +73,16 @@ def list_images(paths: Sequence[str], base: str, scan: Scan | None = None) -> Im
     root = os.path.abspath(os.fsencode(base))
     folders, files = _expand(paths, root)
     tree = ObjectTree()
-    walk = ImageWalk(scan or tree.scan, tree.holds_dataset)
+    walk = ImageWalk(scan or tree.scan, tree.holds_dataset, Ignored.of(ignore) if ignore else None)
     for path in sorted([*map(_in_tree, folders), *files]):
         if not path.endswith(b"/"):
             walk.add_file(path, files[path])
             continue
         folder = path.rstrip(b"/") or b"/"
         if not walk.add_tree(folder):
-            raise InputError(f"{entry_name(folder, root)}: the folder holds no file")
+            skipped = ", ".join(f"{count} {reason}" for reason, count in walk.skipped.items() if count)
+            what = f"image; skipped {skipped}" if skipped else "file"
+            raise InputError(f"{entry_name(folder, root)}: the folder holds no {what}")
     return _listing(walk, root)
 
 

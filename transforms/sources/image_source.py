@@ -67,6 +67,7 @@ class ImageSource:
     mean, `check` how far files are checked. `label_offset` is the label of the first class. `sha256` adds the digest of
     every file. `columns` are the features to keep (None: all). `seed` gives a random order that depends on it and on
     the paths below the roots only, so that it is the same on every machine; None is the order of the paths' bytes.
+    `ignore` are globs of names, or of paths below the root, that are left out.
 
     `known_classes` are those that have numbers already, from 0: new ones come behind them, and no offset counts.
 
@@ -88,6 +89,7 @@ class ImageSource:
     known_classes: tuple[str, ...] | None = None
     pixels_limit: int = 50_000_000
     bytes_limit: int = 256 << 20
+    ignore: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         self._checker()
@@ -103,7 +105,7 @@ class ImageSource:
         Raises:
             InputError: a path matches nothing, a folder is empty or cannot be read, or two paths overlap.
         """
-        return list_images(self.paths, self.base)
+        return list_images(self.paths, self.base, ignore=self.ignore)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:  # noqa: ARG002 - no file needs to be opened
         """Return the schema, the classes and splits, and the pieces in reading order.

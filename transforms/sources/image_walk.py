@@ -22,6 +22,7 @@ from typing import Final, NamedTuple, Protocol
 
 from ..errors import InputError
 from ..format.printable import printable_path
+from .image_names import Ignored, is_other_file, why_skipped
 from .image_table import ImageColumns, ImageTable
 from .listing import holds_dataset
 from .source_files import is_object
@@ -31,8 +32,6 @@ NOT_READABLE: Final = -1
 
 _AT_ONCE: Final = 1 << 12
 """Files that are Python's own values at a time."""
-
-_JUNK: Final = frozenset({b"thumbs.db", b"desktop.ini", b"__macosx"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +89,11 @@ class ImageWalk:
     `skipped` counts what was passed over, by reason. The folders of the table are those of `folders()`, by number.
     """
 
-    def __init__(self, scan: Scan, is_dataset: Callable[[bytes], bool] = holds_dataset) -> None:
+    def __init__(
+        self, scan: Scan, is_dataset: Callable[[bytes], bool] = holds_dataset, ignored: Ignored | None = None
+    ) -> None:
         self.skipped = {"hidden": 0, "junk": 0}
+        self._ignored = ignored
         self._scan = scan
         self._is_dataset = is_dataset
         self._images = ImageColumns()
@@ -149,17 +151,23 @@ class ImageWalk:
             self._images.extend(images[done:])
 
     def _read(self, folder: ImageFolder) -> tuple[ImageColumns, list[bytes]]:
-        """Return a folder's files, and the names of the folders in it; hidden names, junk, datasets of ours are not."""
+        """Return a folder's files, and the names of the folders in it; those that are skipped are not among them."""
         files, inner = ImageColumns(), []
-        number = len(self._found)
+        number, below_root = len(self._found), folder.below_root
         some: list[tuple[bytes, int, int]] = []
         try:
             with self._scan(folder.path) as entries:
                 for entry in entries:
                     name = entry.name
-                    if name.startswith((b".", b"_")) or name.lower() in _JUNK:
-                        self._skip("junk" if name.lower() in _JUNK else "hidden")
+                    reason = why_skipped(name)
+                    if reason is not None:
+                        self._skip(reason)
+                    elif self._ignored is not None and self._ignored(below_root, name):
+                        self._skip("ignored")
                     elif not entry.is_dir(follow_symlinks=False):
+                        if is_other_file(name):
+                            self._skip("non-image")
+                            continue
                         some.append((name, *_measure(entry, folder.root)))
                         if len(some) == _AT_ONCE:
                             files.add_all(number, some)
