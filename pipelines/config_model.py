@@ -174,7 +174,7 @@ class ImagesInput(_Input):
     """Folders of images."""
 
     format: Literal["images"] = "images"
-    layout: Literal["auto", "label", "split_label", "flat"] = "auto"
+    layout: Literal["auto", "label", "split", "split_label", "flat"] = "auto"
     check: Literal["header", "structure", "decode"] = "structure"
     label_offset: Annotated[int, Field(ge=0, le=2**31)] = 0
     sha256: bool = False

@@ -54,9 +54,10 @@ def encoder_of(config: Config, frozen: Frozen) -> RowEncoder:
         SchemaError: the key of the split is no scalar feature.
     """
     if config.split is not None and frozen.splits:
+        other = "label" if frozen.labels else "flat"
         raise UsageError(
             f"split: the folders split the source already ({', '.join(frozen.splits)}); leave split out, or set "
-            f"input.layout=label"
+            f"input.layout={other}"
         )
     if config.output.compression == "gzip" and config.limits.record_bytes > RECORD_BYTES_LIMIT:
         raise UsageError(

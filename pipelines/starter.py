@@ -37,7 +37,7 @@ schema:
   columns: {}                 # {price: {as: bytes}} keeps float64 exact
 """,
     "images": """\
-  layout: auto                # label | split_label | flat: what the folders mean
+  layout: auto                # flat | label | split | split_label: what the folders mean
   check: structure            # header | structure | decode: how closely each image is looked at
 # shuffle: {seed: 7}
 """,

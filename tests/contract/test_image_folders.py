@@ -81,3 +81,38 @@ def test_skipping_is_told_to_programs_too(desk: Any) -> None:
     desk.put({"pets/cat/1.jpg": JPEG, "pets/README": b"hello"})
     told = json.loads(desk.convert("pets", "--dry-run", "--json").out)
     assert told["source"]["skipped"]["non-image"] == 1
+
+
+def splits(desk: Any) -> dict[str, int]:
+    return {name: split.records for name, split in read_manifest(str(desk.root / "out")).splits.items()}
+
+
+def test_folders_that_bear_the_names_of_splits_and_hold_no_classes_are_splits(desk: Any) -> None:
+    desk.put({f"pets/{name}.jpg": draw(i) for i, name in enumerate(["Train/1", "Train/2", "val/1", "test2017/1"])})
+    screen = desk.convert("pets")
+    assert (screen.code, screen.err) == (0, "")
+    assert "layout split, told by the folders: test2017, train, val" in screen.out
+    assert splits(desk) == {"test2017": 1, "train": 2, "val": 1}
+    assert texts(desk) == {"Train/1.jpg": None, "Train/2.jpg": None, "test2017/1.jpg": None, "val/1.jpg": None}
+
+
+def test_they_are_classes_where_the_layout_says_so_with_a_word_of_warning(desk: Any) -> None:
+    desk.put({"pets/train/1.jpg": JPEG, "pets/test/1.jpg": JPEG})
+    said = "Warning: classes are named like splits: test, train; if they are splits: --set input.layout=split"
+    desk.assert_accepted(["pets", "--set", "input.layout=label"], [said], lambda found: None)
+    assert splits(desk) == {"train": 2}
+
+
+def test_a_picture_beside_the_folders_of_splits_is_a_reject_where_the_layout_says_split(desk: Any) -> None:
+    desk.put({"pets/train/1.jpg": JPEG, "pets/stray.jpg": JPEG})
+    screen = desk.convert("pets", "--set", "input.layout=split", "--max-rejects", "1")
+    assert (screen.code, splits(desk)) == (0, {"train": 1})
+    assert "pets/stray.jpg: DECLARED_NOT_NULL: no split folder holds the image; move it into one" in screen.out
+
+
+def test_folders_that_hold_parts_of_each_example_are_asked_about(desk: Any) -> None:
+    desk.put({"roads/images/1.jpg": JPEG, "roads/masks/1.png": PNG})
+    screen = desk.convert("roads")
+    said = 'error: unclear folder layout: "images", "masks" look like parts of each example, not classes; read one'
+    assert (screen.code, screen.err.startswith(said)) == (2, True)
+    assert desk.convert("roads/images").code == 0

@@ -220,15 +220,19 @@ def _assert_good(found: list[dict[str, Any]]) -> None:
     assert [(row["image/filename"], row["image/encoded"]) for row in found] == [("good.jpg", JPEG)]
 
 
-LAYOUT = "say what they mean: --set input.layout=label|split_label|flat"
+LAYOUT = """choose one of:
+  --set input.layout=flat        root/1.jpg            no classes
+  --set input.layout=label       root/cat/1.jpg        a class in each folder
+  --set input.layout=split       root/train/1.jpg      a split in each folder
+  --set input.layout=split_label root/train/cat/1.jpg  splits, with a class in each folder"""
 REFUSED: dict[str, tuple[Files, str]] = {
     "one class name in two folders": (
         {"pics/tame/cat/1.jpg": JPEG, "pics/wild/cat/1.jpg": JPEG},
-        f'the layout of the images cannot be told: "tame" is no name of a split (in "tame/cat"); {LAYOUT}',
+        f'unclear folder layout: "tame" is not the name of a split (in "tame/cat"); {LAYOUT}',
     ),
     "files beside folders": (
         {"pics/2.jpg": JPEG, "pics/cat/1.jpg": JPEG},
-        f'the layout of the images cannot be told: there are files in the root and in "cat"; {LAYOUT}',
+        f'unclear folder layout: there are files in the root and in "cat"; {LAYOUT}',
     ),
     "hidden files only": (
         {"pics/.x.jpg": JPEG},

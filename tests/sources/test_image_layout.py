@@ -9,7 +9,12 @@ from shardmill.transforms.sources.image_layout import FolderRole, choose_layout,
     ("folders", "layout"),
     [
         ([b"cat", b"dog"], "label"),
-        ([b"train", b"test"], "label"),
+        ([b"train", b"test"], "split"),
+        ([b"Train", b"VAL"], "split"),
+        ([b"train"], "split"),
+        ([b"train2017", b"val_2017"], "split"),
+        ([b"train", b"cat"], "label"),
+        ([b"images", b"cat"], "label"),
         ([b"train/cat", b"val/dog"], "split_label"),
         ([b"Training/cat", b"TEST/cat", b"dev/cat", b"eval/x"], "split_label"),
         ([b""], "flat"),
@@ -26,20 +31,31 @@ def test_auto_tells_the_layout_by_the_folders_that_hold_files(folders: list[byte
     [
         ([b"", b"cat"], 'there are files in the root and in "cat"'),
         ([b"cat", b"cat/black"], 'there are files in "cat" and in "cat/black"'),
-        ([b"2023/cat", b"train/cat"], '"2023" is no name of a split (in "2023/cat")'),
-        ([b"train/cat/black"], 'files lie 3 levels down (in "train/cat/black")'),
+        ([b"2023/cat", b"train/cat"], '"2023" is not the name of a split (in "2023/cat")'),
+        ([b"train/cat/black"], 'there are files 3 levels down (in "train/cat/black")'),
+        ([b"train", b"val/cat"], 'there are files in "train" and in "val/cat"'),
+        ([b"images", b"Masks"], '"Masks", "images" look like parts of each example, not classes'),
+        ([b"images"], '"images" looks like a part of each example, not a class'),
+        ([b"train/images", b"train/labels", b"val/images"], '"images", "labels" look like parts of each example'),
     ],
 )
 def test_any_other_layout_is_asked_for(folders: list[bytes], message: str) -> None:
     with pytest.raises(UsageError) as caught:
         choose_layout(folders, "auto")
     assert message in str(caught.value)
-    assert str(caught.value).endswith("say what they mean: --set input.layout=label|split_label|flat")
+    assert str(caught.value).startswith("unclear folder layout: ")
+    assert str(caught.value).endswith(
+        "choose one of:\n"
+        "  --set input.layout=flat        root/1.jpg            no classes\n"
+        "  --set input.layout=label       root/cat/1.jpg        a class in each folder\n"
+        "  --set input.layout=split       root/train/1.jpg      a split in each folder\n"
+        "  --set input.layout=split_label root/train/cat/1.jpg  splits, with a class in each folder"
+    )
 
 
 def test_a_layout_that_is_named_is_taken() -> None:
     assert choose_layout([b"", b"a/b/c"], "label") == "label"
-    with pytest.raises(UsageError, match='"labels" is no layout; choose one of auto, label, split_label, flat'):
+    with pytest.raises(UsageError, match='"labels" is no layout; choose one of auto, flat, label, split, split_label'):
         choose_layout([b""], "labels")
 
 
@@ -50,6 +66,9 @@ def test_a_class_is_the_path_below_the_root_or_the_split() -> None:
     assert role_of(b"cat", "flat") == FolderRole()
     assert role_of(b"", "label") == FolderRole()
     assert role_of(b"train", "split_label") == FolderRole("train", None)
+    assert role_of(b"Train", "split") == FolderRole("train", None)
+    assert role_of(b"train/batch1", "split") == FolderRole("train", None)
+    assert role_of(b"", "split") == FolderRole()
     assert role_of("café noir".encode(), "label") == FolderRole(None, "café noir")
 
 
@@ -78,6 +97,7 @@ def test_classes_that_differ_in_case_or_unicode_form_only_are_warned_of() -> Non
 
 
 def test_classes_that_are_named_like_splits_are_warned_of() -> None:
-    (warning,) = class_warnings(["test", "train"], "label")
-    assert warning.startswith("the classes are named like splits: test, train")
+    named = "classes are named like splits: test, train; if they are splits: "
+    assert class_warnings(["test", "train"], "label") == (named + "--set input.layout=split",)
+    assert class_warnings(["cat", "test", "train"], "label") == (named + "keep them in a folder of their own",)
     assert class_warnings(["test", "train"], "split_label") == ()

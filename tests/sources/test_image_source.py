@@ -317,7 +317,7 @@ def test_paths_that_match_nothing_overlap_or_hold_nothing_are_errors(pets: Path,
 def test_a_layout_that_cannot_be_told_is_asked_for(pets: Path) -> None:
     lay(pets, {"about": b"hello"})
     source = ImageSource(("pets",), str(pets.parent))
-    with pytest.raises(UsageError, match=r"there are files in the root and in \"cat\"; say what they mean: --set"):
+    with pytest.raises(UsageError, match=r"there are files in the root and in \"cat\"; choose one of:\n  --set"):
         survey_of(source)
     (rows,) = read_all(replace(source, layout="label"))
     assert rows.batch.num_rows == 3

@@ -120,7 +120,7 @@ class ImageSource:
         roles = [role_of(folder.below_root, layout) for folder in listing.folders]
         classes = sorted({role.class_name for role in roles if role.class_name is not None})
         splits = sorted({role.split for role in roles if role.split is not None})
-        schema = image_schema(labelled=layout != "flat", hashed=self.sha256, columns=self.columns)
+        schema = image_schema(labelled="label" in layout, hashed=self.sha256, columns=self.columns)
         kept = {feature.name for feature in schema}
         names = self._class_names(classes)
         pieces = cut_images(
@@ -185,6 +185,9 @@ class ImageSource:
             memory[: image.size] = fetched.result()
             data = memory[: image.size]
         facts = checker.check(data)
+        if folder.split is None and frozen.splits:
+            message = "no split folder holds the image; move it into one, or set input.layout to flat"
+            raise ImageProblem("DECLARED_NOT_NULL", message, expected="an image in a split folder")
         if folder.label is None and LABEL in frozen.labels:
             message = "no class folder holds the image; move it into one, or set input.layout to flat"
             raise ImageProblem("DECLARED_NOT_NULL", message, expected="an image in a class folder")
@@ -226,8 +229,9 @@ class ImageSource:
         choices = [Choice(ENCODED, "image", "the file's own bytes")]
         if layout == "flat":
             return (*choices, Choice("layout", "flat", f"{told}: files without classes"))
-        plural = "es" if len(classes) != 1 else ""
-        choices.append(Choice(LABEL, "label", f"layout {layout}, {told}: {len(classes)} class{plural}"))
+        if layout != "split":
+            plural = "es" if len(classes) != 1 else ""
+            choices.append(Choice(LABEL, "label", f"layout {layout}, {told}: {len(classes)} class{plural}"))
         if splits:
             choices.append(Choice("split", "folder", f"layout {layout}, {told}: {', '.join(splits)}"))
         return tuple(choices)
