@@ -10,6 +10,7 @@ Nothing is imported before it is used, so that `shardmill --help` answers at onc
                                     ── worker_processes  that stage the tasks of large plans
                                     ── dataflow          a job that goes on by itself;  dataflow_job  waited for
                                     ── steps             of every pipeline
+                   calls            from Python: paths, a config or data, and settings by keyword
                    resuming         go on where a run stopped
                                     ── stopped_runs  what there is;  staged_plan  what it was
                    appending        append: finish, prepare_append, the same run, again where that is void

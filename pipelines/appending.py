@@ -10,9 +10,9 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ..transforms.dataset.commit import APPEND_TRIES
 from ..transforms.dataset.continuation import conflict_with
@@ -27,15 +27,14 @@ from ..transforms.format.manifest import Manifest
 from ..transforms.format.naming import STAGING_FOLDER
 from ..transforms.format.printable import printable_path
 from ..transforms.sources.source import Source
+from .calls import What, load_call, spooled, warn_of
 from .config_model import Config
 from .conversion import (
     check_engine,
     end_job_of_before,
-    load_call,
     refused,
     require_waiting,
     run_prepared,
-    spooled,
     summary_of,
 )
 from .prepare_append import AppendPlan, prepare_append
@@ -46,11 +45,11 @@ from .runners import count_workers
 from .worker_processes import WorkerProcesses
 
 if TYPE_CHECKING:
-    from .conversion import Data
+    from .calls import Data
 
 
 def append(
-    config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    config: What | None = None,
     *,
     data: Data | None = None,
     output: str | os.PathLike[str] | None = None,
@@ -59,7 +58,7 @@ def append(
 ) -> Summary:
     """Append what a config names, or data in memory, to a dataset: new shards, and its next generation.
 
-        append({"input": {"paths": ["data/2026-02/*.csv"]}}, output="out/people")
+        append("data/2026-02/*.csv", output="out/people")
         append(data=frame, output="out/people", output__split="val")
 
     The schema is the dataset's: columns of text are cast to it, other columns must have its types. New classes of
@@ -67,10 +66,9 @@ def append(
     nothing, there is nothing to do. Several appends may run at once: all of them land.
 
     Args:
-        config: the path of a YAML config, or its content as a mapping. Compression, order, names and sidecars are the
+        config: files, folders or globs, or a config, as for `convert`. Compression, order, names and sidecars are the
             dataset's; `shard_size` is too, unless it is given.
-        data: a pandas DataFrame, an Arrow table, record batch or reader, or a dict of NumPy arrays whose first axis is
-            the row; instead of the config's `input`.
+        data: a DataFrame, Arrow data, arrays or rows, as for `convert`; instead of the config's `input`.
         output: the dataset's folder, instead of the config's `output.path`.
         force: whether files that the dataset holds are appended again.
         **settings: other values of the config, its dots written as double underscores (`limits__pixels=10**6`); the
@@ -87,10 +85,10 @@ def append(
     """
     loaded = load_call(config, output, settings, data_given=data is not None)
     if data is None:
-        return run_append(loaded, force=force)
+        return warn_of(run_append(loaded, force=force))
     _dataset_in(loaded.output.path)
     with spooled(loaded, data) as source:
-        return run_append(loaded, source=source, force=force)
+        return warn_of(run_append(loaded, source=source, force=force))
 
 
 def run_append(

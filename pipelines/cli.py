@@ -157,15 +157,10 @@ def append(
 
 def _load(sources: Sequence[str], set_values: Sequence[str], flags: Mapping[str, object]) -> Config:
     """Return the config of a command: the first source may be one."""
-    from .config import CONFIG_SUFFIXES, load_config
+    from .config import load_config, split_sources
 
-    is_config = sources[0].lower().endswith(CONFIG_SUFFIXES)
-    return load_config(
-        sources[0] if is_config else None,
-        set_values=set_values,
-        flags=flags,
-        paths=sources[1:] if is_config else sources,
-    )
+    config, paths = split_sources(sources)
+    return load_config(config, set_values=set_values, flags=flags, paths=paths)
 
 
 def _convert(

@@ -80,6 +80,17 @@ def load_config(
     return _check(document, title, base)
 
 
+def split_sources(sources: Sequence[str]) -> tuple[str | None, Sequence[str]]:
+    """Return the config and the paths of what a user names to be read: the first may be a config.
+
+    >>> split_sources(["c.yaml", "a.csv"]), split_sources(["a.csv"])
+    (('c.yaml', ['a.csv']), (None, ['a.csv']))
+    """
+    if sources and sources[0].lower().endswith(CONFIG_SUFFIXES):
+        return sources[0], sources[1:]
+    return None, sources
+
+
 def _open(source: str | os.PathLike[str] | Mapping[str, Any] | None) -> tuple[str, str, Document]:
     """Return the config's printable name, the folder its paths are relative to, and its values."""
     if source is None or isinstance(source, Mapping):

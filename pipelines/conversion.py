@@ -11,13 +11,12 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from itertools import islice
-from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
 from ..transforms.dataset.generations import read_json_lines
 from ..transforms.dataset.outcome import WriteOutcome, read_outcome
@@ -31,11 +30,9 @@ from ..transforms.errors import TooManyRejects, UnseenError, UsageError
 from ..transforms.format.manifest import Manifest
 from ..transforms.sources.source import Source
 from ..transforms.stage_task import TaskStaging
-from ..transforms.stores.store_url import is_store_url
-from .config import load_config
+from .calls import What, load_call, spooled, warn_of
 from .config_model import Config
 from .config_runners import DataflowRunner, FlinkRunner
-from .config_sources import column_rules
 from .dataflow import check_dataflow, submit, waits
 from .dataflow_job import DataflowJob
 from .flink_run import check_flink, end_orphan, flink_pipeline, job_name
@@ -50,19 +47,13 @@ from .steps import add_steps, sink
 
 if TYPE_CHECKING:
     import apache_beam as beam
-    import numpy as np
-    import pandas as pd
-    import pyarrow as pa
 
+    from .calls import Data
     from .worker_processes import WorkerProcesses
-
-    Data: TypeAlias = pd.DataFrame | pa.Table | pa.RecordBatch | pa.RecordBatchReader | Mapping[str, np.ndarray]
-
-_OUTPUT_KEYS = frozenset({"shard_size", "compression", "order", "shard_name", "sidecars", "if_exists"})
 
 
 def convert(
-    config: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    config: What | None = None,
     *,
     data: Data | None = None,
     output: str | os.PathLike[str] | None = None,
@@ -70,13 +61,16 @@ def convert(
 ) -> Summary:
     """Convert what a config names, or data in memory, to a dataset of TFRecord shards.
 
+        convert("data/*.csv", output="out/sales", input__delimiter=";")
         convert("configs/csv.yaml", shard_size="64MiB")
         convert(data=frame, output="out/people", split__fractions={"train": 0.9, "val": 0.1}, max_rejects="1%")
 
     Args:
-        config: the path of a YAML config, or its content as a mapping.
-        data: a pandas DataFrame, an Arrow table, record batch or reader, or a dict of NumPy arrays whose first axis is
-            the row; instead of the config's `input`.
+        config: a file, folder or glob to read, or a list of them; or the path of a YAML config (and paths to read
+            instead of its own), or its content as a mapping.
+        data: a pandas DataFrame, an Arrow table, record batch or reader, a dict of NumPy arrays whose first axis is
+            the row, a list of dicts, or a generator of dicts or tables, whose first rows decide the schema; instead of
+            the config's `input`.
         output: the dataset's folder, instead of the config's `output.path`.
         **settings: other values of the config, its dots written as double underscores (`limits__pixels=10**6`); the
             keys of `output` go without their section (`shard_size="64MiB"`).
@@ -97,7 +91,7 @@ def convert(
         with spooled(loaded, data) as source:
             ended = run_convert(loaded, source=source)
     assert isinstance(ended, Summary)
-    return ended
+    return warn_of(ended)
 
 
 def require_waiting(config: Config, beam_options: Sequence[str]) -> None:
@@ -111,20 +105,6 @@ def require_waiting(config: Config, beam_options: Sequence[str]) -> None:
             "runner.wait: what is written is known when the job has ended, so this waits for it; leave the key out, or "
             "submit with the command line: shardmill convert ... --no-wait"
         )
-
-
-def load_call(
-    config: str | os.PathLike[str] | Mapping[str, Any] | None,
-    output: str | os.PathLike[str] | None,
-    settings: Mapping[str, object],
-    *,
-    data_given: bool,
-) -> Config:
-    """Return the config of a call from Python: `settings` have double underscores for dots."""
-    flags: dict[str, object] = {_dotted(key): (key, value) for key, value in settings.items()}
-    if output is not None:
-        flags["output.path"] = ("output", os.fspath(output))
-    return load_config(config, flags=flags, data_given=data_given)
 
 
 def run_convert(
@@ -219,31 +199,6 @@ def dry_run(config: Config) -> PlanReport:
     return look_ahead(prepare(config))
 
 
-@contextmanager
-def spooled(config: Config, data: Data) -> Iterator[Source]:
-    """Give the source of data in memory: written once as an Arrow file beside the staged work, and read from there."""
-    from ..transforms.sources.memory_source import spool
-
-    if isinstance(config.runner, DataflowRunner):
-        raise UsageError("runner.name: data in memory are on this machine alone; write them to gs://, or convert here")
-    if config.input is not None:
-        raise UsageError("input: the data are given in Python; leave input out of the config")
-    if config.shuffle is not None:
-        raise UsageError("shuffle: only images are shuffled; leave the key out")
-    if is_store_url(config.output.path):
-        with TemporaryDirectory(prefix="shardmill-") as folder:
-            yield spool(data, folder, rules=column_rules(config))
-        return
-    folder = os.path.join(config.output.path, ".staging")
-    source = spool(data, folder, rules=column_rules(config))
-    try:
-        yield source
-    finally:
-        os.unlink(source.path)
-        if os.path.isdir(folder) and not os.listdir(folder):
-            os.rmdir(folder)
-
-
 def _run_pipeline(prepared: Prepared, config: Config, beam_options: Sequence[str], processes: WorkerProcesses) -> None:
     plan, runner = prepared.plan, config.runner
     if prepared.done and not plan.tasks:
@@ -296,7 +251,12 @@ def refused(spec: DatasetSpec, refusal: Refusal) -> Exception:
     if refusal.rejects is None or not isinstance(error, TooManyRejects):
         return error
     first = _first_rejects(spec.path, refusal.rejects)
-    return TooManyRejects(f"{refusal.message}\n{rejects_text(refusal.rejected, {}, first)}")  # it has the codes
+    return TooManyRejects(
+        f"{refusal.message}\n{rejects_text(refusal.rejected, {}, first)}",  # it has the codes
+        os.path.join(spec.path, refusal.rejects),
+        {"read": refusal.rows_read, "rejected": refusal.rejected},
+        refusal.by_code,
+    )
 
 
 def summary_of(prepared: Prepared, manifest: Manifest, seconds: float, *, nothing_to_do: bool = False) -> Summary:
@@ -313,13 +273,11 @@ def summary_of(prepared: Prepared, manifest: Manifest, seconds: float, *, nothin
         first_rejects=_first_rejects(spec.path, rejects) if rejects is not None else (),
         nothing_to_do=nothing_to_do,
         done_before=len(prepared.done),
+        detected=survey.detected,
+        remarks=survey.remarks,
     )
 
 
 def _first_rejects(root: str, path: str) -> tuple[str, ...]:
     """Return the first lines of a reject file below the dataset's folder."""
     return tuple(json.dumps(document) for _, document in islice(read_json_lines(root, path), FIRST_REJECTS))
-
-
-def _dotted(key: str) -> str:
-    return f"output.{key}" if key in _OUTPUT_KEYS else key.replace("__", ".")

@@ -58,6 +58,8 @@ class Prepared:
             skipped=plan.listing.skipped,
             choices=plan.survey.choices,
             warnings=plan.survey.warnings,
+            detected=plan.survey.detected,
+            remarks=plan.survey.remarks,
         )
 
     def plan_document(self) -> bytes:

@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Protocol, TypeAlias
 
 from ..transforms.format.manifest import Manifest
-from ..transforms.format.printable import escaped, printable
+from ..transforms.format.printable import counted, escaped, printable, printable_path
 from ..transforms.format.schema import Choice, Schema
 from ..transforms.format.sizes import format_size
 from .held_files import Unchanged
@@ -23,7 +23,7 @@ FIRST_REJECTS: Final = 20
 """So many rejects stand on the screen; all of them are in the reject file."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Summary:
     """What a conversion, or an append, did.
 
@@ -31,7 +31,8 @@ class Summary:
     they stand there: the first 20 are enough. `nothing_to_do` says that the manifest's generation held the same source
     and config before; of an append, that the dataset holds all files. `unchanged` are the files that an append left
     out, `new_classes` are the classes that it brought, with their numbers, by feature. `done_before` are the tasks that
-    a run had done which stopped, so that they were not done again. `seconds` is wall clock.
+    a run had done which stopped, so that they were not done again. `seconds` is wall clock. `detected` says what was
+    detected in the data, with its evidence; `remarks` are facts for programs, too common for a screen.
     """
 
     path: str
@@ -45,6 +46,17 @@ class Summary:
     unchanged: tuple[Unchanged, ...] = ()
     new_classes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     done_before: int = 0
+    detected: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+    def __repr__(self) -> str:
+        """Return one line: what was written, and where."""
+        counts = self.manifest.counts
+        rejected = f", {counts.rejected:,} rejected" if counts.rejected else ""
+        done = "nothing to do, " if self.nothing_to_do else ""
+        size = f"{counted(counts.written, 'record')} in {counted(self.shards, 'shard')}, {format_size(self.bytes)}"
+        where = f"{printable_path(self.path)}: {done}generation {self.manifest.generation}"
+        return f"<Summary {where}, {size}{rejected}>"
 
     @property
     def bytes(self) -> int:
@@ -82,6 +94,8 @@ class Summary:
             "skipped": dict(manifest.source.skipped),
             "sidecars": list(manifest.sidecars),
             "warnings": list(self.warnings),
+            "detected": list(self.detected),
+            "remarks": list(self.remarks),
             **({"done_before": self.done_before} if self.done_before else {}),
             "seconds": round(self.seconds, 3),
         }
@@ -161,6 +175,8 @@ class PlanReport:
     unchanged: tuple[Unchanged, ...] = ()
     new_classes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     done_before: int = 0
+    detected: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that `convert --dry-run --json` prints."""
@@ -185,6 +201,8 @@ class PlanReport:
             "schema": _schema_json(self.schema),
             "choices": [asdict(choice) for choice in self.choices],
             "warnings": list(self.warnings),
+            "detected": list(self.detected),
+            "remarks": list(self.remarks),
             **(self._appended() if self.command == "append" else {}),
         }
 

@@ -160,7 +160,7 @@ class Screen:
             self.text(f"Wrote {where}: {size} (generation {manifest.generation}).", "bold green")
         self._splits(manifest)
         self.text(_read_line(manifest))
-        self._warnings(summary.warnings)
+        self._notes(summary.detected, summary.warnings)
         self._schema(manifest.schema, summary.choices)
         self._narrowed(manifest)
         self._rejected(summary)
@@ -209,12 +209,12 @@ class Screen:
             self.text(f"Left out: {_escaped(unchanged_line(summary.unchanged))}")
         if summary.nothing_to_do:
             self._splits(manifest)
-            self._warnings(summary.warnings)
+            self._notes(summary.detected, summary.warnings)
             return
         self._grown_splits(manifest)
         self.text(_read_line(manifest))
         self._new_classes(summary.new_classes)
-        self._warnings(summary.warnings)
+        self._notes(summary.detected, summary.warnings)
         self._narrowed(manifest)
         self._rejected(summary)
         self._speed(summary)
@@ -247,7 +247,7 @@ class Screen:
             )
         self.table(table)
         self._new_classes(plan.new_classes)
-        self._warnings(plan.warnings)
+        self._notes(plan.detected, plan.warnings)
         if plan.command != "append":  # whose schema is the dataset's
             self._schema(plan.schema, plan.choices)
 
@@ -272,7 +272,9 @@ class Screen:
             self.table(table)
             self.out.print()
 
-    def _warnings(self, warnings: Iterable[str]) -> None:
+    def _notes(self, detected: Iterable[str], warnings: Iterable[str]) -> None:
+        for text in detected:
+            self.text(f"Detected: {_escaped(text)}")
         for warning in warnings:
             self.text(f"Warning: {_escaped(warning)}", "yellow")
 

@@ -106,6 +106,8 @@ class StagedPlan:
             pieces,
             tuple(found["warnings"]),
             dict(found["split_rows"]),
+            detected=tuple(found["detected"]),
+            remarks=tuple(found["remarks"]),
         )
         tasks = tuple(Task(number, ()) for number in range(self.tasks))
         return Plan(listing, survey, tasks, (), Estimate(self.records, self.bytes))
@@ -167,6 +169,7 @@ def plan_document(plan: Plan, mark: RunMark, listed: ListedSource, shards: int) 
             "schema": frozen.schema.to_json(), "splits": frozen.splits, "labels": frozen.labels,
             "opaque": frozen.opaque, "choices": [astuple(choice) for choice in survey.choices],
             "warnings": survey.warnings, "split_rows": survey.split_rows,
+            "detected": survey.detected, "remarks": survey.remarks,
         },
     }  # fmt: skip
     return json.dumps(document).encode() + b"\n"

@@ -9,6 +9,7 @@
     ├── UsageError      (ValueError)    2   the call, the config or the target is wrong
     │   ├── ConfigError                     a config file, with every problem in it
     │   ├── SchemaError (TypeError)         a column's type has no feature, or two schemas differ
+    │   ├── DataError   (TypeError)         data from Python is of a kind that cannot be converted
     │   ├── InputError                      a path matches nothing, or its kind cannot be told
     │   ├── TargetError                     the output folder holds something else
     │   └── StoreAccessError                no client, credentials, bucket or permission for an object store
@@ -19,6 +20,8 @@ A message says what is wrong, where, the value, the bound or the choices, and th
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 
 class ShardmillError(Exception):
@@ -69,6 +72,10 @@ class SchemaError(UsageError, TypeError):
     """A column cannot become a feature, or two schemas differ."""
 
 
+class DataError(UsageError, TypeError):
+    """Data that was passed from Python is of a kind that cannot be converted."""
+
+
 class InputError(UsageError):
     """An input path matches nothing, or the kind of a file cannot be told."""
 
@@ -88,6 +95,29 @@ class DamageError(ShardmillError):
 
 
 class TooManyRejects(ShardmillError):
-    """More rows were rejected than `max_rejects` allows; nothing was committed."""
+    """More rows were rejected than `max_rejects` allows; nothing was committed.
+
+    `path` is the file that lists the rejected rows, one JSON object a line, or None where there is none. `counts` are
+    the rows: `{"read": 1000, "rejected": 3}`. `codes` says how many rows have each reject code.
+    """
 
     exit_code = 4
+
+    def __init__(
+        self,
+        message: str,
+        path: str | None = None,
+        counts: Mapping[str, int] | None = None,
+        codes: Mapping[str, int] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.path = path
+        self.counts = dict(counts or {})
+        self.codes = dict(codes or {})
+
+    def __reduce__(self) -> tuple[type[TooManyRejects], tuple[object, ...]]:
+        return type(self), (str(self), self.path, self.counts, self.codes)
+
+
+class ShardmillWarning(UserWarning):
+    """What a summary warns of, as Python's own warning: `convert` and `append` give it to their caller."""

@@ -405,7 +405,7 @@ ACCEPTED: dict[str, tuple[bytes | Files, Sequence[str], Sequence[str], list[dict
         b"a;b\n1;2\n",
         [],
         [
-            'Warning: a.csv: the delimiter is ";": 2 columns in the first 2 records; if it is not: '
+            'Detected: a.csv: the delimiter is ";": 2 columns in the first 2 records; if it is not: '
             "--set input.delimiter=,"
         ],
         [{"a": 1, "b": 2}],
@@ -415,7 +415,7 @@ ACCEPTED: dict[str, tuple[bytes | Files, Sequence[str], Sequence[str], list[dict
         b"a\tb\n1\t2\n",
         [],
         [
-            'Warning: a.csv: the delimiter is "\\t": 2 columns in the first 2 records; if it is not: '
+            'Detected: a.csv: the delimiter is "\\t": 2 columns in the first 2 records; if it is not: '
             "--set input.delimiter=,"
         ],
         [{"a": 1, "b": 2}],
@@ -425,7 +425,7 @@ ACCEPTED: dict[str, tuple[bytes | Files, Sequence[str], Sequence[str], list[dict
         b"a;b\n1;2,5\n" + b"2;3,5\n" * 20 + b"3\n",
         ["--max-rejects", "1"],
         [
-            'Warning: a.csv: the delimiter is ";": 2 columns in the first 23 records; if it is not: '
+            'Detected: a.csv: the delimiter is ";": 2 columns in the first 23 records; if it is not: '
             "--set input.delimiter=,"
         ],
         [{"a": 1, "b": "2,5"}, *[{"a": 2, "b": "3,5"}] * 20],

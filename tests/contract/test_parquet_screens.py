@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import json
 import struct
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -233,7 +234,7 @@ ACCEPTED: dict[str, tuple[Files, Sequence[str], Sequence[str], list[dict[str, An
     "pages without checksums": (
         {"a.parquet": parquet(TABLE.slice(0, 1), write_page_checksum=False)},
         [],
-        [f"Warning: a.parquet: {NO_CHECKSUMS}"],
+        [],
         [{"id": 0, "name": "name 0"}],
     ),
     "text that is not UTF-8, declared as the reject says": (
@@ -319,6 +320,12 @@ def test_odd_parquet_is_read_as_it_stands_and_what_is_odd_is_said(desk: Any, cas
     files, args, said, records = ACCEPTED[case]
     desk.put(files)
     desk.assert_accepted([*files, *args], said, records if records is not None else lambda _: None)
+
+
+def test_pages_without_checksums_are_told_to_programs_only(desk: Any) -> None:
+    desk.put({"a.parquet": parquet(TABLE.slice(0, 1), write_page_checksum=False)})
+    document = json.loads(desk.convert("a.parquet", "--dry-run", "--json").out)
+    assert (document["warnings"], document["remarks"]) == ([], [f"a.parquet: {NO_CHECKSUMS}"])
 
 
 def test_dates_and_times_are_exact_microseconds_with_their_zone(desk: Any) -> None:

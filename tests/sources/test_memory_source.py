@@ -128,7 +128,7 @@ ERRORS: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "a scalar": (lambda: {"x": np.float32(1)}, UsageError, '"x" is a scalar'),
     "a name that is no string": (lambda: {1: np.ones(3)}, UsageError, "the name 1 is a int"),
     "a masked array": (lambda: {"x": np.ma.masked_equal([1, 2], 1)}, UsageError, 'array "x" is masked'),
-    "a list": (lambda: [1, 2], UsageError, "data is a list; pass a pandas DataFrame"),
+    "a list": (lambda: [1, 2], UsageError, "data is a list of int; pass a pandas DataFrame"),
     "complex": (lambda: {"x": np.ones(2, "c8")}, SchemaError, 'column "x": dtype complex64 has no feature'),
     "objects": (
         lambda: {"x": np.array([1, "a"], object)},

@@ -255,10 +255,12 @@ def test_pages_without_checksums_are_told_and_those_with_are_not(tmp_path: Path)
     write(tmp_path / "a.parquet", {"id": range(3)})
     write(tmp_path / "b.parquet", {"id": range(3)}, write_page_checksum=False)
     write(tmp_path / "c.parquet", {"id": range(3)}, write_page_checksum=False, use_dictionary=False)
-    (warning,) = survey(ParquetSource(("*.parquet",), str(tmp_path))).warnings
-    assert warning.startswith("b.parquet and 1 more: no checksums present")
-    assert survey(ParquetSource(("a.parquet",), str(tmp_path))).warnings == ()
-    assert survey(ParquetSource(("*.parquet",), str(tmp_path), checksums=False)).warnings == ()
+    found = survey(ParquetSource(("*.parquet",), str(tmp_path)))
+    (remark,) = found.remarks
+    assert remark.startswith("b.parquet and 1 more: no checksums present")
+    assert found.warnings == ()
+    assert survey(ParquetSource(("a.parquet",), str(tmp_path))).remarks == ()
+    assert survey(ParquetSource(("*.parquet",), str(tmp_path), checksums=False)).remarks == ()
 
 
 def test_a_table_of_very_many_columns_is_read_and_warned_of(tmp_path: Path) -> None:

@@ -2,6 +2,8 @@
 
     dataset = open_dataset("out/trips")
     dataset.splits                        ("train",)
+    len(dataset), len(dataset["train"])   how many records
+    for row in dataset["train"]: ...      the rows as dicts
     dataset.records("train")              the Examples as bytes, in the order of the shards
     dataset.batches("train")              the rows as Arrow record batches
     dataset.to_pandas("train")            all of them, as a DataFrame
@@ -14,8 +16,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -23,7 +25,7 @@ import pyarrow as pa
 
 from ..errors import DamageError, InputError, UsageError
 from ..format.decode import ExampleDecoder, ExampleError
-from ..format.manifest import Manifest, ShardEntry, SplitEntry
+from ..format.manifest import Manifest, ShardEntry
 from ..format.naming import is_split_name
 from ..format.printable import printable, printable_path
 from ..format.schema import Schema
@@ -57,21 +59,58 @@ def open_dataset(path: str | os.PathLike[str], generation: int | None = None) ->
     return Dataset(root, read_manifest(root, generation))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Dataset:
-    """One generation of a dataset: `path` is its folder, `manifest` states it.
+    """One generation of a dataset: `path` is its folder, `manifest` states it; with `only`, one of its splits.
 
-    Records come in the order of the shards. Whatever a shard lacks of what the manifest states is a `DamageError`,
-    raised when the shard's last record has been yielded: a file that was cut between two records looks whole.
+        len(dataset), len(dataset["train"])       # how many records
+        for row in dataset["train"]: ...          # rows as dicts; of plain bytes, the records
+
+    Every method that takes a split reads all splits, in their order, if none is given. Records come in the order of
+    the shards. Whatever a shard lacks of what the manifest states is a `DamageError`, raised when the shard's last
+    record has been yielded: a file that was cut between two records looks whole.
     """
 
     path: str
     manifest: Manifest
+    only: str | None = None
+
+    def __repr__(self) -> str:
+        """Return one line: where it is, which generation, and the records of each split."""
+        splits = ", ".join(f"{name} {self.manifest.splits[name].records:,}" for name in self.splits) or "none"
+        return f"<Dataset {printable_path(self.path)}: generation {self.manifest.generation}, records: {splits}>"
+
+    def __len__(self) -> int:
+        """Return how many records there are, as the manifest states."""
+        return sum(self.manifest.splits[name].records for name in self.splits)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the rows as dicts, an absent feature as None; of records that are plain bytes, the records."""
+        if self.manifest.schema is None:
+            yield from self.records()
+            return
+        for batch in self.batches():
+            yield from batch.to_pylist()
+
+    def __getitem__(self, split: str) -> Dataset:
+        """Return one split as a dataset of its own: `dataset["train"].to_pandas()`.
+
+        Raises:
+            KeyError: there is no such split.
+        """
+        if split not in self.splits:
+            asked, known = printable(repr(split)), ", ".join(self.splits) or "none"
+            raise KeyError(f"no split {asked} in {printable_path(self.path)}; it has: {known}")
+        return replace(self, only=split)
+
+    def __contains__(self, split: object) -> bool:
+        """Tell whether there is a split of this name."""
+        return split in self.splits
 
     @property
     def splits(self) -> tuple[str, ...]:
         """The names of the splits."""
-        return tuple(self.manifest.splits)
+        return tuple(self.manifest.splits) if self.only is None else (self.only,)
 
     @property
     def schema(self) -> Schema | None:
@@ -83,27 +122,27 @@ class Dataset:
         """The class names of each label feature: value i is the i-th name."""
         return self.manifest.labels
 
-    def shard_paths(self, split: str) -> list[str]:
+    def shard_paths(self, split: str | None = None) -> list[str]:
         """Return where the shards of a split lie, in order.
 
         Raises:
             UsageError: there is no such split.
             DamageError: a shard is missing.
         """
-        places = locate_shards(self.path, self.manifest, self._split(split).shards)
+        places = locate_shards(self.path, self.manifest, self._shards(split))
         return [os.path.join(self.path, place.located()) for place in places]
 
-    def records(self, split: str) -> Iterator[bytes]:
+    def records(self, split: str | None = None) -> Iterator[bytes]:
         """Yield the records of a split, unparsed; both CRCs of each are checked.
 
         Raises:
             UsageError: there is no such split.
             DamageError: a shard is missing, damaged or cut.
         """
-        entries = self._split(split).shards
+        entries = self._shards(split)
         return (payload for entry in entries for run in self._runs(entry) for payload in run.payloads)
 
-    def batches(self, split: str, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+    def batches(self, split: str | None = None, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
         """Yield the rows of a split, about 4 MiB of records at once; `columns` are feature names, by default all.
 
         An absent feature is null. The two features of an array stay two columns: see `arrays`.
@@ -113,14 +152,14 @@ class Dataset:
             DamageError: a shard is missing, damaged or cut, or a record is not an Example of the schema.
         """
         decoder = ExampleDecoder(self._schema(), self._wanted(columns))
-        return (batch for _, _, batch in self._decoded(self._split(split).shards, decoder))
+        return (batch for _, _, batch in self._decoded(self._shards(split), decoder))
 
-    def to_table(self, split: str, columns: Sequence[str] | None = None) -> pa.Table:
+    def to_table(self, split: str | None = None, columns: Sequence[str] | None = None) -> pa.Table:
         """Return all rows of a split as an Arrow table; raises what `batches` raises."""
         decoder = ExampleDecoder(self._schema(), self._wanted(columns))
         return pa.Table.from_batches(self.batches(split, columns), decoder.arrow_schema)
 
-    def to_pandas(self, split: str, columns: Sequence[str] | None = None) -> pd.DataFrame:
+    def to_pandas(self, split: str | None = None, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Return all rows of a split as a DataFrame; raises what `batches` raises.
 
         Integers with nulls have pandas' nullable types, such as Int64: as float64 large ones would change.
@@ -129,7 +168,7 @@ class Dataset:
 
     def arrays(
         self,
-        split: str,
+        split: str | None = None,
         columns: Sequence[str] | None = None,
         *,
         dtypes: Mapping[str, npt.DTypeLike] | None = None,
@@ -149,7 +188,7 @@ class Dataset:
         """
         schema = self._schema()
         reader = ArrayReader.plan(schema, columns, dtypes or {}, ranks or {})
-        decoded = self._decoded(self._split(split).shards, ExampleDecoder(schema, reader.features))
+        decoded = self._decoded(self._shards(split), ExampleDecoder(schema, reader.features))
         return (arrays for place, first, batch in decoded for arrays in reader.read(batch, place, first))
 
     def _decoded(
@@ -194,12 +233,14 @@ class Dataset:
                 f"between two records, or replaced; shardmill verify {printable_path(self.path)} finds the place"
             )
 
-    def _split(self, split: str) -> SplitEntry:
-        if split not in self.manifest.splits:
+    def _shards(self, split: str | None) -> tuple[ShardEntry, ...]:
+        """Return the shards of a split, or of all."""
+        if split is not None and split not in self.splits:
             asked = split if is_split_name(split) else printable(repr(split))
-            known = ", ".join(self.manifest.splits) or "none"
+            known = ", ".join(self.splits) or "none"
             raise UsageError(f"{printable_path(self.path)}: no split {asked}; it has: {known}")
-        return self.manifest.splits[split]
+        names = self.splits if split is None else (split,)
+        return tuple(shard for name in names for shard in self.manifest.splits[name].shards)
 
     def _schema(self) -> Schema:
         if self.manifest.schema is None:

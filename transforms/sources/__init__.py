@@ -32,4 +32,5 @@ Begin with `source`, the contract, and one of the `*_source` modules that keep i
     from stores    object_listing   URLs become a sorted list of objects;  object_tree  and folders of images
                    object_file      ranges of an object, on their way before they are asked for;  image_ahead  images
     in memory      memory_source    ── memory_tables    DataFrames, Arrow data and dicts as batches
+                                    ── memory_rows      lists and iterators of dicts, or of tables
 """

@@ -110,9 +110,10 @@ class CsvSource:
         if self.check_header and self.header and self.names is None:
             refuse_data_as_header(heads, features, self.rules)
         schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
-        warnings = [*self.detected, *(warning for head in heads for warning in head.warnings)]
+        warnings = [warning for head in heads for warning in head.warnings]
         warnings += _warnings(heads, scans, pieces, evidence, parser)
-        return Survey(Frozen(schema), choices, tuple(p for p in pieces if p.rows != 0), tuple(warnings))
+        kept = tuple(p for p in pieces if p.rows != 0)
+        return Survey(Frozen(schema), choices, kept, tuple(warnings), detected=self.detected)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         """Yield the rows of a task, about 2 MiB of text at a time.

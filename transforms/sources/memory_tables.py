@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -10,10 +11,11 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from ..errors import SchemaError, UsageError
+from ..errors import DataError, SchemaError, UsageError
 from ..format.printable import printable
 from .array_columns import column_of_array
 from .arrow_checks import check_batch, storage_column, storage_type
+from .memory_rows import first_of, table_of_rows, tables_of_parts, tables_of_rows
 from .nearest import nearest_name
 
 BATCH_ROWS: Final = 32_000
@@ -21,6 +23,9 @@ BATCH_BYTES: Final = 32 << 20
 
 _SMALL_ROWS: Final = 4_000
 """Batches of fewer rows are joined: below that, encoding pays more for the batch than for its rows."""
+
+_NO_ROWS: Final = (str, bytes, bytearray, np.ndarray, set, frozenset)
+"""What can be gone through and is neither a list nor an iterator of rows."""
 
 _CONVERSION_ERRORS: Final = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
@@ -71,15 +76,16 @@ class MemoryTable:
 
 
 def memory_table(data: object) -> MemoryTable:
-    """Take a pandas DataFrame, Arrow data, or a dict of arrays.
+    """Take a pandas DataFrame, Arrow data, a dict of arrays, or a list or an iterator of dicts or of tables.
 
     Arrow data is a table, a batch, a reader, or anything else that has `__arrow_c_stream__`.
 
     Raises:
-        UsageError: it is none of these, or a dict's arrays differ in length.
+        DataError: it is none of these.
+        UsageError: a dict's arrays differ in length, or there is no row.
         SchemaError: two columns have one name, or a column cannot be converted.
     """
-    if _is_dataframe(data):
+    if _is_pandas(data, "DataFrame"):
         table = _of_dataframe(data)
     elif isinstance(data, Mapping):
         table = _of_arrays(data)
@@ -90,20 +96,72 @@ def memory_table(data: object) -> MemoryTable:
     elif isinstance(data, pa.RecordBatchReader):
         table = MemoryTable("Arrow reader", data.schema, data)
     elif hasattr(data, "__arrow_c_stream__"):
-        reader = pa.RecordBatchReader.from_stream(data)
-        table = MemoryTable("Arrow stream", reader.schema, reader)
+        table = _of_stream(data)
+    elif isinstance(data, Iterable) and not isinstance(data, _NO_ROWS):
+        table = _of_items(data)
     else:
-        raise UsageError(
-            f"data is a {printable(type(data).__name__)}; pass a pandas DataFrame, an Arrow table, "
-            "or a dict of NumPy arrays whose first axis is the row"
-        )
+        raise _not_data(data)
     _refuse_duplicates(table.name, table.schema.names)
     return table
 
 
-def _is_dataframe(data: object) -> bool:
-    """Tell a DataFrame by its type's names, so that pandas is imported by nobody but the caller who made one."""
-    return any(t.__name__ == "DataFrame" and t.__module__.split(".")[0] == "pandas" for t in type(data).__mro__)
+def _of_stream(data: Any) -> MemoryTable:
+    try:
+        reader = pa.RecordBatchReader.from_stream(data)
+    except pa.ArrowException as error:
+        raise _not_data(data) from error
+    return MemoryTable("Arrow stream", reader.schema, reader)
+
+
+def _of_items(data: Iterable[Any]) -> MemoryTable:
+    """Take rows or tables one by one; a list of dicts is taken as a whole."""
+    first, items = first_of(iter(data))
+    if isinstance(first, Mapping):
+        if isinstance(data, list | tuple):
+            _check_rows(data)
+            tables = iter([table_of_rows(data)])
+        else:
+            tables = tables_of_rows(items)
+        name = "rows"
+    elif isinstance(first, pa.RecordBatch | pa.Table) or _is_pandas(first, "DataFrame"):
+        tables, name = tables_of_parts(items, _part_table), "tables"
+    else:
+        raise _not_data(data, f" of {printable(type(first).__name__)}")
+    table, tables = first_of(tables)
+    return MemoryTable(name, table.schema, (batch for table in tables for batch in table.to_batches()))
+
+
+def _check_rows(rows: Sequence[object]) -> None:
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, Mapping):
+            raise DataError(f"data: row {number:,} is a {printable(type(row).__name__)}, and the first one is a dict")
+
+
+def _part_table(part: object) -> pa.Table:
+    if not isinstance(part, pa.RecordBatch | pa.Table) and not _is_pandas(part, "DataFrame"):
+        raise _not_data(part)
+    table = memory_table(part)
+    return pa.Table.from_batches(table.batches, table.schema)
+
+
+def _not_data(data: object, of: str = "") -> DataError:
+    """Return the error that says what data may be; of what is often passed, with the line that is right."""
+    what = f"data is a {printable(type(data).__name__)}{of}"
+    if _is_pandas(data, "Series"):
+        return DataError(f'{what}: one column without a table; make it one: data=series.to_frame("name")')
+    if isinstance(data, str | os.PathLike):
+        return DataError(f"{what}: a path is the first argument: convert({printable(os.fspath(data))!r}, output=...)")
+    if isinstance(data, np.ndarray):
+        return DataError(f'{what}: give the array a name: data={{"x": array}}; its first axis is the row')
+    return DataError(
+        f"{what}; pass a pandas DataFrame, an Arrow table, a dict of NumPy arrays whose first axis is the row, or a "
+        f"list or generator of dicts"
+    )
+
+
+def _is_pandas(data: object, name: str) -> bool:
+    """Tell a class of pandas by its type's names, so that pandas is imported by nobody but the caller who made one."""
+    return any(t.__name__ == name and t.__module__.split(".")[0] == "pandas" for t in type(data).__mro__)
 
 
 def _of_dataframe(frame: Any) -> MemoryTable:

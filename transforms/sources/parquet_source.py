@@ -105,7 +105,8 @@ class ParquetSource:
             for index, (entry, footer) in enumerate(zip(listing.entries, footers, strict=True))
             for piece in _pieces(index, entry, footer)
         )
-        return Survey(Frozen(schema), tuple(choices), pieces, _warnings(footers, len(shared), self.checksums))
+        remarks = _remarks(footers) if self.checksums else ()
+        return Survey(Frozen(schema), tuple(choices), pieces, _warnings(footers, len(shared)), remarks=remarks)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         """Yield the rows of a task in batches of at most 32,000, and of about 32 MiB at most.
@@ -311,15 +312,19 @@ def _compare(first: Footer, other: Footer) -> None:
         )
 
 
-def _warnings(footers: Sequence[Footer], columns: int, checksums: bool) -> tuple[str, ...]:  # noqa: FBT001
-    warnings = []
+def _warnings(footers: Sequence[Footer], columns: int) -> tuple[str, ...]:
+    if columns <= MANY_COLUMNS:
+        return ()
+    return (f"{footers[0].name}: {columns} columns are read for every row; input.columns keeps only some",)
+
+
+def _remarks(footers: Sequence[Footer]) -> tuple[str, ...]:
+    """Return what nearly every file has to be told of, so that a screen does not: few writers add checksums."""
     bare = [footer.name for footer in footers if footer.checksums is False]
-    if bare and checksums:
-        others = f" and {len(bare) - 1} more" if len(bare) > 1 else ""
-        warnings.append(
-            f"{bare[0]}{others}: no checksums present in the pages: damage that decodes cannot be noticed; "
-            "writers add them on request (pyarrow: write_page_checksum=True)"
-        )
-    if columns > MANY_COLUMNS:
-        warnings.append(f"{footers[0].name}: {columns} columns are read for every row; input.columns keeps only some")
-    return tuple(warnings)
+    if not bare:
+        return ()
+    others = f" and {len(bare) - 1} more" if len(bare) > 1 else ""
+    return (
+        f"{bare[0]}{others}: no checksums present in the pages: damage that decodes cannot be noticed; "
+        "writers add them on request (pyarrow: write_page_checksum=True)",
+    )

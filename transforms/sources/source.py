@@ -214,7 +214,8 @@ class Survey:
     """What planning found out before any row is converted: `pieces` in source order, `warnings` for the user.
 
     `split_rows` are the rows of each split, where the source itself splits. `tasks` are the pieces of each task, where
-    the source knows better than planning does.
+    the source knows better than planning does. `detected` says what was detected in the data, with its evidence;
+    `remarks` are facts for programs, too common for a screen.
     """
 
     frozen: Frozen
@@ -223,6 +224,8 @@ class Survey:
     warnings: tuple[str, ...] = ()
     split_rows: dict[str, int] = field(default_factory=dict)
     tasks: tuple[range, ...] | None = None
+    detected: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
 
 
 class Source(Protocol):

@@ -1,0 +1,101 @@
+"""What everyone types first in Python: a path, rows, the dataset; and what comes back."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from shardmill.pipelines import append, convert, open_dataset
+from shardmill.pipelines.calls import load_call
+from shardmill.transforms.errors import DataError, ShardmillWarning, TooManyRejects
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("data.csv").write_text("id,name\n1,Ada\n2,Bob\n3,Cleo\n")
+    return tmp_path
+
+
+def test_a_path_is_converted_as_the_command_does_and_read_back(folder: Path) -> None:
+    summary = convert("data.csv", output="out")
+    size = sum(shard.bytes for shard in summary.manifest.own_shards)
+    assert repr(summary) == f"<Summary {folder}/out: generation 1, 3 records in 1 shard, {size} B>"
+    dataset = open_dataset("out")
+    assert repr(dataset) == "<Dataset out: generation 1, records: train 3>"
+    assert len(dataset) == len(dataset["train"]) == 3
+    rows = [{"id": 1, "name": "Ada"}, {"id": 2, "name": "Bob"}, {"id": 3, "name": "Cleo"}]
+    assert list(dataset) == list(dataset["train"]) == rows
+    assert dataset["train"].to_pandas(columns=["id"]).id.tolist() == [1, 2, 3]
+    assert "train" in dataset
+    assert "val" not in dataset
+    with pytest.raises(KeyError, match="no split 'val' in out; it has: train"):
+        _ = dataset["val"]
+
+
+def test_paths_globs_lists_and_configs_are_told_apart(folder: Path) -> None:
+    (folder / "more.csv").write_text("id,name\n4,Dan\n")
+    (folder / "c.yaml").write_text("input: {paths: [data.csv]}\noutput: {path: elsewhere}\n")
+    for what, paths in (
+        ("*.csv", ["*.csv"]),
+        (folder / "data.csv", ["data.csv"]),
+        (["data.csv", folder / "more.csv"], ["data.csv", "more.csv"]),
+        (["c.yaml", "more.csv"], ["more.csv"]),
+        ("c.yaml", ["data.csv"]),
+    ):
+        config = load_call(what, "out", {}, data_given=False)
+        assert config.input is not None
+        assert (config.input.paths, config.output.path) == (paths, str(folder / "out"))
+
+
+def test_data_where_a_path_belongs_is_an_error_that_says_how(folder: Path) -> None:
+    for data in ([{"id": 1}], pd.DataFrame({"id": [1]}), iter([])):
+        with pytest.raises(DataError, match=r"no config; if it is the data: convert\(data=\.\.\., output=\.\.\.\)"):
+            convert(data, output="out")  # type: ignore[arg-type]
+    for data, fix in (
+        (pd.Series([1, 2]), r'data=series.to_frame\("name"\)'),
+        ("data.csv", r"a path is the first argument: convert\('data.csv', output=...\)"),
+        (np.ones(3), r'give the array a name: data=\{"x": array\}'),
+        ([1, 2], "list of int; pass a pandas DataFrame"),
+        ({1, 2}, "data is a set; pass a pandas DataFrame"),
+    ):
+        with pytest.raises(TypeError, match=fix):
+            convert(data=data, output="out")  # type: ignore[arg-type]
+    assert not (folder / "out").exists()
+
+
+def test_dicts_in_a_list_and_from_a_generator_become_records(folder: Path) -> None:
+    convert(data=[{"id": 1}, {"id": 2, "name": "Bob"}], output="out")
+    append(data=({"name": f"n{i}", "id": i} for i in range(3, 5)), output="out")
+    assert [tuple(row.values()) for row in open_dataset("out")] == [(1, None), (2, "Bob"), (3, "n3"), (4, "n4")]
+    assert not (folder / "out/.staging").exists()
+
+
+def test_a_generator_that_fails_leaves_its_error_and_no_folder(folder: Path) -> None:
+    def rows() -> object:
+        yield {"id": 1}
+        raise ConnectionError("the database is gone")
+
+    with pytest.raises(ConnectionError, match="the database is gone"):
+        convert(data=rows(), output="out")  # type: ignore[arg-type]
+    assert not (folder / "out").exists()
+
+
+def test_warnings_are_those_of_python_at_the_line_of_the_call(folder: Path) -> None:
+    (folder / "data.csv").write_text("id,n\n1,1\n\n2,2\n")
+    with pytest.warns(ShardmillWarning, match=r"^data.csv: 1 blank line skipped$") as caught:
+        convert("data.csv", output="out")
+    assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_too_many_rejects_have_their_file_counts_and_codes(folder: Path) -> None:
+    (folder / "data.csv").write_text("id,n\n1,1\n2,x\n3,3\n")
+    with pytest.raises(TooManyRejects) as caught:
+        convert("data.csv", output="out", schema__columns={"n": {"type": "int64"}})
+    for error in (caught.value, pickle.loads(pickle.dumps(caught.value))):
+        assert (error.counts, error.codes) == ({"read": 3, "rejected": 1}, {"BAD_TYPE": 1})
+        assert '"row": 2' in Path(str(error.path)).read_text()
+        assert "1 of 3 rows was rejected" in str(error)
