@@ -1,4 +1,4 @@
-"""Which images of a folder that has changed a dataset holds already: those with the same path and the same bytes.
+"""Which images of a folder that has changed a dataset holds already: those of the same bytes, path or end of the path.
 
 The list of sources has one line a folder. So where a folder has got new images since, the records themselves tell which
 ones are old: `image/filename` and `image/encoded` are the file. Only then is the dataset read.
@@ -46,25 +46,31 @@ def without_held_images(
     names = {feature.name for feature in latest.schema or ()}
     if not changed or not isinstance(listing, ImageListing) or not {_FILENAME, ENCODED} <= names:
         return listing, HeldImages()
-    candidates = {
-        _shown(listing, image): image for image in listing.images if listing.entries[image.folder].name in changed
-    }
-    held = _held_digests(Dataset(path, latest), frozenset(candidates))
-    gone = [image for name, image in candidates.items() if _digest(listing, image) in held.get(name, ())]
+    candidates = [image for image in listing.images if listing.entries[image.folder].name in changed]
+    held = _held_digests(Dataset(path, latest), frozenset(_shown(image.name) for image in candidates))
+    gone = [image for image in candidates if _is_held(listing, image, held)]
     counts = Counter(listing.entries[image.folder].name for image in gone)
     unchanged = tuple(Unchanged(name, changed[name], count) for name, count in sorted(counts.items()))
     return listing.without(gone), HeldImages(frozenset(changed), unchanged)
 
 
 def _held_digests(dataset: Dataset, wanted: frozenset[str]) -> dict[str, set[bytes]]:
-    """Return the digests of the images of some names."""
+    """Return the digests, by path, of the images whose files have some names."""
     held: dict[str, set[bytes]] = {}
     for split in dataset.splits:
         for batch in dataset.batches(split, [_FILENAME, ENCODED]):
             for name, data in zip(batch.column(_FILENAME).to_pylist(), batch.column(ENCODED), strict=True):
-                if name in wanted and data.is_valid:
+                if name.rpartition("/")[2] in wanted and data.is_valid:
                     held.setdefault(name, set()).add(hashlib.sha256(data.as_buffer()).digest())
     return held
+
+
+def _is_held(listing: ImageListing, image: ImageFile, held: Mapping[str, set[bytes]]) -> bool:
+    """Tell whether the dataset holds an image, under its path or the end of it: roots may have been others."""
+    parts = _shown(os.path.join(listing.folders[image.folder].path, image.name)).split("/")
+    paths = [path for i in range(len(parts)) if (path := "/".join(parts[i:])) in held]
+    digest = _digest(listing, image) if paths else None
+    return any(digest in held[path] for path in paths)
 
 
 def _digest(listing: ImageListing, image: ImageFile) -> bytes | None:
@@ -84,7 +90,6 @@ def _digest(listing: ImageListing, image: ImageFile) -> bytes | None:
         return None
 
 
-def _shown(listing: ImageListing, image: ImageFile) -> str:
-    """Return the path below the root, as the records have it."""
-    below = listing.folders[image.folder].below_root
-    return os.path.join(below, image.name).decode("utf-8", "surrogateescape")
+def _shown(path: bytes) -> str:
+    """Return a path as the records have it."""
+    return path.decode("utf-8", "surrogateescape")

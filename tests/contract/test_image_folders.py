@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from shardmill.pipelines.cli import main
 from shardmill.transforms.dataset.generations import read_manifest
 
 
@@ -116,3 +117,91 @@ def test_folders_that_hold_parts_of_each_example_are_asked_about(desk: Any) -> N
     said = 'error: unclear folder layout: "images", "masks" look like parts of each example, not classes; read one'
     assert (screen.code, screen.err.startswith(said)) == (2, True)
     assert desk.convert("roads/images").code == 0
+
+
+GLOBBED = {
+    "folders of classes": (["cat/1", "cat/2", "dog/1"], ["pets/cat", "pets/dog"]),
+    "a quoted glob of folders": (["cat/1", "cat/2", "dog/1"], ["pets/*"]),
+    "a quoted glob of files": (["cat/1", "cat/2", "dog/1"], ["pets/*/*.jpg"]),
+    "files, as the shell names them": (["cat/1", "dog/1"], ["pets/cat/1.jpg", "pets/dog/1.jpg"]),
+}
+
+
+@pytest.mark.parametrize("case", GLOBBED)
+def test_a_glob_of_class_folders_is_read_as_the_folder_that_holds_them(desk: Any, case: str) -> None:
+    names, paths = GLOBBED[case]
+    beside = {"pets/README.txt": b"hello", "pets/empty/notes.md": b"hello", "pets/__MACOSX/._1.jpg": b"junk"}
+    desk.put({**{f"pets/{name}.jpg": draw(i) for i, name in enumerate(names)}, **beside})
+    screen = desk.convert(*paths)
+    assert (screen.code, screen.err) == (0, "")
+    assert texts(desk) == {f"{name}.jpg": name.split("/")[0] for name in names}
+    assert "2 classes" in screen.out
+
+
+def test_what_a_glob_finds_beside_the_folders_is_counted(desk: Any) -> None:
+    beside = {"pets/README.txt": b"hello", "pets/empty/notes.md": b"hello", "pets/__MACOSX/1.jpg": b"junk"}
+    desk.put({"pets/a/1.jpg": JPEG, "pets/b/1.jpg": JPEG, **beside})
+    assert "skipped 1 junk, 2 non-image, 1 empty" in desk.convert("pets/*").out
+
+
+@pytest.mark.parametrize("paths", [["train/*", "val/*"], ["train/cat", "val/cat"], ["train", "val"], ["*"]])
+def test_globs_of_the_folders_of_splits_keep_splits_and_classes(desk: Any, paths: list[str]) -> None:
+    desk.put({"train/cat/1.jpg": JPEG, "val/cat/1.jpg": JPEG})
+    assert desk.convert(*paths).code == 0
+    assert splits(desk) == {"train": 1, "val": 1}
+    assert texts(desk) == {"train/cat/1.jpg": "cat", "val/cat/1.jpg": "cat"}
+
+
+def test_globs_of_the_files_of_splits_keep_the_splits(desk: Any) -> None:
+    desk.put({"train/1.jpg": JPEG, "val/1.jpg": JPEG})
+    assert desk.convert("train/*.jpg", "val/*.jpg").code == 0
+    assert (splits(desk), sorted(texts(desk))) == ({"train": 1, "val": 1}, ["train/1.jpg", "val/1.jpg"])
+
+
+def test_folders_of_classes_that_are_named_keep_their_classes_and_their_pictures_get_names_of_their_own(
+    desk: Any,
+) -> None:
+    desk.put({"2023/cat/1.jpg": JPEG, "2024/cat/1.jpg": JPEG})
+    assert desk.convert("2023", "2024").code == 0
+    assert texts(desk) == {"2023/cat/1.jpg": "cat", "2024/cat/1.jpg": "cat"}
+
+
+@pytest.mark.parametrize("paths", [["a/x", "b/y/z"], ["a/*", "train/*"], ["p.jpg", "a/x"]])
+def test_a_glob_of_folders_that_can_mean_two_things_is_asked_about(desk: Any, paths: list[str]) -> None:
+    desk.put({f"{name}/1.jpg": JPEG for name in ["a/x", "b/y/z", "train/x"]} | {"p.jpg": JPEG})
+    screen = desk.convert(*paths)
+    assert (screen.code, screen.err.startswith("error: unclear folder layout: ")) == (2, True)
+
+
+def test_input_ignore_holds_for_folders_that_are_named(desk: Any) -> None:
+    desk.put({f"pets/{name}/1.jpg": JPEG for name in ["cat", "dog", "draft"]})
+    assert desk.convert("pets/*", "--set", "input.ignore=[draft, dog/1.jpg]").code == 0
+    assert (texts(desk), counts(desk)) == ({"cat/1.jpg": "cat"}, (1, {"ignored": 2, "empty": 1}))
+
+
+def test_a_dataset_among_the_folders_that_a_glob_finds_is_left_out(desk: Any) -> None:
+    desk.put({"cat/1.jpg": JPEG, "dog/1.jpg": JPEG})
+    assert desk.convert("*").code == 0
+    again = desk.convert("*", "--set", "input.format=images")
+    assert (again.code, "Nothing to do" in again.out) == (0, True)
+
+
+def test_an_append_of_the_glob_holds_what_the_dataset_got_from_the_folder(desk: Any) -> None:
+    desk.put({"pets/cat/1.jpg": JPEG, "pets/dog/1.jpg": PNG})
+    assert desk.convert("pets").code == 0
+    desk.put({"pets/cat/2.jpg": draw(2), "pets/emu/1.jpg": draw(3)})
+    with pytest.raises(SystemExit) as ended:
+        main(["append", "pets/*", "-o", "out", "--workers", "1"])
+    assert ended.value.code == 0
+    assert texts(desk) == {"cat/1.jpg": "cat", "dog/1.jpg": "dog", "cat/2.jpg": "cat", "emu/1.jpg": "emu"}
+    assert len(desk.records()) == 4
+
+
+def test_an_append_knows_pictures_that_a_dataset_has_under_shorter_names(desk: Any) -> None:
+    desk.put({"a/cat/1.jpg": JPEG, "b/cat/1.jpg": PNG})
+    assert desk.convert("a").code == 0
+    desk.put({"a/cat/2.jpg": draw(2)})
+    with pytest.raises(SystemExit) as ended:
+        main(["append", "a", "b", "-o", "out", "--workers", "1"])
+    assert ended.value.code == 0
+    assert sorted(row["image/filename"] for row in desk.records()) == ["a/cat/2.jpg", "b/cat/1.jpg", "cat/1.jpg"]

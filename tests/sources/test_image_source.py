@@ -288,8 +288,8 @@ def test_several_roots_files_and_globs_are_read_each_file_once(tmp_path: Path) -
     lay(tmp_path, {"r1/cat/1.jpg": draw(), "r2/cat/2.jpg": draw(), "r2/dog/3.jpg": draw(), "a[1].jpg": draw()})
     _, survey = survey_of(ImageSource(("r1", "r2", "./r1"), str(tmp_path)))
     assert survey.frozen.labels == {"image/class/label": ("cat", "dog")}
-    assert filenames(ImageSource(("r2", "r1"), str(tmp_path))) == ["cat/1.jpg", "cat/2.jpg", "dog/3.jpg"]
-    assert filenames(ImageSource(("r2/*/*.jpg",), str(tmp_path))) == ["2.jpg", "3.jpg"]
+    assert filenames(ImageSource(("r2", "r1"), str(tmp_path))) == ["r1/cat/1.jpg", "r2/cat/2.jpg", "r2/dog/3.jpg"]
+    assert filenames(ImageSource(("r2/*/*.jpg",), str(tmp_path))) == ["cat/2.jpg", "dog/3.jpg"]
     assert filenames(ImageSource(("a[1].jpg",), str(tmp_path))) == ["a[1].jpg"]
 
 

@@ -109,7 +109,7 @@ def test_a_folder_and_files_that_are_named_come_in_the_order_of_paths_too(tmp_pa
     paths = [listing.folders[image.folder].path + b"/" + image.name for image in listing.images]
     root = os.fsencode(tmp_path)
     assert paths == [root + name for name in (b"/a.jpg", b"/b-c/1.jpg", b"/b.jpg", b"/b/1.jpg", b"/c/1.jpg")]
-    assert listing.folders[0] == ImageFolder(root, root)
+    assert listing.folders[0] == ImageFolder(root, root, root)
     assert listing.entries[0].files == 2
     with pytest.raises(InputError, match=r"c/1\.jpg lies in c, which is read too"):
         list_images(["c", "b", "c/1.jpg"], str(tmp_path))

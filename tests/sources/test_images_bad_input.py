@@ -319,7 +319,7 @@ def test_one_class_name_in_two_folders_is_two_classes_or_asked_for(root: Path) -
     for name in ("wild/cat", "tame/cat", "tame/old dog"):
         (root / name).mkdir(parents=True)
         (root / name / "1.jpg").write_bytes(draw())
-    with pytest.raises(UsageError, match=r"say what they mean: --set input\.layout="):
+    with pytest.raises(UsageError, match=r"choose one of:\n  --set input\.layout="):
         read(root)
     records = passed(read(root, layout="label")).values()
     assert {r["image/class/text"]: r["image/class/label"] for r in records} == {

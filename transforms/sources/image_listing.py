@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import glob
 import os
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import takewhile
 
 import numpy as np
 
 from ..errors import InputError
 from ..format.printable import printable_path
-from .image_names import Ignored
+from .image_layout import is_split_folder
+from .image_names import Ignored, is_other_file, why_skipped
 from .image_table import ImageFile, ImageTable
 from .image_walk import ImageFolder, ImageWalk, Scan
 from .listing import entry_name
@@ -29,10 +31,18 @@ from .source_files import is_object
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ImageListing(Listing):
-    """A listing whose entries are folders (`folders[i]` is entry i); `images` are sorted by their paths' bytes."""
+    """A listing whose entries are folders (`folders[i]` is entry i); `images` are sorted by their paths' bytes.
+
+    `as_one` says that several roots are read as parts of the folder above them (`pets/cat pets/dog` as `pets`).
+    """
 
     folders: tuple[ImageFolder, ...] = ()
     images: ImageTable = field(default_factory=lambda: ImageTable.of(()))
+    as_one: bool = False
+
+    def below(self) -> list[bytes]:
+        """Return the paths of the folders by which classes and splits are detected."""
+        return [folder.below_apex if self.as_one else folder.below_root for folder in self.folders]
 
     def keep(self, wanted: Sequence[int]) -> ImageListing:
         """Return the listing of some folders only, given by their indices, in order."""
@@ -64,26 +74,81 @@ def list_images(paths: Sequence[str], base: str, scan: Scan | None = None, ignor
     """Return the listing of all files below the folders that `paths` name, and of the files that they name.
 
     A path that exists is taken literally, else it is a glob; relative ones are relative to the folder `base`. The root
-    of a file that is named is its folder. `scan` tells what folders hold, if that is not for their file system to say.
-    `ignore` are globs of names, or of paths below the root, that are left out.
+    of a file that is named is its folder. Names are relative to the nearest folder above all roots, so that they are
+    unique. `scan` tells what folders hold, if that is not for their file system to say. `ignore` are globs of names, or
+    of paths below the root, that are left out.
 
     Raises:
         InputError: a path matches nothing, lies in another one, holds no file, or a folder cannot be read.
     """
     root = os.path.abspath(os.fsencode(base))
     folders, files = _expand(paths, root)
+    named, others = _without_others(sorted([*map(_in_tree, folders), *files]))
+    apex = _common_folder({_folder_of(path) for path in named})
+    ignored = Ignored.of(ignore) if ignore else None
     tree = ObjectTree()
-    walk = ImageWalk(scan or tree.scan, tree.holds_dataset, Ignored.of(ignore) if ignore else None)
-    for path in sorted([*map(_in_tree, folders), *files]):
-        if not path.endswith(b"/"):
+    walk = ImageWalk(scan or tree.scan, tree.holds_dataset, ignored, apex)
+    for path in others:
+        walk.skip(why_skipped(os.path.basename(path.rstrip(b"/"))) or "non-image")
+    found = False
+    for path in named:
+        if apex is not None and ignored is not None and ignored(*os.path.split(_below(path.rstrip(b"/"), apex))):
+            walk.skip("ignored")
+        elif not path.endswith(b"/"):
             walk.add_file(path, files[path])
-            continue
-        folder = path.rstrip(b"/") or b"/"
-        if not walk.add_tree(folder):
-            skipped = ", ".join(f"{count} {reason}" for reason, count in walk.skipped.items() if count)
-            what = f"image; skipped {skipped}" if skipped else "file"
-            raise InputError(f"{entry_name(folder, root)}: the folder holds no {what}")
-    return _listing(walk, root)
+            found = True
+        elif apex is not None and tree.holds_dataset(_folder_of(path)):
+            walk.skip("dataset")
+        elif walk.add_tree(_folder_of(path)):
+            found = True
+        else:
+            walk.skip("empty")
+    if not found:
+        raise InputError(_nothing_text([entry_name(_folder_of(path), root) for path in named], walk.skipped))
+    return _listing(walk, root, apex)
+
+
+def _nothing_text(named: Sequence[str], skipped: Mapping[str, int]) -> str:
+    told = ", ".join(f"{count} {reason}" for reason, count in skipped.items() if count and reason != "empty")
+    holds = "the folder holds" if len(named) == 1 else "the folders hold"
+    return f"{named[0]}: {holds} no {f'image; skipped {told}' if told else 'file'}"
+
+
+def _without_others(named: list[bytes]) -> tuple[list[bytes], list[bytes]]:
+    """Return what is named without that which a glob merely found beside it: junk, and names that no image has."""
+    others = []
+    for path in named:
+        name = os.path.basename(path.rstrip(b"/"))
+        if why_skipped(name) == "junk" or (not path.endswith(b"/") and is_other_file(name)):
+            others.append(path)
+    if len(others) == len(named):
+        return named, []
+    gone = frozenset(others)
+    return [path for path in named if path not in gone], others
+
+
+def _folder_of(path: bytes) -> bytes:
+    """Return the folder that ends with a slash, or that a file is in."""
+    return (path.rstrip(b"/") or b"/") if path.endswith(b"/") else os.path.dirname(path)
+
+
+def _common_folder(folders: Collection[bytes]) -> bytes | None:
+    """Return the nearest folder that is or holds all of several folders, None if there is none, or one folder only.
+
+    >>> _common_folder([b"/data/pets/cat", b"/data/pets/dog"]), _common_folder([b"s3://a/x", b"s3://b/x"])
+    (b'/data/pets', None)
+    """
+    if len(folders) < 2:
+        return None
+    levels = zip(*[folder.rstrip(b"/").split(b"/") for folder in folders], strict=False)
+    common = [names[0] for names in takewhile(lambda names: len(set(names)) == 1, levels)]
+    if any(map(is_object, folders)) and len(common) < len([b"s3:", b"", b"bucket"]):
+        return None
+    return b"/".join(common) or b"/"
+
+
+def _below(path: bytes, folder: bytes) -> bytes:
+    return path[len(folder.rstrip(b"/")) + 1 :]
 
 
 def _expand(paths: Sequence[str], root: bytes) -> tuple[list[bytes], dict[bytes, tuple[int, int] | None]]:
@@ -127,7 +192,7 @@ def _in_tree(path: bytes) -> bytes:
     return path.rstrip(b"/") + b"/"
 
 
-def _listing(walk: ImageWalk, base: bytes) -> ImageListing:
+def _listing(walk: ImageWalk, base: bytes, apex: bytes | None) -> ImageListing:
     found, images = walk.end()
     order = sorted(range(len(found)), key=lambda number: found[number].folder.path)
     moved = np.empty(len(order), np.int32)
@@ -145,4 +210,10 @@ def _listing(walk: ImageWalk, base: bytes) -> ImageListing:
         walk.skipped,
         folders=tuple(found[number].folder for number in order),
         images=images.with_folders(moved[images.folders]),
+        as_one=apex is not None and any(_is_part(facts.folder) for facts in found),
     )
+
+
+def _is_part(folder: ImageFolder) -> bool:
+    """Tell whether a folder shows that its root is a class or a split, and not a folder of classes."""
+    return folder.path == folder.root or is_split_folder(os.path.basename(folder.root))

@@ -67,11 +67,11 @@ class Ignored:
             _any_of([pattern.lstrip("/") for pattern in globs if "/" in pattern]),
         )
 
-    def __call__(self, below_root: bytes, name: bytes) -> bool:
-        """Tell whether a name in a folder, whose path is below the root, is ignored."""
+    def __call__(self, folder: bytes, name: bytes) -> bool:
+        """Tell whether a name in a folder, whose path is relative too, is ignored."""
         if self.names is not None and self.names.match(os.fsdecode(name)):
             return True
-        return self.paths is not None and bool(self.paths.match(os.fsdecode(os.path.join(below_root, name))))
+        return self.paths is not None and bool(self.paths.match(os.fsdecode(os.path.join(folder, name))))
 
 
 def _any_of(globs: Sequence[str]) -> re.Pattern[str] | None:

@@ -52,7 +52,7 @@ def shuffled(listing: ImageListing, seed: int) -> npt.NDArray[np.int32]:
 
 def _digests(listing: ImageListing, seed: int) -> Callable[[ImageFile], bytes]:
     start = hashlib.sha256(b"%d\n" % seed)
-    prefixes = [folder.below_root + b"/" if folder.below_root else b"" for folder in listing.folders]
+    prefixes = [folder.below_apex + b"/" if folder.below_apex else b"" for folder in listing.folders]
 
     def digest_of(image: ImageFile) -> bytes:
         digest = start.copy()

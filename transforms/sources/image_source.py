@@ -116,8 +116,8 @@ class ImageSource:
         """
         if not isinstance(listing, ImageListing):
             raise TypeError("a listing of images comes from ImageSource.list_files")
-        layout = choose_layout((folder.below_root for folder in listing.folders), self.layout)
-        roles = [role_of(folder.below_root, layout) for folder in listing.folders]
+        layout = choose_layout(listing.below(), self.layout)
+        roles = [role_of(folder, layout) for folder in listing.below()]
         classes = sorted({role.class_name for role in roles if role.class_name is not None})
         splits = sorted({role.split for role in roles if role.split is not None})
         schema = image_schema(labelled="label" in layout, hashed=self.sha256, columns=self.columns)
@@ -213,7 +213,7 @@ class ImageSource:
         folders = []
         for entry, (found, role) in enumerate(zip(listing.folders, roles, strict=True)):
             try:
-                below = found.below_root.decode()
+                below = found.below_apex.decode()
                 prefix = f"{below}/" if below else ""
             except UnicodeDecodeError:
                 prefix = None

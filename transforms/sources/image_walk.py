@@ -36,15 +36,24 @@ _AT_ONCE: Final = 1 << 12
 
 @dataclass(frozen=True, slots=True)
 class ImageFolder:
-    """A folder that holds files: its absolute path, and that of the root that it was found below."""
+    """A folder that holds files: its absolute path, and that of the root that it was found below.
+
+    `apex` is the folder that names are relative to: the root, or the nearest folder above all roots.
+    """
 
     path: bytes
     root: bytes
+    apex: bytes
 
     @property
     def below_root(self) -> bytes:
         """The path below the root, empty for the root itself."""
         return self.path[len(self.root.rstrip(b"/")) + 1 :]
+
+    @property
+    def below_apex(self) -> bytes:
+        """The path below the apex, empty for the apex itself."""
+        return self.path[len(self.apex.rstrip(b"/")) + 1 :]
 
 
 class FolderEntry(Protocol):
@@ -86,13 +95,20 @@ class FolderFacts(NamedTuple):
 class ImageWalk:
     """A walk through root folders and files that were named, which come in the order of their paths.
 
-    `skipped` counts what was passed over, by reason. The folders of the table are those of `folders()`, by number.
+    `apex` is the folder that all names are relative to, None if each root's are its own. `ignored` are names and paths
+    below the apex. `skipped` counts what was passed over, by reason. The folders of the table are those of `folders()`,
+    by number.
     """
 
     def __init__(
-        self, scan: Scan, is_dataset: Callable[[bytes], bool] = holds_dataset, ignored: Ignored | None = None
+        self,
+        scan: Scan,
+        is_dataset: Callable[[bytes], bool] = holds_dataset,
+        ignored: Ignored | None = None,
+        apex: bytes | None = None,
     ) -> None:
         self.skipped = {"hidden": 0, "junk": 0}
+        self._apex = apex
         self._ignored = ignored
         self._scan = scan
         self._is_dataset = is_dataset
@@ -107,7 +123,7 @@ class ImageWalk:
             InputError: a folder cannot be read.
         """
         before = len(self._images)
-        open_folders = [self._visit(ImageFolder(path, path))]  # no recursion: paths are deeper than Python's stack
+        open_folders = [self._visit(self._folder(path, path))]  # no recursion: paths are deeper than Python's stack
         while open_folders:
             inner = next(open_folders[-1], None)
             if inner is None:
@@ -119,7 +135,7 @@ class ImageWalk:
     def add_file(self, path: bytes, measured: tuple[int, int] | None = None) -> None:
         """Add a file that was named; its root is its folder. `measured` are size and mtime, where they are known."""
         parent = os.path.dirname(path)
-        folder = ImageFolder(parent, parent)
+        folder = self._folder(parent, parent)
         if folder not in self._named:
             self._named[folder] = len(self._found), ImageColumns()
             self._found.append(FolderFacts(folder, 0, 0, 0, ""))
@@ -146,14 +162,14 @@ class ImageWalk:
             if before > done:
                 self._images.extend(images[done:before])
             done = before
-            yield ImageFolder(os.path.join(folder.path, name[:-1]), folder.root)
+            yield self._folder(os.path.join(folder.path, name[:-1]), folder.root)
         if done < len(images):
             self._images.extend(images[done:])
 
     def _read(self, folder: ImageFolder) -> tuple[ImageColumns, list[bytes]]:
         """Return a folder's files, and the names of the folders in it; those that are skipped are not among them."""
         files, inner = ImageColumns(), []
-        number, below_root = len(self._found), folder.below_root
+        number, below_apex = len(self._found), folder.below_apex
         some: list[tuple[bytes, int, int]] = []
         try:
             with self._scan(folder.path) as entries:
@@ -161,19 +177,19 @@ class ImageWalk:
                     name = entry.name
                     reason = why_skipped(name)
                     if reason is not None:
-                        self._skip(reason)
-                    elif self._ignored is not None and self._ignored(below_root, name):
-                        self._skip("ignored")
+                        self.skip(reason)
+                    elif self._ignored is not None and self._ignored(below_apex, name):
+                        self.skip("ignored")
                     elif not entry.is_dir(follow_symlinks=False):
                         if is_other_file(name):
-                            self._skip("non-image")
+                            self.skip("non-image")
                             continue
                         some.append((name, *_measure(entry, folder.root)))
                         if len(some) == _AT_ONCE:
                             files.add_all(number, some)
                             some.clear()
                     elif self._is_dataset(entry.path):
-                        self._skip("dataset")
+                        self.skip("dataset")
                     else:
                         inner.append(name)
         except OSError as error:
@@ -181,7 +197,11 @@ class ImageWalk:
         files.add_all(number, some)
         return files, inner
 
-    def _skip(self, reason: str) -> None:
+    def _folder(self, path: bytes, root: bytes) -> ImageFolder:
+        return ImageFolder(path, root, root if self._apex is None else self._apex)
+
+    def skip(self, reason: str) -> None:
+        """Count what is passed over."""
         self.skipped[reason] = self.skipped.get(reason, 0) + 1
 
 

@@ -20,6 +20,7 @@ from typing import Final
 
 from ..errors import InputError
 from ..format.printable import printable_path
+from .image_names import is_other_file
 from .object_listing import find_objects, look_at_object, object_name
 from .source import Listing, SourceEntry
 from .source_files import is_object
@@ -178,6 +179,8 @@ def tell_format(paths: Sequence[str], base: str = "") -> str:
     by_format: dict[str | None, bytes] = {}
     for path in files:
         by_format.setdefault(_format_of(path), path)
+    if by_format.keys() == {"images", None} and all(_format_of(p) or is_other_file(os.path.basename(p)) for p in files):
+        del by_format[None]  # a README.txt that a glob found beside folders of images
     choices = "--set input.format=" + "|".join(SUFFIXES)
     if not files:
         raise InputError(f"{printable_path(paths[0])}: holds no file of a known kind; say which it is: {choices}")
