@@ -5,6 +5,7 @@
 Nothing is imported before it is used, so that `shardmill --help` answers at once.
 
     commands       cli              argv; runs a command under interrupts, which turns its end into an exit code
+                                    ── options       what unknown ones were meant to be, and values that are lists
                                     ── disk_errors   told from faults of ours
                    conversion       convert: prepare; what is prepared is run by the pipeline of runners; report
                                     ── worker_processes  that stage the tasks of large plans

@@ -11,7 +11,7 @@ config never import Beam or pandas.
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, TypeAlias
 
 import typer
@@ -19,6 +19,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from . import flink_commands, interrupts, merge_commands
+from .options import Command, fractions_in, names_in, number_or_text
 
 if TYPE_CHECKING:
     from .config_model import Config
@@ -27,12 +28,13 @@ if TYPE_CHECKING:
 class _QuickHelpGroup(TyperGroup):
     """Commands whose `--help` does not wait for pydantic, by which typer would turn "not asked for" into False."""
 
-    def get_help_option(self, ctx: Any) -> Any:
-        """Return the `--help` option."""
-        option = super().get_help_option(ctx)
-        if option is not None:
-            option.default = False
-        return option
+    def get_params(self, ctx: Any) -> list[Any]:
+        """Return the options of the group: help, version, and those that typer adds for completion."""
+        params = super().get_params(ctx)
+        for option in params:
+            if option.default is None:
+                option.default = False
+        return params
 
 
 app = typer.Typer(
@@ -40,7 +42,7 @@ app = typer.Typer(
     cls=_QuickHelpGroup,
     help="CSV, Parquet, images and NumPy arrays to tf.train.Example TFRecord shards of a chosen size, with a manifest.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
@@ -54,6 +56,11 @@ def _option(metavar: str, text: str, *names: str) -> Any:
 _SOURCES_HELP: Final = "A config (.yaml), or the files, folders or globs to read; both: these instead of the config's."
 _SET_HELP: Final = "Any key of the config, like output.order=source; may be given again and again."
 
+_Format: TypeAlias = Annotated[str | None, _option("NAME", "csv, parquet, images, numpy or tfrecord.")]
+_Delimiter: TypeAlias = Annotated[str | None, _option("SIGN", "CSV: what separates columns, like ; or tab.")]
+_NoHeader: TypeAlias = Annotated[bool, typer.Option("--no-header", help="CSV: the first line is data.")]
+_Columns: TypeAlias = Annotated[str | None, _option("A,B", "Keep only these columns.")]
+_Fractions: TypeAlias = Annotated[str | None, _option("A=X,B=Y", "Cut rows into splits: train=0.9,val=0.1.")]
 _Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 _Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 _Debug: TypeAlias = Annotated[bool, typer.Option("--debug", help="Show the traceback of an unexpected error.")]
@@ -77,11 +84,17 @@ def _root(
     pass
 
 
-@app.command()
+@app.command(cls=Command)
 def convert(
     context: typer.Context,
     sources: Annotated[list[str], typer.Argument(help=_SOURCES_HELP)],
     output: Annotated[str | None, _option("FOLDER", "The folder of the dataset.", "-o", "--output")] = None,
+    format: _Format = None,  # noqa: A002
+    delimiter: _Delimiter = None,
+    no_header: _NoHeader = False,
+    columns: _Columns = None,
+    split_fractions: _Fractions = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the dataset that is there.")] = False,
     shard_size: Annotated[str | None, _option("SIZE", "Bytes of a shard, like 128MiB or 1GB.")] = None,
     max_rejects: Annotated[str | None, _option("N", 'Rows that may be rejected: a number, or "1%".')] = None,
     workers: Annotated[str | None, _option("N", "How many workers, or auto.")] = None,
@@ -114,11 +127,16 @@ def convert(
     _answer(body, as_json=as_json, quiet=quiet, debug=debug)
 
 
-@app.command()
+@app.command(cls=Command)
 def append(
     context: typer.Context,
     sources: Annotated[list[str], typer.Argument(help=_SOURCES_HELP)],
     output: Annotated[str | None, _option("FOLDER", "The folder of the dataset.", "-o", "--output")] = None,
+    format: _Format = None,  # noqa: A002
+    delimiter: _Delimiter = None,
+    no_header: _NoHeader = False,
+    columns: _Columns = None,
+    split_fractions: _Fractions = None,
     force: Annotated[bool, typer.Option("--force", help="Append files again that the dataset holds.")] = False,
     shard_size: Annotated[str | None, _option("SIZE", "Bytes of a new shard; the dataset's if not given.")] = None,
     max_rejects: Annotated[str | None, _option("N", 'Rows that may be rejected: a number, or "1%".')] = None,
@@ -183,7 +201,7 @@ def _convert(
         session.screen.ended(ended)
 
 
-@app.command(name="inspect")
+@app.command(name="inspect", cls=Command)
 def inspect_command(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A dataset's folder, or any TFRecord file.")],
     count: Annotated[int, typer.Option("-n", "--count", metavar="N", min=0, help="How many records.")] = 3,
@@ -201,7 +219,7 @@ def inspect_command(
     _answer(body, as_json=as_json, quiet=False, debug=debug)
 
 
-@app.command()
+@app.command(cls=Command)
 def verify(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A dataset's folder, or a TFRecord file.")],
     quick: Annotated[bool, typer.Option("--quick", help="Read no record: sizes, a store's checksums.")] = False,
@@ -219,7 +237,7 @@ def verify(
     _answer(body, as_json=as_json, quiet=quiet, debug=debug)
 
 
-@app.command()
+@app.command(cls=Command)
 def salvage(
     path: Annotated[str, typer.Argument(metavar="FILE", help="A damaged TFRecord file, plain or compressed.")],
     output: Annotated[str, _option("FOLDER", "Where to write the new file, of the same name.", "-o", "--output")],
@@ -237,7 +255,7 @@ def salvage(
     _answer(body, as_json=as_json, quiet=quiet, debug=debug)
 
 
-@app.command()
+@app.command(cls=Command)
 def log(
     path: Annotated[str, typer.Argument(metavar="FOLDER", help="A dataset's folder.")],
     as_json: _Json = False,
@@ -253,7 +271,7 @@ def log(
     _answer(body, as_json=as_json, quiet=False, debug=debug)
 
 
-@app.command()
+@app.command(cls=Command)
 def gc(
     path: Annotated[str, typer.Argument(metavar="FOLDER", help="A dataset's folder.")],
     older_than: Annotated[str, _option("TIME", "Only what did not change for so long: 7d, 36h, 0s.")] = "7d",
@@ -276,7 +294,7 @@ def gc(
     _answer(body, as_json=as_json, quiet=quiet, debug=debug)
 
 
-@app.command()
+@app.command(cls=Command)
 def init(
     sources: Annotated[
         list[str], typer.Argument(metavar="SOURCES...", help="The files, folders or globs that the config will read.")
@@ -298,33 +316,44 @@ def init(
 
 
 app.add_typer(flink_commands.app, name="flink")
-app.command()(merge_commands.merge)
-app.command()(merge_commands.rebuild)
+app.command(cls=Command)(merge_commands.merge)
+app.command(cls=Command)(merge_commands.rebuild)
 
 
 _FLAGS: Final = {
     "output": "output.path", "shard_size": "output.shard_size", "compression": "output.compression",
     "order": "output.order", "split": "output.split", "max_rejects": "max_rejects", "name": "name",
     "runner": "runner.name", "workers": "runner.workers", "project": "runner.project", "region": "runner.region",
-    "staging": "runner.staging", "image": "runner.image", "wait": "runner.wait",
+    "staging": "runner.staging", "image": "runner.image", "wait": "runner.wait", "format": "input.format",
+    "delimiter": "input.delimiter", "no_header": "input.header", "columns": "input.columns",
+    "split_fractions": "split.fractions", "overwrite": "output.if_exists",
 }  # fmt: skip
 """The key of the config that each flag of `convert` and `append` sets."""
 
+_SWITCHES: Final = {"no_header": False, "overwrite": "replace"}
+"""Flags without a value, and what their key is set to."""
+
+
+_READ: Final[dict[str, Callable[[Any], object]]] = {
+    "workers": number_or_text, "columns": names_in, "split_fractions": fractions_in, "wait": bool,
+}  # fmt: skip
+"""How the values of flags are read that are not text."""
+
 
 def _flags(context: typer.Context) -> dict[str, tuple[str, object]]:
-    """Return the flags that were given, as `load_config` takes them: key to flag and value."""
+    """Return the flags that were given, as `load_config` takes them: key to flag and value.
+
+    Raises:
+        typer.BadParameter: a list is not of the form that its flag takes.
+    """
     given: dict[str, tuple[str, object]] = {}
     for name, value in context.params.items():
-        if name in _FLAGS and value is not None:
-            no = "no-" if value is False else ""
-            typed = "-o" if name == "output" else f"--{no}{name.replace('_', '-')}"
-            given[_FLAGS[name]] = (typed, _number(value) if name == "workers" else value)
+        if name not in _FLAGS or value is None or (name in _SWITCHES and not value):
+            continue
+        no = "no-" if value is False else ""
+        typed = "-o" if name == "output" else f"--{no}{name.replace('_', '-')}"
+        given[_FLAGS[name]] = (typed, _SWITCHES[name] if name in _SWITCHES else _READ.get(name, str)(value))
     return given
-
-
-def _number(text: str | None) -> object:
-    """Return a number as an int, so that the config sees what a file would give it; other text as it is."""
-    return int(text) if text is not None and text.isdecimal() else text
 
 
 def _answer(body: interrupts.Body, *, as_json: bool, quiet: bool, debug: bool) -> NoReturn:

@@ -66,7 +66,7 @@ def _check_max_rejects(value: object) -> int | str:
 
 
 def _check_one_byte(value: str) -> str:
-    value = "\t" if value == "\\t" else value  # as it is typed on a command line
+    value = "\t" if value in ("\\t", "tab") else value  # as they are typed on a command line
     if len(value) != 1 or not value.isascii() or value in "\r\n\0":
         raise ValueError(f"{quoted(value)} is not one ASCII character")
     return value

@@ -89,7 +89,7 @@ class TestAnswers:
             (["convrt", "a.csv"], "No such command 'convrt'. Did you mean 'convert'?"),
             (
                 ["convert", "a.csv", "--shard-sise", "1"],
-                "No such option: --shard-sise (Possible options: --shard-size)",
+                "No such option: --shard-sise; did you mean --shard-size?",
             ),
             (["convert"], "Missing argument"),
             (["inspect", "x", "-n", "-1"], "greater than or equal to 0"),
@@ -102,7 +102,7 @@ class TestAnswers:
 
     def test_wrong_usage_with_json_is_a_document_as_any_other_error(self) -> None:
         done = shardmill("convert", "a.csv", "--json", "--shard-sise", "1")
-        message = "No such option: --shard-sise (Possible options: --shard-size)"
+        message = "No such option: --shard-sise; did you mean --shard-size?"
         assert (done.returncode, done.stderr) == (2, f"error: {message}\n")
         assert json.loads(done.stdout) == {"error": {"type": "UsageError", "exit_code": 2, "message": message}}
 
