@@ -22,7 +22,7 @@ from ..transforms.dataset.publish import finish_publish
 from ..transforms.dataset.run_lock import hold_run, is_held
 from ..transforms.dataset.storage_at import storage_at
 from ..transforms.dataset.target import prepare_append as prepare_folder
-from ..transforms.errors import CommitError, TargetError
+from ..transforms.errors import CommitError, TargetError, UsageError
 from ..transforms.format.manifest import Manifest
 from ..transforms.format.naming import STAGING_FOLDER
 from ..transforms.format.printable import printable_path
@@ -54,6 +54,7 @@ def append(
     data: Data | None = None,
     output: str | os.PathLike[str] | None = None,
     force: bool = False,
+    changed: str | None = None,
     **settings: object,
 ) -> Summary:
     """Append what a config names, or data in memory, to a dataset: new shards, and its next generation.
@@ -71,6 +72,8 @@ def append(
         data: a DataFrame, Arrow data, arrays or rows, as for `convert`; instead of the config's `input`.
         output: the dataset's folder, instead of the config's `output.path`.
         force: whether files that the dataset holds are appended again.
+        changed: what to do with files that have changed since the dataset took them in: `append` all their rows, or
+            `skip` them; by default they are refused. Of folders of images the new ones are appended.
         **settings: other values of the config, its dots written as double underscores (`limits__pixels=10**6`); the
             keys of `output` go without their section (`shard_size="64MiB"`), but for `output__split`.
 
@@ -85,7 +88,7 @@ def append(
     """
     loaded = load_call(config, output, settings, data_given=data is not None)
     if data is None:
-        return warn_of(run_append(loaded, force=force))
+        return warn_of(run_append(loaded, force=force, changed=changed))
     _dataset_in(loaded.output.path)
     with spooled(loaded, data) as source:
         return warn_of(run_append(loaded, source=source, force=force))
@@ -96,17 +99,19 @@ def run_append(
     *,
     source: Source | None = None,
     force: bool = False,
+    changed: str | None = None,
     beam_options: Sequence[str] = (),
     watch: Watch | None = None,
 ) -> Summary:
     """Run a loaded config; `source` stands for the config's input, `watch` shows the progress of the staging folder."""
     started = time.monotonic()
+    _check_changed(changed)
     require_waiting(config, beam_options)
     check_engine(config, beam_options)
     unpublished = _died_behind_its_commit(config.output.path) if force else None
     for _ in range(APPEND_TRIES):
         latest = _dataset_in(config.output.path, finish=True)
-        plan = prepare_append(config, latest, source=source, force=force)
+        plan = prepare_append(config, latest, source=source, force=force, changed=changed)
         if plan.prepared is None:
             return _nothing_new(plan, config.output.path, time.monotonic() - started)
         if unpublished is not None and _is_run(plan.prepared, unpublished):  # force must not append it twice
@@ -129,14 +134,20 @@ def run_append(
     )
 
 
-def dry_run_append(config: Config, *, force: bool = False) -> PlanReport | Summary:
+def dry_run_append(config: Config, *, force: bool = False, changed: str | None = None) -> PlanReport | Summary:
     """Return what an append would do, or that there is nothing to do; nothing is written."""
-    plan = prepare_append(config, _dataset_in(config.output.path), force=force)
+    _check_changed(changed)
+    plan = prepare_append(config, _dataset_in(config.output.path), force=force, changed=changed)
     if plan.prepared is None:
         return _nothing_new(plan, config.output.path, 0.0)
     report = look_ahead(plan.prepared)
     warnings = (*plan.warnings, *report.warnings)
     return replace(report, command="append", unchanged=plan.unchanged, new_classes=plan.new_classes, warnings=warnings)
+
+
+def _check_changed(changed: str | None) -> None:
+    if changed not in (None, "append", "skip"):
+        raise UsageError(f'--changed: "{changed}" is not a choice; choices: append, skip')
 
 
 def _run(

@@ -138,6 +138,7 @@ def append(
     columns: _Columns = None,
     split_fractions: _Fractions = None,
     force: Annotated[bool, typer.Option("--force", help="Append files again that the dataset holds.")] = False,
+    changed: Annotated[str | None, _option("HOW", "Files that have changed: append (all rows) or skip.")] = None,
     shard_size: Annotated[str | None, _option("SIZE", "Bytes of a new shard; the dataset's if not given.")] = None,
     max_rejects: Annotated[str | None, _option("N", 'Rows that may be rejected: a number, or "1%".')] = None,
     workers: Annotated[str | None, _option("N", "How many workers, or auto.")] = None,
@@ -165,10 +166,10 @@ def append(
         from .appending import dry_run_append, run_append
 
         if not dry_run:
-            summary = run_append(config, force=force, beam_options=options, watch=session.watch)
+            summary = run_append(config, force=force, changed=changed, beam_options=options, watch=session.watch)
             session.screen.summary(summary)
         else:
-            session.screen.append_plan(dry_run_append(config, force=force))
+            session.screen.append_plan(dry_run_append(config, force=force, changed=changed))
 
     _answer(body, as_json=as_json, quiet=quiet, debug=debug)
 

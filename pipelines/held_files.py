@@ -1,7 +1,7 @@
 """Which files of a listing a dataset holds already: by path, fingerprint and options.
 
     held and unchanged    left out, and said so
-    held and changed      appended whole: what it gave before stays, since shards are never touched; said so
+    held and changed      refused, as what it gave before stays; or appended whole, or left out, and said so
     not held              appended
 
 A path counts as the same if one of the two ends with the other: `a.csv` in its folder is `data/a.csv` from above. A
@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from typing import Final
 
 from ..transforms.dataset.source_list import HeldSource
+from ..transforms.errors import UsageError
 from ..transforms.format.printable import printable_path
 from ..transforms.sources.source import Listing, SourceEntry
 
@@ -90,12 +91,37 @@ def without_empty_files(listing: Listing, found: SortedFiles) -> SortedFiles:
     return replace(found, wanted=(), changed=(), warnings=(*found.warnings, *warnings))
 
 
+def settle_changed(listing: Listing, found: SortedFiles, wanted: str | None) -> SortedFiles:
+    """Return the files with those that have changed settled, as a user wants it: `append`, `skip`, or None.
+
+    Raises:
+        UsageError: files have changed, and nothing is said of them.
+    """
+    if not found.changed:
+        return found
+    names = [listing.entries[index].name for index, _ in found.changed]
+    if wanted is None:
+        it, its = ("it", "its") if len(names) == 1 else ("them", "their")
+        raise UsageError(
+            f"{_changed_text(names)}, and the records that {it} gave stay in it. Choose one of:\n"
+            f"  --changed append   append all {its} rows, also those that the dataset has\n"
+            f"  --changed skip     leave {it} out"
+        )
+    warning = f"{_changed_text(names)}; left out"
+    if wanted == "append":
+        return replace(found, changed=(), warnings=(*found.warnings, changed_warning(names)))
+    gone = {index for index, _ in found.changed}
+    kept = tuple(index for index in found.wanted if index not in gone)
+    return replace(found, wanted=kept, changed=(), warnings=(*found.warnings, warning))
+
+
 def changed_warning(names: Sequence[str]) -> str:
-    """Return what a user must know of files that have changed since a generation took them in."""
-    return (
-        f"{_names(names)}: changed since the dataset took {'it' if len(names) == 1 else 'them'} in; all rows are "
-        f"appended, and those of before stay too"
-    )
+    """Return what a user must know of files that were appended again."""
+    return f"{_changed_text(names)}; all rows are appended, and those of before stay too"
+
+
+def _changed_text(names: Sequence[str]) -> str:
+    return f"{_names(names)}: changed since the dataset took {'it' if len(names) == 1 else 'them'} in"
 
 
 def unchanged_line(unchanged: Sequence[Unchanged]) -> str:

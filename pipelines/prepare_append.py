@@ -32,7 +32,14 @@ from ..transforms.tfrecords.agreement import Stated
 from ..transforms.tfrecords.tfrecord_source import TfrecordSource
 from .config_model import Config, ImagesInput, without_later_defaults
 from .config_sources import encoder_of, source_of
-from .held_files import SortedFiles, Unchanged, changed_warning, sort_files, without_empty_files
+from .held_files import (
+    SortedFiles,
+    Unchanged,
+    changed_warning,
+    settle_changed,
+    sort_files,
+    without_empty_files,
+)
 from .held_images import without_held_images
 from .prepare import check_columns, spec_of
 from .prepared import Prepared
@@ -65,13 +72,13 @@ class AppendPlan:
 
 
 def prepare_append(
-    config: Config, latest: Manifest, *, source: Source | None = None, force: bool = False
+    config: Config, latest: Manifest, *, source: Source | None = None, force: bool = False, changed: str | None = None
 ) -> AppendPlan:
     """List and survey what the dataset lacks of a source, under its schema; nothing is written.
 
     Raises:
         TargetError: the dataset takes no append.
-        UsageError: the config wants another dataset than there is.
+        UsageError: the config wants another dataset than there is, or a file has changed and `changed` is None.
         SchemaError: the source has other features; the text shows both schemas.
     """
     path = config.output.path
@@ -81,7 +88,7 @@ def prepare_append(
     source = source or source_of(config)
     whole = source.list_files()
     _refuse_own_shards(whole, path)
-    listing, found = _wanted(config, latest, whole, force=force)
+    listing, found = _wanted(config, latest, whole, changed, force=force)
     if not found.wanted:
         return AppendPlan(latest, None, found.unchanged, found.warnings)
     strict = rejects_allowed(config.max_rejects, 1 << 32) == 0
@@ -212,14 +219,22 @@ def _settled_images(section: ImagesInput, schema: Schema, classes: Sequence[str]
     return section.model_copy(update=changes)
 
 
-def _wanted(config: Config, latest: Manifest, listing: Listing, *, force: bool) -> tuple[Listing, SortedFiles]:
-    """Return the part of the listing that the dataset lacks, and what was left out."""
+def _wanted(
+    config: Config, latest: Manifest, listing: Listing, how: str | None, *, force: bool
+) -> tuple[Listing, SortedFiles]:
+    """Return the part of the listing that the dataset lacks, and what was left out.
+
+    Raises:
+        UsageError: a file has changed, and nothing is said of such files.
+    """
     if force:
         return listing, SortedFiles(tuple(range(len(listing.entries))), (), (), ())
     generations = list(lineage(config.output.path, latest))
     held = [source for manifest in generations for source in read_held_sources(config.output.path, manifest)]
     made = {manifest.generation: manifest.run.created for manifest in generations}
     found = without_empty_files(listing, sort_files(listing, held, options_fingerprint(config), made))
+    if listing.format != "images":  # of these it is known which pictures are new
+        found = settle_changed(listing, found, how)
     changed = [(listing.entries[index].name, generation) for index, generation in found.changed]
     kept = listing.keep(found.wanted)
     kept, images = without_held_images(config.output.path, latest, kept, dict(changed))

@@ -202,7 +202,8 @@ class Screen:
         if summary.nothing_to_do:
             held = sum(file.files for file in summary.unchanged)
             what = "the file" if held == 1 else f"all {_count(held, 'file')}"
-            self.text(f"Nothing to do: {where} holds {what}; --force appends again.", "bold")
+            holds = f"{where} holds {what}; --force appends again" if held else "no file is left to append"
+            self.text(f"Nothing to do: {holds}.", "bold")
         else:
             self.text(f"Appended to {where}: {size} (generation {manifest.generation}).", "bold green")
         if summary.unchanged:

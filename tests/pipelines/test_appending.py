@@ -324,9 +324,21 @@ class TestOnceOnly:
         assert [Path(file.name).name for file in summary.unchanged] == ["a.csv"]
         assert ids(out) == [1, 2, 3, 4]
 
-    def test_a_file_that_has_changed_is_appended_whole_and_said_so(self, out: Path, tmp_path: Path) -> None:
+    def test_a_file_that_has_changed_is_refused_until_it_is_said_what_to_do(self, out: Path, tmp_path: Path) -> None:
         path = put(tmp_path / "a.csv", "id,name,price\n1,a,1.5\n2,b,2\n3,c,3\n")
-        summary = append(sources(path), output=out)
+        with pytest.raises(
+            UsageError, match=r"a\.csv: changed since the dataset took it in, and the records that it gave"
+        ):
+            append(sources(path), output=out)
+        skipped = append(sources(path), output=out, changed="skip")
+        assert (skipped.nothing_to_do, ids(out)) == (True, [1, 2])
+        assert [w for w in skipped.warnings if w.endswith("a.csv: changed since the dataset took it in; left out")]
+        assert append(sources(path, put(tmp_path / "b.csv", "id,name,price\n4,d,4\n")), output=out, changed="skip")
+        assert ids(out) == [1, 2, 4]
+
+    def test_a_file_that_has_changed_is_appended_whole_where_that_is_wanted(self, out: Path, tmp_path: Path) -> None:
+        path = put(tmp_path / "a.csv", "id,name,price\n1,a,1.5\n2,b,2\n3,c,3\n")
+        summary = append(sources(path), output=out, changed="append")
         assert ids(out) == [1, 2, 1, 2, 3]
         assert any("a.csv: changed since the dataset took it in; all rows are appended" in w for w in summary.warnings)
 

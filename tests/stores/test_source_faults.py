@@ -16,7 +16,7 @@ import pytest
 from shardmill.pipelines import append, convert
 from shardmill.pipelines.cli import main
 from shardmill.transforms.dataset.record_file import write_records
-from shardmill.transforms.errors import ConfigError, RunError, SourceError
+from shardmill.transforms.errors import ConfigError, RunError, SourceError, UsageError
 from shardmill.transforms.sources.csv_source import CsvSource
 from shardmill.transforms.sources.numpy_source import NumpySource
 from shardmill.transforms.sources.parquet_source import ParquetSource
@@ -210,7 +210,9 @@ def test_an_append_knows_objects_by_what_the_store_says_of_them(bucket: Bucket, 
     bucket.store.put("in/b.csv", path.read_bytes())
     assert append(config).manifest.counts.written == first.manifest.counts.written == ROWS
     bucket.store.put("in/b.csv", path.read_bytes()[:-20] + b"19999,0.25000000000\n")  # as long as before
-    changed = append(config)
+    with pytest.raises(UsageError, match=r"b\.csv: changed since the dataset took it in"):
+        append(config)
+    changed = append(config, changed="append")
     assert changed.manifest.generation == 3
     assert any("b.csv: changed since the dataset took it in" in warning for warning in changed.warnings)
 
