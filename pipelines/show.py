@@ -20,7 +20,13 @@ from ..transforms.dataset.generations import locate_shard, read_manifest
 from ..transforms.dataset.record_file import read_record_batches
 from ..transforms.dataset.storage_at import storage_at
 from ..transforms.errors import DamageError, InputError, UsageError
-from ..transforms.format.example_proto import ExampleMessage, feature_values, iter_features, parse_example
+from ..transforms.format.example_proto import (
+    ExampleMessage,
+    feature_values,
+    iter_features,
+    other_message,
+    parse_example,
+)
 from ..transforms.format.printable import printable, printable_path
 from ..transforms.stores.store_url import is_store_url
 
@@ -54,7 +60,7 @@ def inspect(path: str, count: int, screen: Screen, split: str | None = None) -> 
     shown = 0
     for record in islice(_records(path, split), count):
         shown += 1
-        example = parse_example(record.payload)
+        example = parse_example(record.payload) if other_message(record.payload) is None else None
         if screen.as_json:
             screen.data(record_document(record, example))
         else:
@@ -67,7 +73,7 @@ def record_document(record: ShownRecord, example: ExampleMessage | None) -> dict
     """Return the JSON object of a record; `features` is null where the payload is no Example."""
     document: dict[str, Any] = {"record": record.record, "file": record.file, "offset": record.offset}
     if example is None:
-        document |= {"features": None, "problem": "not a tf.train.Example", "bytes": len(record.payload)}
+        document |= {"features": None, "problem": _problem(record.payload), "bytes": len(record.payload)}
         return document
     features: dict[str, Any] = {}
     for name, feature in iter_features(example):
@@ -143,13 +149,18 @@ def _short_float(value: float) -> float:
     return float(str(np.float32(value)))
 
 
+def _problem(payload: bytes) -> str:
+    other = other_message(payload)
+    return f"not a tf.train.Example{f' but {other}' if other else ''}"
+
+
 def _print_record(record: ShownRecord, example: ExampleMessage | None, screen: Screen) -> None:
     from rich.table import Table
 
     title = f"record {record.record} of {record.file}, byte {record.offset:,}, {len(record.payload):,} bytes"
     screen.text(title, "bold")
     if example is None:
-        screen.text(f"  not a tf.train.Example: {_shown_value(record.payload)}\n")
+        screen.text(f"  {_problem(record.payload)}: {_shown_value(record.payload)}\n")
         return
     table = Table(box=None, pad_edge=True, header_style="dim")
     for column in ("feature", "kind", "values"):

@@ -22,7 +22,7 @@ from ..errors import DamageError
 from .arrow_types import WIDEST_FIXED_LIST, arrow_type_of
 from .decode_values import decode_column
 from .decode_walk import WORD, FeatureWalker, Mask, Span, walk_examples
-from .example_proto import ExampleMessage, feature_values, parse_example
+from .example_proto import ExampleMessage, feature_values, other_message, parse_example
 from .key_order import map_key_order
 from .payloads import Payloads
 from .printable import printable
@@ -69,10 +69,14 @@ class ExampleDecoder:
     """Decodes Examples of one schema.
 
     The columns of its batches are the features in the order of the schema, or those of `columns` in theirs; each has
-    the type `arrow_type_of` gives. An absent feature is null, an empty list is an empty list.
+    the type `arrow_type_of` gives. An absent feature is null, an empty list is an empty list. With
+    `refuse_other_messages` a SequenceExample, of which an Example is but the beginning, is a problem.
     """
 
-    def __init__(self, schema: Schema, columns: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, schema: Schema, columns: Sequence[str] | None = None, *, refuse_other_messages: bool = False
+    ) -> None:
+        self._refuse_others = refuse_other_messages
         self._features = tuple(sorted(schema, key=lambda feature: map_key_order(feature.name)))
         self._walkers = tuple(map(FeatureWalker, self._features))
         self._reach = max((walker.reach for walker in self._walkers), default=0) + 4 * WORD
@@ -156,8 +160,9 @@ class ExampleDecoder:
         messages: list[tuple[int, ExampleMessage]] = []
         for row in rows:
             message = parse_example(payloads[row])
-            if message is None:
-                problems.append(RecordProblem(row, NO_EXAMPLE))
+            other = other_message(payloads[row]) if self._refuse_others else None
+            if message is None or other is not None:
+                problems.append(RecordProblem(row, NO_EXAMPLE if other is None else f"{NO_EXAMPLE} but {other}"))
             else:
                 messages.append((row, message))
         canonical = Payloads.from_bytes([self._make_canonical(message) for _, message in messages])

@@ -191,6 +191,49 @@ def parse_example(payload: bytes) -> ExampleMessage | None:
     return example
 
 
+def other_message(payload: bytes) -> str | None:
+    r"""Return the name of the message that a payload is, if it has a second field, as no Example has; else None.
+
+        message SequenceExample         { Features context = 1; FeatureLists feature_lists = 2; }
+        message ExampleListWithContext  { repeated Example examples = 1; Example context = 2; }
+
+    Read as an Example, the first gives its context alone, and the second features that nobody wrote.
+
+    >>> other_message(b"\x0a\x00\x12\x00"), other_message(b"\x0a\x00")
+    ('tf.train.SequenceExample', None)
+
+    Source: tensorflow/core/example/example.proto, tensorflow/serving/apis/input.proto.
+    """
+    fields = _outer_fields(payload)
+    if not any(number == 2 for number, _ in fields):
+        return None
+    inner = [parse_example(content) for _, content in fields]
+    if all(one is not None for one in inner) and any(one is not None and one.features.feature for one in inner):
+        return "ExampleListWithContext"
+    return None if parse_example(payload) is None else "tf.train.SequenceExample"
+
+
+def _outer_fields(payload: bytes) -> list[tuple[int, bytes]]:
+    """Return numbers and contents of a message's fields; none if one is not the first or second, or has no length."""
+    fields = []
+    at = 0
+    while at < len(payload):
+        tag, at = payload[at], at + 1
+        size = shift = 0
+        while True:
+            if tag not in (0x0A, 0x12) or at == len(payload) or shift > 28:
+                return []
+            size |= (payload[at] & 0x7F) << shift
+            shift, at = shift + 7, at + 1
+            if payload[at - 1] < 0x80:
+                break
+        if at + size > len(payload):
+            return []
+        fields.append((tag >> 3, payload[at : at + size]))
+        at += size
+    return fields
+
+
 def iter_features(example: ExampleMessage) -> Iterator[tuple[str, FeatureMessage]]:
     """Yield the features of an Example, sorted by name."""
     features = example.features.feature

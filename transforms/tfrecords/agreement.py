@@ -89,7 +89,8 @@ def agree_with_files(name: str, schema: Schema | None, observations: Sequence[Ob
     first: dict[str, Observation] = {}
     for one in observations:
         if one.is_foreign:
-            raise SchemaError(f"{one.name}: none of its records is a tf.train.Example; leave it out, {_OPAQUE}")
+            but = f", they are {one.other}" if one.other else ""
+            raise SchemaError(f"{one.name}: none of its records is a tf.train.Example{but}; leave it out, {_OPAQUE}")
         for feature, seen in one.features.items():
             other = first.setdefault(feature, one)
             if other.features[feature].kind != seen.kind:
@@ -102,9 +103,9 @@ def agree_with_files(name: str, schema: Schema | None, observations: Sequence[Ob
 
 
 def hold_no_examples(observations: Sequence[Observation]) -> bool:
-    """Tell whether files hold records, and none of them is an Example."""
+    """Tell whether files hold records, and all are plain bytes: neither Examples nor messages that look like them."""
     seen = [one for one in observations if one.records or one.bad]
-    return bool(seen) and all(one.is_foreign for one in seen)
+    return bool(seen) and all(one.is_foreign and one.other is None for one in seen)
 
 
 def allows_more(dataset: Stated, law: Schema) -> bool:

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from ..errors import SchemaError
 from ..format.decode import ExampleDecoder
-from ..format.example_proto import feature_values, iter_features, parse_example
+from ..format.example_proto import feature_values, iter_features, other_message, parse_example
 from ..format.payloads import Payloads
 from ..format.printable import printable
 from ..format.schema import Feature, Kind, Schema
@@ -44,11 +44,15 @@ class _Seen:
 
 @dataclass(slots=True)
 class Observation:
-    """What Examples were seen to hold; `name` is the file's. `bad` counts records that are no Examples."""
+    """What Examples were seen to hold; `name` is the file's. `bad` counts records that are no Examples.
+
+    `other` is what one of these is: a SequenceExample, or an ExampleListWithContext.
+    """
 
     name: str
     records: int = 0
     bad: int = 0
+    other: str | None = None
     features: dict[str, _Seen] = field(default_factory=dict)
     _decoder: ExampleDecoder | None = None
 
@@ -84,9 +88,11 @@ class Observation:
 
     def _add_one_by_one(self, payloads: Payloads, rows: Iterable[int]) -> None:
         for row in rows:
-            example = parse_example(payloads[row])
+            other = other_message(payloads[row])
+            example = parse_example(payloads[row]) if other is None else None
             if example is None:
                 self.bad += 1
+                self.other = self.other or other
                 continue
             self.records += 1
             for name, feature in iter_features(example):

@@ -98,7 +98,7 @@ class PieceReader:
             SourceError: the framing is damaged.
         """
         piece = self.piece
-        checker = ExampleDecoder(self.frozen.schema) if piece.check else None
+        checker = ExampleDecoder(self.frozen.schema, refuse_other_messages=True) if piece.check else None
         formats = _formats_decoder(self.frozen.schema)
         ordinal = self._first = first
         for run in read_runs(
@@ -142,7 +142,7 @@ class PieceReader:
 
     def _reject(self, run: RecordRun, row: int, reason: str) -> Reject:
         piece = self.piece
-        mend = _MENDS.get(reason)
+        mend = next((mend for start, mend in _MENDS.items() if reason.startswith(start)), None)
         text = f"{reason}; {mend}" if mend else reason
         error = CellError(None, "CORRUPT", "", "a record that is whole and of the schema", text)
         place = Place(piece.name, record=self._records_before() + run.first_record + row, offset=int(run.offsets[row]))
