@@ -39,7 +39,8 @@ from .flink_run import check_flink, end_orphan, flink_pipeline, job_name
 from .flink_watch import count_on
 from .prepare import prepare
 from .prepared import Prepared
-from .report import FIRST_REJECTS, Count, PlanReport, Submitted, Summary, Watch, oversize_warnings, rejects_text
+from .reject_groups import read_groups, rejects_text
+from .report import FIRST_REJECTS, Count, PlanReport, Submitted, Summary, Watch, oversize_warnings
 from .resuming import look_ahead, take_over
 from .runners import count_workers, make_pipeline, wants_processes
 from .staged_plan import PLAN_FILE
@@ -250,9 +251,9 @@ def refused(spec: DatasetSpec, refusal: Refusal) -> Exception:
     error = refusal.error()
     if refusal.rejects is None or not isinstance(error, TooManyRejects):
         return error
-    first = _first_rejects(spec.path, refusal.rejects)
+    groups = read_groups(spec.path, refusal.rejects)
     return TooManyRejects(
-        f"{refusal.message}\n{rejects_text(refusal.rejected, {}, first)}",  # it has the codes
+        f"{refusal.message}\n{rejects_text(refusal.rejected, {}, groups)}",  # it has the codes
         os.path.join(spec.path, refusal.rejects),
         {"read": refusal.rows_read, "rejected": refusal.rejected},
         refusal.by_code,
@@ -271,6 +272,7 @@ def summary_of(prepared: Prepared, manifest: Manifest, seconds: float, *, nothin
         choices=survey.choices,
         warnings=(*survey.warnings, *notes, *oversize_warnings(manifest)),
         first_rejects=_first_rejects(spec.path, rejects) if rejects is not None else (),
+        reject_groups=read_groups(spec.path, rejects) if rejects is not None else (),
         nothing_to_do=nothing_to_do,
         done_before=len(prepared.done),
         detected=survey.detected,

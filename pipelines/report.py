@@ -2,7 +2,7 @@
 
 convert            -> Summary      (what was written, what was rejected, and why columns are what they are)
 convert --dry-run  -> PlanReport   (the same, estimated, before a row is converted)
-too many rejects   -> TooManyRejects with `rejects_text` as its text
+too many rejects   -> TooManyRejects with the `rejects_text` of `reject_groups` as its text
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, Final, Protocol, TypeAlias
 
 from ..transforms.format.manifest import Manifest
-from ..transforms.format.printable import counted, escaped, printable, printable_path
+from ..transforms.format.printable import counted, printable_path
 from ..transforms.format.schema import Choice, Schema
 from ..transforms.format.sizes import format_size
 from .held_files import Unchanged
+from .reject_groups import RejectGroup
 
 FIRST_REJECTS: Final = 20
-"""So many rejects stand on the screen; all of them are in the reject file."""
+"""So many rejects stand in a summary line by line; all of them are in the reject file."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -28,11 +29,12 @@ class Summary:
     """What a conversion, or an append, did.
 
     `path` is the dataset's folder as the user wrote it, or absolute. `first_rejects` are lines of the reject file, as
-    they stand there: the first 20 are enough. `nothing_to_do` says that the manifest's generation held the same source
-    and config before; of an append, that the dataset holds all files. `unchanged` are the files that an append left
-    out, `new_classes` are the classes that it brought, with their numbers, by feature. `done_before` are the tasks that
-    a run had done which stopped, so that they were not done again. `seconds` is wall clock. `detected` says what was
-    detected in the data, with its evidence; `remarks` are facts for programs, too common for a screen.
+    they stand there: the first 20 are enough; `reject_groups` has equal ones together. `nothing_to_do` says that the
+    manifest's generation held the same source and config before; of an append, that the dataset holds all files.
+    `unchanged` are the files that an append left out, `new_classes` are the classes that it brought, with their
+    numbers, by feature. `done_before` are the tasks that a run had done which stopped, so that they were not done
+    again. `seconds` is wall clock. `detected` says what was detected in the data, with its evidence; `remarks` are
+    facts for programs, too common for a screen.
     """
 
     path: str
@@ -41,6 +43,7 @@ class Summary:
     choices: tuple[Choice, ...] = ()
     warnings: tuple[str, ...] = ()
     first_rejects: tuple[str, ...] = ()
+    reject_groups: tuple[RejectGroup, ...] = ()
     nothing_to_do: bool = False
     command: str = "convert"
     unchanged: tuple[Unchanged, ...] = ()
@@ -87,7 +90,11 @@ class Summary:
                 }
                 for name, split in manifest.splits.items()
             },
-            "rejects": {**asdict(manifest.rejects), "first": [json.loads(line) for line in self.first_rejects]},
+            "rejects": {
+                **asdict(manifest.rejects),
+                "first": [json.loads(line) for line in self.first_rejects],
+                "groups": [group.to_json() for group in self.reject_groups],
+            },
             "schema": _schema_json(manifest.schema),
             "choices": [asdict(choice) for choice in self.choices],
             "narrowed": [{key.removesuffix("_"): value for key, value in asdict(e).items()} for e in manifest.narrowed],
@@ -236,42 +243,6 @@ class Watch(Protocol):
     ) -> AbstractContextManager[object]:
         """Tell the notes; return the context in which the run writes below the folder `staging`."""
         ...
-
-
-def rejects_text(total: int, by_code: Mapping[str, int], first: Sequence[str]) -> str:
-    """Return the counts of each code and the first 20 rejects, one a line; `first` are lines of the reject file."""
-    counts = ", ".join(
-        f"{code} {count:,}" for code, count in sorted(by_code.items(), key=lambda item: (-item[1], item[0]))
-    )
-    lines = [f"  {counts}"] if counts else []
-    lines += [f"  {reject_text(line)}" for line in first[:FIRST_REJECTS]]
-    hidden = total - min(len(first), FIRST_REJECTS)
-    if hidden > 0:
-        lines.append(f"  and {hidden:,} more")
-    return "\n".join(lines)
-
-
-def reject_text(line: str) -> str:
-    """Return a line of the reject file for people: its place, and what is wrong with each bad cell.
-
-    >>> error = {"column": "price", "code": "BAD_TYPE", "message": '"x" is not a float'}
-    >>> reject_text(json.dumps({"source": "a.csv", "row": 3, "line": 4, "errors": [error]}))
-    'a.csv row 3: column "price": BAD_TYPE: "x" is not a float'
-    """
-    document = json.loads(line)
-    place = str(document["source"])
-    if document.get("row_group") is not None:
-        place += f" row group {document['row_group']}"
-    for key in ("row", "record"):
-        if document.get(key) is not None:
-            place += f" {key} {document[key]}"
-    if document.get("record") is not None and document.get("offset") is not None:
-        place += f" at byte {document['offset']}"
-    cells = []
-    for error in document["errors"]:
-        column = f'column "{printable(error["column"])}": ' if error.get("column") is not None else ""
-        cells.append(f"{column}{error['code']}: {escaped(error['message'])}")
-    return f"{escaped(place)}: {'; '.join(cells)}"
 
 
 def oversize_warnings(manifest: Manifest) -> list[str]:

@@ -27,7 +27,8 @@ from ..transforms.format.printable import escaped, printable, printable_path, re
 from ..transforms.format.schema import Choice, Feature, Schema
 from ..transforms.format.sizes import format_size
 from .held_files import unchanged_line
-from .report import PlanReport, Submitted, Summary, rejects_text
+from .reject_groups import rejects_text
+from .report import PlanReport, Submitted, Summary
 
 _FILE_WIDTH: Final = 200
 """Columns where stdout is no terminal: tables are not folded to a screen that is not there."""
@@ -190,7 +191,7 @@ class Screen:
         if rejects.records:
             path = "" if rejects.path is None else f" ({shown_path(summary.path)}/{rejects.path})"
             self.text(f"\nRejected {_count(rejects.records, 'row')}{path}:", "bold yellow")
-            self.text(rejects_text(rejects.records, rejects.by_code, summary.first_rejects))
+            self.text(rejects_text(rejects.records, rejects.by_code, summary.reject_groups))
 
     def _speed(self, summary: Summary) -> None:
         rate = summary.bytes / 1e6 / max(summary.seconds, 1e-3)

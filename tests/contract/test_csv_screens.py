@@ -37,8 +37,19 @@ DAMAGED: dict[str, tuple[bytes | Files, Sequence[str], str]] = {
     "Latin-1": (
         "a,b\n1,café\n".encode("latin-1"),
         [],
-        "a.csv: not UTF-8 at byte 9 (0xe9); set input.encoding, for example --set input.encoding=latin-1, or declare "
-        "the column binary: schema.columns.<name>.type=binary",
+        'a.csv: line 2, column "b": not UTF-8 at byte 9 (0xe9); declare its encoding, probably: '
+        "--set input.encoding=cp1252, or the column binary: --set schema.columns.b.type=binary",
+    ),
+    "an encoding that is not cp1252, behind a quoted comma and a line in quotes": (
+        b'a,"b c",d\n"1,\n2",caf\x81,3\n',
+        [],
+        'a.csv: line 3, column "b c": not UTF-8 at byte 20 (0x81); declare its encoding, such as shift_jis or cp1251: '
+        "--set input.encoding=ENCODING, or the column binary: --set 'schema.columns.\"b c\".type=binary'",
+    ),
+    "a header in Latin-1": (
+        "n\xe4me,b\n1,x\n".encode("latin-1"),
+        [],
+        "a.csv: line 1: not UTF-8 at byte 1 (0xe4); declare its encoding, probably: --set input.encoding=cp1252",
     ),
     "UTF-16": (
         "a,b\n1,x\n".encode("utf-16"),
@@ -168,8 +179,8 @@ REJECTED: dict[str, tuple[bytes | Files, Sequence[str], str, Sequence[str], list
         declare("a", "int64"),
         "5 of 6 rows were rejected (BAD_TYPE 5)",
         [
-            f'a.csv row {row}: column "a": BAD_TYPE: "{text}" is not an int64; declare it: '
-            "--set schema.columns.a.type=string"
+            f'a.csv row {row}: column "a": BAD_TYPE: "{text}" is not an int64'
+            + "; declare it: --set schema.columns.a.type=string" * (row == 2)
             for row, text in enumerate(("0x1F", "0x8000000000000000", "-0", " 12", "00123"), 2)
         ],
         [{"a": 1, "b": "x"}],
@@ -188,8 +199,7 @@ REJECTED: dict[str, tuple[bytes | Files, Sequence[str], str, Sequence[str], list
         [
             'a.csv row 2: column "a": BAD_TYPE: "2024-13-40" is not a date; declare it: '
             "--set schema.columns.a.type=string",
-            'a.csv row 3: column "a": BAD_TYPE: "31/12/2024" is not a date; declare it: '
-            "--set schema.columns.a.type=string",
+            'a.csv row 3: column "a": BAD_TYPE: "31/12/2024" is not a date',
         ],
         None,
     ),
@@ -244,12 +254,12 @@ REJECTED: dict[str, tuple[bytes | Files, Sequence[str], str, Sequence[str], list
         None,
     ),
     "more rejects than a screen holds": (
-        b"a\n" + b"x\n" * 25 + b"1\n",
+        b"a\n" + b"".join(b"x%d\n" % row for row in range(1, 26)) + b"1\n",
         declare("a", "int64"),
         "25 of 26 rows were rejected (BAD_TYPE 25)",
         [
-            f'a.csv row {row}: column "a": BAD_TYPE: "x" is not an int64; declare it: '
-            "--set schema.columns.a.type=string"
+            f'a.csv row {row}: column "a": BAD_TYPE: "x{row}" is not an int64'
+            + "; declare it: --set schema.columns.a.type=string" * (row == 1)
             for row in range(1, 26)
         ],
         [{"a": 1}],
@@ -308,8 +318,17 @@ ACCEPTED: dict[str, tuple[bytes | Files, Sequence[str], Sequence[str], list[dict
     "blank column name": (
         b"a,,c\n1,2,3\n",
         [],
-        ["Warning: a.csv: column 2 has no name; it is called column_1"],
+        ["Warning: a.csv: a column without a name is called by number, the first column being 0: column_1"],
         [{"a": 1, "c": 3, "column_1": 2}],
+    ),
+    "blank column names in two files": (
+        {"a.csv": b"a,, \n1,2,3\n", "b.csv": b"a,,\n4,5,6\n"},
+        [],
+        [
+            "Warning: a.csv and 1 more: 2 columns without a name are called by number, the first column being 0: "
+            "column_1, column_2"
+        ],
+        [{"a": 1, "column_1": 2, "column_2": 3}, {"a": 4, "column_1": 5, "column_2": 6}],
     ),
     "one of two files empty": (
         {"a.csv": b"", "b.csv": b"a\n1\n"},

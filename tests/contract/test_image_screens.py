@@ -86,7 +86,7 @@ REJECTED: dict[str, tuple[Files, Sequence[str], str, Sequence[str]]] = {
         [
             f"pics/cut.png: TRUNCATED: the PNG is cut short: its chunk IDAT at byte 33 is incomplete; {AGAIN}",
             f"pics/damaged.png: CORRUPT: the PNG is damaged: the CRC of its chunk IDAT at byte 33 is wrong; {AGAIN}",
-            f"pics/endless.png: TRUNCATED: the PNG is cut short: its end chunk IEND is missing; {AGAIN}",
+            "pics/endless.png: TRUNCATED: the PNG is cut short: its end chunk IEND is missing",
         ],
     ),
     "GIF without its trailer": (
@@ -101,7 +101,7 @@ REJECTED: dict[str, tuple[Files, Sequence[str], str, Sequence[str]]] = {
         "2 of 3 rows were rejected (TRUNCATED 2)",
         [
             f"pics/cut.bmp: TRUNCATED: the BMP is cut short: its pixels end at byte 1974; {AGAIN}",
-            f"pics/cut.webp: TRUNCATED: the WebP is cut short: {len(draw('WEBP'))} bytes are announced; {AGAIN}",
+            f"pics/cut.webp: TRUNCATED: the WebP is cut short: {len(draw('WEBP'))} bytes are announced",
         ],
     ),
     "a decoder's exception": (
@@ -122,12 +122,8 @@ REJECTED: dict[str, tuple[Files, Sequence[str], str, Sequence[str]]] = {
         [],
         "6 of 7 rows were rejected (NOT_AN_IMAGE 6)",
         [
-            f"pics/drawing.svg: {NO_IMAGE}",
+            f"5 rows, first pics/drawing.svg, pics/fake.heic, pics/figure.jpg: {NO_IMAGE}",
             "pics/empty.jpg: NOT_AN_IMAGE: the file is empty",
-            f"pics/fake.heic: {NO_IMAGE}",
-            f"pics/figure.jpg: {NO_IMAGE}",
-            f"pics/notes: {NO_IMAGE}",
-            f"pics/page.jpg: {NO_IMAGE}",
         ],
     ),
     "bombs": (
@@ -135,9 +131,8 @@ REJECTED: dict[str, tuple[Files, Sequence[str], str, Sequence[str]]] = {
         ["--set", "input.formats=[jpeg, png, tiff]"],
         "2 of 3 rows were rejected (TOO_MANY_PIXELS 2)",
         [
-            f"pics/{name}: TOO_MANY_PIXELS: 9000 x 9000 pixels are more than limits.pixels = 50000000; raise it if "
-            "they are meant"
-            for name in ("bomb.png", "fax.tif")
+            "2 rows, pics/bomb.png, pics/fax.tif: TOO_MANY_PIXELS: 9000 x 9000 pixels are more than limits.pixels = "
+            "50000000; raise it if they are meant"
         ],
     ),
     "a file over the limit": (
@@ -181,13 +176,11 @@ REJECTED: dict[str, tuple[Files, Sequence[str], str, Sequence[str]]] = {
         [],
         "5 of 6 rows were rejected (MISSING_FILE 2, NOT_A_FILE 1, OUTSIDE_ROOT 2)",
         [
+            f"2 rows, pics/out, pics/passwd.jpg: {OUTSIDE}",
             "pics/circle: NOT_A_FILE: a link to a folder; links to folders are not followed: move the folder here",
             "pics/nowhere.jpg: MISSING_FILE: the link leads nowhere: No such file or directory; restore it, or take it "
             "away",
-            f"pics/out: {OUTSIDE}",
-            f"pics/passwd.jpg: {OUTSIDE}",
-            "pics/self.jpg: MISSING_FILE: the link leads nowhere: Too many levels of symbolic links; restore it, or "
-            "take it away",
+            "pics/self.jpg: MISSING_FILE: the link leads nowhere: Too many levels of symbolic links",
         ],
     ),
     "a name that is not UTF-8": (

@@ -8,7 +8,8 @@ import json
 from pathlib import Path
 
 import pytest
-from shardmill.pipelines.report import PlanReport, SplitEstimate, Summary, rejects_text
+from shardmill.pipelines.reject_groups import group_rejects
+from shardmill.pipelines.report import PlanReport, SplitEstimate, Summary
 from shardmill.pipelines.screen import Screen
 from shardmill.transforms.dataset.findings import Finding, Report
 from shardmill.transforms.errors import ConfigError, TooManyRejects
@@ -113,6 +114,7 @@ def test_the_summary_says_what_was_written_and_rejected_why_and_how_to_read_it(
         choices=CHOICES,
         warnings=("no checksums present",),
         first_rejects=(REJECT,),
+        reject_groups=group_rejects([json.loads(REJECT)]),
     )
     screen.summary(summary)
     assert shown(out) == SUMMARY
@@ -290,21 +292,13 @@ def test_a_sound_dataset_is_one_line(screen: Screen, out: io.StringIO) -> None:
     assert shown(out) == "OK: out/pets: 1 shard, 1 record, 100 B"
 
 
-def test_rejects_are_counted_by_code_the_most_first_and_twenty_are_shown() -> None:
-    text = rejects_text(25, {"BAD_TYPE": 3, "BAD_WIDTH": 22, "BAD_UTF8": 3}, [REJECT] * 25)
-    lines = text.splitlines()
-    assert lines[0] == "  BAD_WIDTH 22, BAD_TYPE 3, BAD_UTF8 3"
-    assert lines[1:21] == ['  data/a.csv row 1041: column "price": BAD_TYPE: "12,50" is not a float'] * 20
-    assert lines[21:] == ["  and 5 more"]
-
-
 def test_what_data_hold_can_neither_forge_a_line_nor_move_the_cursor_nor_be_read_as_markup(
     out: io.StringIO, err: io.StringIO
 ) -> None:
     evil = "a\x1b[2J\r[red]b[/]:smile:\u202e"
     screen = Screen(stdout=out, stderr=err)
-    reject = json.dumps({"source": evil, "errors": [{"column": evil, "code": "BAD_TYPE", "message": evil}]})
-    screen.summary(Summary("out/\x1b[0m", manifest(), 1, warnings=(evil,), first_rejects=(reject,)))
+    reject = {"source": evil, "errors": [{"column": evil, "code": "BAD_TYPE", "message": evil}]}
+    screen.summary(Summary("out/\x1b[0m", manifest(), 1, warnings=(evil,), reject_groups=group_rejects([reject])))
     plan = PlanReport("o", "o", "csv", 1, 1, Schema((Feature(evil, "int64", "int64"),)), 1, 1, (), 65536)
     screen.plan(plan)
     screen.error(ConfigError(evil))

@@ -125,7 +125,7 @@ def test_a_utf8_byte_order_mark_is_stripped(tmp_path: Path) -> None:
 
 def test_latin1_is_refused_by_the_byte_and_read_where_it_is_declared(tmp_path: Path) -> None:
     body = "a,b\n1,café\n".encode("latin-1")
-    with pytest.raises(SourceError, match=r"^a\.csv: not UTF-8 at byte 9 \(0xe9\); set input\.encoding"):
+    with pytest.raises(SourceError, match=r'^a\.csv: line 2, column "b": not UTF-8 at byte 9 \(0xe9\); declare its'):
         load(tmp_path, body)
     _, rows = load(tmp_path, body, encoding="latin-1")
     assert table(rows) == [{"a": 1, "b": "café"}]
@@ -180,7 +180,8 @@ def test_two_columns_of_one_name_are_refused(tmp_path: Path) -> None:
 def test_a_blank_column_name_becomes_one_by_position_and_is_told(tmp_path: Path) -> None:
     survey, rows = load(tmp_path, b",b\n1,2\n")
     assert table(rows) == [{"column_0": 1, "b": 2}]
-    assert survey.warnings == ("a.csv: column 1 has no name; it is called column_0",)
+    (warning,) = survey.warnings
+    assert warning == "a.csv: a column without a name is called by number, the first column being 0: column_0"
     with pytest.raises(SourceError, match='both named "column_0"'):
         load(tmp_path, b",column_0\n1,2\n")
 

@@ -55,12 +55,14 @@ class Chunk:
     """Whole records: their bytes as they stand in the text, and what is before them.
 
     `before` counts from the first data record, so without the header; its `offset` is that of the chunk. `counts` is
-    what the chunk itself holds, where that is known; its `offset` is the chunk's size.
+    what the chunk itself holds, where that is known; its `offset` is the chunk's size. `header_lines` are those of the
+    file that come before its data.
     """
 
     text: bytes
     before: Cut
     counts: Cut | None = None
+    header_lines: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -94,6 +96,14 @@ class CsvOrigin:
         starts, lines = self._layout()
         offset = before.offset + int(starts[record]) if self.located else None
         return Place(self.source, row=rows + record + 1, line=before.lines + int(lines[record]) + 1, offset=offset)
+
+    def line_of(self, offset: int) -> tuple[int, int]:
+        """Return where the record of a byte of the chunk starts, and the line of the file that the byte is on."""
+        starts, lines = self._layout()
+        record = max(int(np.searchsorted(starts, offset, "right")) - 1, 0)
+        start = int(starts[record])
+        inside = self.chunk.text.count(b"\n", start, offset)
+        return start, self.chunk.header_lines + self.chunk.before.lines + int(lines[record]) + inside + 1
 
     def sizes(self) -> npt.NDArray[np.int64]:
         """Return the bytes of each record, its line end and blank lines behind it included."""

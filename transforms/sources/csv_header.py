@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from itertools import pairwise, zip_longest
+from itertools import islice, pairwise, zip_longest
 from typing import Final
 
 import numpy as np
@@ -72,6 +72,16 @@ def read_head(entry: SourceEntry, options: HeadOptions) -> FileHead:
         data = begin
     warnings = (*warnings, *_delimiter_warning(cells, entry.name, options))
     return FileHead(entry.name, form, names, data, warnings, cells)
+
+
+def header_warnings(heads: Sequence[FileHead]) -> list[str]:
+    """Return what is odd about the headers, once for all files that share it."""
+    files: dict[str, list[str]] = {}
+    for head in heads:
+        for warning in head.warnings:
+            files.setdefault(warning.removeprefix(f"{head.name}: "), []).append(head.name)
+    more = {text: f" and {len(names) - 1:,} more" if len(names) > 1 else "" for text, names in files.items()}
+    return [f"{names[0]}{more[text]}: {text}" for text, names in files.items()]
 
 
 def refuse_names_of_other_headers(heads: Sequence[FileHead]) -> None:
@@ -161,10 +171,14 @@ def _name_columns(cells: Sequence[str], file: str, options: HeadOptions) -> tupl
         return tuple(f"column_{i}" for i in range(len(cells))), ()
     else:
         names, warnings = list(cells), []
+        bare = {i: f"column_{i}" for i, cell in enumerate(cells) if not cell.strip()}
+        if bare:
+            shown = ", ".join([*islice(bare.values(), 5), *(["..."] if len(bare) > 5 else [])])
+            what = "a column without a name is" if len(bare) == 1 else f"{len(bare)} columns without a name are"
+            warnings.append(f"{file}: {what} called by number, the first column being 0: {shown}")
         for i, cell in enumerate(cells):
-            if not cell.strip():
-                names[i] = f"column_{i}"
-                warnings.append(f"{file}: column {i + 1} has no name; it is called column_{i}")
+            if i in bare:
+                names[i] = bare[i]
             elif cell != cell.strip():
                 warnings.append(f'{file}: the name of column {i + 1}, "{printable(cell)}", has spaces around it')
     _refuse_twins(names, file)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -11,14 +13,14 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import csv
 
-from ..errors import SchemaError
+from ..errors import SchemaError, SourceError
 from ..format.printable import printable
 from ..format.rejects import CellError, CellProblem, Reject
 from ..format.schema import Feature
 from .csv_bits import Dialect
 from .csv_cast import cast_column, cell_bytes, nullify, problem_of, type_noun
 from .csv_chunks import Chunk, CsvOrigin
-from .csv_text import is_utf8, to_utf8
+from .csv_text import encoding_hint, is_utf8, to_utf8
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +62,7 @@ class Cells:
     rejects: list[Reject]
     too_wide: int
     utf8: bool
+    names: tuple[str, ...] = ()
 
 
 def parse_cells(parser: Parser, chunk: Chunk, name: str, entry: int, *, located: bool = True) -> Cells:
@@ -87,7 +90,7 @@ def parse_cells(parser: Parser, chunk: Chunk, name: str, entry: int, *, located:
     missing = tuple(sorted(rejects))
     origin = replace(origin, missing=missing)
     rows = len(columns[0]) if columns else 0
-    return Cells(columns, rows, origin, [rejects[record] for record in missing], too_wide, utf8)
+    return Cells(columns, rows, origin, [rejects[record] for record in missing], too_wide, utf8, parser.names)
 
 
 def cast_cells(
@@ -129,9 +132,27 @@ def check_utf8(cells: Cells, types: Sequence[str], name: str) -> bool:
         return True
     if "binary" in types:
         return False
-    origin = cells.origin
-    to_utf8(origin.chunk.text, "utf-8", name, origin.chunk.before.offset if origin.located else None)
+    try:
+        cells.origin.chunk.text.decode()
+    except UnicodeDecodeError as error:
+        raise SourceError(name, not_utf8(cells.origin, cells.names, error.start)) from error
     return True
+
+
+def not_utf8(origin: CsvOrigin, names: Sequence[str], at: int) -> str:
+    """Say where text is not UTF-8, by line and column, and what may be done; `at` is the byte in the chunk."""
+    text = origin.chunk.text
+    start, line = origin.line_of(at)
+    quote = origin.dialect.quote
+    outside = [text[start:at]] if quote is None else text[start:at].split(bytes([quote]))[::2]
+    column = sum(part.count(bytes([origin.dialect.delimiter])) for part in outside)
+    where, also = f"line {line}", ""
+    if column < len(names):
+        where += f', column "{printable(names[column])}"'
+        key = names[column] if re.fullmatch(r"[\w-]+", names[column]) else f'"{printable(names[column])}"'
+        also = f", or the column binary: --set {shlex.quote(f'schema.columns.{key}.type=binary')}"
+    byte = f" at byte {origin.chunk.before.offset + at}" if origin.located else ""
+    return f"{where}: not UTF-8{byte} (0x{text[at]:02x}); {encoding_hint(text[at:])}{also}"
 
 
 def text_type(feature: Feature) -> pa.DataType:

@@ -26,13 +26,15 @@ class CsvPiece(Piece):
     """Whole records of a file of about 1 MiB; of a compressed file, or one in UTF-16 and the like, all of them.
 
     `before` is where it starts, and the records, blank lines and lines between the header and there. `stop` is the
-    offset of its end. `columns` are the names of all columns of the file, in its order.
+    offset of its end. `columns` are the names of all columns of the file, in its order, `header_lines` the lines that
+    its header ends after.
     """
 
     before: Cut
     stop: int
     streamed: bool
     columns: tuple[str, ...]
+    header_lines: int = 0
 
 
 def file_pieces(index: int, entry: SourceEntry, head: FileHead, scan: FileScan | None) -> list[CsvPiece]:
@@ -55,6 +57,7 @@ def file_pieces(index: int, entry: SourceEntry, head: FileHead, scan: FileScan |
             stop=stop,
             streamed=scan is None,
             columns=head.names or (),
+            header_lines=origin.lines,
         )
 
     if scan is None:
@@ -90,7 +93,7 @@ def read_chunks(pieces: Sequence[CsvPiece], parser: Parser, encoding: str) -> It
                 text = file.read(size)
                 if len(text) != size:
                     raise SourceError(piece.name, "became shorter while it was read; run again")
-                yield piece, Chunk(text, piece.before)
+                yield piece, Chunk(text, piece.before, header_lines=piece.header_lines)
     except OSError as error:
         raise SourceError(plain[0].name, f"cannot be read: {error.strerror}") from error
 
@@ -137,7 +140,7 @@ def _stream_chunks(piece: CsvPiece, parser: Parser, encoding: str) -> Iterator[C
     blocks = _skip(stream_text(piece, encoding, form), start - form.start)
     done = piece.before
     for text, counts in cut_stream(blocks, piece.name, parser.dialect, start, parser.limits.record_bytes):
-        yield Chunk(text, done, counts)
+        yield Chunk(text, done, counts, piece.header_lines)
         done = Cut(
             offset=done.offset + len(text),
             records=done.records + counts.records,

@@ -14,7 +14,14 @@ from ..format.rows import Rows
 from ..format.schema import ColumnRule, Schema
 from .csv_bits import Dialect
 from .csv_chunks import ScanJob, plan_scan, run_scan, unclosed_quote
-from .csv_header import FileHead, HeadOptions, read_head, refuse_data_as_header, refuse_names_of_other_headers
+from .csv_header import (
+    FileHead,
+    HeadOptions,
+    header_warnings,
+    read_head,
+    refuse_data_as_header,
+    refuse_names_of_other_headers,
+)
 from .csv_infer import AUTO_BYTES, AUTO_ROWS
 from .csv_parse import CsvLimits, Parser, cast_cells, parse_cells
 from .csv_pieces import CsvPiece, check_count, file_pieces, read_chunks
@@ -110,7 +117,7 @@ class CsvSource:
         if self.check_header and self.header and self.names is None:
             refuse_data_as_header(heads, features, self.rules)
         schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
-        warnings = [warning for head in heads for warning in head.warnings]
+        warnings = header_warnings(heads)
         warnings += _warnings(heads, scans, pieces, evidence, parser)
         kept = tuple(p for p in pieces if p.rows != 0)
         return Survey(Frozen(schema), choices, kept, tuple(warnings), detected=self.detected)

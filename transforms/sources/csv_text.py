@@ -43,6 +43,8 @@ _FOREIGN: Final = (
 )
 """What begins files that are taken for text by their suffix, and how they are unpacked."""
 
+_NOT_IN_CP1252: Final = frozenset(b"\x81\x8d\x8f\x90\x9d")
+
 _SINGLE_BYTE_FROM: Final = 100
 """An encoding of one byte a character gives a meaning to at least this many of the 128 high bytes; one of several
 bytes to at most 64 (the half-width kana of Shift JIS): the others begin a longer character."""
@@ -147,7 +149,7 @@ def stream_text(file: ListedFile, encoding: str, form: TextForm, *, whole: bool 
 
 
 def to_utf8(text: bytes, encoding: str, name: str, offset: int | None) -> bytes:
-    """Return text of an ASCII-transparent encoding as UTF-8; UTF-8 itself is checked.
+    """Return text of an ASCII-transparent encoding as UTF-8; a header that is UTF-8 is checked.
 
     Raises:
         SourceError: the text is not in this encoding; the message names the byte.
@@ -161,13 +163,20 @@ def to_utf8(text: bytes, encoding: str, name: str, offset: int | None) -> bytes:
         where = "" if offset is None else f" at byte {offset + error.start}"
         byte = f"0x{text[error.start]:02x}"
         if plain == "utf-8":
-            raise SourceError(
-                name,
-                f"not UTF-8{where} ({byte}); set input.encoding, for example --set input.encoding=latin-1, or declare "
-                "the column binary: schema.columns.<name>.type=binary",
-            ) from error
+            raise SourceError(name, f"line 1: not UTF-8{where} ({byte}); {encoding_hint(text)}") from error
         raise SourceError(name, f"not {plain}{where} ({byte}); set another input.encoding") from error
     return text if plain == "utf-8" else decoded.encode()
+
+
+def encoding_hint(text: bytes) -> str:
+    """Return what may be done about text that is not UTF-8: cp1252 is proposed where it has all of the bytes.
+
+    It has every character of Latin-1, but the control characters 0x80 to 0x9f: where these bytes occur they are quotes
+    and dashes of cp1252, and Latin-1 would read them as something that nobody wrote.
+    """
+    if set(text) & _NOT_IN_CP1252:
+        return "declare its encoding, such as shift_jis or cp1251: --set input.encoding=ENCODING"
+    return "declare its encoding, probably: --set input.encoding=cp1252"
 
 
 def is_utf8(text: bytes) -> bool:

@@ -1,0 +1,74 @@
+"""Rejects on the screen: equal ones together, the fix once, the rest counted."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shardmill.pipelines.cli import main
+from shardmill.pipelines.reject_groups import group_rejects, rejects_text
+
+FIX = "; declare it: --set schema.columns.price.type=string"
+
+
+def reject(row: int, *cells: tuple[str | None, str], source: str = "a.csv") -> dict[str, Any]:
+    errors = [{"column": column, "code": "BAD_TYPE", "message": message} for column, message in cells]
+    return {"source": source, "row": row, "line": row + 1, "errors": errors}
+
+
+def text(rejects: list[dict[str, Any]], total: int | None = None) -> list[str]:
+    return rejects_text(total or len(rejects), {}, group_rejects(rejects)).splitlines()
+
+
+def test_equal_rejects_are_one_line_with_their_number_and_the_first_places() -> None:
+    bad, other = ("price", f'"NA" is not a float{FIX}'), ("price", f'"-" is not a float{FIX}')
+    rejects = [reject(1, other), *(reject(row, bad) for row in range(4, 104)), reject(7, other, source="b.csv")]
+    assert text(rejects, 133) == [
+        f'  100 rows, first a.csv rows 4, 5, 6: column "price": BAD_TYPE: "NA" is not a float{FIX}',
+        '  2 rows, a.csv row 1, b.csv row 7: column "price": BAD_TYPE: "-" is not a float',
+        "  and 31 more",
+    ]
+
+
+def test_a_row_with_two_bad_cells_is_one_line_and_a_fix_stands_once_for_each_column() -> None:
+    price, size = ("price", f'"x" is not a float{FIX}'), ("size", '"y" is not an int64; fix it')
+    rejects = [reject(1, price, size), reject(2, ("price", f'"; z" is not a float{FIX}')), reject(3, price)]
+    assert text(rejects) == [
+        f'  a.csv row 1: column "price": BAD_TYPE: "x" is not a float{FIX}; '
+        'column "size": BAD_TYPE: "y" is not an int64; fix it',
+        '  a.csv row 2: column "price": BAD_TYPE: "; z" is not a float',
+        '  a.csv row 3: column "price": BAD_TYPE: "x" is not a float',
+    ]
+
+
+def test_places_without_a_row_and_records_are_shown() -> None:
+    cells = [{"column": None, "code": "TRUNCATED", "message": "the JPEG is cut short"}]
+    images = [{"source": f"cat/{i}.jpg", "errors": cells} for i in range(4)]
+    assert text(images) == ["  4 rows, first cat/0.jpg, cat/1.jpg, cat/2.jpg: TRUNCATED: the JPEG is cut short"]
+    records = [{"source": "a.tfrecord", "record": 3, "offset": 90, "errors": cells}]
+    assert text(records) == ["  a.tfrecord record 3 at byte 90: TRUNCATED: the JPEG is cut short"]
+    groups = [{"source": "a.parquet", "row_group": 2, "row": 5, "errors": cells}]
+    assert text(groups) == ["  a.parquet row group 2 row 5: TRUNCATED: the JPEG is cut short"]
+
+
+def test_rejects_are_counted_by_code_the_most_first_and_twenty_groups_are_shown() -> None:
+    groups = group_rejects(reject(row, ("price", f'"{row}" is bad')) for row in range(25))
+    lines = rejects_text(25, {"BAD_TYPE": 3, "BAD_WIDTH": 22, "BAD_UTF8": 3}, groups).splitlines()
+    assert lines[0] == "  BAD_WIDTH 22, BAD_TYPE 3, BAD_UTF8 3"
+    assert lines[1] == '  a.csv row 0: column "price": BAD_TYPE: "0" is bad'
+    assert (len(lines), lines[21]) == (22, "  and 5 more")
+
+
+def test_a_column_with_one_wrong_value_in_many_rows_is_one_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    rows = "".join(f"{i},{'n/a' if i % 3 == 0 else i}\n" for i in range(400))
+    Path("a.csv").write_text(f"id,price\n{rows}")
+    with pytest.raises(SystemExit) as ended:
+        main(["convert", "a.csv", "-o", "out", "--set", "schema.columns.price.type=int64"])
+    assert ended.value.code == 4
+    lines = [line for line in capsys.readouterr().err.splitlines() if "n/a" in line]
+    assert len(lines) == 1
+    assert lines[0].startswith('  134 rows, first a.csv rows 1, 4, 7: column "price": BAD_TYPE: "n/a" is not a')
