@@ -205,3 +205,19 @@ def test_an_append_knows_pictures_that_a_dataset_has_under_shorter_names(desk: A
         main(["append", "a", "b", "-o", "out", "--workers", "1"])
     assert ended.value.code == 0
     assert sorted(row["image/filename"] for row in desk.records()) == ["a/cat/2.jpg", "b/cat/1.jpg", "cat/1.jpg"]
+
+
+def test_a_webp_among_jpegs_is_counted_with_what_it_does_to_tfds_and_what_to_do(desk: Any) -> None:
+    desk.put({"pets/1.jpg": JPEG, "pets/2.webp": draw(kind="WEBP"), "pets/3.jpg": draw(kind="WEBP")})
+    said = (
+        "Warning: webp images, which TFDS does not decode, so that it gives image/encoded of all records as bytes, not "
+        "pixels; convert them to JPEG or PNG, or leave them out (--set 'input.formats=[jpeg,png,bmp]'): 2"
+    )
+    desk.assert_accepted(["pets"], [said], lambda found: None)
+    features = json.loads((desk.root / "out/features.json").read_text())
+    assert "image_feature" not in json.dumps(features)
+    screen = desk.convert(
+        "pets", "--set", "input.formats=[jpeg,png,bmp]", "--max-rejects", "2", "--set", "output.if_exists=replace"
+    )
+    assert (screen.code, "Warning" in screen.out) == (0, False)
+    assert "image_feature" in (desk.root / "out/features.json").read_text()

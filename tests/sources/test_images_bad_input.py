@@ -171,7 +171,8 @@ def test_an_animation_passes_with_a_counted_warning(root: Path, kind: str) -> No
     frames[0].save(root / "moving", kind, save_all=True, append_images=frames[1:])
     rows = read(root)
     assert passed(rows)["moving"]["image/encoded"] == (root / "moving").read_bytes()
-    assert rows.notes == {(0, "animated images, of which most readers decode the first frame only"): 1}
+    assert rows.notes[0, "animated images, of which most readers decode the first frame only"] == 1
+    assert len(rows.notes) == (2 if kind == "WEBP" else 1)  # that TFDS does not decode it is said too
 
 
 def test_an_exif_orientation_leaves_bytes_and_size_as_stored(root: Path) -> None:

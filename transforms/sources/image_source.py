@@ -47,6 +47,11 @@ _UNUSED: Final = "_unused_"
 _LARGEST_IMAGE: Final = 2**30
 """The buffer of a batch must stay below 2 GiB: a view's offsets are int32."""
 
+_PIXELS_IN_TFDS: Final = frozenset({"jpeg", "png", "bmp", "gif"})
+_BYTES_IN_TFDS: Final = (
+    "{} images, which TFDS does not decode, so that it gives image/encoded of all records as bytes, not pixels; "
+    "convert them to JPEG or PNG, or leave them out (--set 'input.formats=[jpeg,png,bmp]')"
+)
 _ANIMATED: Final = "animated images, of which most readers decode the first frame only"
 
 
@@ -276,8 +281,13 @@ class _Gathered:
         )
 
     def _notes(self) -> Notes:
-        pairs = zip(self.folders, self.rows, strict=True)
-        return dict(Counter((folder.entry, _ANIMATED) for folder, row in pairs if row.facts.animated))
+        notes: Counter[tuple[int, str]] = Counter()
+        for folder, row in zip(self.folders, self.rows, strict=True):
+            if row.facts.animated:
+                notes[folder.entry, _ANIMATED] += 1
+            if row.facts.format not in _PIXELS_IN_TFDS:
+                notes[folder.entry, _BYTES_IN_TFDS.format(row.facts.format)] += 1
+        return dict(notes)
 
 
 def _batches(task: Task, limit: int) -> Iterator[list[tuple[ReadFolder, ImageFile]]]:
