@@ -29,7 +29,7 @@ Nothing is imported before it is used, so that `shardmill --help` answers at onc
                    flink_commands   flink install, up, down  ── flink_cluster  a cluster of this machine
                    worker_errors    why a job failed, as engines tell it
     words          screen           all that is printed;  report  what there is to say
-                                    ── reject_groups    equal rejects together
+                                    ── reject_groups  equal rejects together;  schema_table
                    progress         the live line  ── seldom_count  by what an engine says
     memory         freed_memory     kept by workers for the next batch
 """

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from ..transforms.dataset.spec import DatasetSpec
 from ..transforms.errors import RunError, UsageError
+from ..transforms.format.extras import install_line
 from .config_runners import DataflowRunner
 from .dataflow_job import DataflowJob, troubles
 from .prepared import Prepared
@@ -58,10 +59,7 @@ def check_dataflow(runner: DataflowRunner, beam_args: Sequence[str]) -> None:
             key = _OURS[flag]
             raise UsageError(f"--{flag}: is runner.{key} here; give it there: --set runner.{key}=...")
     if not _is_installed():
-        raise UsageError(
-            "runner.name: Dataflow needs packages that are not installed; install them: "
-            "pip install 'shardmill[dataflow]'"
-        )
+        raise UsageError(f"runner.name: Dataflow needs packages that are not installed; {install_line('dataflow')}")
     _options(runner, "check", beam_args)
 
 

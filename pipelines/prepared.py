@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 from ..transforms.dataset.spec import DatasetSpec
@@ -10,6 +12,7 @@ from ..transforms.format.encode_rows import RowEncoder
 from ..transforms.sources.source import LazyPieces, Source
 from ..transforms.sources.task_planning import Plan
 from ..transforms.staged_tasks import stage_entries, stage_tasks
+from .reject_groups import group_rejects
 from .report import PlanReport, SplitEstimate
 from .staged_plan import ListedSource, RunMark, plan_document
 from .stopped_runs import StoppedRuns
@@ -60,7 +63,13 @@ class Prepared:
             warnings=plan.survey.warnings,
             detected=plan.survey.detected,
             remarks=plan.survey.remarks,
+            sampled=plan.estimate.sampled,
+            sampled_rejects=group_rejects(json.loads(line) for line in self._sampled_rejects()),
         )
+
+    def _sampled_rejects(self) -> Iterator[str]:
+        in_append = self.spec.append_to is not None
+        return (reject.to_json_line(in_append=in_append) for reject in self.plan.estimate.rejects)
 
     def plan_document(self) -> bytes:
         """Return `plan.json`."""

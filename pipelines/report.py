@@ -160,7 +160,8 @@ class SplitEstimate:
 class PlanReport:
     """What a conversion would do; nothing was written. `rows_exact` says that `rows` was counted and not estimated.
 
-    `done_before` are the tasks that a run has done which stopped, so that they would not be done again.
+    `done_before` are the tasks that a run has done which stopped, so that they would not be done again. Of the
+    `sampled` rows, which were converted to tell sizes, `sampled_rejects` will be rejected.
     """
 
     path: str
@@ -184,6 +185,8 @@ class PlanReport:
     done_before: int = 0
     detected: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    sampled: int = 0
+    sampled_rejects: tuple[RejectGroup, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that `convert --dry-run --json` prints."""
@@ -210,6 +213,7 @@ class PlanReport:
             "warnings": list(self.warnings),
             "detected": list(self.detected),
             "remarks": list(self.remarks),
+            "sample": {"rows": self.sampled, "rejects": [group.to_json() for group in self.sampled_rejects]},
             **(self._appended() if self.command == "append" else {}),
         }
 

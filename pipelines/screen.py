@@ -24,21 +24,17 @@ from ..transforms.errors import ShardmillError
 from ..transforms.format.manifest import Manifest, SplitEntry
 from ..transforms.format.printable import counted as _count
 from ..transforms.format.printable import escaped, printable, printable_path, redacted, safe_json
-from ..transforms.format.schema import Choice, Feature, Schema
+from ..transforms.format.schema import Choice, Schema
 from ..transforms.format.sizes import format_size
 from .held_files import unchanged_line
 from .reject_groups import rejects_text
 from .report import PlanReport, Submitted, Summary
+from .schema_table import FEATURES_AFTER_A_RUN, MOST_FEATURES, name_text, nulls_text, schema_table
 
 _FILE_WIDTH: Final = 200
 """Columns where stdout is no terminal: tables are not folded to a screen that is not there."""
 
-_MAX_CHOICES: Final = 200
-"""So many columns of a schema are shown; a table of 20,000 would push everything else off the screen."""
-
 _MAX_CLASSES: Final = 20
-
-_KINDS: Final = {"int64": "int64 list", "float": "float list", "bytes": "bytes list"}
 
 
 class Screen:
@@ -157,12 +153,12 @@ class Screen:
             return
         if summary.nothing_to_do:
             self.text(f"Nothing to do: generation {manifest.generation} of {where} holds it ({size}).", "bold")
-        else:
-            self.text(f"Wrote {where}: {size} (generation {manifest.generation}).", "bold green")
+            return
+        self.text(f"Wrote {where}: {size} (generation {manifest.generation}).", "bold green")
         self._splits(manifest)
         self.text(_read_line(manifest))
         self._notes(summary.detected, summary.warnings)
-        self._schema(manifest.schema, summary.choices)
+        self._schema(manifest.schema, summary.choices, planned=False)
         self._narrowed(manifest)
         self._rejected(summary)
         if manifest.compression != "none":
@@ -173,8 +169,7 @@ class Screen:
             self.text("\nRead it:", "bold")
             for line in reading_lines(where, manifest):
                 self.text(f"  {line}")
-        if not summary.nothing_to_do:
-            self._speed(summary)
+        self._speed(summary)
 
     def _narrowed(self, manifest: Manifest) -> None:
         since = " in all generations" if manifest.operation == "append" else ""
@@ -194,8 +189,15 @@ class Screen:
             self.text(rejects_text(rejects.records, rejects.by_code, summary.reject_groups))
 
     def _speed(self, summary: Summary) -> None:
-        rate = summary.bytes / 1e6 / max(summary.seconds, 1e-3)
-        self.text(f"\n{summary.seconds:.1f} s, {rate:.{1 if rate >= 1 else 2}f} MB/s")
+        """Print how long it took and how fast it was, where that means something."""
+        if summary.seconds < 1:
+            return
+        counts, source = summary.manifest.counts, summary.manifest.source
+        rates = "" if summary.done_before else f", {counts.read / summary.seconds:,.0f} rows/s"
+        if rates and source.bytes:
+            rate = source.bytes / 1e6 / summary.seconds
+            rates += f", {rate:.{1 if rate >= 1 else 2}f} MB/s read"
+        self.text(f"\n{summary.seconds:.1f} s{rates}")
 
     def _print_append(self, summary: Summary, size: str) -> None:
         """Print what is new; schema, sidecars and how to read it are the dataset's, and as they were."""
@@ -205,14 +207,11 @@ class Screen:
             what = "the file" if held == 1 else f"all {_count(held, 'file')}"
             holds = f"{where} holds {what}; --force appends again" if held else "no file is left to append"
             self.text(f"Nothing to do: {holds}.", "bold")
-        else:
-            self.text(f"Appended to {where}: {size} (generation {manifest.generation}).", "bold green")
+            self._notes((), summary.warnings)
+            return
+        self.text(f"Appended to {where}: {size} (generation {manifest.generation}).", "bold green")
         if summary.unchanged:
             self.text(f"Left out: {_escaped(unchanged_line(summary.unchanged))}")
-        if summary.nothing_to_do:
-            self._splits(manifest)
-            self._notes(summary.detected, summary.warnings)
-            return
         self._grown_splits(manifest)
         self.text(_read_line(manifest))
         self._new_classes(summary.new_classes)
@@ -226,7 +225,7 @@ class Screen:
             shown = [f"{printable(name)} = {number}" for name, number in classes.items()]
             more = f" and {len(shown) - _MAX_CLASSES:,} more" if len(shown) > _MAX_CLASSES else ""
             what = "New class" if len(shown) == 1 else f"{len(shown):,} new classes"
-            self.text(f"{what} of {_name_text(feature)}: {', '.join(shown[:_MAX_CLASSES])}{more}")
+            self.text(f"{what} of {name_text(feature)}: {', '.join(shown[:_MAX_CLASSES])}{more}")
 
     def _print_plan(self, plan: PlanReport) -> None:
         verb = "append to" if plan.command == "append" else "write"
@@ -250,8 +249,16 @@ class Screen:
         self.table(table)
         self._new_classes(plan.new_classes)
         self._notes(plan.detected, plan.warnings)
+        self._sampled_rejects(plan)
         if plan.command != "append":  # whose schema is the dataset's
-            self._schema(plan.schema, plan.choices)
+            self._schema(plan.schema, plan.choices, planned=True)
+
+    def _sampled_rejects(self, plan: PlanReport) -> None:
+        rejected = sum(group.rows for group in plan.sampled_rejects)
+        if rejected:
+            looked_at = f"of the {plan.sampled:,} that were looked at" if plan.sampled > 1 else "looked at"
+            self.text(f"\nWould reject {_count(rejected, 'row')} {looked_at}:", "bold yellow")
+            self.text(rejects_text(rejected, {}, plan.sampled_rejects))
 
     def _splits(self, manifest: Manifest) -> None:
         table = _table("split", "records", "shards", "bytes", "shard sizes")
@@ -280,32 +287,27 @@ class Screen:
         for warning in warnings:
             self.text(f"Warning: {_escaped(warning)}", "yellow")
 
-    def _schema(self, schema: Schema | None, choices: tuple[Choice, ...]) -> None:
+    def _schema(self, schema: Schema | None, choices: tuple[Choice, ...], *, planned: bool) -> None:
+        """Print a schema: of a plan with the reason of each type, after a run the first features alone."""
         if schema is None:
             return
-        reasons = {choice.column: choice for choice in choices}
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for title in ("feature", "kind", "type", "nulls", "reason"):
-            table.add_column(title, overflow="fold")
-        features = list(schema)
-        for feature in features[:_MAX_CHOICES]:
-            choice = reasons.get(feature.name)
-            nulls = "yes" if feature.nullable else "no"
-            reason = "" if choice is None else _escaped(choice.reason)
-            table.add_row(_name_text(feature.name), _KINDS[feature.kind], _type_text(feature), nulls, reason)
+        most = MOST_FEATURES if planned else FEATURES_AFTER_A_RUN
         self.out.print()
-        self.table(table)
-        if len(features) > _MAX_CHOICES:
-            self.text(f"and {len(features) - _MAX_CHOICES:,} more features; --json has them all")
-        names = {feature.name for feature in features}
-        for choice in choices[:_MAX_CHOICES]:
+        self.table(schema_table(schema, choices, reasons=planned, most=most))
+        if len(schema) > most:
+            self.text(f"and {len(schema) - most:,} more features; --json has them all")
+        names = {feature.name for feature in schema}
+        for choice in choices[:MOST_FEATURES] if planned else ():
             if choice.column not in names:  # a column that became several features
-                self.text(f"{_name_text(choice.column)}: {_escaped(choice.type)}: {_escaped(choice.reason)}")
+                self.text(f"{name_text(choice.column)}: {_escaped(choice.type)}: {_escaped(choice.reason)}")
+        nulls = None if planned else nulls_text(schema)
+        if nulls is not None:
+            self.text(nulls)
 
 
 def reading_lines(where: str, manifest: Manifest) -> list[str]:
-    """Return three lines of Python that read the first split of a dataset."""
-    split = next(iter(manifest.splits), "train")
+    """Return three lines of Python that read a dataset: its split `train`, or the first one."""
+    split = "train" if "train" in manifest.splits else next(iter(manifest.splits), "train")
     in_tfds = manifest.compression == "none" and "dataset_info.json" in manifest.sidecars
     if in_tfds and not where.startswith("s3://"):  # TensorFlow alone reads no S3
         return [
@@ -354,21 +356,6 @@ def _shard_cells(split: SplitEntry) -> tuple[str, str, str]:
     sizes = [shard.bytes for shard in split.shards]
     span = " to ".join(dict.fromkeys(format_size(size) for size in (min(sizes), max(sizes)))) if sizes else ""
     return f"{len(sizes):,}", format_size(split.bytes), span
-
-
-def _name_text(name: str) -> str:
-    return printable(name) or '""'
-
-
-def _type_text(feature: Feature) -> str:
-    text = feature.type
-    if feature.unit or feature.timezone:
-        text += f" ({', '.join(printable(part) for part in (feature.unit, feature.timezone) if part)})"
-    if feature.dtype:
-        text += f" {feature.dtype}"
-    if feature.shape == (-1,):
-        return f"list of {text}"
-    return f"{text}[{', '.join(map(str, feature.shape))}]" if feature.shape else text
 
 
 def _read_line(manifest: Manifest) -> str:

@@ -59,6 +59,9 @@ class Desk:
         ]
         return Screen(code, out, "".join(told))
 
+    def _lines(self, text: str) -> list[str]:
+        return [" ".join(line.split()) for line in text.splitlines()]
+
     def records(self) -> list[dict[str, Any]]:
         """Return the records of all splits, without the features that are absent."""
         dataset = open_dataset(self.root / "out")
@@ -116,12 +119,14 @@ class Desk:
             assert repr(self.records()) == repr(wants_records)
 
     def assert_accepted(self, args: Sequence[str], said: Sequence[str], wants_records: object) -> None:
-        """The command ends well; `said` are lines of its screen, and all of its warnings."""
+        """The command ends well; `said` are lines of its screen (or of `--dry-run`), and all of its warnings."""
+        reasons = [line for line in said if not line.startswith(("Warning", "Detected", "Read "))]
+        planned = self.convert(*args, "--dry-run").out if reasons else ""
         screen = self.convert(*args)
         assert (screen.code, screen.err) == (0, "")
-        lines = [" ".join(line.split()) for line in screen.out.splitlines()]
+        lines = self._lines(screen.out)
         for line in said:
-            assert line in lines
+            assert line in lines + self._lines(planned)
         assert [line for line in lines if line.startswith("Warning")] == [
             line for line in said if line.startswith("Warning")
         ]

@@ -288,7 +288,7 @@ ACCEPTED: dict[str, tuple[bytes | Files, Sequence[str], Sequence[str], list[dict
         b"n\n1\n2\n1.5\n",
         [],
         [
-            "n float list float64 no every value is a number in 3 rows (double, narrowed to float32 (as: bytes keeps "
+            "n float float64 no every value is a number in 3 rows (double, narrowed to float32 (as: bytes keeps "
             "it exact))"
         ],
         [{"n": 1.0}, {"n": 2.0}, {"n": 1.5}],
@@ -296,7 +296,7 @@ ACCEPTED: dict[str, tuple[bytes | Files, Sequence[str], Sequence[str], list[dict
     "nulls and then text": (
         b"n,s\n" + b"1,\n" * 3 + b"1,late\n",
         [],
-        ['s bytes list string yes "late" (a.csv row 4) is not a number; 4 rows, 3 null'],
+        ['s bytes string yes "late" (a.csv row 4) is not a number; 4 rows, 3 null'],
         [{"n": 1}, {"n": 1}, {"n": 1}, {"n": 1, "s": "late"}],
     ),
     "line break in quotes": (b'i,t\n1,"a\nb"\n2,c\n', [], [], [{"i": 1, "t": "a\nb"}, {"i": 2, "t": "c"}]),
@@ -339,19 +339,19 @@ ACCEPTED: dict[str, tuple[bytes | Files, Sequence[str], Sequence[str], list[dict
     "one of two files a header only": (
         {"a.csv": b"a,b\n", "b.csv": b"a,b\n1,x\n"},
         [],
-        ["a int64 list int64 no every value is an integer in 1 row"],
+        ["a int64 int64 no every value is an integer in 1 row"],
         [{"a": 1, "b": "x"}],
     ),
     "header only": (
         b"a,b\n",
         [],
-        ["a bytes list string yes no value in 0 rows; declare the type if there will be one"],
+        ["a bytes string yes no value in 0 rows; declare the type if there will be one"],
         [],
     ),
     "blank line in one column": (
         b"a\n1\n\n3\n",
         [],
-        ["a int64 list int64 yes every value is an integer in 3 rows, 1 null"],
+        ["a int64 int64 yes every value is an integer in 3 rows, 1 null"],
         [{"a": 1}, {}, {"a": 3}],
     ),
     "blank line in two columns": (
@@ -369,13 +369,13 @@ ACCEPTED: dict[str, tuple[bytes | Files, Sequence[str], Sequence[str], list[dict
     "integers beyond int64": (
         b"a\n1\n9223372036854775808\n",
         [],
-        ['a bytes list string no "9223372036854775808" (a.csv row 2) is beyond int64; 2 rows'],
+        ['a bytes string no "9223372036854775808" (a.csv row 2) is beyond int64; 2 rows'],
         [{"a": "1"}, {"a": "9223372036854775808"}],
     ),
     "floats that no float holds": (
         b"a\n1.5\n1e400\n1e-400\n",
         [],
-        ['a bytes list string no "1e400" (a.csv row 2) is not a number; 3 rows'],
+        ['a bytes string no "1e400" (a.csv row 2) is not a number; 3 rows'],
         [{"a": "1.5"}, {"a": "1e400"}, {"a": "1e-400"}],
     ),
     "NaN and infinities": (
@@ -387,7 +387,7 @@ ACCEPTED: dict[str, tuple[bytes | Files, Sequence[str], Sequence[str], list[dict
     "NA, empty, and quoted empty": (
         b'a,b\n1,NA\n,\n3,""\n',
         [],
-        ['b bytes list string yes "NA" (a.csv row 1) is not a number; 3 rows, 1 null'],
+        ['b bytes string yes "NA" (a.csv row 1) is not a number; 3 rows, 1 null'],
         [{"a": 1, "b": "NA"}, {}, {"a": 3, "b": ""}],
     ),
     "NA, declared null": (
@@ -399,19 +399,19 @@ ACCEPTED: dict[str, tuple[bytes | Files, Sequence[str], Sequence[str], list[dict
     "leading zeros": (
         b"a\n00123\n1\n",
         [],
-        ['a bytes list string no "00123" (a.csv row 1) has a leading zero, which a number would lose; 2 rows'],
+        ['a bytes string no "00123" (a.csv row 1) has a leading zero, which a number would lose; 2 rows'],
         [{"a": "00123"}, {"a": "1"}],
     ),
     "bool only for true and false": (
         b"a,b\ntrue,1\nfalse,0\ntrue,true\n",
         [],
-        ["a int64 list bool no every value is true or false in 3 rows"],
+        ["a int64 bool no every value is true or false in 3 rows"],
         [{"a": True, "b": "1"}, {"a": False, "b": "0"}, {"a": True, "b": "true"}],
     ),
     "dates": (
         b"a,b\n2024-01-02,2024-13-40\n2024-01-03,31/12/2024\n",
         [],
-        ['a bytes list string no "2024-01-02" (a.csv row 1) is not a number; 2 rows'],
+        ['a bytes string no "2024-01-02" (a.csv row 1) is not a number; 2 rows'],
         [{"a": "2024-01-02", "b": "2024-13-40"}, {"a": "2024-01-03", "b": "31/12/2024"}],
     ),
     "spaces around names and values": (

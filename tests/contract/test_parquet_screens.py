@@ -285,14 +285,14 @@ ACCEPTED: dict[str, tuple[Files, Sequence[str], Sequence[str], list[dict[str, An
     "null type": (
         {"a.parquet": parquet(pa.table({"x": pa.nulls(2), "a": [1, 2]}))},
         [],
-        ["x bytes list string yes null: no value, so never present; nullable: its type is null"],
+        ["x bytes string yes null: no value, so never present; nullable: its type is null"],
         [{"a": 1}, {"a": 2}],
     ),
     "nanoseconds, declared as the reject says": (
         column([1001], pa.timestamp("ns")),
         ["--set", "schema.columns.x.unit=ns"],
         [
-            "x int64 list timestamp (ns) no timestamp[ns] in ns; not null: optional in the file, but its statistics "
+            "x int64 timestamp (ns) no timestamp[ns] in ns; not null: optional in the file, but its statistics "
             "count no nulls"
         ],
         None,

@@ -23,10 +23,10 @@ def test_two_schemas_stand_side_by_side_with_a_word_behind_each_feature_that_dif
     assert marked == {"fare": "re-typed", "stops": "missing", "tip": "added"}
     assert schemas_side_by_side(law, other, ("out", "source"), marked=marked).splitlines() == [
         "  feature  out                         source",
-        "  fare     float64 (float list)        string (bytes list)               re-typed",
-        "  id       int64 (int64 list)          int64 (int64 list)",
-        "  stops    list of int64 (int64 list)  -                                 missing",
-        "  tip      -                           timestamp (us, UTC) (int64 list)  added",
+        "  fare     float64 (float)             string (bytes)               re-typed",
+        "  id       int64 (int64)               int64 (int64)",
+        "  stops    list of int64 (int64 list)  -                            missing",
+        "  tip      -                           timestamp (us, UTC) (int64)  added",
     ]
 
 

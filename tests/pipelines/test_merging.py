@@ -208,8 +208,8 @@ def test_schemas_that_differ_are_shown_side_by_side(tmp_path: Path, shardmill: S
     assert screen.err.splitlines()[0].startswith("error: b.tfrecord has another schema than a; records stay as")
     assert [" ".join(line.split()) for line in screen.err.splitlines()[1:]] == [
         "feature a b.tfrecord",
-        "id int64 (int64 list) int64 (int64 list)",
-        "text string (bytes list) - missing",
+        "id int64 (int64) int64 (int64)",
+        "text string (bytes) - missing",
         "words - binary[2] (bytes list) added",
     ]
     assert not Path("c").exists()

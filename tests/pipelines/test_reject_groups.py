@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -72,3 +73,22 @@ def test_a_column_with_one_wrong_value_in_many_rows_is_one_line(
     lines = [line for line in capsys.readouterr().err.splitlines() if "n/a" in line]
     assert len(lines) == 1
     assert lines[0].startswith('  134 rows, first a.csv rows 1, 4, 7: column "price": BAD_TYPE: "n/a" is not a')
+
+
+def test_a_dry_run_says_which_of_the_rows_that_it_looked_at_will_be_rejected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("id,n\n1,1\n2,x\n3\n4,x\n")
+    args = ["convert", "a.csv", "-o", "out", "--set", "schema.columns.n.type=int64", "--dry-run"]
+    for more in ([], ["--json"]):
+        with pytest.raises(SystemExit) as ended:
+            main([*args, *more])
+        assert ended.value.code == 0
+    text, document = capsys.readouterr().out.rsplit("\n{", 1)
+    lines = text.splitlines()
+    at = lines.index("Would reject 3 rows of the 4 that were looked at:")
+    assert lines[at + 1].startswith('  2 rows, a.csv rows 2, 4: column "n": BAD_TYPE: "x" is not an int64; declare it')
+    assert lines[at + 2].startswith("  a.csv row 3: BAD_WIDTH: ")
+    sample = json.loads("{" + document)["sample"]
+    assert (sample["rows"], [group["rows"] for group in sample["rejects"]]) == (4, [2, 1])

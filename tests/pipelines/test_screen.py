@@ -129,11 +129,13 @@ train       24       2  121.4 KiB  57.9 KiB to 63.5 KiB
 Read 25 rows of 2 files (183.8 KiB): 24 written, 1 rejected; skipped 1 hidden
 Warning: no checksums present
 
-feature  kind        type                 nulls  reason
-price    float list  float64              yes    all 25 values are numbers
-taken    int64 list  timestamp (us, UTC)  no     declared
+feature  kind        type                 nulls
+price    float       float64              yes
+taken    int64       timestamp (us, UTC)  no
 vec      float list  float32[3, 2]        no
 words    bytes list  list of string       no
+Nulls possible in price: a record lacks the feature then, and TFDS shows a number or text of its own in its place \
+(README.md, Nulls)
 Narrowed price: float64 to float32, 24 values, largest relative error 5.9e-08, 2 became zero
 
 Rejected 1 row (out/pets/rejects/00000001.jsonl):
@@ -145,13 +147,13 @@ Read it:
   dataset = tfds.builder_from_directory('out/pets').as_dataset(split='train')
   for example in dataset.take(1): print(example)
 
-2.5 s, 0.05 MB/s"""
+2.5 s, 10 rows/s, 0.08 MB/s read"""
 
 
 def test_a_feature_without_a_name_is_shown_as_quotes_and_not_as_a_blank(screen: Screen, out: io.StringIO) -> None:
     nameless = Schema((Feature("", "int64", "int64"),))
     screen.summary(Summary("out/pets", dataclasses.replace(manifest(), schema=nameless), 0.5))
-    assert '""       int64 list  int64  no' in shown(out)
+    assert '""       int64  int64  no' in shown(out)
 
 
 def test_a_dataset_without_records_is_not_said_to_be_readable(screen: Screen, out: io.StringIO) -> None:
@@ -176,7 +178,28 @@ def test_a_second_run_of_the_same_says_that_there_is_nothing_to_do(screen: Scree
     screen.summary(Summary("out/pets", manifest(rejected=0), 0.5, nothing_to_do=True))
     lines = shown(out).splitlines()
     assert lines[0] == "Nothing to do: generation 1 of out/pets holds it (24 records in 2 shards, 121.4 KiB)."
-    assert not any("MB/s" in line or "Rejected" in line for line in lines)
+    assert len(lines) == 1
+
+
+def test_speed_is_shown_where_it_means_something(screen: Screen, out: io.StringIO) -> None:
+    for seconds, done_before, shown_speed in (
+        (0.9, 0, ""),
+        (60.0, 7, "60.0 s"),
+        (1.0, 0, "1.0 s, 25 rows/s, 0.19 MB/s read"),
+    ):
+        out.truncate(0)
+        screen.summary(Summary("out/pets", manifest(), seconds, done_before=done_before))
+        assert [line for line in shown(out).splitlines() if " s" in line[:7]] == [shown_speed] * bool(shown_speed)
+
+
+def test_features_are_in_the_order_of_the_source_and_train_is_what_is_read(screen: Screen, out: io.StringIO) -> None:
+    base, split = manifest(), manifest().splits["train"]
+    choices = tuple(Choice(name, "", "") for name in ("words", "vec", "taken", "price"))
+    screen.summary(Summary("o", dataclasses.replace(base, splits={"a": split, "train": split}), 0.5, choices=choices))
+    lines = shown(out).splitlines()
+    first = next(number for number, line in enumerate(lines) if line.startswith("feature"))
+    assert [line.split()[0] for line in lines[first + 1 : first + 5]] == ["words", "vec", "taken", "price"]
+    assert "as_dataset(split='train')" in shown(out)
 
 
 def test_a_compressed_dataset_is_read_without_tfds(screen: Screen, out: io.StringIO) -> None:
@@ -235,8 +258,8 @@ train  about 22,500    about 1.8 MiB       2
 val     about 2,500  about 205.1 KiB       1
 
 feature  kind        type                 nulls  reason
-price    float list  float64              yes    all 25 values are numbers
-taken    int64 list  timestamp (us, UTC)  no     declared
+price    float       float64              yes    all 25 values are numbers
+taken    int64       timestamp (us, UTC)  no     declared
 vec      float list  float32[3, 2]        no
 words    bytes list  list of string       no"""
 

@@ -174,7 +174,8 @@ def test_a_client_that_is_not_installed_is_told_by_its_extra(scheme: str, module
         "except StoreAccessError as error: print(error)\n"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout == f"{scheme}:// needs the extra {extra}: pip install 'shardmill[{extra}]'\n"
+    install = f"uv tool install '.[{extra}]', or for one command: uv run --extra {extra} shardmill ..."
+    assert done.stdout == f"{scheme}:// needs the extra {extra}; in your clone of Shardmill: {install}\n"
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 what flows     rows  blocks  rejects  schema      the types between reading, encoding and writing
                framed_rows                        rows that are records already
                printable  sizes  durations        values, sizes and times as people see them
+               extras                             how an extra of the package is installed
 encoding       encode_rows      a batch becomes framed records by split, and rejects
                                 ── columns    Arrow columns as plain values: columns_numbers  columns_bytes
                                               columns_lists  arrow_types  arrow_memory

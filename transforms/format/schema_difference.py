@@ -1,9 +1,9 @@
 """Two schemas side by side, where the features of one are not those of the other.
 
     feature  out, generation 2     the source
-    fare     float64 (float list)  string (bytes list)   re-typed
-    stops    int64 (int64 list)    -                     missing
-    tip      -                     int64 (int64 list)    added
+    fare     float64 (float)           string (bytes)  re-typed
+    stops    list of int64 (int64 list)  -             missing
+    tip      -                         int64 (int64)   added
 
 Whether nulls are allowed is no part of it: that is decided row by row.
 """
@@ -18,8 +18,6 @@ from .schema import Feature, Schema
 
 _SHOWN_EQUAL: Final = 40
 """Up to so many features the whole schemas are shown; of larger ones those that differ, up to as many."""
-
-_KINDS: Final = {"int64": "int64 list", "float": "float list", "bytes": "bytes list"}
 
 
 def same_feature(one: Feature, other: Feature) -> bool:
@@ -75,7 +73,7 @@ def feature_text(feature: Feature) -> str:
         text = f"list of {text}"
     elif feature.shape:
         text += f"[{', '.join(map(str, feature.shape))}]"
-    return f"{text} ({_KINDS[feature.kind]})"
+    return f"{text} ({feature.kind}{' list' if feature.shape else ''})"
 
 
 def _form(feature: Feature) -> tuple[object, ...]:

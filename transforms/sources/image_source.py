@@ -142,6 +142,7 @@ class ImageSource:
             pieces,
             class_warnings([name for name in names if not name.startswith(_UNUSED)], layout),
             _split_rows(roles, listing),
+            detected=self._detected(layout, classes, splits),
         )
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
@@ -228,6 +229,16 @@ class ImageSource:
             name = listing.entries[entry].name
             folders.append(ReadFolder(entry, path, found.root, name, prefix, label, role.class_name, split))
         return folders
+
+    def _detected(self, layout: Layout, classes: Sequence[str], splits: Sequence[str]) -> tuple[str, ...]:
+        """Return what the folders were taken to mean, where the config does not say."""
+        if self.layout != "auto":
+            return ()
+        found = [f"splits {', '.join(splits)}"] if splits else []
+        if layout != "split" and layout != "flat":
+            found.append("1 class" if len(classes) == 1 else f"{len(classes)} classes")
+        what = f"{' and '.join(found)}, from the names of folders" if found else "files without classes"
+        return (f"layout {layout}: {what} (input.layout)",)
 
     def _choices(self, layout: Layout, classes: Sequence[str], splits: Sequence[str]) -> tuple[Choice, ...]:
         told = "told by the folders" if self.layout == "auto" else "input.layout"

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from ..format.blocks import Block, Frames
 from ..format.gzip_members import compress_member
+from ..format.rejects import Reject
 from ..format.rows import Rows
 from .source import Frozen, LazyPieces, Listing, Piece, Source, Survey, Task
 
@@ -37,10 +38,15 @@ BLIND_EXPANSION: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a conversion is expected to write: rows and bytes of records, framing and compression included."""
+    """What a conversion is expected to write: rows and bytes of records, framing and compression included.
+
+    `sampled` rows were encoded to tell, and `rejects` of them will be rejected.
+    """
 
     rows: int
     bytes: int
+    sampled: int = 0
+    rejects: tuple[Reject, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,20 +115,29 @@ def make_plan(
     compression: str = "none",
 ) -> Plan:
     """Estimate the output of every piece and cut the source into tasks; `encode` is the conversion's own encoder."""
-    outputs, rows = _estimate(source, survey, encode, _packed_bytes if compression == "gzip" else _plain_bytes)
+    sample = _sample(source, survey, encode, _packed_bytes if compression == "gzip" else _plain_bytes)
+    outputs, rows = _estimate(survey, sample)
     ranges = plan_tasks(outputs, shard_size) if survey.tasks is None else survey.tasks
     tasks = tuple(Task(i, survey.pieces[r.start : r.stop]) for i, r in enumerate(ranges))
     sizes = tuple(int(outputs[r.start : r.stop].sum()) for r in ranges)
-    return Plan(listing, survey, tasks, sizes, Estimate(rows, int(outputs.sum())))
+    return Plan(listing, survey, tasks, sizes, Estimate(rows, int(outputs.sum()), sample.rows, sample.rejects))
 
 
-def _estimate(
-    source: Source, survey: Survey, encode: Callable[[Rows], Block], size_of: Callable[[Frames], int]
-) -> tuple[npt.NDArray[np.int64], int]:
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """What the first batches gave: bytes of output per record, and per byte of input; rows looked at, and rejects."""
+
+    bytes_a_row: float = 1.0
+    expansion: float = 1.0
+    rows: int = 0
+    rejects: tuple[Reject, ...] = ()
+
+
+def _estimate(survey: Survey, sample: _Sample) -> tuple[npt.NDArray[np.int64], int]:
     """Return the bytes of output of each piece, and the rows of all of them."""
     if isinstance(survey.pieces, LazyPieces):
         return survey.pieces.outputs, survey.pieces.rows
-    bytes_a_row, expansion = _sample(source, survey, encode, size_of)
+    bytes_a_row, expansion = sample.bytes_a_row, sample.expansion
     outputs = [_output_of(piece, bytes_a_row, expansion) for piece in survey.pieces]
     rows = sum(p.rows if p.rows is not None else _blind_rows(p, bytes_a_row, expansion) for p in survey.pieces)
     return np.array(outputs, np.int64), rows
@@ -148,13 +163,14 @@ def _packed_bytes(frames: Frames) -> int:
 
 def _sample(
     source: Source, survey: Survey, encode: Callable[[Rows], Block], size_of: Callable[[Frames], int]
-) -> tuple[float, float]:
-    """Encode the first batch of up to 8 files; return bytes of output per row, and per byte of input."""
-    pieces = first_pieces(survey)
+) -> _Sample:
+    """Encode the first batch of up to 8 files, where the source cannot tell the size of its records without."""
+    pieces = [] if isinstance(survey.pieces, LazyPieces) else first_pieces(survey)
     if all(piece.output_bytes is not None for piece in pieces):
-        return 1.0, 1.0
-    rows = output = 0
+        return _Sample()
+    rows = output = read = 0
     input_bytes = 0.0
+    rejects: list[Reject] = []
     for piece in pieces:
         batch = _first_batch(source, piece, survey.frozen)
         if batch is None:
@@ -162,10 +178,13 @@ def _sample(
         block = encode(batch)
         records = sum(frames.records for frames in block.splits.values())
         rows += records
+        read += records + len(block.rejects)
+        rejects += block.rejects
         output += sum(size_of(frames) for frames in block.splits.values())
         if piece.rows:
             input_bytes += piece.bytes * records / piece.rows
-    return (output / rows if rows else 1.0), (output / input_bytes if input_bytes else float(BLIND_EXPANSION))
+    expansion = output / input_bytes if input_bytes else float(BLIND_EXPANSION)
+    return _Sample(output / rows if rows else 1.0, expansion, read, tuple(rejects))
 
 
 def first_pieces(survey: Survey) -> list[Piece]:

@@ -9,6 +9,7 @@ import re
 from typing import Final
 
 from ..errors import StoreAccessError, StoreError
+from ..format.extras import install_line
 from .store_url import StoreUrl
 
 _WORD: Final = re.compile(r"[A-Za-z0-9_.-]{1,60}")
@@ -24,7 +25,7 @@ _LOGIN: Final = {
 def missing_client(scheme: str) -> StoreAccessError:
     """Return the error of a store whose client is not installed."""
     extra = _CLIENTS[scheme][0]
-    return StoreAccessError(f"{scheme}:// needs the extra {extra}: pip install 'shardmill[{extra}]'")
+    return StoreAccessError(f"{scheme}:// needs the extra {extra}; {install_line(extra)}")
 
 
 def no_credentials(url: StoreUrl) -> StoreAccessError:

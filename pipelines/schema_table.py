@@ -1,0 +1,73 @@
+"""A schema as a table: features, what holds them, what they mean, whether they may be null; with `reasons`, why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from rich.table import Table
+
+from ..transforms.format.printable import escaped, printable
+from ..transforms.format.schema import Choice, Feature, Schema
+
+MOST_FEATURES: Final = 200
+"""So many features are shown where a schema is asked for; a table of 20,000 would push all else off the screen."""
+
+FEATURES_AFTER_A_RUN: Final = 12
+"""So many are shown where it is one thing of several."""
+
+
+def schema_table(schema: Schema, choices: Sequence[Choice] = (), *, reasons: bool, most: int = MOST_FEATURES) -> Table:
+    """Return the table of the first features of a schema, in the order of the source if the choices tell it."""
+    known = {choice.column: choice for choice in choices}
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("feature", "kind", "type", "nulls", *(["reason"] if reasons else [])):
+        table.add_column(title, overflow="fold")
+    for feature in in_source_order(schema, choices)[:most]:
+        why = [escaped(known[feature.name].reason) if feature.name in known else ""] if reasons else []
+        table.add_row(
+            name_text(feature.name), kind_text(feature), type_text(feature), "yes" if feature.nullable else "no", *why
+        )
+    return table
+
+
+def in_source_order(schema: Schema, choices: Sequence[Choice]) -> list[Feature]:
+    """Return the features as the source has its columns, where there is a choice for each; else by name."""
+    places = {choice.column: number for number, choice in enumerate(choices)}
+    if not all(feature.name in places for feature in schema):
+        return list(schema)
+    return sorted(schema, key=lambda feature: places[feature.name])
+
+
+def name_text(name: str) -> str:
+    """Return the name of a feature; none is shown as quotes."""
+    return printable(name) or '""'
+
+
+def kind_text(feature: Feature) -> str:
+    """Return what holds the values in an Example: `int64` for one, `int64 list` for several."""
+    return feature.kind if feature.shape == () else f"{feature.kind} list"
+
+
+def type_text(feature: Feature) -> str:
+    """Return what the values mean, with unit, zone and shape."""
+    text = feature.type
+    if feature.unit or feature.timezone:
+        text += f" ({', '.join(printable(part) for part in (feature.unit, feature.timezone) if part)})"
+    if feature.dtype:
+        text += f" {feature.dtype}"
+    if feature.shape == (-1,):
+        return f"list of {text}"
+    return f"{text}[{', '.join(map(str, feature.shape))}]" if feature.shape else text
+
+
+def nulls_text(schema: Schema) -> str | None:
+    """Return which features may be null, and what that is in a record; None if there are none."""
+    names = [name_text(feature.name) for feature in schema if feature.nullable]
+    if not names:
+        return None
+    more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
+    return (
+        f"Nulls possible in {', '.join(names[:5])}{more}: a record lacks the feature then, and TFDS shows a number or "
+        "text of its own in its place (README.md, Nulls)"
+    )
