@@ -125,18 +125,16 @@ def test_all_damaged_files_of_a_run_are_named(desk: Any) -> None:
     desk.assert_refused(screen, 1, f"a.parquet: {text}\nc.parquet: {text}")
 
 
-def _unsupported(kind: str) -> str:
-    return (
-        f'a.parquet: column "x": {kind} is not supported, no feature holds it; convert it before, or leave it out: '
-        "input.columns names the columns to keep"
-    )
+def _unsupported(kind: str, others: str = "") -> str:
+    left_out = f", or leave it out: --set 'input.columns=[{others}]'" if others else ""
+    return f'a.parquet: column "x": {kind} is not supported, no feature holds it; convert it before{left_out}'
 
 
 REFUSED: dict[str, tuple[Files, Sequence[str], str]] = {
     "a struct beside a column with its path as a name": (
         {"a.parquet": parquet(pa.table({"x.b": [1], "x": [{"b": 2}]}))},
         [],
-        _unsupported("struct<b: int64>"),
+        _unsupported("struct<b: int64>", '"x.b"'),
     ),
     "union, by way of a nested list": (column([[[1]]]), [], _unsupported("list<element: list<element: int64>>")),
     "a column in one file only": (

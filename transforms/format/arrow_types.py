@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -116,26 +117,56 @@ class ColumnLayout:
         Raises:
             SchemaError: the type has no feature.
         """
+        why = why_unsupported(arrow)
+        if why is not None:
+            raise SchemaError(
+                f'column "{printable(name)}": {arrow} is not supported, {why}; '
+                "convert it before, or leave it out: input.columns names the columns to keep"
+            )
         if arrow.__class__ is pa.FixedShapeTensorType:
-            if arrow.permutation is not None and list(arrow.permutation) != sorted(arrow.permutation):
-                raise _unsupported(name, arrow, "its dimensions are permuted")
             return cls(plain_type(arrow.value_type), tuple(arrow.shape))
         plain = plain_type(arrow)
-        shape: tuple[int, ...] = ()
         if types.is_fixed_size_list(plain):
-            plain, shape = plain_type(plain.value_type), (plain.list_size,)
-        elif is_list(plain):
-            plain, shape = plain_type(plain.value_type), (-1,)
-        if scalar_type_name(plain) is None:
-            raise _unsupported(name, arrow)
-        return cls(plain, shape)
+            return cls(plain_type(plain.value_type), (plain.list_size,))
+        return cls(plain_type(plain.value_type), (-1,)) if is_list(plain) else cls(plain, ())
 
 
-def _unsupported(name: str, arrow: pa.DataType, because: str = "no feature holds it") -> SchemaError:
-    return SchemaError(
-        f'column "{printable(name)}": {arrow} is not supported, {because}; '
-        "convert it before, or leave it out: input.columns names the columns to keep"
-    )
+def why_unsupported(arrow: pa.DataType) -> str | None:
+    """Return why no feature holds values of an Arrow type, None if one does.
+
+    >>> why_unsupported(pa.list_(pa.int8())), why_unsupported(pa.map_(pa.string(), pa.int8()))
+    (None, 'no feature holds it')
+    """
+    if arrow.__class__ is pa.FixedShapeTensorType:
+        permuted = arrow.permutation is not None and list(arrow.permutation) != sorted(arrow.permutation)
+        return "its dimensions are permuted" if permuted else None
+    plain = plain_type(arrow)
+    if is_list(plain) or types.is_fixed_size_list(plain):
+        plain = plain_type(plain.value_type)
+    return "no feature holds it" if scalar_type_name(plain) is None else None
+
+
+def refuse_unsupported(columns: Iterable[pa.Field], name: str, keep: Callable[[Sequence[str]], str]) -> None:
+    """Refuse the columns of a source that no feature holds, all at once.
+
+    `keep` says how to leave them out, given the columns that are supported.
+
+    Raises:
+        SchemaError: there are any.
+    """
+    columns = list(columns)
+    found = [(column, why) for column in columns if (why := why_unsupported(column.type)) is not None]
+    if not found:
+        return
+    gone = {column.name for column, _ in found}
+    others = [column.name for column in columns if column.name not in gone]
+    if len(found) == 1:
+        ((column, why),) = found
+        fix = f"convert it before{f', or leave it out: {keep(others)}' if others else ''}"
+        raise SchemaError(f'{name}: column "{printable(column.name)}": {column.type} is not supported, {why}; {fix}')
+    lines = "".join(f'  "{printable(column.name)}": {column.type}, {why}\n' for column, why in found)
+    fix = f"convert them before{f', or leave them out: {keep(others)}' if others else ''}"
+    raise SchemaError(f"{name}: {len(found)} columns are not supported:\n{lines}{fix}")
 
 
 def feature_of(field: pa.Field, rule: ColumnRule | None = None) -> tuple[Feature, str]:

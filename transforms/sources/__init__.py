@@ -19,7 +19,7 @@ Begin with `source`, the contract, and one of the `*_source` modules that keep i
                                     ── csv_parse  csv_cast    cells to proven values
     Parquet        parquet_source   ── parquet_footer  parquet_chunks  parquet_pages    metadata, walked by us
                                     ── thrift_compact    its encoding
-                                    ── parquet_lists    what pyarrow refuses to read
+                                    ── parquet_schema  parquet_lists    what files share;  what pyarrow refuses to read
                                     ── parquet_int96  int96    timestamps that pyarrow wraps
     images         image_source     ── image_listing  image_walk  image_names  image_layout   folders, and their meaning
                                     ── image_table  image_order  image_pieces     millions of files, by column

@@ -18,7 +18,7 @@ from typing import IO, Final
 import pyarrow as pa
 
 from ..errors import SchemaError, SourceError
-from ..format.arrow_types import feature_of
+from ..format.arrow_types import feature_of, refuse_unsupported
 from ..format.printable import printable
 from ..format.rows import RowOrigin, Rows
 from ..format.schema import Choice, ColumnRule, Schema
@@ -102,6 +102,7 @@ class MemorySource:
             if name not in nulls:
                 hint = nearest_name(name, schema.names)
                 raise SchemaError(f'schema.columns names "{printable(name)}", which is no column; {hint}')
+        refuse_unsupported(schema, self.name, lambda others: f"keep {', '.join(map(printable, others))} alone")
         features, choices = [], []
         for column in schema:
             count = nulls[column.name]

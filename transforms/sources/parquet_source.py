@@ -13,12 +13,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ..errors import SchemaError, SourceError
-from ..format.arrow_types import feature_of
+from ..format.arrow_types import feature_of, refuse_unsupported
 from ..format.printable import printable
 from ..format.rejects import CellProblem
 from ..format.rows import RowOrigin, Rows
 from ..format.schema import Choice, ColumnRule, Feature, Schema
-from .arrow_checks import check_batch, meaning, storage_column
+from .arrow_checks import check_batch, storage_column
 from .int96 import exact_timestamps
 from .listing import SUFFIXES, list_entries
 from .nearest import nearest_name
@@ -26,6 +26,7 @@ from .parquet_footer import READ_ERRORS, ChangeFooter, Footer, choose_columns, o
 from .parquet_int96 import footer_of_raw_int96, int96_positions
 from .parquet_lists import cast_as_written, footer_of_plain_lists
 from .parquet_pages import PackedSpans, check_pages, chunk_ranges
+from .parquet_schema import keep_columns, shared_schema
 from .partitions import refuse_partitions
 from .source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
 from .source_files import OpenFile, ReadAt, expect, open_file, open_listed, read_at
@@ -89,7 +90,8 @@ class ParquetSource:
             SourceError: a file is not sound, or two of its columns have one name.
         """
         footers = run(partial(read_footer, columns=self.columns), listing.entries)
-        shared, reasons = _shared_schema(footers)
+        shared, reasons = shared_schema(footers)
+        refuse_unsupported(shared, footers[0].name, keep_columns)
         for column in self.rules:
             if column not in footers[0].columns:
                 hint = nearest_name(column, footers[0].columns)
@@ -269,47 +271,6 @@ def _pieces(index: int, entry: SourceEntry, footer: Footer) -> Iterator[ParquetP
             spans=group.spans,
         )
         first_row += group.rows
-
-
-def _shared_schema(footers: Sequence[Footer]) -> tuple[pa.Schema, list[str]]:
-    """Return the columns that all files have, as the first one has them; nullable where any file's is.
-
-    Raises:
-        SchemaError: two files differ; the message names both, the field and its types.
-    """
-    first = footers[0]
-    fields = {column.name: column for column in first.schema}
-    reasons = dict(zip(first.schema.names, first.null_reasons, strict=True))
-    for other in footers[1:]:
-        _compare(first, other)
-        for column, reason in zip(other.schema, other.null_reasons, strict=True):
-            if column.nullable and not fields[column.name].nullable:
-                fields[column.name] = fields[column.name].with_nullable(True)
-                reasons[column.name] = f"{reason} ({other.name})"
-    return pa.schema(list(fields.values())), list(reasons.values())
-
-
-def _compare(first: Footer, other: Footer) -> None:
-    if other.schema.equals(first.schema):
-        return
-    theirs = {column.name: column for column in other.schema}
-    mend = "convert them apart, or keep the columns that they share with input.columns"
-    for column in first.schema:
-        twin = theirs.pop(column.name, None)
-        field_name = printable(column.name)
-        if twin is None:
-            raise SchemaError(
-                f'{other.name} has no column "{field_name}", and {first.name} has ({column.type}); {mend}'
-            )
-        if meaning(twin.type) != meaning(column.type):
-            raise SchemaError(
-                f'column "{field_name}" is {column.type} in {first.name}, and {twin.type} in {other.name}; '
-                "write one of them anew with the other's type, or convert them apart"
-            )
-    for extra in theirs.values():
-        raise SchemaError(
-            f'{other.name} has a column "{printable(extra.name)}" ({extra.type}), and {first.name} has none; {mend}'
-        )
 
 
 def _warnings(footers: Sequence[Footer], columns: int) -> tuple[str, ...]:
