@@ -35,3 +35,39 @@ def test_data_in_memory_names_them_too(desk: Any) -> None:
     table = pa.table({"id": [1], "place": [{"x": 1}], "deep": [[[1]]]})
     with pytest.raises(SchemaError, match=r"2 columns are not supported:(.|\n)*leave them out: keep id alone"):
         convert(data=table, output=desk.root / "out")
+
+
+def screen_lines(desk: Any, *args: str) -> list[str]:
+    screen = desk.convert(*args)
+    assert (screen.code, screen.err) == (0, "")
+    return [" ".join(line.split()) for line in screen.out.splitlines()]
+
+
+def test_files_of_one_table_may_hold_integers_and_floats_of_several_widths(desk: Any) -> None:
+    small = {"n": pa.array([1], pa.int32()), "u": pa.array([200], pa.uint8()), "x": pa.array([0.5], pa.float32())}
+    large = {"n": [2**40], "u": pa.array([-1], pa.int8()), "x": pa.array([1.5])}
+    put(desk, "a.parquet", **small, v=pa.array([[1]], pa.list_(pa.int16())))
+    put(desk, "b.parquet", **large, v=pa.array([[2**40]]))
+    put(desk, "c.parquet", **small, v=pa.array([[2]], pa.list_(pa.int16())))
+    lines = screen_lines(desk, "a.parquet", "b.parquet", "c.parquet")
+    assert any("int32 in a.parquet" in line for line in lines)
+    assert any("uint8 in a.parquet" in line for line in lines)
+    rows = desk.records()
+    assert [row["n"] for row in rows] == [1, 2**40, 1]
+    assert [row["u"] for row in rows] == [200, -1, 200]
+    assert [row["x"] for row in rows] == [0.5, 1.5, 0.5]
+    assert [row["v"] for row in rows] == [[1], [2**40], [2]]
+
+
+def test_floats_of_two_widths_are_kept_exact_where_that_is_asked_for(desk: Any) -> None:
+    put(desk, "a.parquet", x=pa.array([0.5], pa.float32()))
+    put(desk, "b.parquet", x=pa.array([0.1]))
+    screen_lines(desk, "a.parquet", "b.parquet", "--set", "schema.columns.x.as=bytes")
+    assert [row["x"] for row in desk.records()] == [0.5, 0.1]
+
+
+def test_types_that_no_type_holds_exactly_are_refused(desk: Any) -> None:
+    put(desk, "a.parquet", n=pa.array([1], pa.uint64()))
+    put(desk, "b.parquet", n=pa.array([1], pa.int64()))
+    screen = desk.convert("a.parquet", "b.parquet")
+    assert (screen.code, 'column "n" is uint64 in a.parquet, and int64 in b.parquet' in screen.err) == (2, True)

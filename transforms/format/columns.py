@@ -88,7 +88,10 @@ def feature_column(
     elif feature.kind == "float":
         values, bad, narrowing = float_values(cells.values, feature)
     else:
-        values, buffers, bad = bytes_values(cells.values, feature, field_bytes_limit)
+        whole = cells.values
+        if feature.type == "float64" and not types.is_float64(whole.type):  # of a file that has narrower ones
+            whole = whole.cast(pa.float64())
+        values, buffers, bad = bytes_values(whole, feature, field_bytes_limit)
     column = FeatureColumn(feature.name, feature.kind, values, buffers, cells.offsets, cells.present)
     problems = tuple(_problems(cells, feature, bad, excused))
     return Conversion(column, problems, narrowing)
@@ -109,7 +112,7 @@ def _check_type(scalar: pa.DataType, feature: Feature) -> None:
         timed = feature.type in ("date", "time", "timestamp", "duration")
         fits = natural == feature.type if timed else types.is_integer(scalar) or types.is_boolean(scalar)
     elif feature.dtype is not None and feature.type == "float64":
-        fits = types.is_float64(scalar)
+        fits = types.is_floating(scalar)
     else:
         fits = is_string(scalar) or is_binary(scalar) or (feature.type == "string" and types.is_integer(scalar))
     if not fits:

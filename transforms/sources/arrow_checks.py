@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 import pyarrow as pa
 
 from ..format.arrow_types import is_binary, is_list, is_string
 
+_WIDEST_INTEGER: Final = 64
 _TEXT = ((pa.types.is_string, pa.binary()), (pa.types.is_large_string, pa.large_binary()))
 
 
@@ -45,6 +47,35 @@ def meaning(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_fixed_size_list(kind):
         return pa.list_(meaning(kind.value_type), kind.list_size)
     return kind
+
+
+def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """Return the type that holds all values of two types exactly, None if there is none: integers and floats widen.
+
+    >>> common_type(pa.int32(), pa.int64()), common_type(pa.uint8(), pa.int8()), common_type(pa.int64(), pa.float64())
+    (DataType(int64), DataType(int16), None)
+    """
+    one, other = meaning(one), meaning(other)
+    if one == other:
+        return one
+    if (is_list(one) and is_list(other)) or (_fixed_size(one) == _fixed_size(other) is not None):
+        value = common_type(one.value_type, other.value_type)
+        return None if value is None else with_value_type(one, value)
+    if pa.types.is_floating(one) and pa.types.is_floating(other):
+        return max(one, other, key=lambda kind: kind.bit_width)
+    if not (pa.types.is_integer(one) and pa.types.is_integer(other)):
+        return None
+    narrow, wide = sorted((one, other), key=lambda kind: (kind.bit_width, pa.types.is_signed_integer(kind)))
+    if pa.types.is_signed_integer(wide) and (narrow.bit_width < wide.bit_width or pa.types.is_signed_integer(narrow)):
+        return wide
+    if pa.types.is_unsigned_integer(narrow) and pa.types.is_unsigned_integer(wide):
+        return wide
+    bits = 2 * wide.bit_width  # one is signed, and the unsigned one is as wide or wider
+    return pa.type_for_alias(f"int{bits}") if bits <= _WIDEST_INTEGER else None
+
+
+def _fixed_size(kind: pa.DataType) -> int | None:
+    return kind.list_size if pa.types.is_fixed_size_list(kind) else None
 
 
 def check_batch(batch: pa.RecordBatch) -> None:

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 import pyarrow as pa
 
 from ..errors import SchemaError
 from ..format.printable import printable
-from .arrow_checks import meaning
+from .arrow_checks import common_type, meaning
 from .parquet_footer import Footer
 
 _NAMED_COLUMNS: Final = 200
@@ -30,7 +30,9 @@ def keep_columns(names: Sequence[str]) -> str:
 
 
 def shared_schema(footers: Sequence[Footer]) -> tuple[pa.Schema, list[str]]:
-    """Return the columns that all files have, as the first one has them; nullable where any file's is.
+    """Return the columns that all files have, in the order of the first, and what is known of the nulls of each.
+
+    A column is nullable where any file's is, and of the type that holds the values of all exactly.
 
     Raises:
         SchemaError: two files differ; the message names both, the field and its types.
@@ -38,33 +40,46 @@ def shared_schema(footers: Sequence[Footer]) -> tuple[pa.Schema, list[str]]:
     first = footers[0]
     fields = {column.name: column for column in first.schema}
     reasons = dict(zip(first.schema.names, first.null_reasons, strict=True))
+    widened: dict[str, str] = {}
     for other in footers[1:]:
-        _compare(first, other)
+        if other.schema.equals(first.schema):
+            continue
+        common = _common_types(first, fields, other)
         for column, reason in zip(other.schema, other.null_reasons, strict=True):
-            if column.nullable and not fields[column.name].nullable:
-                fields[column.name] = fields[column.name].with_nullable(True)
-                reasons[column.name] = f"{reason} ({other.name})"
-    return pa.schema(list(fields.values())), list(reasons.values())
+            name = column.name
+            if common[name] != meaning(fields[name].type):
+                widened.setdefault(name, f"{fields[name].type} in {first.name}")
+                fields[name] = fields[name].with_type(common[name])
+            elif common[name] != meaning(column.type):
+                widened.setdefault(name, f"{column.type} in {other.name}")
+            if column.nullable and not fields[name].nullable:
+                fields[name] = fields[name].with_nullable(True)
+                reasons[name] = f"{reason} ({other.name})"
+    return pa.schema(list(fields.values())), [
+        f"{reason}; {widened[name]}" if name in widened else reason for name, reason in reasons.items()
+    ]
 
 
-def _compare(first: Footer, other: Footer) -> None:
-    if other.schema.equals(first.schema):
-        return
+def _common_types(first: Footer, fields: Mapping[str, pa.Field], other: Footer) -> dict[str, pa.DataType]:
+    """Return the type of each column that holds what the files have, and what another one has."""
     theirs = {column.name: column for column in other.schema}
-    mend = "convert them apart, or keep the columns that they share with input.columns"
-    for column in first.schema:
-        twin = theirs.pop(column.name, None)
-        field_name = printable(column.name)
+    fix = "convert them apart, or keep the columns that they share with input.columns"
+    common: dict[str, pa.DataType] = {}
+    for name, column in fields.items():
+        twin = theirs.pop(name, None)
         if twin is None:
             raise SchemaError(
-                f'{other.name} has no column "{field_name}", and {first.name} has ({column.type}); {mend}'
+                f'{other.name} has no column "{printable(name)}", and {first.name} has ({column.type}); {fix}'
             )
-        if meaning(twin.type) != meaning(column.type):
+        kind = meaning(column.type) if twin.type == column.type else common_type(column.type, twin.type)
+        if kind is None:
             raise SchemaError(
-                f'column "{field_name}" is {column.type} in {first.name}, and {twin.type} in {other.name}; '
-                "write one of them anew with the other's type, or convert them apart"
+                f'column "{printable(name)}" is {column.type} in {first.name}, and {twin.type} in {other.name}; '
+                "write one of them again with the other's type, or convert them apart"
             )
+        common[name] = kind
     for extra in theirs.values():
         raise SchemaError(
-            f'{other.name} has a column "{printable(extra.name)}" ({extra.type}), and {first.name} has none; {mend}'
+            f'{other.name} has a column "{printable(extra.name)}" ({extra.type}), and {first.name} has none; {fix}'
         )
+    return common
