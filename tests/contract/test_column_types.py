@@ -71,3 +71,33 @@ def test_types_that_no_type_holds_exactly_are_refused(desk: Any) -> None:
     put(desk, "b.parquet", n=pa.array([1], pa.int64()))
     screen = desk.convert("a.parquet", "b.parquet")
     assert (screen.code, 'column "n" is uint64 in a.parquet, and int64 in b.parquet' in screen.err) == (2, True)
+
+
+DECLARED: dict[str, tuple[pa.Array, str, list[Any]]] = {
+    "float32 for float64": (pa.array([0.5, 0.1]), "float32", [0.5, pytest.approx(0.1)]),
+    "float for bool": (pa.array([True, None, False]), "float", [1.0, None, 0.0]),
+    "int64 for int32": (pa.array([1, -(2**31)], pa.int32()), "int64", [1, -(2**31)]),
+    "int for bool": (pa.array([True, False]), "int", [1, 0]),
+    "float for int64": (pa.array([3, -(2**24), 2**40]), "float", [3.0, -(2.0**24), 2.0**40]),
+    "float32 for uint8": (pa.array([255], pa.uint8()), "float32", [255.0]),
+}
+
+
+@pytest.mark.parametrize("case", DECLARED)
+def test_a_type_may_be_declared_where_every_value_is_exact_in_it(desk: Any, case: str) -> None:
+    array, declared, wanted = DECLARED[case]
+    put(desk, x=array, row=range(len(array)))
+    screen_lines(desk, "a.parquet", "--set", f"schema.columns.x.type={declared}")
+    found = [row.get("x") for row in desk.records()]
+    assert found == wanted
+    assert {type(value) for value in found if value is not None} == {float if declared.startswith("float") else int}
+
+
+@pytest.mark.parametrize("value", [2**24 + 1, -(2**24) - 1, 2**63 - 1])
+def test_a_whole_number_that_float32_does_not_hold_is_a_reject(desk: Any, value: int) -> None:
+    put(desk, x=[1, value])
+    args = ["a.parquet", "--set", "schema.columns.x.type=float"]
+    fix = "keep it exact: --set schema.columns.x.type=int64"
+    assert f"PRECISION_LOSS: {value} is no whole number that float32 holds; {fix}" in desk.convert(*args).err
+    assert desk.convert(*args, "--max-rejects", "1").code == 0
+    assert [row["x"] for row in desk.records()] == [1.0]

@@ -206,7 +206,7 @@ def test_images_have_limits_of_their_own() -> None:
     ("array", "feature", "says"),
     [
         (pa.array([1.5]), Feature("x", "int64", "int64"), "the batch holds double, but the schema has int64"),
-        (pa.array([1]), Feature("x", "float", "float32"), "the batch holds int64"),
+        (pa.array(["1"]), Feature("x", "float", "float32"), "the batch holds string"),
         (pa.array([1]), Feature("x", "int64", "timestamp", unit="us"), "the batch holds int64"),
         (pa.array([1]), Feature("x", "bytes", "binary"), "the batch holds int64"),
         (pa.array([[1]]), Feature("x", "int64", "int64"), "but the schema has a scalar"),

@@ -197,19 +197,32 @@ def _declared_type(name: str, natural: str, rule: ColumnRule) -> str:
     if rule.type is None:
         return natural
     declared = _ALIASES.get(rule.type, rule.type)
-    widened = (
-        (natural in FLOATS and rule.type == "float")
-        or (natural in INTEGERS and declared == "int64" and natural != "uint64")
-        or (natural in INTEGERS and declared == "string")
+    if natural in FLOATS and declared in FLOATS[min(FLOATS.index(natural), 1) :]:
+        return natural  # records hold float32 in any case
+    if natural in (*INTEGERS, "bool") and declared in ("float32", "float64") and rule.as_ != "bytes":
+        return "float32" if rule.type == "float" else declared
+    fits = (
+        declared == natural
+        or (natural in INTEGERS and (declared == "string" or _holds(declared, natural)))
+        or (natural == "bool" and declared in INTEGERS)
         or {natural, declared} == {"string", "binary"}
-        or declared == natural
     )
-    if not widened:
+    if not fits:
         raise SchemaError(
             f'column "{printable(name)}": schema.columns declares type "{printable(rule.type)}", but it holds '
             f"{natural}; leave the type out, or convert the column before"
         )
-    return natural if natural in FLOATS else declared
+    return declared
+
+
+def _holds(wide: str, narrow: str) -> bool:
+    """Tell whether one integer type holds all values of another one."""
+    if wide not in INTEGERS:
+        return False
+    bits, needed = (int(name.removeprefix("u").removeprefix("int")) for name in (wide, narrow))
+    if wide[0] == narrow[0]:
+        return bits >= needed
+    return wide[0] == "i" and bits > needed
 
 
 def _kind_and_dtype(name: str, type_: str, rule: ColumnRule) -> tuple[Kind, str | None]:

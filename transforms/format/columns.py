@@ -107,7 +107,8 @@ def _check_type(scalar: pa.DataType, feature: Feature) -> None:
     if types.is_null(scalar):
         return
     if feature.kind == "float":
-        fits = types.is_floating(scalar)
+        whole = types.is_integer(scalar) or types.is_boolean(scalar)
+        fits = types.is_floating(scalar) or (whole and feature.type != "float16")
     elif feature.kind == "int64":
         timed = feature.type in ("date", "time", "timestamp", "duration")
         fits = natural == feature.type if timed else types.is_integer(scalar) or types.is_boolean(scalar)

@@ -22,6 +22,9 @@ from .views import I64
 F32 = npt.NDArray[np.float32]
 
 _INT64_MAX: Final = (1 << 63) - 1
+_EXACT_IN_FLOAT32: Final = 16
+"""Bits of an integer of which float32, which has 24, holds every value."""
+
 _DAY_MS: Final = 86_400_000
 
 
@@ -126,6 +129,8 @@ def _rescale(
 
 def float_values(values: pa.Array, feature: Feature) -> tuple[F32, list[BadValues], Narrowing | None]:
     """Return floats as float32, bit for bit where they are; float64 is narrowed, and what that lost reported."""
+    if types.is_integer(values.type) or types.is_boolean(values.type):
+        return *_whole_floats(values, feature), None
     if not types.is_float64(values.type):
         width = np.float32 if types.is_float32(values.type) else np.float16
         return raw_values(values, width).astype(np.float32, copy=False), [], None
@@ -140,6 +145,33 @@ def float_values(values: pa.Array, feature: Feature) -> tuple[F32, list[BadValue
         mend = f"keep it exact: --set schema.columns.{feature.name}.as=bytes"
         bad.append(BadValues(over, "FLOAT_OVERFLOW", "float32", lambda i: repr(float(wide[i])), says, mend))
     return narrow, bad, narrowing
+
+
+def _whole_floats(values: pa.Array, feature: Feature) -> tuple[F32, list[BadValues]]:
+    """Return integers or booleans as float32; one that it does not hold exactly is bad."""
+    if types.is_boolean(values.type):
+        return int64_values(values, feature)[0].astype(np.float32), []
+    signed = "u" if types.is_unsigned_integer(values.type) else "i"
+    raw = raw_values(values, f"<{signed}{values.type.bit_width // 8}")
+    floats = raw.astype(np.float32)
+    if values.type.bit_width <= _EXACT_IN_FLOAT32:
+        return floats, []
+    lossy = _positions(~_equal_to_floats(raw, floats), values)
+    if not len(lossy):
+        return floats, []
+    says = "is no whole number that float32 holds"
+    mend = f"keep it exact: --set schema.columns.{feature.name}.type=int64"
+    return floats, [BadValues(lossy, "PRECISION_LOSS", "float32", lambda i: str(raw[i]), says, mend)]
+
+
+def _equal_to_floats(raw: npt.NDArray[Any], floats: F32) -> npt.NDArray[np.bool_]:
+    """Tell where floats are their integers: 2**63 and 2**64 are floats, and no integers that come back."""
+    with np.errstate(invalid="ignore"):
+        back = floats.astype(raw.dtype)
+    exact: npt.NDArray[np.bool_] = (back == raw) & (
+        floats < np.float32(2.0 ** (8 * raw.itemsize - (raw.dtype.kind == "i")))
+    )
+    return exact
 
 
 def _narrowing(wide: npt.NDArray[np.float64], narrow: F32, values: pa.Array, feature: Feature) -> Narrowing:
