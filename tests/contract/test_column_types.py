@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from shardmill.pipelines import convert
+from shardmill.pipelines import append, convert, open_dataset
 from shardmill.transforms.errors import SchemaError
 
 
@@ -49,9 +49,10 @@ def test_files_of_one_table_may_hold_integers_and_floats_of_several_widths(desk:
     put(desk, "a.parquet", **small, v=pa.array([[1]], pa.list_(pa.int16())))
     put(desk, "b.parquet", **large, v=pa.array([[2**40]]))
     put(desk, "c.parquet", **small, v=pa.array([[2]], pa.list_(pa.int16())))
-    lines = screen_lines(desk, "a.parquet", "b.parquet", "c.parquet")
+    lines = screen_lines(desk, "a.parquet", "b.parquet", "c.parquet", "--dry-run")
     assert any("int32 in a.parquet" in line for line in lines)
     assert any("uint8 in a.parquet" in line for line in lines)
+    screen_lines(desk, "a.parquet", "b.parquet", "c.parquet")
     rows = desk.records()
     assert [row["n"] for row in rows] == [1, 2**40, 1]
     assert [row["u"] for row in rows] == [200, -1, 200]
@@ -101,3 +102,40 @@ def test_a_whole_number_that_float32_does_not_hold_is_a_reject(desk: Any, value:
     assert f"PRECISION_LOSS: {value} is no whole number that float32 holds; {fix}" in desk.convert(*args).err
     assert desk.convert(*args, "--max-rejects", "1").code == 0
     assert [row["x"] for row in desk.records()] == [1.0]
+
+
+TIMES = pa.array([1_700_000_000_000_000_000 + n * 1_001 for n in range(500)], pa.timestamp("ns"))
+
+
+def test_nanoseconds_stay_nanoseconds_where_values_hold_them_and_the_screen_says_so(desk: Any) -> None:
+    whole = TIMES.cast(pa.timestamp("us"), safe=False).cast(pa.timestamp("ns"))
+    put(desk, fine=TIMES, whole=whole, day=[None, 1] * 250, lists=pa.array([[t] for t in TIMES]))
+    lines = screen_lines(desk, "a.parquet")
+    told = "values hold nanoseconds, so it is in ns; otherwise it would be in us"
+    assert [line for line in lines if "Warning" in line] == [
+        f'Warning: column "fine": {told}',
+        f'Warning: column "lists": {told}',
+    ]
+    features = {f.name: f.unit for f in open_dataset(desk.root / "out").manifest.schema or ()}
+    assert features == {"fine": "ns", "whole": "us", "day": None, "lists": "ns"}
+    assert desk.inspect_json()["fine"] == [TIMES[0].value]
+
+
+def test_a_unit_that_is_declared_wins(desk: Any) -> None:
+    put(desk, fine=TIMES[:3])
+    screen = desk.convert("a.parquet", "--set", "schema.columns.fine.unit=us", "--max-rejects", "2")
+    assert (screen.code, len(desk.records()), "Warning" in screen.out) == (0, 1, False)
+
+
+def test_nanoseconds_in_memory_stay_too(desk: Any) -> None:
+    for name, table in (("out", pa.table({"t": TIMES})), ("lists", pa.table({"t": pa.array([[TIMES[1]], None])}))):
+        summary = convert(data=table, output=desk.root / name)
+        assert (summary.manifest.counts.rejected, [f.unit for f in summary.manifest.schema or ()]) == (0, ["ns"])
+        assert [w for w in summary.warnings if w.startswith('column "t": values hold nanoseconds')]
+
+
+def test_an_append_keeps_the_unit_of_the_dataset(desk: Any) -> None:
+    for name, times in (("us", TIMES[:1]), ("ns", TIMES)):
+        convert(data=pa.table({"t": times}), output=desk.root / name)
+        convert_again = append(data=pa.table({"t": TIMES[:2]}), output=desk.root / name, max_rejects=1)
+        assert convert_again.manifest.counts.rejected == (1 if name == "us" else 0)

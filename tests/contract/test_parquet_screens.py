@@ -197,7 +197,7 @@ REJECTED: dict[str, tuple[Files, Sequence[str], str, str, list[dict[str, Any]]]]
     ),
     "timestamp with nanoseconds": (
         column([1001, None], pa.timestamp("ns")),
-        [],
+        ["--set", "schema.columns.x.unit=us"],
         "1 of 2 rows was rejected (PRECISION_LOSS 1)",
         'a.parquet row group 0 row 1: column "x": PRECISION_LOSS: 1001 ns is no whole number of us; keep it exact: '
         "--set schema.columns.x.unit=ns",
@@ -205,7 +205,7 @@ REJECTED: dict[str, tuple[Files, Sequence[str], str, str, list[dict[str, Any]]]]
     ),
     "time of one nanosecond": (
         column([1, None], pa.time64("ns")),
-        [],
+        ["--set", "schema.columns.x.unit=us"],
         "1 of 2 rows was rejected (PRECISION_LOSS 1)",
         'a.parquet row group 0 row 1: column "x": PRECISION_LOSS: 1 ns is no whole number of us; keep it exact: '
         "--set schema.columns.x.unit=ns",

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Final
 
+import numpy as np
 import pyarrow as pa
 
 from ..format.arrow_types import is_binary, is_list, is_string
+from ..format.printable import printable
+from ..format.schema import ColumnRule
 
 _WIDEST_INTEGER: Final = 64
 _TEXT = ((pa.types.is_string, pa.binary()), (pa.types.is_large_string, pa.large_binary()))
@@ -76,6 +80,40 @@ def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
 
 def _fixed_size(kind: pa.DataType) -> int | None:
     return kind.list_size if pa.types.is_fixed_size_list(kind) else None
+
+
+def counts_nanoseconds(kind: pa.DataType) -> bool:
+    """Tell whether values, or those of lists, are times in nanoseconds.
+
+    >>> counts_nanoseconds(pa.list_(pa.timestamp("ns"))), counts_nanoseconds(pa.timestamp("us"))
+    (True, False)
+    """
+    if is_list(kind) or pa.types.is_fixed_size_list(kind):
+        return counts_nanoseconds(kind.value_type)
+    timed: bool = pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time64(kind)
+    return timed and str(kind.unit) == "ns"
+
+
+def holds_nanoseconds(column: pa.Array) -> bool:
+    """Tell whether a column of times in nanoseconds holds one that is finer than microseconds."""
+    while pa.types.is_nested(column.type):
+        column = column.flatten()
+    raw = np.asarray(column.drop_null().view(pa.int64()))
+    return bool((raw % 1000).any())
+
+
+def in_nanoseconds(rule: ColumnRule | None) -> ColumnRule:
+    """Return the rule of a column whose values hold nanoseconds: in ns, unless another unit is declared."""
+    rule = rule or ColumnRule()
+    return rule if rule.unit is not None else replace(rule, unit="ns")
+
+
+def nanoseconds_warning(names: Sequence[str]) -> tuple[str, ...]:
+    """Return what a user should know of columns that are in ns since their values are."""
+    return tuple(
+        f'column "{printable(name)}": values hold nanoseconds, so it is in ns; otherwise it would be in us'
+        for name in names
+    )
 
 
 def check_batch(batch: pa.RecordBatch) -> None:

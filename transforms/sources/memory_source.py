@@ -22,6 +22,7 @@ from ..format.arrow_types import feature_of, refuse_unsupported
 from ..format.printable import printable
 from ..format.rows import RowOrigin, Rows
 from ..format.schema import Choice, ColumnRule, Schema
+from .arrow_checks import counts_nanoseconds, holds_nanoseconds, in_nanoseconds, nanoseconds_warning
 from .listing import list_file
 from .memory_tables import MemoryTable, memory_table
 from .nearest import nearest_name
@@ -71,6 +72,8 @@ class MemorySource:
         pieces: list[MemoryPiece] = []
         with self._open(entry) as reader:
             nulls = dict.fromkeys(reader.schema.names, 0)
+            times = {f.name for f in reader.schema if counts_nanoseconds(f.type)}
+            in_ns: set[str] = set()
             for number in range(reader.num_record_batches):
                 batch = reader.get_batch(number)
                 first_row = pieces[-1].first_row + (pieces[-1].rows or 0) if pieces else 0
@@ -82,8 +85,12 @@ class MemorySource:
                 )  # fmt: skip
                 for column, name in zip(batch.columns, reader.schema.names, strict=True):
                     nulls[name] += column.null_count
-            schema, choices = self._schema(reader.schema, nulls)
-        return Survey(Frozen(schema), choices, tuple(pieces), self.warnings)
+                    if name in times - in_ns and holds_nanoseconds(column):
+                        in_ns.add(name)
+            rules = self.rules | {name: in_nanoseconds(self.rules.get(name)) for name in in_ns}
+            schema, choices = self._schema(reader.schema, nulls, rules)
+        warned = sorted(name for name in in_ns if rules[name] != self.rules.get(name))
+        return Survey(Frozen(schema), choices, tuple(pieces), (*self.warnings, *nanoseconds_warning(warned)))
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:  # noqa: ARG002
         """Yield the rows of a task, a batch for each piece; nothing is copied out of the mapped file.
@@ -97,7 +104,9 @@ class MemorySource:
                 batch = reader.get_batch(piece.batch)
                 yield Rows(task.ordinal, ordinal, 0, batch, RowOrigin(self.name, piece.first_row + 1))
 
-    def _schema(self, schema: pa.Schema, nulls: dict[str, int]) -> tuple[Schema, tuple[Choice, ...]]:
+    def _schema(
+        self, schema: pa.Schema, nulls: dict[str, int], rules: dict[str, ColumnRule]
+    ) -> tuple[Schema, tuple[Choice, ...]]:
         for name in self.rules:
             if name not in nulls:
                 hint = nearest_name(name, schema.names)
@@ -106,7 +115,7 @@ class MemorySource:
         features, choices = [], []
         for column in schema:
             count = nulls[column.name]
-            feature, why = feature_of(column.with_nullable(count > 0), self.rules.get(column.name))
+            feature, why = feature_of(column.with_nullable(count > 0), rules.get(column.name))
             features.append(feature)
             known = f"nullable: {count} nulls" if count else "not null: there are no nulls in it"
             choices.append(Choice(column.name, feature.type, f"{why}; {known}"))

@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 
 from ..errors import SchemaError, SourceError
 from ..format.printable import printable
-from .arrow_checks import storage_type
+from .arrow_checks import counts_nanoseconds, storage_type
 from .nearest import nearest_name
 from .parquet_chunks import ChunkGroup, EncryptedError, read_groups
 from .parquet_lists import is_fixed_list
@@ -62,7 +62,7 @@ class Footer:
 
     `schema` has the chosen columns in the file's order, and `columns` the names of all. `null_reasons` says, for each
     chosen one, why it is or is not nullable: its field's `nullable` is the answer. `checksums` is None where there is
-    no page to tell.
+    no page to tell. `in_ns` are the columns whose statistics show nanoseconds.
     """
 
     name: str
@@ -71,6 +71,7 @@ class Footer:
     null_reasons: tuple[str, ...]
     groups: tuple[RowGroup, ...]
     checksums: bool | None
+    in_ns: frozenset[str] = frozenset()
 
 
 ChangeFooter = Callable[[bytes], bytes]
@@ -191,15 +192,18 @@ def _footer_of(file: pq.ParquetFile, opened: OpenFile, entry: SourceEntry, colum
     in_groups = sum(group.rows for group in groups)
     if in_groups != rows:
         raise SourceError(entry.name, f"{_DAMAGED}: {rows} rows, but its row groups add up to {in_groups}")
-    chosen, reasons, first = [], [], 0
+    chosen, reasons, in_ns, first = [], [], set(), 0
     for index in fields:
         field = schema.field(index)
         nullable, reason = _nullable(field, first, chunk_groups)
+        if counts_nanoseconds(field.type) and any(group.chunks[first].odd for group in chunk_groups):
+            in_ns.add(field.name)
         first += _leaf_count(field.type)
         chosen.append(pa.field(field.name, storage_type(field.type), nullable=nullable))
         reasons.append(reason)
     checksums = _has_checksums(opened, chunk_groups)
-    return Footer(entry.name, tuple(schema.names), pa.schema(chosen), tuple(reasons), groups, checksums)
+    names = tuple(schema.names)
+    return Footer(entry.name, names, pa.schema(chosen), tuple(reasons), groups, checksums, frozenset(in_ns))
 
 
 def _footer_bytes(opened: OpenFile) -> bytes:

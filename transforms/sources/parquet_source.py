@@ -18,7 +18,7 @@ from ..format.printable import printable
 from ..format.rejects import CellProblem
 from ..format.rows import RowOrigin, Rows
 from ..format.schema import Choice, ColumnRule, Feature, Schema
-from .arrow_checks import check_batch, storage_column
+from .arrow_checks import check_batch, in_nanoseconds, nanoseconds_warning, storage_column
 from .int96 import exact_timestamps
 from .listing import SUFFIXES, list_entries
 from .nearest import nearest_name
@@ -96,9 +96,13 @@ class ParquetSource:
             if column not in footers[0].columns:
                 hint = nearest_name(column, footers[0].columns)
                 raise SchemaError(f'schema.columns names "{printable(column)}", which is no column; {hint}')
-        features, choices = [], []
+        features, choices, in_ns = [], [], []
         for column, reason in zip(shared, reasons, strict=True):
-            feature, choice = self._feature(column, reason, footers[0].name)
+            rule = self.rules.get(column.name)
+            if any(column.name in footer.in_ns for footer in footers):
+                in_ns += [column.name] if rule is None or rule.unit is None else []
+                rule = in_nanoseconds(rule)
+            feature, choice = _feature(column, rule, reason, footers[0].name)
             features.append(feature)
             choices.append(choice)
         schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
@@ -107,8 +111,9 @@ class ParquetSource:
             for index, (entry, footer) in enumerate(zip(listing.entries, footers, strict=True))
             for piece in _pieces(index, entry, footer)
         )
+        warnings = (*_warnings(footers, len(shared)), *nanoseconds_warning(in_ns))
         remarks = _remarks(footers) if self.checksums else ()
-        return Survey(Frozen(schema), tuple(choices), pieces, _warnings(footers, len(shared)), remarks=remarks)
+        return Survey(Frozen(schema), tuple(choices), pieces, warnings, remarks=remarks)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         """Yield the rows of a task in batches of at most 32,000, and of about 32 MiB at most.
@@ -123,13 +128,6 @@ class ParquetSource:
                 origin = RowOrigin(piece.name, piece.first_row + done + 1, piece.row_group)
                 yield Rows(task.ordinal, ordinal, piece.entry, batch, origin, problems)
                 ordinal += 1
-
-    def _feature(self, column: pa.Field, reason: str, file: str) -> tuple[Feature, Choice]:
-        try:
-            feature, why = feature_of(column, self.rules.get(column.name))
-        except SchemaError as error:
-            raise SchemaError(f"{file}: {error}") from error
-        return feature, Choice(column.name, feature.type, f"{why}; {reason}")
 
     def _read_file(
         self, pieces: Sequence[ParquetPiece], schema: Schema
@@ -172,6 +170,14 @@ class ParquetSource:
             written = pa.schema([file.schema_arrow.field(index) for index in fields])
             file = open_with(*changes, footer_of_plain_lists)
         return _Columns(file, leaves, written, int96)
+
+
+def _feature(column: pa.Field, rule: ColumnRule | None, reason: str, file: str) -> tuple[Feature, Choice]:
+    try:
+        feature, why = feature_of(column, rule)
+    except SchemaError as error:
+        raise SchemaError(f"{file}: {error}") from error
+    return feature, Choice(column.name, feature.type, f"{why}; {reason}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -80,6 +80,13 @@ class ThriftReader:
         value = self._varint()
         return (value >> 1) ^ -(value & 1)
 
+    def binary(self) -> bytes:
+        """Read bytes."""
+        size = self._varint()
+        at = self._at
+        self._advance(size)
+        return bytes(self._data[at : at + size])
+
     def skip(self, kind: int, depth: int = 0) -> None:
         """Skip a value of a type."""
         if depth > _DEEPEST:
