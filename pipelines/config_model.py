@@ -26,6 +26,7 @@ from pydantic import (
 
 from ..transforms.format.naming import DEFAULT_SHARD_NAME, check_shard_name
 from ..transforms.format.sizes import parse_size
+from ..transforms.sources.image_layout import MAX_LABEL_OFFSET
 from ..transforms.stores.store_url import is_store_url, parse_store_url
 from .config_runners import STRICT, AnyRunner, LocalRunner, quoted
 
@@ -176,7 +177,7 @@ class ImagesInput(_Input):
     format: Literal["images"] = "images"
     layout: Literal["auto", "label", "split", "split_label", "flat"] = "auto"
     check: Literal["header", "structure", "decode"] = "structure"
-    label_offset: Annotated[int, Field(ge=0, le=2**31)] = 0
+    label_offset: Annotated[int, Field(ge=0, le=MAX_LABEL_OFFSET)] = 0
     sha256: bool = False
     formats: Annotated[list[str], Field(min_length=1)] = ["jpeg", "png", "gif", "webp", "bmp"]
     ignore: list[Annotated[str, StringConstraints(min_length=1)]] = []

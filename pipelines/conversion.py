@@ -19,6 +19,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from ..transforms.dataset.generations import read_json_lines
+from ..transforms.dataset.leftovers import staged_by_dead_runs
 from ..transforms.dataset.outcome import WriteOutcome, read_outcome
 from ..transforms.dataset.refusal import Refusal
 from ..transforms.dataset.run_lock import hold_run
@@ -277,6 +278,7 @@ def summary_of(prepared: Prepared, manifest: Manifest, seconds: float, *, nothin
         done_before=len(prepared.done),
         detected=survey.detected,
         remarks=survey.remarks,
+        left_behind=0 if nothing_to_do else staged_by_dead_runs(spec.storage, spec.run_id),
     )
 
 

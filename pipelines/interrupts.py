@@ -9,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import select
+import shlex
 import signal
 import sys
 import threading
@@ -18,7 +19,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Self, TextIO
 
-from ..transforms.errors import RunError, ShardmillError
+from ..transforms.errors import RunError, ShardmillError, TooManyRejects
 from ..transforms.stores.store_url import is_store_url
 from .disk_errors import DiskError, disk_error
 
@@ -103,7 +104,7 @@ def run(body: Body, *, as_json: bool, quiet: bool, debug: bool) -> int:
                 if interrupt.signal is not None:
                     return _interrupted(session, interrupt.signal)
                 session.screen.error(error)
-                _tell_staged(session)
+                _tell_staged(session, error)
                 return error.exit_code
             except Exception as error:  # noqa: BLE001  (the last line of defence: it is told)
                 if interrupt.signal is not None or _wraps_interrupt(error):
@@ -221,15 +222,25 @@ def _what_is_left(staging: str | None) -> str:
     )
 
 
-def _tell_staged(session: Session) -> None:
-    """Say how much of a failed run lies where, and that it is no burden."""
+def _tell_staged(session: Session, error: ShardmillError) -> None:
+    """Say how much a failed run has left, and what goes on with it, if anything does."""
     if session.staging is not None and is_store_url(session.staging):
         session.screen.err.print(_left_in_store(session.staging), soft_wrap=True, highlight=False)
         return
     if session.staging is not None and os.path.isdir(session.staging):
         from .screen import shown_path
 
-        line = f"staged: {_size_of(session.staging)} in {shown_path(session.staging)}; the same command goes on with it"
+        if isinstance(error, TooManyRejects):
+            use = "the same command with a higher --max-rejects goes on with it"
+        elif getattr(error, "again", True):
+            use = "the same command goes on with it"
+        else:
+            where = shlex.quote(shown_path(os.path.dirname(os.path.dirname(session.staging))))
+            use = (
+                "a file that was read has to be fixed or left out first, and then a run starts over; to see what may "
+                f"go: shardmill gc {where} --older-than 0s"
+            )
+        line = f"staged: {_size_of(session.staging)} in {shown_path(session.staging)}; {use}"
         session.screen.err.print(line, soft_wrap=True, highlight=False)
 
 

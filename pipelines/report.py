@@ -34,7 +34,7 @@ class Summary:
     `unchanged` are the files that an append left out, `new_classes` are the classes that it brought, with their
     numbers, by feature. `done_before` are the tasks that a run had done which stopped, so that they were not done
     again. `seconds` is wall clock. `detected` says what was detected in the data, with its evidence; `remarks` are
-    facts for programs, too common for a screen.
+    facts for programs, too common for a screen. `left_behind` are the bytes that earlier runs staged, and left.
     """
 
     path: str
@@ -51,6 +51,7 @@ class Summary:
     done_before: int = 0
     detected: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    left_behind: int = 0
 
     def __repr__(self) -> str:
         """Return one line: what was written, and where."""
@@ -104,6 +105,7 @@ class Summary:
             "detected": list(self.detected),
             "remarks": list(self.remarks),
             **({"done_before": self.done_before} if self.done_before else {}),
+            **({"left_behind": self.left_behind} if self.left_behind else {}),
             "seconds": round(self.seconds, 3),
         }
 

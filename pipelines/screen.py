@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import os
+import shlex
 import sys
 from collections.abc import Iterable, Mapping
 from typing import IO, Any, Final
@@ -169,7 +170,7 @@ class Screen:
             self.text("\nRead it:", "bold")
             for line in reading_lines(where, manifest):
                 self.text(f"  {line}")
-        self._speed(summary)
+        self._ending(summary)
 
     def _narrowed(self, manifest: Manifest) -> None:
         since = " in all generations" if manifest.operation == "append" else ""
@@ -188,8 +189,15 @@ class Screen:
             self.text(f"\nRejected {_count(rejects.records, 'row')}{path}:", "bold yellow")
             self.text(rejects_text(rejects.records, rejects.by_code, summary.reject_groups))
 
-    def _speed(self, summary: Summary) -> None:
-        """Print how long it took and how fast it was, where that means something."""
+    def _ending(self, summary: Summary) -> None:
+        """Print what earlier runs left, and how long it took and how fast it was, where that means something."""
+        if summary.left_behind:
+            where = shown_path(summary.path)
+            self.text(
+                f"\nEarlier runs that did not finish left {format_size(summary.left_behind)} in {where}/.staging; "
+                f"to see what may go: shardmill gc {shlex.quote(where)} --older-than 0s",
+                "yellow",
+            )
         if summary.seconds < 1:
             return
         counts, source = summary.manifest.counts, summary.manifest.source
@@ -218,7 +226,7 @@ class Screen:
         self._notes(summary.detected, summary.warnings)
         self._narrowed(manifest)
         self._rejected(summary)
-        self._speed(summary)
+        self._ending(summary)
 
     def _new_classes(self, new: Mapping[str, Mapping[str, int]]) -> None:
         for feature, classes in new.items():

@@ -96,7 +96,10 @@ def _print_garbage(report: GarbageReport, older_than: int, screen: Screen) -> No
     kept = _numbers(report.kept)
     if report.dropped:
         kept += f"; not {_numbers(report.dropped)}"
-    screen.text(f"Kept: generation{'s' if len(report.kept) > 1 else ''} {kept} of {shown_path(report.path)}")
+    if report.kept:
+        screen.text(f"Kept: generation{'s' if len(report.kept) > 1 else ''} {kept} of {shown_path(report.path)}")
+    else:
+        screen.text(f"No generation was committed in {shown_path(report.path)} yet.")
     if report.young:
         stay = f"{report.young:,} more {'is' if report.young == 1 else 'are'}"
         screen.text(f"Not yet: {stay} younger than {format_duration(older_than)} (--older-than)")

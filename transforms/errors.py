@@ -31,7 +31,9 @@ class ShardmillError(Exception):
 
 
 class RunError(ShardmillError, RuntimeError):
-    """The run failed, and committed nothing."""
+    """The run failed, and committed nothing; `again` says whether the same command may end it."""
+
+    again = True
 
 
 class SourceError(RunError):

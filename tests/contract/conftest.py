@@ -20,6 +20,14 @@ PROGRESS = ("Planning ", "Converting ", "Finishing ")
 """How the lines begin that come every ten seconds: only a very busy machine sees one here."""
 
 
+LEFT = {
+    4: "the same command with a higher --max-rejects goes on with it",
+    1: "a file that was read has to be fixed or left out first, and then a run starts over; to see what may go: "
+    "shardmill gc out --older-than 0s",
+}
+"""What is said of staged work after too many rejects, and after a file that cannot be read."""
+
+
 @dataclass(frozen=True)
 class Screen:
     """How a command ended, and what it said."""
@@ -54,9 +62,7 @@ class Desk:
         told = [line for line in err.splitlines(keepends=True) if not line.startswith((*PROGRESS, "staged: "))]
         runs = [path for path in self.root.glob("out/.staging/*") if path.is_dir()]
         staged = [line for line in err.splitlines() if line.startswith("staged: ")]
-        assert [line.split(" in ")[1] for line in staged] == [
-            f"out/.staging/{run.name}; the same command goes on with it" for run in runs
-        ]
+        assert [line.split(" in ")[1] for line in staged] == [f"out/.staging/{run.name}; {LEFT[code]}" for run in runs]
         return Screen(code, out, "".join(told))
 
     def _lines(self, text: str) -> list[str]:

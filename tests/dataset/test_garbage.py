@@ -135,8 +135,7 @@ def test_what_a_committed_generation_still_needs_of_staging_stays_wherever_its_r
             else:
                 break
         if not (root / "out/manifests/00000001.json").exists():
-            with pytest.raises(InputError, match="no dataset"):
-                collect(root / "out", older_than=0, delete=True)
+            assert collect(root / "out", older_than=0, delete=True).kept == ()
             continue
         unpublished += (root / "out/.staging" / spec.run_id / "shards").exists()
         report = collect(root / "out", older_than=0, keep=1, delete=True)

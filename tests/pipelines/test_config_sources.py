@@ -14,6 +14,7 @@ from shardmill.transforms.format.schema import ColumnRule, Feature, Schema
 from shardmill.transforms.format.splits import SplitRule
 from shardmill.transforms.sources.csv_parse import CsvLimits
 from shardmill.transforms.sources.csv_source import CsvSource
+from shardmill.transforms.sources.image_layout import MAX_LABEL_OFFSET
 from shardmill.transforms.sources.image_source import ImageSource
 from shardmill.transforms.sources.numpy_source import NumpySource
 from shardmill.transforms.sources.parquet_source import ParquetSource
@@ -173,3 +174,9 @@ def test_a_split_of_folders_cannot_be_split_again() -> None:
         encoder_of(config, Frozen(SCHEMA, ("test", "train")))
     plain = load_config({"output": {"path": "o"}}, data_given=True)
     assert encoder_of(plain, Frozen(SCHEMA, ("test", "train"))).splits_by_code == ("test", "train")
+
+
+def test_the_bound_of_label_offset_is_one_in_config_and_source() -> None:
+    assert isinstance(made({"format": "images", "label_offset": MAX_LABEL_OFFSET}), ImageSource)
+    with pytest.raises(ConfigError, match=r"input\.label_offset: 1001 is out of bounds; it must be at most 1000"):
+        made({"format": "images", "label_offset": MAX_LABEL_OFFSET + 1})

@@ -269,7 +269,7 @@ class TestRejects:
         args = (command, "bad.csv", "-o", "out", *SMALL, "--set", "schema.columns.id.type=int64")
         code, _, err = desk.run(*args)
         assert code == 4
-        assert "; the same command goes on with it\n" in err
+        assert "; the same command with a higher --max-rejects goes on with it\n" in err
         done = desk.done()
         # what stands in the middle of the file is changed behind our backs: whoever reads it again would see
         status, data = bad.stat(), bytearray(bad.read_bytes())

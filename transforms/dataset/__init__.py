@@ -21,7 +21,7 @@ reading        open             a dataset's records, rows and arrays
                                 ── arrays        features as arrays;  frames
                record_file      plain TFRecord files, in and out;  record_scan  runs of records out of an open one
 verifying      verify           ── verify_shard  verify_folder  list_lines  shard_sizes  findings
-upkeep         history          what each generation added;  garbage  what none needs
+upkeep         history          what each generation added;  garbage  what none needs;  leftovers  of dead runs
 salvaging      salvage          what is intact in a damaged file
                                 ── intact_records  record_walk  intact_members
 files          storage_contract what the place of a dataset must do;  storage_at  whichever a path or URL names

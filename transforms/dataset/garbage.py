@@ -115,6 +115,8 @@ def collect_garbage(
 ) -> GarbageReport:
     """Find what no kept generation of a dataset needs, and remove it if `delete` says so.
 
+    Where a first run failed there is no generation yet: then that is what its run staged.
+
         collect_garbage("out/trips").bytes                   # what could be freed
         collect_garbage("out/trips", keep=1, delete=True)    # the latest generation, and what it was made from, stay
 
@@ -122,7 +124,7 @@ def collect_garbage(
     in seconds since 1970.
 
     Raises:
-        InputError: there is no dataset.
+        InputError: there is no dataset, and nothing that a run staged.
         DamageError: the manifest of a generation that stays is damaged, so that nobody knows what it needs.
         TargetError: a folder of the dataset is a link.
         UsageError: `keep` is less than 1, or `older_than` less than 0.
@@ -133,12 +135,14 @@ def collect_garbage(
     check_own_folders(storage.root)
     search = _Search(storage, older_than, time.time() if now is None else now)
     listed, staged = search.listing(), storage.list(STAGING_FOLDER)
-    kept, dropped = _kept(storage.root, keep, search)
-    found = search.unnamed(listed, kept, dropped)
+    kept, dropped = _kept(storage.root, keep, search, only_staged=any(map(_is_staged, staged)))
+    found = search.unnamed(listed, kept, dropped) if kept else []
     if delete:
         found = search.remove_files(found)
     for name in staged:
         found += search.staged(name, delete=delete)
+    if delete and not kept:
+        storage.remove_if_empty(STAGING_FOLDER)
     return GarbageReport(
         path=storage.root,
         kept=tuple(manifest.generation for manifest in kept),
@@ -150,15 +154,21 @@ def collect_garbage(
     )
 
 
-def _kept(root: str, keep: int | None, search: _Search) -> tuple[list[Manifest], tuple[int, ...]]:
+def _is_staged(name: str) -> bool:
+    return _RUN_ID.fullmatch(name.removesuffix(".lock")) is not None
+
+
+def _kept(root: str, keep: int | None, search: _Search, *, only_staged: bool) -> tuple[list[Manifest], tuple[int, ...]]:
     """Return the generations that stay, in order, and the numbers of the others.
 
     One stays with all that it was made from: their manifests and lists are its history. A manifest that is not old
-    enough to go keeps what it names.
+    enough to go keeps what it names. There may be none where runs have staged something, and none of them finished.
     """
     parts = search.parts
-    latest = read_manifest(root, parts=parts)
     numbers = list_generations(root)
+    if only_staged and not numbers and not storage_at(root).lies_at("manifest.json"):
+        return [], ()
+    latest = read_manifest(root, parts=parts)
     search.generations = set(numbers)
     if not numbers:
         return [latest], ()

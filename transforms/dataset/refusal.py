@@ -41,7 +41,10 @@ class Refusal:
 
     def error(self) -> ShardmillError:
         """Return the error that says so."""
-        return _ERRORS[self.kind](self.message)
+        error = _ERRORS[self.kind](self.message)
+        if isinstance(error, RunError) and self.kind == "failed":
+            error.again = False  # its input has to be another one
+        return error
 
     def to_json(self) -> bytes:
         """Return the contents of `refusal.json`."""

@@ -27,6 +27,9 @@ _DRAWN: Final[dict[Layout, str]] = {
     "split_label": "root/train/cat/1.jpg  splits, with a class in each folder",
 }
 LAYOUTS: Final = ("auto", *_DRAWN)
+MAX_LABEL_OFFSET: Final = 1000
+"""An offset names that many labels that no class has; known models use 0 and 1."""
+
 _SPLITS: Final = ("train", "training", "val", "valid", "validation", "dev", "test", "testing", "eval")
 _SPLIT_FOLDER: Final = re.compile(rf"(?:{'|'.join(_SPLITS)})(?:_?[0-9]{{4}})?", re.IGNORECASE)
 """Names of top folders by which `auto` knows splits: `train`, and `train2017` as COCO has it."""

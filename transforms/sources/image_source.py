@@ -24,7 +24,7 @@ from .image_ahead import Fetched, fetch_ahead
 from .image_bytes import read_image_bytes
 from .image_check import DEFAULT_FORMATS, ImageCheck
 from .image_facts import Check, ImageProblem
-from .image_layout import FolderRole, Layout, choose_layout, class_warnings, role_of
+from .image_layout import MAX_LABEL_OFFSET, FolderRole, Layout, choose_layout, class_warnings, role_of
 from .image_listing import ImageListing, list_images
 from .image_order import shuffled
 from .image_pieces import ImagePiece, ImagePieces, ReadFolder, cut_images
@@ -38,9 +38,6 @@ BATCH_BYTES: Final = 8 << 20
 
 PIECE_BYTES: Final = 1 << 20
 """Pieces end behind 1 MiB, so that tasks can be cut close to whole shards."""
-
-MAX_LABEL_OFFSET: Final = 1000
-"""An offset names that many labels that no class has; known models use 0 and 1."""
 
 _UNUSED: Final = "_unused_"
 

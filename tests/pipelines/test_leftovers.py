@@ -1,0 +1,63 @@
+"""What failed runs leave: it is named, gc finds it, and no hint promises what a rerun cannot do."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from shardmill.pipelines.cli import main
+from shardmill.transforms.dataset.refusal import Refusal
+from shardmill.transforms.errors import RunError
+
+
+def run(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as ended:
+        main(args)
+    assert isinstance(ended.value.code, int)
+    out, err = capsys.readouterr()
+    return ended.value.code, out, err
+
+
+@pytest.fixture
+def failed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> str:
+    """Return the staging folder of a first run that failed by a reject."""
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("id,n\n1,1\n2,x\n")
+    code, _, err = run(capsys, "convert", "a.csv", "-o", "out", "--set", "schema.columns.n.type=int64")
+    assert code == 4
+    (folder,) = (path for path in Path("out/.staging").iterdir() if path.is_dir())
+    assert err.endswith(f" in {folder}; the same command with a higher --max-rejects goes on with it\n")
+    return str(folder)
+
+
+def test_gc_finds_and_removes_what_a_failed_first_run_left(failed: str, capsys: pytest.CaptureFixture[str]) -> None:
+    code, out, err = run(capsys, "gc", "out", "--older-than", "0s")
+    assert (code, err) == (0, "")
+    assert out.startswith(failed.removeprefix("out/"))
+    assert "No generation was committed in out yet." in out.splitlines()
+    assert Path(failed).is_dir()
+    code, out, _ = run(capsys, "gc", "out", "--older-than", "0s", "--delete")
+    assert (code, list(Path("out").iterdir())) == (0, [])
+
+
+def test_a_success_names_what_earlier_runs_left_and_the_command_that_shows_it(
+    failed: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    left = sum(path.stat().st_size for path in Path(failed).rglob("*") if path.is_file())
+    code, out, _ = run(capsys, "convert", "a.csv", "-o", "out", "--json")
+    assert (code, json.loads(out)["left_behind"] >= left > 0) == (0, True)
+    assert Path(failed).is_dir()
+    Path("b.csv").write_text("id,n\n3,y\n")
+    code, out, _ = run(capsys, "append", "b.csv", "-o", "out")
+    (line,) = [line for line in out.splitlines() if line.startswith("Earlier runs that did not finish left ")]
+    assert line.endswith(" in out/.staging; to see what may go: shardmill gc out --older-than 0s")
+    assert run(capsys, "gc", "out", "--older-than", "0s", "--delete")[0] == 0
+    assert not Path(failed).exists()
+
+
+def test_a_file_that_no_rerun_can_fix_is_no_run_that_goes_on() -> None:
+    error = Refusal("failed", "b.parquet: damaged").error()
+    assert isinstance(error, RunError)
+    assert not error.again
+    assert RunError("a worker was killed").again

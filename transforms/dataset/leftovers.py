@@ -1,0 +1,31 @@
+"""What runs that did not finish have left in a dataset's folder: nothing removes it by itself, as it may be resumed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import Final
+
+from ..format.naming import STAGING_FOLDER
+from .garbage import staging_folders
+from .run_lock import is_held
+from .storage_contract import Storage
+
+_RUN_ID: Final = re.compile(r"[0-9a-f]{16}")
+
+
+def staged_by_dead_runs(storage: Storage, besides: str = "") -> int:
+    """Return the bytes that runs which are dead have staged, `besides` the run of this name; 0 in a store.
+
+    In a store nobody can tell which runs are dead, and asking takes requests.
+    """
+    return sum(_sizes(storage, besides)) if storage.has_locks else 0
+
+
+def _sizes(storage: Storage, besides: str) -> Iterator[int]:
+    names = [name for name in storage.list(STAGING_FOLDER) if _RUN_ID.fullmatch(name) and name != besides]
+    committed = staging_folders(storage.root) if names else set()
+    for name in names:
+        path = f"{STAGING_FOLDER}/{name}"
+        if path not in committed and not is_held(storage, name):
+            yield from (status.freed for status in storage.tree(path) if status.is_file)
