@@ -10,7 +10,7 @@ Nothing is imported before it is used, so that `shardmill --help` answers at onc
                    conversion       convert: prepare; what is prepared is run by the pipeline of runners; report
                                     ── worker_processes  that stage the tasks of large plans
                                     ── dataflow          a job that goes on by itself;  dataflow_job  waited for
-                                    ── steps             of every pipeline
+                                    ── steps             of every pipeline;  beam_options  parsed once
                    calls            from Python: paths, a config or data, and settings by keyword
                    resuming         go on where a run stopped
                                     ── stopped_runs  what there is;  staged_plan  what it was

@@ -30,6 +30,9 @@ if TYPE_CHECKING:
 _GRACE_SECONDS: Final = 5.0
 """After an interrupt, threads of the engine that do not end by themselves are left behind after this time."""
 
+_STUCK_SECONDS: Final = 10.0
+"""A run on this machine that has not come back from an interrupt after this time is left by the process."""
+
 _NAMES: Final = {signal.SIGINT: "Interrupted", signal.SIGTERM: "Terminated"}
 
 _READER_GONE: Final = 128 + signal.SIGPIPE
@@ -47,12 +50,17 @@ class Session:
 
         self.screen: Screen = Screen(as_json=as_json, quiet=quiet)
         self.staging: str | None = None
+        self.on_this_machine = True
 
     def watch(
         self, staging: str, notes: Sequence[str] = (), count: Count | None = None
     ) -> AbstractContextManager[object]:
-        """Show the progress of a run on stderr while the context is open, and remember where its work lies."""
+        """Show the progress of a run on stderr while the context is open, and remember where its work lies.
+
+        A run whose work others `count` is on a cluster: an interrupt may take long to end it there.
+        """
         self.staging = staging
+        self.on_this_machine = count is None
         for note in notes:
             self.screen.note(note)
         if self.screen.quiet:
@@ -64,10 +72,16 @@ class Session:
 
 
 class _Interrupt:
-    """Handles SIGINT and SIGTERM while it is open: the first raises KeyboardInterrupt, the second ends at once."""
+    """Handles SIGINT and SIGTERM while it is open: the first raises KeyboardInterrupt, the second ends at once.
 
-    def __init__(self) -> None:
+    The exception may be raised anywhere in the engine. Beam's local runner waits for ever for a worker that had not
+    connected yet when the runner was closed; so what is stuck is left, by `session`, after some time.
+    """
+
+    def __init__(self, session: Session) -> None:
         self.signal: int | None = None
+        self._session = session
+        self._over = threading.Event()
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
@@ -77,6 +91,7 @@ class _Interrupt:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self._over.set()
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
@@ -84,34 +99,38 @@ class _Interrupt:
         if self.signal is not None:
             os._exit(128 + number)
         self.signal = number
+        threading.Thread(target=self._leave_stuck, args=(number,), name="leave stuck", daemon=True).start()
         raise KeyboardInterrupt
+
+    def _leave_stuck(self, number: int) -> None:
+        if not self._over.wait(_STUCK_SECONDS) and self._session.on_this_machine:
+            os._exit(_interrupted(self._session, number))
 
 
 def run(body: Body, *, as_json: bool, quiet: bool, debug: bool) -> int:
     """Run the body of a command and return the exit code; whatever it raised has been told."""
-    with _Interrupt() as interrupt:
-        session = Session(as_json=as_json, quiet=quiet)
-        with _muted_engine(interrupt, debug=debug):
-            try:
-                code = body(session) or 0
-                sys.stdout.flush()
-                return code
-            except BrokenPipeError as error:
-                return _READER_GONE if _stdout_is_closed() else _unexpected(session, error, debug=debug)
-            except KeyboardInterrupt as error:
-                return _interrupted(session, interrupt.signal or signal.SIGINT, str(error))
-            except ShardmillError as error:
-                if interrupt.signal is not None:
-                    return _interrupted(session, interrupt.signal)
-                session.screen.error(error)
-                _tell_staged(session, error)
-                return error.exit_code
-            except Exception as error:  # noqa: BLE001  (the last line of defence: it is told)
-                if interrupt.signal is not None or _wraps_interrupt(error):
-                    return _interrupted(session, interrupt.signal or signal.SIGINT)
-                if (trouble := disk_error(error)) is not None and not debug:
-                    return _disk_failed(session, trouble)
-                return _unexpected(session, error, debug=debug)
+    session = Session(as_json=as_json, quiet=quiet)
+    with _Interrupt(session) as interrupt, _muted_engine(interrupt, debug=debug):
+        try:
+            code = body(session) or 0
+            sys.stdout.flush()
+            return code
+        except BrokenPipeError as error:
+            return _READER_GONE if _stdout_is_closed() else _unexpected(session, error, debug=debug)
+        except KeyboardInterrupt as error:
+            return _interrupted(session, interrupt.signal or signal.SIGINT, str(error))
+        except ShardmillError as error:
+            if interrupt.signal is not None:
+                return _interrupted(session, interrupt.signal)
+            session.screen.error(error)
+            _tell_staged(session, error)
+            return error.exit_code
+        except Exception as error:  # noqa: BLE001  (the last line of defence: it is told)
+            if interrupt.signal is not None or _wraps_interrupt(error):
+                return _interrupted(session, interrupt.signal or signal.SIGINT)
+            if (trouble := disk_error(error)) is not None and not debug:
+                return _disk_failed(session, trouble)
+            return _unexpected(session, error, debug=debug)
 
 
 class _Nowhere(io.TextIOBase):

@@ -81,7 +81,7 @@ def parse_options(
     Raises:
         UsageError: an option holds a key, or Beam has no such option.
     """
-    from apache_beam.options.pipeline_options import PipelineOptions
+    from .beam_options import ParsedOptions
 
     flags = [arg.removeprefix("--").split("=")[0] for arg in beam_args if arg.startswith("--")]
     for flag in flags:
@@ -90,7 +90,7 @@ def parse_options(
                 f"--{printable(flag)}: keys are not taken on the command line, where others can see them, and where "
                 f"engines print them; give them in the environment, or let the machine's role have them"
             )
-    options = PipelineOptions([*ours, *beam_args])
+    options = ParsedOptions([*ours, *beam_args])
     known = {key for key, value in options.get_all_options(drop_default=False).items() if value is not None}
     for flag in flags:
         if not {flag, flag.removeprefix("no_")} & (known | engines):

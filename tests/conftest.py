@@ -11,8 +11,11 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from shardmill.pipelines import conversion
+from shardmill.pipelines.config_runners import LocalRunner
 
 from . import tiers
+from .faults.plain_run import run_plainly
 from .stores import servers
 
 # How fast values are drawn says something of the machine (its first tables of Unicode alone take a second), not of what
@@ -91,6 +94,20 @@ def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
 def _build_early() -> None:
     with contextlib.suppress(pytest.skip.Exception, pytest.fail.Exception):  # the tests that need it say so
         servers.fake_gcs_program()
+
+
+@pytest.fixture
+def without_engine(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Conversions run their tasks one after the other: see `faults/plain_run.py`; but where processes are asked for."""
+    run_on_engine = conversion._run_pipeline
+
+    def run(prepared: Any, config: Any, *rest: Any) -> None:
+        if isinstance(config.runner, LocalRunner) and config.runner.processes is not True:
+            run_plainly(prepared)
+        else:
+            run_on_engine(prepared, config, *rest)
+
+    monkeypatch.setattr(conversion, "_run_pipeline", run)
 
 
 @pytest.fixture(scope="session")

@@ -28,6 +28,7 @@ BEAM_MAY_BE_IMPORTED_BY = {
     "transforms/write",
     "transforms/stage_tasks",
     "pipelines/runners",
+    "pipelines/beam_options",
     "pipelines/conversion",
     "pipelines/dataflow",
     "pipelines/dataflow_job",

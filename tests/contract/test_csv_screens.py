@@ -10,6 +10,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.usefixtures("without_engine")
+
 Files = Mapping[str, bytes]
 
 

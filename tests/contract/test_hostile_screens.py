@@ -18,6 +18,8 @@ from shardmill.transforms.format.gzip_members import compress_member
 
 from ..tiers import but_some_thorough
 
+pytestmark = pytest.mark.usefixtures("without_engine")
+
 
 @dataclass(frozen=True)
 class Screen:

@@ -14,6 +14,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
+pytestmark = pytest.mark.usefixtures("without_engine")
+
 Files = Mapping[str, bytes | Callable[[Path], object]]
 
 

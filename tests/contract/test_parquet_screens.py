@@ -15,6 +15,8 @@ import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 import pytest
 
+pytestmark = pytest.mark.usefixtures("without_engine")
+
 ROWS = 300
 TABLE = pa.table({"id": range(ROWS), "name": [f"name {i % 50}" for i in range(ROWS)]})
 NO_CHECKSUMS = (

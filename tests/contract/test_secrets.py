@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -17,17 +15,24 @@ URL = (
 LONG_URL = f"s3://AKIA:{CANARY}{'x' * 300}@bucket/a.csv?sig={CANARY}"
 KEYS = ("AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "AZURE_STORAGE_CONNECTION_STRING", "HF_TOKEN", "DATABASE_URL")
 
+Run = Callable[..., tuple[int, str]]
 
-def run(folder: Path, *args: str) -> tuple[int, str]:
-    environment = os.environ | dict.fromkeys(KEYS, CANARY)
-    done = subprocess.run(
-        [sys.executable, "-m", "shardmill.pipelines", *args],
-        check=False,
-        capture_output=True,
-        cwd=folder,
-        env=environment,
-    )
-    return done.returncode, (done.stdout + done.stderr).decode()
+
+@pytest.fixture
+def run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], without_engine: None
+) -> Run:
+    """Run a command in this process and the test's folder; return its exit code, and what it showed."""
+    monkeypatch.chdir(tmp_path)
+    for key in KEYS:
+        monkeypatch.setenv(key, CANARY)
+
+    def run(*args: str) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(list(args))
+        return int(ended.value.code or 0), "".join(capfd.readouterr())
+
+    return run
 
 
 def left_in(folder: Path) -> list[str]:
@@ -36,24 +41,17 @@ def left_in(folder: Path) -> list[str]:
     return [str(path) for path in files if CANARY in str(path) or CANARY.encode() in path.read_bytes()]
 
 
-@pytest.mark.parametrize(
-    "flags",
-    [
-        pytest.param([], id="screen"),
-        pytest.param(["--json"], id="json", marks=pytest.mark.thorough("five more commands")),
-        pytest.param(["--debug"], id="debug", marks=pytest.mark.thorough("five more commands")),
-    ],
-)
+@pytest.mark.parametrize("flags", [[], ["--json"], ["--debug"]], ids=["screen", "json", "debug"])
 def test_signed_urls_in_bad_rows_reach_neither_rejects_nor_manifest_nor_screen(
-    tmp_path: Path, flags: list[str]
+    run: Run, tmp_path: Path, flags: list[str]
 ) -> None:
     rows = [f"{i},{i}" for i in range(50)] + [f"{URL},1", f"{LONG_URL},2", f"{URL},{URL},{URL}", "7,8"]
     (tmp_path / "a.csv").write_text("id,n\n" + "\n".join(rows) + "\n")
     declared = ["--set", "schema.columns.id.type=int", "--set", "schema.columns.n.type=int"]
-    code, shown = run(tmp_path, "convert", "a.csv", "-o", "out", "--max-rejects", "10", *declared, *flags)
+    code, shown = run("convert", "a.csv", "-o", "out", "--max-rejects", "10", *declared, *flags)
     assert code == 0, shown
     assert "https://…@host.example/a.csv?…" in shown.replace("\\u2026", "…")
-    code, refused = run(tmp_path, "convert", "a.csv", "-o", "out2", *declared, *flags)
+    code, refused = run("convert", "a.csv", "-o", "out2", *declared, *flags)
     assert code == 4, refused
     assert CANARY not in shown + refused
     assert left_in(tmp_path / "out") == left_in(tmp_path / "out2") == []

@@ -6,15 +6,15 @@ import ast
 import io
 import os
 import pickle
-import subprocess
-import sys
 import zipfile
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from shardmill.pipelines.cli import main
 
 ROOT = Path(__file__).parent.parent.parent
 MODULES = sorted(path for folder in ("pipelines", "transforms") for path in (ROOT / folder).rglob("*.py"))
@@ -48,6 +48,9 @@ def test_no_module_has_a_way_to_a_pickle_or_to_code(module: Path) -> None:
     assert not any(keyword.arg == "allow_pickle" for node in calls for keyword in node.keywords)
 
 
+Run = Callable[..., tuple[int, str]]
+
+
 class Trap:
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -56,13 +59,22 @@ class Trap:
         return os.mkdir, (str(self.path),)
 
 
-def run(folder: Path, *args: str) -> tuple[int, str]:
-    command = [sys.executable, "-m", "shardmill.pipelines", *args]
-    done = subprocess.run(command, check=False, capture_output=True, cwd=folder)
-    return done.returncode, (done.stdout + done.stderr).decode()
+@pytest.fixture
+def run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str], without_engine: None
+) -> Run:
+    """Run a command in this process and the test's folder; return its exit code, and what it showed."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args: str) -> tuple[int, str]:
+        with pytest.raises(SystemExit) as ended:
+            main(list(args))
+        return int(ended.value.code or 0), "".join(capfd.readouterr())
+
+    return run
 
 
-def test_an_array_of_objects_is_refused_and_not_loaded(tmp_path: Path) -> None:
+def test_an_array_of_objects_is_refused_and_not_loaded(run: Run, tmp_path: Path) -> None:
     sprung = tmp_path / "sprung"
     trap = np.array([Trap(sprung)], dtype=object)
     (tmp_path / "in").mkdir()
@@ -73,32 +85,31 @@ def test_an_array_of_objects_is_refused_and_not_loaded(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "in" / "c.npz", "w") as archive:
         archive.writestr("array.npy", sink.getvalue())
     (tmp_path / "in" / "d.npy").write_bytes(pickle.dumps(Trap(sprung)))
-    code, shown = run(tmp_path, "convert", "in", "-o", "out", "--max-rejects", "3", "--set", "input.format=numpy")
+    code, shown = run("convert", "in", "-o", "out", "--max-rejects", "3", "--set", "input.format=numpy")
     assert code == 0, shown
     assert shown.count("which are never loaded") == 2
     assert not sprung.exists()
 
 
-@pytest.mark.thorough("each command for each file of a dataset")
-def test_pickles_in_the_place_of_a_datasets_own_files_are_damage_and_not_loaded(tmp_path: Path) -> None:
+def test_pickles_in_the_place_of_a_datasets_own_files_are_damage_and_not_loaded(run: Run, tmp_path: Path) -> None:
     sprung, out = tmp_path / "sprung", tmp_path / "out"
     trap = pickle.dumps(Trap(sprung))
     (tmp_path / "a.csv").write_text("a\n1\n2\nx\n")
     args = ("convert", "a.csv", "-o", "out", "--set", "schema.columns.a.type=int")
-    assert run(tmp_path, *args)[0] == 4  # leaves its staging folder
+    assert run(*args)[0] == 4  # leaves its staging folder
     for path in [path for path in (out / ".staging").rglob("*") if path.is_file()]:
         path.write_bytes(trap)
-    assert run(tmp_path, *args, "--max-rejects", "1")[0] == 0
+    assert run(*args, "--max-rejects", "1")[0] == 0
     for path in [path for path in out.rglob("*") if path.is_file()]:
         path.write_bytes(trap)
     for command in (("inspect", "out"), ("verify", "out"), args, ("inspect", "out/train-00000.tfrecord")):
-        code, shown = run(tmp_path, *command)
+        code, shown = run(*command)
         assert code == 3, shown
         assert "fault of Shardmill" not in shown
     assert not sprung.exists()
 
 
-def test_a_pickle_in_the_metadata_of_a_parquet_file_is_not_loaded(tmp_path: Path) -> None:
+def test_a_pickle_in_the_metadata_of_a_parquet_file_is_not_loaded(run: Run, tmp_path: Path) -> None:
     sprung = tmp_path / "sprung"
     hidden = {
         b"ARROW:extension:name": b"arrow.py_extension_type",
@@ -106,14 +117,14 @@ def test_a_pickle_in_the_metadata_of_a_parquet_file_is_not_loaded(tmp_path: Path
     }
     schema = pa.schema([pa.field("a", pa.int64(), metadata=hidden)], metadata={b"pandas": pickle.dumps(Trap(sprung))})
     pq.write_table(pa.table([[1, 2]], schema=schema), tmp_path / "a.parquet")
-    code, shown = run(tmp_path, "convert", "a.parquet", "-o", "out")
+    code, shown = run("convert", "a.parquet", "-o", "out")
     assert (code, sprung.exists()) == (0, False), shown
 
 
-def test_the_tags_of_yaml_that_run_code_are_refused(tmp_path: Path) -> None:
+def test_the_tags_of_yaml_that_run_code_are_refused(run: Run, tmp_path: Path) -> None:
     sprung = tmp_path / "sprung"
     (tmp_path / "c.yaml").write_text(f"input: !!python/object/apply:os.mkdir ['{sprung}']\noutput: {{path: out}}\n")
-    code, shown = run(tmp_path, "convert", "c.yaml")
+    code, shown = run("convert", "c.yaml")
     assert code == 2
     assert "the tag tag:yaml.org,2002:python/object/apply:os.mkdir is not for a config" in shown
     assert not sprung.exists()

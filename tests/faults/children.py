@@ -23,13 +23,12 @@ from typing import Any
 
 import typer
 from calls import Call, Calls, Fault
+from plain_run import run_plainly
 from scenarios import Scenario
 from shardmill.pipelines import conversion
 from shardmill.pipelines.cli import main as shardmill
 from shardmill.transforms.dataset import spec as dataset_spec
-from shardmill.transforms.dataset.write_generation import write_generation
 from shardmill.transforms.sources import task_planning
-from shardmill.transforms.stage_task import TaskStaging
 from states import Known, half_written, known, problems_of, tree
 
 STUCK_SECONDS = 300
@@ -60,12 +59,7 @@ def load(*, engine: bool = False, small_tasks: bool = True) -> None:
     typer.main.get_command = functools.cache(typer.main.get_command)
     dataset_spec.tool_versions = functools.cache(dataset_spec.tool_versions)
     if not engine:
-        conversion._run_pipeline = _run_plainly
-
-
-def _run_plainly(prepared: Any, *_: Any) -> None:
-    staging = TaskStaging.of(prepared.spec, prepared.source, prepared.plan.survey.frozen, prepared.encoder)
-    write_generation(prepared.spec, [*prepared.done, *map(staging.stage, prepared.plan.tasks)])
+        conversion._run_pipeline = run_plainly
 
 
 def load_command(command: Sequence[str], folder: str) -> None:

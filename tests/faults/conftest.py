@@ -26,10 +26,10 @@ def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool 
 
 
 @pytest.fixture
-def program(tmp_path: Path, tmp_path_factory: pytest.TempPathFactory) -> Program:
+def program(tmp_path: Path) -> Program:
     """Run a program of this folder, and return its report."""
     environment = {key: value for key, value in os.environ.items() if key != "PYTHONDONTWRITEBYTECODE"}
-    environment |= {"PYTHONWARNINGS": "ignore", "PYTHONPYCACHEPREFIX": str(tmp_path_factory.getbasetemp() / "compiled")}
+    environment["PYTHONWARNINGS"] = "ignore"
 
     def run(name: str, *args: str, prefix: Sequence[str] = ()) -> dict[str, Any]:
         folder = Path(tempfile.mkdtemp(dir=tmp_path))

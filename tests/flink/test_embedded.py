@@ -75,13 +75,8 @@ def test_a_job_server_that_dies_is_told_in_one_line_and_the_same_command_goes_on
     same_bytes(table / "local", table / "died")
 
 
-@pytest.mark.parametrize(
-    "number",
-    [
-        pytest.param(signal.SIGINT, id="interrupted"),
-        pytest.param(signal.SIGKILL, id="killed", marks=pytest.mark.thorough("a second Flink of its own")),
-    ],
-)
+@pytest.mark.thorough("a Flink of its own")
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGKILL], ids=["interrupted", "killed"])
 def test_a_command_that_ends_before_its_run_leaves_no_process(flink: None, table: Path, number: signal.Signals) -> None:
     command = [sys.executable, "-m", "shardmill.pipelines", *TABLE, number.name, *FLINK]
     pipe = subprocess.PIPE

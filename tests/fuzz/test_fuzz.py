@@ -34,6 +34,8 @@ INPUTS = int(os.environ.get("SHARDMILL_FUZZ_INPUTS", "2000"))
 FEW_INPUTS = 200
 """Of the quick tier: the first ones of the many."""
 
+QUICK_TARGETS = ("tfrecord", "manifest", "csv", "parquet", "image")
+
 SEED = int(os.environ.get("SHARDMILL_FUZZ_SEED", str(feed.SEED)))
 FIRST = int(os.environ.get("SHARDMILL_FUZZ_FIRST", "0"))
 CHILD_INPUTS = 10_000
@@ -42,9 +44,15 @@ CHILD_INPUTS = 10_000
 
 @pytest.mark.timeout(36_000)
 @pytest.mark.parametrize(
-    "inputs", [FEW_INPUTS, pytest.param(INPUTS, marks=pytest.mark.thorough("2,000 inputs instead of 200"), id="all")]
+    ("name", "inputs"),
+    [
+        *(pytest.param(name, FEW_INPUTS, id=name) for name in QUICK_TARGETS),
+        *(
+            pytest.param(name, INPUTS, id=f"{name}-all", marks=pytest.mark.thorough("2,000 inputs for each target"))
+            for name in feed.TARGETS
+        ),
+    ],
 )
-@pytest.mark.parametrize("name", feed.TARGETS)
 def test_hostile_input_is_read_or_refused_in_bounded_time_and_memory(
     name: str, inputs: int, tmp_path: Path, say: Callable[[str, str], None]
 ) -> None:

@@ -15,6 +15,8 @@ from shardmill.transforms.dataset.verify import verify_dataset
 from shardmill.transforms.errors import SchemaError, TooManyRejects, UsageError
 from shardmill.transforms.format.example_proto import example_from_values
 
+pytestmark = pytest.mark.usefixtures("without_engine")
+
 
 def example(**values: Any) -> bytes:
     return example_from_values(values).SerializeToString()

@@ -22,6 +22,8 @@ from shardmill.pipelines.cli import main
 from shardmill.transforms.dataset.verify import verify_dataset
 from shardmill.transforms.errors import SchemaError, TargetError, TooManyRejects, UsageError
 
+pytestmark = pytest.mark.usefixtures("without_engine")
+
 SAMPLES = Path(__file__).parents[2] / "configs/samples"
 
 
@@ -576,14 +578,14 @@ class TestInterrupted:
     def test_a_publish_that_was_cut_short_is_finished_by_the_next_append(
         self, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from shardmill.transforms import write
+        from shardmill.transforms.dataset import write_generation
 
         def die(*_: object) -> None:
             raise KeyboardInterrupt
 
         paths = [put(tmp_path / f"{i}.csv", f"id,name,price\n{i},n,1\n") for i in (3, 4)]
         with monkeypatch.context() as patch:
-            patch.setattr(write, "publish_file", die)
+            patch.setattr(write_generation, "publish_file", die)
             with pytest.raises((KeyboardInterrupt, RuntimeError)):
                 append(sources(paths[0]), output=out, runner__workers=1)
         assert ids(out) == [1, 2, 3], "it was committed, and is read from staging"

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 from shardmill.pipelines import interrupts
 from shardmill.pipelines.cli import split_beam_options
@@ -63,6 +64,7 @@ class TestCost:
         names = (*HEAVY, "pydantic", "pyarrow", "numpy", "rich", "yaml")
         assert imported(args, names, tmp_path) == []
 
+    @pytest.mark.thorough("six commands are started")
     def test_inspect_verify_init_and_config_errors_import_neither_beam_nor_pandas(self, records: Path) -> None:
         (records.parent / "c.yaml").write_text("nam: x")
         (records.parent / "a.csv").write_text("x\n1\n")
@@ -314,3 +316,28 @@ class TestEnds:
         )
         done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False)
         assert done.returncode == 130
+
+    def test_an_interrupt_before_the_engines_workers_have_connected_ends_the_command(self, tmp_path: Path) -> None:
+        """Beam's local runner, closed before its worker has connected, waits for it for ever."""
+        script = (
+            "import signal, sys\n"
+            "from apache_beam.runners.portability.fn_api_runner import worker_handlers as handlers\n"
+            "from shardmill.pipelines import interrupts\n"
+            "from shardmill.pipelines.cli import main\n"
+            "from shardmill.transforms.sources import task_planning\n"
+            "interrupts._STUCK_SECONDS = 0.2\n"
+            "task_planning.MIN_TASK_BYTES = 60_000\n"
+            "start = handlers.EmbeddedGrpcWorkerHandler.start_worker\n"
+            "def interrupted(self):\n"
+            "    start(self)\n"
+            "    signal.raise_signal(signal.SIGINT)\n"
+            "handlers.EmbeddedGrpcWorkerHandler.start_worker = interrupted\n"
+            "main(['convert', 'a.npy', '-o', 'out', '--workers', '2', '--set', 'input.rows=true'])\n"
+        )
+        np.save(tmp_path / "a.npy", np.zeros((1000, 1000)))  # two tasks
+        done = subprocess.run(
+            [sys.executable, "-c", script], capture_output=True, text=True, timeout=300, check=False, cwd=tmp_path
+        )
+        assert done.returncode == 130
+        (line,) = (line for line in done.stderr.splitlines() if line.startswith("Interrupted"))
+        assert line.startswith("Interrupted: nothing was committed; ")

@@ -31,10 +31,15 @@ def test_the_quickstart_takes_its_cpu_time_and_little_more_than_the_imports_of_i
     assert min(spent) < TIMES_THE_IMPORTS * max(imports)
 
 
+PROGRESS = ("Planning ", "Converting ", "Finishing ")
+"""How the lines begin that come every ten seconds: only a very busy machine sees one here."""
+
+
 def test_the_quickstart_says_what_it_wrote_what_it_rejected_and_how_to_read_it(tmp_path: Path) -> None:
     shutil.copytree(REPO / "configs", tmp_path / "configs")
     _, done = cpu_of_python("-m", "shardmill.pipelines", "convert", "configs/quickstart.yaml", cwd=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "")
+    told = [line for line in done.stderr.splitlines() if not line.startswith(PROGRESS)]
+    assert (done.returncode, told) == (0, [])
     assert "Wrote out/quickstart: 24 records" in done.stdout
     assert "Rejected 1 row" in done.stdout
     assert "TRUNCATED" in done.stdout

@@ -24,6 +24,8 @@ from shardmill.transforms.format.example_proto import example_from_values
 from shardmill.transforms.format.manifest import Manifest
 from shardmill.transforms.format.tfrecord import FRAME_BYTES
 
+pytestmark = pytest.mark.usefixtures("without_engine")
+
 
 @dataclass(frozen=True)
 class Screen:

@@ -29,6 +29,8 @@ from shardmill.transforms.errors import TooManyRejects
 from ..tiers import but_some_thorough
 from .killed import Death, on_storage, run_until
 
+pytestmark = pytest.mark.usefixtures("without_engine")
+
 ROWS = 12_000
 
 
@@ -234,6 +236,7 @@ def test_a_run_that_died_twice_goes_on_from_where_the_second_one_came(desk: Desk
     assert_like_undisturbed(desk, *args)
 
 
+@pytest.mark.thorough("the command is started and killed until it ends; faults/test_kill.py kills it too")
 def test_the_real_command_is_killed_from_outside_and_goes_on(tmp_path: Path) -> None:
     rng = np.random.default_rng(1)
     column = pa.FixedSizeListArray.from_arrays(pa.array(rng.random(25_000_000, np.float32)), 100_000)
@@ -409,7 +412,7 @@ class TestChangedSources:
     def test_data_in_memory_that_changed_are_begun_anew(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         data = {"a": np.arange(10), "b": np.arange(10.0)}
         with monkeypatch.context() as patch:
-            patch.setattr("shardmill.transforms.write.commit_arrived", _fail)
+            patch.setattr("shardmill.transforms.dataset.write_generation.commit_generation", _fail)
             for rows in (data, {**data, "b": data["b"] + 1}):
                 with pytest.raises(OSError, match="the power went"):
                     convert(data=rows, output=tmp_path / "out")

@@ -14,6 +14,8 @@ from shardmill.transforms.dataset.record_file import write_records
 from shardmill.transforms.errors import DamageError, InputError, UsageError
 from shardmill.transforms.format.example_proto import example_from_values
 
+pytestmark = pytest.mark.usefixtures("without_engine")
+
 
 def run(path: Path, count: int = 3, *, as_json: bool = True, split: str | None = None) -> str:
     out = io.StringIO()

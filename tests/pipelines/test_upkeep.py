@@ -11,6 +11,8 @@ from shardmill.pipelines.cli import main
 from ..dataset.test_commit import spec_of, write
 from ..dataset.test_continuation import add
 
+pytestmark = pytest.mark.usefixtures("without_engine")
+
 
 @pytest.fixture
 def out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

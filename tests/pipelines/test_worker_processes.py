@@ -95,6 +95,7 @@ def test_a_worker_that_is_killed_while_it_plans_ends_the_run_with_an_error() -> 
     assert time.monotonic() - began < 10 * slowness_by_the_clock()
 
 
+@pytest.mark.thorough("a command with workers is started; one whose worker is killed is in the quick tier")
 def test_workers_do_not_outlive_their_command(running: subprocess.Popen[str]) -> None:
     workers = workers_of(running.pid)
     running.kill()
@@ -103,6 +104,7 @@ def test_workers_do_not_outlive_their_command(running: subprocess.Popen[str]) ->
     assert "warn" not in err.lower()  # nor does what removes their semaphores say so
 
 
+@pytest.mark.thorough("a command with workers is started; one whose worker is killed is in the quick tier")
 def test_an_interrupt_of_the_whole_group_is_told_by_the_command_alone(
     running: subprocess.Popen[str], tmp_path: Path
 ) -> None:

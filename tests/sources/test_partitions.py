@@ -11,6 +11,8 @@ from shardmill.transforms.dataset.open import open_dataset
 from shardmill.transforms.errors import UsageError
 from shardmill.transforms.sources.partitions import partition_columns
 
+pytestmark = pytest.mark.usefixtures("without_engine")
+
 HIVE = ("country=de/year=2023", "country=fr/year=2024")
 
 

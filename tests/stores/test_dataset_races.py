@@ -21,6 +21,7 @@ from shardmill.transforms.dataset.verify import verify_dataset
 from shardmill.transforms.errors import ShardmillError
 from shardmill.transforms.stores import retries
 
+from ..tiers import but_some_thorough
 from . import servers
 from .conftest import ROWS, S3_TOO, Local, files_of
 from .faulty_proxy import Fault, Proxy, faulty_proxy
@@ -28,7 +29,7 @@ from .generations import add, create
 from .pause import Pause
 
 
-@pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
+@pytest.mark.thorough("commands that load the engine; faults/test_races.py has eight at once on a disk")
 def test_of_appends_that_race_all_land_and_nothing_is_lost_or_doubled(table: str, tmp_path: Path, out: str) -> None:
     convert({"input": {"paths": [table]}}, output=out)
     files = [tmp_path / f"part-{number}.csv" for number in range(3)]
@@ -65,7 +66,12 @@ def test_of_conversions_that_race_one_wins(table: str, out: str) -> None:
 
 
 @pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
-@pytest.mark.parametrize("moment", ["put_if_absent manifests/", "publish -00002"])
+@pytest.mark.parametrize(
+    "moment",
+    but_some_thorough(
+        ["publish -00002"], ["put_if_absent manifests/", "publish -00002"], "a command that dies loads the engine"
+    ),
+)
 def test_whoever_dies_leaves_the_old_generation_or_the_new_one(table: str, local: Local, out: str, moment: str) -> None:
     program = (
         "import os, re, sys\n"

@@ -12,6 +12,8 @@ from shardmill.transforms.tfrecords.tfrecord_source import TfrecordSource
 
 from .conftest import S3_TOO, Bucket, shards
 
+pytestmark = pytest.mark.usefixtures("without_engine")
+
 
 @pytest.fixture
 def people(bucket: Bucket, tmp_path: Path) -> Path:

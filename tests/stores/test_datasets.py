@@ -26,6 +26,8 @@ from shardmill.transforms.format.checksum import crc32c
 from .conftest import ROWS, S3_TOO, Bucket, Local, files_of
 from .generations import create
 
+pytestmark = pytest.mark.usefixtures("without_engine")
+
 ROOT = Path(__file__).parents[2]
 
 

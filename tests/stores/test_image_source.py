@@ -21,6 +21,8 @@ from shardmill.transforms.sources.source import Listing, Task, map_in_turn
 from .conftest import S3_TOO, Bucket, shards
 from .gateway import Request
 
+pytestmark = pytest.mark.usefixtures("without_engine")
+
 
 def draw(seed: int, kind: str = "JPEG") -> bytes:
     noise = np.random.default_rng(seed).integers(0, 256, (20, 30, 3), dtype=np.uint8)

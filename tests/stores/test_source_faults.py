@@ -29,6 +29,8 @@ from . import servers
 from .conftest import Bucket, shards
 from .gateway import Request
 
+pytestmark = pytest.mark.usefixtures("without_engine")
+
 ROWS = 20_000
 
 
@@ -151,10 +153,15 @@ def run(folder: Path, *args: str) -> tuple[int, str]:
     return done.returncode, (done.stdout + done.stderr).decode()
 
 
+COMMANDS = pytest.mark.thorough("a command is started for each")
 SECRETS = ("canary-secret-of-the-store", "AKIDCANARY0000000001", "secret-in-a-message")
 
 
-@pytest.mark.parametrize(("bucket", "what"), [("s3", "read"), ("s3", "list"), ("gs", "read")], indirect=["bucket"])
+@pytest.mark.parametrize(
+    ("bucket", "what"),
+    [pytest.param("s3", "list", marks=COMMANDS), pytest.param("gs", "read", marks=COMMANDS), ("s3", "read")],
+    indirect=["bucket"],
+)
 def test_denied_access_is_told_in_one_line_and_without_secrets(bucket: Bucket, tmp_path: Path, what: str) -> None:
     bucket.store.put("in/a.csv", b"a,b\n1,2\n")
     bucket.gateway.rules.append(lambda request: 403 if request.reads == (what == "read") else None)

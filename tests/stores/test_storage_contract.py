@@ -19,6 +19,7 @@ from shardmill.transforms.dataset.storage_contract import Storage
 from shardmill.transforms.format.checksum import crc32c
 
 from . import servers
+from .conftest import S3_TOO
 from .faulty_proxy import faulty_proxy
 
 MIB = 1 << 20
@@ -97,6 +98,7 @@ def test_files_are_concatenated_in_order(storage: Storage) -> None:
     assert storage.read("c") == b"bbbaaa"
 
 
+@pytest.mark.parametrize("place", [*S3_TOO, "local"], indirect=True)
 def test_of_sixteen_writers_in_four_processes_one_wins_and_its_file_is_whole(storage: Storage) -> None:
     program = (
         "import sys, threading\n"

@@ -18,6 +18,8 @@ from shardmill.transforms.sources import object_file
 
 from .conftest import S3_TOO, Bucket, shards
 
+pytestmark = pytest.mark.usefixtures("without_engine")
+
 ROWS = 20_000
 
 
@@ -81,18 +83,21 @@ def on_disk(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return tmp_path_factory.mktemp("on_disk")
 
 
+OTHER_KINDS = pytest.mark.thorough("other kinds of files")
+
+
 @pytest.mark.parametrize("bucket", S3_TOO, indirect=True)
 @pytest.mark.parametrize(
     ("write", "settings"),
     [
-        (write_csv, {}),
         (write_gzipped_csv, {}),
-        (write_utf16_csv, {"input__encoding": "utf-16"}),
         (write_parquet, {}),
         (write_rows, {"input__rows": True}),
-        (write_archives, {"input__rows": True}),
-        (write_arrays, {}),
-        (write_tfrecords, {"input__records": "opaque"}),
+        pytest.param(write_csv, {}, marks=OTHER_KINDS),
+        pytest.param(write_utf16_csv, {"input__encoding": "utf-16"}, marks=OTHER_KINDS),
+        pytest.param(write_archives, {"input__rows": True}, marks=OTHER_KINDS),
+        pytest.param(write_arrays, {}, marks=OTHER_KINDS),
+        pytest.param(write_tfrecords, {"input__records": "opaque"}, marks=OTHER_KINDS),
     ],
     ids=lambda value: value.__name__.removeprefix("write_") if callable(value) else "",
 )
