@@ -22,6 +22,7 @@ Nothing is imported before it is used, so that `shardmill --help` answers at onc
                                     ── process_map   verify's worker processes
     config         config           files, --set and flags laid over each other
                                     ── config_yaml  config_model  config_errors  config_sources  config_runners
+                                    ── config_text   values set in the text of one
     Flink          flink_run        a pipeline on Flink, embedded or a cluster; the job server around it
                                     ── flink_jars    what is fetched with Maven;  flink_processes  Java ones
                                     ── flink_pool    Python workers;  flink_rest  what a cluster says of itself

@@ -297,21 +297,28 @@ def gc(
 
 @app.command(cls=Command)
 def init(
+    context: typer.Context,
     sources: Annotated[
         list[str], typer.Argument(metavar="SOURCES...", help="The files, folders or globs that the config will read.")
     ],
     output: Annotated[
         str, typer.Option("-o", "--output", metavar="FILE", help="The config to write; - is stdout.")
     ] = "shardmill.yaml",
+    format: _Format = None,  # noqa: A002
+    delimiter: _Delimiter = None,
+    no_header: _NoHeader = False,
+    columns: _Columns = None,
+    set_values: Annotated[list[str] | None, _option("KEY=VALUE", _SET_HELP, "--set")] = None,
     as_json: _Json = False,
     debug: _Debug = False,
 ) -> None:
     """Write a commented config for some sources."""
+    flags = {key: flag for key, flag in _flags(context).items() if key != "output.path"}
 
     def body(session: interrupts.Session) -> None:
         from .starter import write_starter
 
-        write_starter(sources, output, session.screen)
+        write_starter(sources, output, session.screen, set_values=set_values or [], flags=flags)
 
     _answer(body, as_json=as_json, quiet=False, debug=debug)
 

@@ -114,7 +114,7 @@ def _open(source: str | os.PathLike[str] | Mapping[str, Any] | None) -> tuple[st
 def _apply_set(document: Document, text: str, cwd: str) -> None:
     """Lay one `--set a.b=c` over the document; what is wrong with it becomes a problem."""
     place = Place(f"--set {printable(text)}")
-    path, value_text = _split_set(text)
+    path, value_text = split_set(text)
     if not path:
         document.problems.append(Problem(place, 'is not "key=value", like output.shard_size=256MiB'))
         return
@@ -138,7 +138,7 @@ def _quotes_hint(path: Path, value: str, error: str) -> str:
     return f"; text with such signs needs quotes inside: --set {written}"
 
 
-def _split_set(text: str) -> tuple[tuple[str, ...], str]:
+def split_set(text: str) -> tuple[tuple[str, ...], str]:
     """Return the path and the value of `a."b.c".d=value`; an empty path if it is malformed."""
     parts: list[str] = []
     position = 0

@@ -123,7 +123,7 @@ class TestRejects:
     ) -> None:
         with pytest.raises(TooManyRejects, match=r"^2 of 10 rows were rejected \(BAD_TYPE 2\)") as caught:
             convert(people, max_rejects=allowed)
-        assert 'people.csv row 4: column "n": BAD_TYPE: "bad" is not an int64' in str(caught.value)
+        assert '2 rows, people.csv rows 4, 9: column "n": BAD_TYPE: "bad" is not an int64' in str(caught.value)
         (run,) = (tmp_path / "out/.staging").iterdir()
         assert len((run / "rejects.jsonl").read_text().splitlines()) == 2
         assert list(run.glob("parts/*/*.part"))

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from shardmill.pipelines.cli import main
 from shardmill.pipelines.config import load_config
 from shardmill.pipelines.starter import starter_text
-from shardmill.transforms.errors import InputError
+from shardmill.transforms.errors import ConfigError
 
 
 @pytest.mark.parametrize(
@@ -26,8 +28,10 @@ def test_the_config_loads_and_names_the_sources_from_its_own_folder(
     file: str, kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "data").mkdir()
-    np.save(tmp_path / "data/x.npy", np.zeros(1))
-    (tmp_path / "data/x.npy").rename(tmp_path / "data" / file)
+    if kind == "parquet":
+        pq.write_table(pa.table({"a": [1]}), tmp_path / "data" / file)
+    else:
+        (tmp_path / "data" / file).write_text("a\tb\n1\t2\n" if file.endswith(".tsv") else "a,b\n1,2\n")
     (tmp_path / "conf").mkdir()
     monkeypatch.chdir(tmp_path)
     Path("conf/My Pets.yaml").write_text(starter_text([f"data/{file}"], "conf/My Pets.yaml"))
@@ -56,7 +60,75 @@ def test_sources_that_are_not_there_or_of_no_known_kind_are_input_errors(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     Path("a.doc").write_text("x")
-    with pytest.raises(InputError, match=r"gone\.csv: no such file"):
+    with pytest.raises(ConfigError, match=r"gone\.csv: no such file"):
         starter_text(["gone.csv"], "c.yaml")
-    with pytest.raises(InputError, match="the kind of file cannot be told"):
+    with pytest.raises(ConfigError, match="the kind of file cannot be told"):
         starter_text(["a.doc"], "c.yaml")
+
+
+@pytest.mark.parametrize(
+    ("rows", "key"),
+    [
+        (["zip,order_id,n", "1,7,1", "2,8,2"], "key: order_id}"),
+        (["name,n", "Ada,1", "Bob,1"], "key: name}"),
+        (["n,x", "1,0.5", "1,1.5"], "val: 0.1}}"),
+        (["id", "7"], "val: 0.1}}"),
+        (["id,x", "1,1", ",2"], "key: x}"),
+    ],
+)
+def test_the_key_of_a_split_is_a_column_whose_values_differ_or_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[str], key: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("\n".join(rows) + "\n")
+    text = starter_text(["a.csv"], "c.yaml")
+    (line,) = [line for line in text.splitlines() if line.startswith("# split: ")]
+    assert key in line
+    assert f"  # columns: [{rows[0].replace(',', ', ')}]" in text.splitlines()
+    Path("c.yaml").write_text(text.replace("# split:", "split:").replace("  # columns:", "  columns:"))
+    load_config("c.yaml")
+
+
+def test_images_have_no_key_and_what_is_set_is_in_the_config(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("pets").mkdir()
+    Path("pets/a.jpg").write_bytes(b"x")
+    assert "key:" not in starter_text(["pets"], "c.yaml")
+    Path("a.txt").write_bytes("1;caf\xe9\n2;x\n".encode("cp1252"))
+    args = ["--format", "csv", "--delimiter", ";", "--no-header", "--set", "input.encoding=cp1252"]
+    with pytest.raises(SystemExit) as ended:
+        main(
+            [
+                "init",
+                "a.txt",
+                *args,
+                "--set",
+                "max_rejects=1%",
+                "--set",
+                "schema.columns.column_0.type=string",
+                "-o",
+                "-",
+            ]
+        )
+    assert ended.value.code == 0
+    lines = [line.split("  #")[0].rstrip() for line in capsys.readouterr().out.splitlines()]
+    for line in ("  format: csv", "  delimiter: ;", "  header: false", "  encoding: cp1252", "max_rejects: 1%"):
+        assert line in lines
+    assert "  columns: {column_0: {type: string}}" in lines
+    Path("c.yaml").write_text("\n".join(lines) + "\n")
+    assert load_config("c.yaml").max_rejects == "1%"
+
+
+def test_what_an_error_advises_init_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_bytes("a,b\n1,caf\xe9\n".encode("cp1252"))
+    with pytest.raises(SystemExit):
+        main(["init", "a.csv", "-o", "-"])
+    assert "--set input.encoding=cp1252" in capsys.readouterr().err
+    with pytest.raises(SystemExit) as ended:
+        main(["init", "a.csv", "-o", "-", "--set", "input.encoding=cp1252"])
+    assert ended.value.code == 0
