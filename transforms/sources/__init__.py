@@ -27,7 +27,7 @@ Begin with `source`, the contract, and one of the `*_source` modules that keep i
                                     ── image_check    format, size and wholeness by content, with image_facts and
                                                       image_jpeg  image_png  image_gif  image_webp  image_bmp
                                     ── image_decode   the same by decoding
-    NumPy          numpy_source     ── numpy_records  numpy_rows    a file is a record; its first axis is the row
+    NumPy          numpy_source     ── numpy_records  numpy_rows  numpy_hints   a file is a record, or its rows are
                                     ── numpy_files  npy  npz        arrays in files;  array_columns  arrays as columns
     from stores    object_listing   URLs become a sorted list of objects;  object_tree  and folders of images
                    object_file      ranges of an object, on their way before they are asked for;  image_ahead  images

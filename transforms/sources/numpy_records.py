@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -17,6 +18,7 @@ from ..format.schema import Choice, Feature, Schema
 from .array_columns import column_of_array
 from .npy import NpyError, NpyHeader, dtype_text
 from .numpy_files import ArrayChoice, ArrayStream, open_arrays
+from .numpy_hints import MOST_FILES, refuse_pairs, rows_warning
 from .source import Frozen, Listing, Piece, SourceEntry, Survey, Task
 from .stamp import check_stamp
 
@@ -84,11 +86,27 @@ def survey_records(listing: Listing, choice: ArrayChoice) -> Survey:
     """Take the schema from the first sound file; every file is a piece of one row.
 
     Raises:
-        SchemaError: no file is sound.
+        SchemaError: no file is sound, or the files look like columns of one table.
     """
-    features, choices = _first_schema(listing, choice)
+    refuse_pairs(few_headers(listing, choice))
+    headers, choices = _first_headers(listing, choice)
+    features = _features(headers)
     pieces = tuple(_piece(index, entry) for index, entry in enumerate(listing.entries))
-    return Survey(Frozen(Schema(tuple(sorted(features, key=lambda f: f.name)))), tuple(choices), pieces)
+    warnings = rows_warning(listing.entries[0].name, headers) if len(listing.entries) == 1 else ()
+    return Survey(Frozen(Schema(tuple(sorted(features, key=lambda f: f.name)))), tuple(choices), pieces, warnings)
+
+
+def few_headers(listing: Listing, choice: ArrayChoice) -> list[tuple[str, NpyHeader]]:
+    """Return name and header of each sound `.npy` file, where there are several, but few."""
+    if not 2 <= len(listing.entries) <= MOST_FILES:
+        return []
+    found = []
+    for entry in listing.entries:
+        if not entry.path.lower().endswith(b".npy"):
+            continue
+        with suppress(NpyError, OSError), open_arrays(entry, choice, whole=False) as arrays:  # said when it is read
+            found += [(entry.name, array.header) for array in arrays.values()]
+    return found
 
 
 def read_records(task: Task, frozen: Frozen, choice: ArrayChoice) -> Iterator[Rows]:
@@ -175,7 +193,7 @@ def _expected(schema: Schema) -> dict[str, _Expected]:
     return expected
 
 
-def _first_schema(listing: Listing, choice: ArrayChoice) -> tuple[list[Feature], list[Choice]]:
+def _first_headers(listing: Listing, choice: ArrayChoice) -> tuple[dict[str, NpyHeader], list[Choice]]:
     first_problem, damaged = "", True
     for entry in listing.entries:
         try:
@@ -188,7 +206,7 @@ def _first_schema(listing: Listing, choice: ArrayChoice) -> tuple[list[Feature],
         except OSError as error:
             raise SourceError(entry.name, f"cannot be read: {error.strerror or printable(error)}") from error
         if headers:
-            return _features(headers), [_choice(name, header, entry) for name, header in headers.items()]
+            return headers, [_choice(name, header, entry) for name, header in headers.items()]
         first_problem, damaged = first_problem or f"{entry.name}: it holds no array", False
     error_type = RunError if damaged else SchemaError  # nothing but damage: no config mends it
     raise error_type(f"none of the files holds an array that can be written ({len(listing.entries)}); {first_problem}")

@@ -22,6 +22,8 @@ from .array_columns import column_of_array, column_type
 from .nearest import nearest_name
 from .npy import NpyError, NpyHeader
 from .numpy_files import ArrayChoice, ArrayStream, open_arrays
+from .numpy_hints import refuse_pairs, same_rows
+from .numpy_records import few_headers
 from .source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
 from .source_files import is_object
 from .stamp import check_stamp
@@ -55,9 +57,10 @@ def survey_rows(listing: Listing, run: ParallelMap, choice: ArrayChoice, rules: 
     """Read all headers; return the schema that all files share, and the pieces.
 
     Raises:
-        SchemaError: an array has no feature, two files differ, or a rule names no array.
+        SchemaError: an array has no feature, two files differ or look like columns of one table, a rule names no array.
         SourceError: a file is damaged, or its arrays differ in length.
     """
+    refuse_pairs(few_headers(listing, choice))
     layouts = run(partial(_read_layout, choice=choice), listing.entries)
     first = layouts[0]
     for other in layouts[1:]:
@@ -127,7 +130,7 @@ def _read_layout(entry: SourceEntry, choice: ArrayChoice) -> _Layout:
         (long, one), (short, other) = list(lengths.items())[:2]
         raise SourceError(
             entry.name, f'array "{printable(one)}" has {long} rows, and "{printable(other)}" has {short}; '
-            "with input.rows: true all arrays of a file have the same number"
+            f"with input.rows: true all arrays of a file have the same number; keep some: {same_rows(headers)}"
         )  # fmt: skip
     columns = tuple((name, header.dtype, header.shape[1:]) for name, header in headers.items())
     row_bytes = sum(prod(shape) * dtype.itemsize for _, dtype, shape in columns)
