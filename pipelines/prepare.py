@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import uuid
 from dataclasses import replace
 from typing import TYPE_CHECKING, Literal
 
+from ..transforms.dataset.generations import list_generations
 from ..transforms.dataset.spec import DatasetSpec, EntryInfo
-from ..transforms.errors import SchemaError
+from ..transforms.errors import SchemaError, TargetError
+from ..transforms.format.printable import printable_path
 from ..transforms.sources.source import Listing, ParallelMap, Source, Survey
+from ..transforms.sources.source_files import is_object
 from ..transforms.sources.task_planning import MIN_TASK_BYTES, Plan, make_plan
 from ..transforms.stores.store_url import is_store_url
 from .config_model import Config
@@ -36,10 +40,12 @@ def prepare(
 
     Raises:
         UsageError: the config does not go with the source, or a column has no feature.
+        TargetError: the output is the folder of the source.
         SourceError: a file is corrupt as a whole, or has changed since a run of the same command stopped.
     """
     source = source or source_of(config)
     listing = source.list_files()
+    _refuse_source_folder(config, listing)
     mark = mark_of(config, source, listing, operation)
     listed = ListedSource.of(listing)
     stopped = find_stopped(config.output.path, mark, listing, listed, resume=config.runner.resume)
@@ -53,6 +59,30 @@ def prepare(
         plan = make_plan(source, listing, survey, config.output.shard_size, encoder.encode, config.output.compression)
     spec = replace(spec_of(config, plan), operation=operation)
     return Prepared(source, plan, encoder, spec, mark, listed, stopped)
+
+
+def _refuse_source_folder(config: Config, listing: Listing) -> None:
+    """Refuse to begin a dataset in a folder that holds files of its source, where one would be taken for the other.
+
+    Raises:
+        TargetError: it is such a folder.
+    """
+    path = config.output.path
+    if listing.format in ("memory", "tfrecord") or list_generations(path):
+        return
+    target = _real(path, "")
+    named = {_real(name, config.base) for name in config.input.paths} if config.input is not None else set()
+    for entry in listing.entries:
+        if target in named | {entry.path.rstrip(b"/"), os.path.dirname(entry.path)}:
+            raise TargetError(
+                f"{printable_path(path)} holds the source ({entry.name}), and a dataset needs a folder of its own: "
+                f"-o {printable_path(path)}-tfrecords"
+            )
+
+
+def _real(path: str, base: str) -> bytes:
+    raw = os.fsencode(path)
+    return raw.rstrip(b"/") if is_object(raw) else os.path.abspath(os.path.join(os.fsencode(base), raw))
 
 
 def _planning(config: Config, listing: Listing, processes: WorkerProcesses | None) -> ParallelMap:
