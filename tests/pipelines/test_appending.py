@@ -538,16 +538,6 @@ class TestAtOnce:
         """Wait for all of them, and return what they printed and their exit codes."""
         return [(process.communicate()[0], process.returncode) for process in running]
 
-    @pytest.mark.thorough("eight commands load the engine; faults/test_races.py has eight at once")
-    def test_eight_processes_at_once_all_land_and_nothing_is_lost_or_doubled(self, out: Path, tmp_path: Path) -> None:
-        names = [put(tmp_path / f"p{i}.csv", f"id,name,price\n{i},n,1\n{i + 100},m,2\n") for i in range(10, 18)]
-        ended = self.ends([self.command(name, "-o", str(out)) for name in names])
-        assert [code for _, code in ended] == [0] * 8, ended
-        assert sorted(json.loads(text)["generation"] for text, _ in ended) == list(range(2, 10))
-        assert sorted(ids(out)) == sorted([1, 2, *range(10, 18), *range(110, 118)])
-        assert open_dataset(out).manifest.generation == 9
-        assert_sound(out)
-
     @pytest.mark.thorough("four commands load the engine; faults/test_races.py has eight at once")
     def test_what_several_processes_append_at_once_is_held_once(self, out: Path, tmp_path: Path) -> None:
         one, two, three = (put(tmp_path / f"p{i}.csv", f"id,name,price\n{i},n,1\n") for i in (3, 4, 5))
