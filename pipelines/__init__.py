@@ -6,6 +6,7 @@ Nothing is imported before it is used, so that `shardmill --help` answers at onc
 
     commands       cli              argv; runs a command under interrupts, which turns its end into an exit code
                                     ── options       what unknown ones were meant to be, and values that are lists
+                                    ── dataset_commands    those that look at datasets
                                     ── disk_errors   told from faults of ours
                    conversion       convert: prepare; what is prepared is run by the pipeline of runners; report
                                     ── worker_processes  that stage the tasks of large plans
@@ -17,7 +18,7 @@ Nothing is imported before it is used, so that `shardmill --help` answers at onc
                    appending        append: finish, prepare_append, the same run, again where that is void
                                     ── held_files  held_images   what the dataset has already
                    merge_commands   merge, rebuild: merging stages existing records without an engine
-                   verify  show  starter      the other commands: verify, inspect, init
+                   verify  show  info  starter    the other commands: verify, inspect, info, init
                    salvage  upkeep             salvage, log and gc
                                     ── process_map   verify's worker processes
     config         config           files, --set and flags laid over each other

@@ -27,7 +27,7 @@ from ..transforms.format.manifest import Manifest
 from ..transforms.format.naming import STAGING_FOLDER
 from ..transforms.format.printable import printable_path
 from ..transforms.sources.source import Source
-from .calls import What, load_call, spooled, warn_of
+from .calls import What, load_call, noting, spooled, warn_of
 from .config_model import Config
 from .conversion import (
     check_engine,
@@ -88,7 +88,8 @@ def append(
     """
     loaded = load_call(config, output, settings, data_given=data is not None)
     if data is None:
-        return warn_of(run_append(loaded, force=force, changed=changed))
+        with noting(loaded):
+            return warn_of(run_append(loaded, force=force, changed=changed))
     _dataset_in(loaded.output.path)
     with spooled(loaded, data) as source:
         return warn_of(run_append(loaded, source=source, force=force))

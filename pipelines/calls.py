@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
-from ..transforms.errors import DataError, ShardmillWarning, UsageError
+from ..transforms.errors import DataError, ShardmillError, ShardmillWarning, UsageError
 from ..transforms.format.printable import printable
 from ..transforms.sources.source import Source
 from ..transforms.stores.store_url import is_store_url
@@ -82,6 +82,17 @@ def spooled(config: Config, data: Data) -> Iterator[Source]:
         os.unlink(source.path)
         if os.path.isdir(folder) and not os.listdir(folder):
             os.rmdir(folder)
+
+
+@contextmanager
+def noting(config: Config) -> Iterator[None]:
+    """Add to an error what was detected in the data, as a note of Python's: the error may come of it."""
+    try:
+        yield
+    except ShardmillError as error:
+        for text in config.detected:
+            error.add_note(f"Detected: {text}")
+        raise
 
 
 def warn_of(summary: Summary, *, stacklevel: int = 3) -> Summary:

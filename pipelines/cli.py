@@ -18,7 +18,7 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from . import flink_commands, interrupts, merge_commands
+from . import dataset_commands, flink_commands, interrupts, merge_commands
 from .options import Command, fractions_in, names_in, number_or_text
 
 if TYPE_CHECKING:
@@ -162,7 +162,7 @@ def append(
     options: list[str] = context.obj or []
 
     def body(session: interrupts.Session) -> None:
-        config = _load(sources, set_values or [], flags)
+        config = _load(session, sources, set_values or [], flags)
         from .appending import dry_run_append, run_append
 
         if not dry_run:
@@ -174,12 +174,16 @@ def append(
     _answer(body, as_json=as_json, quiet=quiet, debug=debug)
 
 
-def _load(sources: Sequence[str], set_values: Sequence[str], flags: Mapping[str, object]) -> Config:
+def _load(
+    session: interrupts.Session, sources: Sequence[str], set_values: Sequence[str], flags: Mapping[str, object]
+) -> Config:
     """Return the config of a command: the first source may be one."""
     from .config import load_config, split_sources
 
     config, paths = split_sources(sources)
-    return load_config(config, set_values=set_values, flags=flags, paths=paths)
+    loaded = load_config(config, set_values=set_values, flags=flags, paths=paths)
+    session.detected = loaded.detected
+    return loaded
 
 
 def _convert(
@@ -191,7 +195,7 @@ def _convert(
     *,
     dry_run: bool,
 ) -> None:
-    config = _load(sources, set_values, flags)
+    config = _load(session, sources, set_values, flags)
     from .conversion import dry_run as plan_only
     from .conversion import run_convert
 
@@ -200,99 +204,6 @@ def _convert(
     else:
         ended = run_convert(config, beam_options=beam_options, watch=session.watch)
         session.screen.ended(ended)
-
-
-@app.command(name="inspect", cls=Command)
-def inspect_command(
-    path: Annotated[str, typer.Argument(metavar="PATH", help="A dataset's folder, or any TFRecord file.")],
-    count: Annotated[int, typer.Option("-n", "--count", metavar="N", min=0, help="How many records.")] = 3,
-    split: Annotated[str | None, typer.Option(metavar="NAME", help="Only this split of a dataset.")] = None,
-    as_json: _Json = False,
-    debug: _Debug = False,
-) -> None:
-    """Show records as tables, or as one JSON object a line."""
-
-    def body(session: interrupts.Session) -> None:
-        from .show import inspect
-
-        inspect(path, count, session.screen, split)
-
-    _answer(body, as_json=as_json, quiet=False, debug=debug)
-
-
-@app.command(cls=Command)
-def verify(
-    path: Annotated[str, typer.Argument(metavar="PATH", help="A dataset's folder, or a TFRecord file.")],
-    quick: Annotated[bool, typer.Option("--quick", help="Read no record: sizes, a store's checksums.")] = False,
-    as_json: _Json = False,
-    quiet: _Quiet = False,
-    debug: _Debug = False,
-) -> None:
-    """Check every record, checksum and count of a dataset; exit 3 and the place of all damage."""
-
-    def body(session: interrupts.Session) -> int:
-        from .verify import verify_command
-
-        return verify_command(path, session.screen, quick=quick)
-
-    _answer(body, as_json=as_json, quiet=quiet, debug=debug)
-
-
-@app.command(cls=Command)
-def salvage(
-    path: Annotated[str, typer.Argument(metavar="FILE", help="A damaged TFRecord file, plain or compressed.")],
-    output: Annotated[str, _option("FOLDER", "Where to write the new file, of the same name.", "-o", "--output")],
-    as_json: _Json = False,
-    quiet: _Quiet = False,
-    debug: _Debug = False,
-) -> None:
-    """Copy every intact record out of a damaged TFRecord file, and say what was lost; exit 3 if anything is damaged."""
-
-    def body(session: interrupts.Session) -> int:
-        from .salvage import salvage_command
-
-        return salvage_command(path, output, session.screen)
-
-    _answer(body, as_json=as_json, quiet=quiet, debug=debug)
-
-
-@app.command(cls=Command)
-def log(
-    path: Annotated[str, typer.Argument(metavar="FOLDER", help="A dataset's folder.")],
-    as_json: _Json = False,
-    debug: _Debug = False,
-) -> None:
-    """List the generations of a dataset, and what each of them added."""
-
-    def body(session: interrupts.Session) -> int:
-        from .upkeep import log_command
-
-        return log_command(path, session.screen)
-
-    _answer(body, as_json=as_json, quiet=False, debug=debug)
-
-
-@app.command(cls=Command)
-def gc(
-    path: Annotated[str, typer.Argument(metavar="FOLDER", help="A dataset's folder.")],
-    older_than: Annotated[str, _option("TIME", "Only what did not change for so long: 7d, 36h, 0s.")] = "7d",
-    keep: Annotated[
-        int | None,
-        typer.Option(metavar="N", min=1, help="Keep only the latest N generations, and those they came from."),
-    ] = None,
-    delete: Annotated[bool, typer.Option("--delete", help="Remove it; without this it is only shown.")] = False,
-    as_json: _Json = False,
-    quiet: _Quiet = False,
-    debug: _Debug = False,
-) -> None:
-    """Show, and with --delete remove, what no generation of a dataset needs, and what dead runs left."""
-
-    def body(session: interrupts.Session) -> int:
-        from .upkeep import gc_command
-
-        return gc_command(path, older_than, keep, session.screen, delete=delete)
-
-    _answer(body, as_json=as_json, quiet=quiet, debug=debug)
 
 
 @app.command(cls=Command)
@@ -323,9 +234,15 @@ def init(
     _answer(body, as_json=as_json, quiet=False, debug=debug)
 
 
-app.add_typer(flink_commands.app, name="flink")
+app.command(cls=Command)(dataset_commands.info)
+app.command(name="inspect", cls=Command)(dataset_commands.inspect_command)
+app.command(cls=Command)(dataset_commands.verify)
+app.command(cls=Command)(dataset_commands.log)
+app.command(cls=Command)(dataset_commands.gc)
 app.command(cls=Command)(merge_commands.merge)
 app.command(cls=Command)(merge_commands.rebuild)
+app.command(cls=Command)(dataset_commands.salvage)
+app.add_typer(flink_commands.app, name="flink")
 
 
 _FLAGS: Final = {

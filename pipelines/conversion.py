@@ -31,7 +31,7 @@ from ..transforms.errors import TooManyRejects, UnseenError, UsageError
 from ..transforms.format.manifest import Manifest
 from ..transforms.sources.source import Source
 from ..transforms.stage_task import TaskStaging
-from .calls import What, load_call, spooled, warn_of
+from .calls import What, load_call, noting, spooled, warn_of
 from .config_model import Config
 from .config_runners import DataflowRunner, FlinkRunner
 from .dataflow import check_dataflow, submit, waits
@@ -88,7 +88,8 @@ def convert(
     loaded = load_call(config, output, settings, data_given=data is not None)
     require_waiting(loaded, ())
     if data is None:
-        ended = run_convert(loaded)
+        with noting(loaded):
+            ended = run_convert(loaded)
     else:
         with spooled(loaded, data) as source:
             ended = run_convert(loaded, source=source)

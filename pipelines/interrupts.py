@@ -43,13 +43,17 @@ Body = Callable[["Session"], int | None]
 
 
 class Session:
-    """What the body of a command works with: the screen, and the watch over a run's staging folder."""
+    """What the body of a command works with: the screen, and the watch over a run's staging folder.
+
+    `detected` is what was detected in the data so far: an error may come of it, so it is shown before one.
+    """
 
     def __init__(self, *, as_json: bool, quiet: bool) -> None:
         from .screen import Screen
 
         self.screen: Screen = Screen(as_json=as_json, quiet=quiet)
         self.staging: str | None = None
+        self.detected: tuple[str, ...] = ()
         self.on_this_machine = True
 
     def watch(
@@ -122,7 +126,7 @@ def run(body: Body, *, as_json: bool, quiet: bool, debug: bool) -> int:
         except ShardmillError as error:
             if interrupt.signal is not None:
                 return _interrupted(session, interrupt.signal)
-            session.screen.error(error)
+            session.screen.error(error, session.detected)
             _tell_staged(session, error)
             return error.exit_code
         except Exception as error:  # noqa: BLE001  (the last line of defence: it is told)

@@ -78,8 +78,10 @@ class Screen:
         if not self.quiet:
             self.err.print(Text(_escaped(line), style), soft_wrap=True)
 
-    def error(self, error: ShardmillError) -> None:
-        """Print an error: its text on stderr and, with `--json`, a document on stdout."""
+    def error(self, error: ShardmillError, detected: Iterable[str] = ()) -> None:
+        """Print an error on stderr, behind what was detected before it and, with `--json`, a document on stdout."""
+        for note in detected:
+            self.err.print(Text(f"Detected: {_escaped(note)}"), soft_wrap=True)
         text = redacted(str(error))
         self.err.print(Text.assemble(("error: ", "bold red"), _escaped(text)), soft_wrap=True)
         if self.as_json:

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.pipelines.calls import load_call
+from shardmill.pipelines.cli import main
 from shardmill.transforms.errors import DataError, ShardmillWarning, TooManyRejects
 
 
@@ -89,6 +90,21 @@ def test_warnings_are_those_of_python_at_the_line_of_the_call(folder: Path) -> N
     with pytest.warns(ShardmillWarning, match=r"^data.csv: 1 blank line skipped$") as caught:
         convert("data.csv", output="out")
     assert [warning.filename for warning in caught] == [__file__]
+
+
+def test_what_was_detected_is_said_before_an_error_that_may_come_of_it(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (folder / "data.csv").write_text("id;n\n1;1\n2;x\n")
+    evidence = 'Detected: data.csv: the delimiter is ";": 2 columns in the first 3 records; if it is not: '
+    with pytest.raises(TooManyRejects) as caught:
+        convert("data.csv", output="out", schema__columns={"n": {"type": "int64"}})
+    assert [note.startswith(evidence) for note in caught.value.__notes__] == [True]
+    with pytest.raises(SystemExit):
+        main(["convert", "data.csv", "-o", "out", "--set", "schema.columns.n.type=int64", "-q"])
+    first, second, *_ = capsys.readouterr().err.splitlines()
+    assert first.startswith(evidence)
+    assert second.startswith("error: 1 of 2 rows was rejected")
 
 
 def test_too_many_rejects_have_their_file_counts_and_codes(folder: Path) -> None:

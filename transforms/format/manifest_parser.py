@@ -77,27 +77,54 @@ def parse_manifest(data: bytes, name: str, read_part: PartReader = _no_parts) ->
         DamageError: the document is cut, malformed, of a newer format, or disagrees with itself or with its parts; or
             a part cannot be read.
     """
+    return _parse(data, name, lambda: _Parts(read_part))
+
+
+def parse_overview(data: bytes, name: str) -> tuple[Manifest, dict[str, int]]:
+    """Return the manifest that stands in `data` without its parts, and the number of shards of each split.
+
+    Each part is one shard of its split here, with the records and bytes that are stated of it: the same totals, however
+    many shards there are, and no other file is read.
+
+    Raises:
+        DamageError: the document is cut, malformed, of a newer format, or disagrees with itself.
+    """
+    made: list[_StatedParts] = []
+
+    def parts() -> _StatedParts:
+        made.append(_StatedParts())
+        return made[-1]
+
+    manifest = _parse(data, name, parts)
+    stated = made[-1].shards
+    counts = {
+        split: sum(stated.get(shard.path, 1) for shard in entry.shards) for split, entry in manifest.splits.items()
+    }
+    return manifest, counts
+
+
+def _parse(data: bytes, name: str, parts: Callable[[], _Parts]) -> Manifest:
     try:
         if len(data) > MANIFEST_LIMIT:
             raise Wrong(f"the manifest has {len(data)} bytes, more than {MANIFEST_LIMIT}")
-        return _parse_canonical(data, read_part) or _manifest(parse_json(data), ShardLists(data), read_part)
+        return _parse_canonical(data, parts) or _manifest(parse_json(data), ShardLists(data), parts())
     except (JsonError, Wrong) as error:
         raise DamageError(f"{name}: {error}") from error
 
 
-def _parse_canonical(data: bytes, read_part: PartReader) -> Manifest | None:
+def _parse_canonical(data: bytes, parts: Callable[[], _Parts]) -> Manifest | None:
     """Return the manifest, if its shards are written in the canonical form and nothing is wrong with it, else None."""
     shards = take_shard_lists(data)
     if not shards.lists:
         return None
     try:
-        manifest = _manifest(parse_json(shards.document), shards, read_part)
+        manifest = _manifest(parse_json(shards.document), shards, parts())
     except (JsonError, Wrong):
         return None  # parsed as a whole it is told by its right place
     return None if shards.lists else manifest
 
 
-def _manifest(document: Any, shards: ShardLists, read_part: PartReader) -> Manifest:
+def _manifest(document: Any, shards: ShardLists, parts: _Parts) -> Manifest:
     top = Members(document, "")
     if top.text("format") != FORMAT:
         raise Wrong(f"format is not {FORMAT}: this is no manifest of Shardmill")
@@ -122,7 +149,7 @@ def _manifest(document: Any, shards: ShardLists, read_part: PartReader) -> Manif
         schema=top.optional("schema", lambda key: _schema(top, key)),
         labels=top.mapping("labels", _texts),
         narrowed=top.items("narrowed", _narrowing),
-        splits=top.mapping("splits", partial(_split, shards, _Parts(read_part))),
+        splits=top.mapping("splits", partial(_split, shards, parts)),
         sidecars=top.items("sidecars", _sidecar),
         run=_run(top.members("run")),
     )
@@ -263,10 +290,25 @@ class _Parts:
         if len(self._taken) == MOST_PARTS:
             raise Wrong(f"{where}: there are more than {MOST_PARTS} parts")
         self._taken.add(path)
+        return self._shards(path, stated, where)
+
+    def _shards(self, path: str, stated: list[int], where: str) -> tuple[ShardEntry, ...]:
         shards = self._read(path)
         if stated != [len(shards), sum(shard.records for shard in shards), sum(shard.bytes for shard in shards)]:
             raise Wrong(f"{where}: its shards, records or bytes are not those of {path}")
         return shards
+
+
+class _StatedParts(_Parts):
+    """The parts as the document states them: each is one shard; `shards` is how many it has, by its path."""
+
+    def __init__(self) -> None:
+        super().__init__(_no_parts)
+        self.shards: dict[str, int] = {}
+
+    def _shards(self, path: str, stated: list[int], where: str) -> tuple[ShardEntry, ...]:  # noqa: ARG002
+        self.shards[path], records, size = stated
+        return (ShardEntry(path, 1, records, size, "00000000"),)
 
 
 def _shard(value: Any, where: str) -> ShardEntry:
