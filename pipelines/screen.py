@@ -204,8 +204,8 @@ class Screen:
             return
         counts, source = summary.manifest.counts, summary.manifest.source
         rates = "" if summary.done_before else f", {counts.read / summary.seconds:,.0f} rows/s"
-        if rates and source.bytes:
-            rate = source.bytes / 1e6 / summary.seconds
+        rate = source.bytes / 1e6 / summary.seconds
+        if rates and rate >= 0.005:
             rates += f", {rate:.{1 if rate >= 1 else 2}f} MB/s read"
         self.text(f"\n{summary.seconds:.1f} s{rates}")
 

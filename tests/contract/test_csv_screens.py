@@ -422,6 +422,12 @@ ACCEPTED: dict[str, tuple[bytes | Files, Sequence[str], Sequence[str], list[dict
         ['Warning: a.csv: the name of column 2, " b", has spaces around it'],
         [{" b": " x ", "a": 1}],
     ),
+    "gzip whose name does not say so": (
+        gzip.compress(b"a\n1\n"),
+        [],
+        ["Detected: a.csv: compressed with gzip, by the first bytes"],
+        [{"a": 1}],
+    ),
     "semicolons": (
         b"a;b\n1;2\n",
         [],

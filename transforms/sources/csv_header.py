@@ -84,6 +84,15 @@ def header_warnings(heads: Sequence[FileHead]) -> list[str]:
     return [f"{names[0]}{more[text]}: {text}" for text, names in files.items()]
 
 
+def compressed_files(heads: Sequence[FileHead]) -> tuple[str, ...]:
+    """Return what is to be said of files that are compressed, though their names do not say so."""
+    names = [head.name for head in heads if head.form.compressed and not head.name.lower().endswith((".gz", ".gzip"))]
+    if not names:
+        return ()
+    more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+    return (f"{names[0]}{more}: compressed with gzip, by the first bytes",)
+
+
 def refuse_names_of_other_headers(heads: Sequence[FileHead]) -> None:
     """Refuse one list of names for files whose own headers differ: it would give a column the name of another.
 

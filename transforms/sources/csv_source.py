@@ -17,6 +17,7 @@ from .csv_chunks import ScanJob, plan_scan, run_scan, unclosed_quote
 from .csv_header import (
     FileHead,
     HeadOptions,
+    compressed_files,
     header_warnings,
     read_head,
     refuse_data_as_header,
@@ -120,7 +121,8 @@ class CsvSource:
         warnings = header_warnings(heads)
         warnings += _warnings(heads, scans, pieces, evidence, parser)
         kept = tuple(p for p in pieces if p.rows != 0)
-        return Survey(Frozen(schema), choices, kept, tuple(warnings), detected=self.detected)
+        detected = (*self.detected, *compressed_files(heads))
+        return Survey(Frozen(schema), choices, kept, tuple(warnings), detected=detected)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         """Yield the rows of a task, about 2 MiB of text at a time.
