@@ -54,7 +54,7 @@ def test_features_that_the_dataset_has_not_are_refused_side_by_side(tmp_path: Pa
     with pytest.raises(SchemaError) as caught:
         add(out, tmp_path / "x.tfrecord")
     rows = [line.split() for line in str(caught.value).splitlines()[2:]]
-    assert [(row[0], row[-1]) for row in rows] == [("id", "re-typed"), ("more", "added"), ("text", "list)")]
+    assert [(row[0], row[-1]) for row in rows] == [("id", "re-typed"), ("more", "added"), ("text", "(bytes)")]
 
 
 def test_a_null_in_a_feature_that_has_none_is_a_reject(tmp_path: Path) -> None:

@@ -127,7 +127,7 @@ class TestForeign:
         with pytest.raises(SchemaError) as caught:
             merged(tmp_path / "out", tmp_path / "a", tmp_path / "x.tfrecord")
         rows = [line.split() for line in str(caught.value).splitlines()[2:]]
-        assert [(row[0], row[-1]) for row in rows] == [("id", "re-typed"), ("text", "list)")]
+        assert [(row[0], row[-1]) for row in rows] == [("id", "re-typed"), ("text", "(bytes)")]
 
     def test_a_record_that_lacks_what_others_have_is_a_reject_beside_a_dataset(self, tmp_path: Path) -> None:
         convert(data=pa.table({"id": [1, 2], "text": ["a", "b"]}), output=tmp_path / "a")
