@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import os
 import re
 from collections.abc import Iterator
@@ -38,13 +39,19 @@ BEAM_MAY_BE_IMPORTED_BY = {
 }
 
 
+@functools.cache
+def tree_of(module: Path) -> ast.Module:
+    """Return a module, parsed; all tests look at the same tree."""
+    return ast.parse((ROOT / module).with_suffix(".py").read_text())
+
+
 def floor_of(module: Path) -> str:
     return "errors" if module.as_posix() == "transforms/errors" else module.parent.as_posix()
 
 
 def imports_of(module: Path, *, top_level_only: bool = False) -> Iterator[str]:
     """Yield what a module imports: paths from the root for our own (`transforms/format/schema`), names for others."""
-    tree = ast.parse((ROOT / module).with_suffix(".py").read_text())
+    tree = tree_of(module)
     nodes = tree.body if top_level_only else list(ast.walk(tree))
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -60,7 +67,7 @@ def imports_of(module: Path, *, top_level_only: bool = False) -> Iterator[str]:
 
 def type_only(module: Path) -> set[str]:
     """Return what a module imports for its annotations alone."""
-    tree = ast.parse((ROOT / module).with_suffix(".py").read_text())
+    tree = tree_of(module)
     found = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.If) and isinstance(node.test, ast.Name) and node.test.id == "TYPE_CHECKING":
@@ -105,7 +112,7 @@ def test_beam_is_imported_by_the_faces_and_the_runners_only(module: Path) -> Non
 
 @pytest.mark.parametrize("module", [m for m in MODULES if m.parent.as_posix() == "transforms/format"], ids=str)
 def test_the_format_floor_does_no_io(module: Path) -> None:
-    tree = ast.parse((ROOT / module).with_suffix(".py").read_text())
+    tree = tree_of(module)
     calls = {node.func.id for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
     assert "open" not in calls
     assert not {"os", "pathlib", "shutil", "socket", "tempfile", "subprocess"} & set(imports_of(module))
@@ -135,6 +142,6 @@ def test_the_map_of_a_folder_names_each_of_its_modules(folder: str) -> None:
 def test_no_file_over_400_lines_and_no_function_over_50(module: Path) -> None:
     text = (ROOT / module).with_suffix(".py").read_text()
     assert len(text.splitlines()) <= 400
-    for node in ast.walk(ast.parse(text)):
+    for node in ast.walk(tree_of(module)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             assert (node.end_lineno or 0) - node.lineno < 50, f"{module}: {node.name}"
