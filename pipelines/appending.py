@@ -75,7 +75,8 @@ def append(
         changed: what to do with files that have changed since the dataset took them in: `append` all their rows, or
             `skip` them; by default they are refused. Of folders of images the new ones are appended.
         **settings: other values of the config, its dots written as double underscores (`limits__pixels=10**6`); the
-            keys of `output` go without their section (`shard_size="64MiB"`), but for `output__split`.
+            keys of `input` and `output` go without their section (`delimiter=";"`, `shard_size="64MiB"`),
+            but for `output__split`.
 
     Returns:
         the summary: its `manifest` states the dataset as it is now.

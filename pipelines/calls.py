@@ -19,7 +19,7 @@ from ..transforms.format.printable import printable
 from ..transforms.sources.source import Source
 from ..transforms.stores.store_url import is_store_url
 from .config import load_config, split_sources
-from .config_model import Config
+from .config_model import Config, InputOfAnyFormat
 from .config_runners import DataflowRunner
 from .config_sources import column_rules
 from .report import Summary
@@ -37,6 +37,7 @@ Path: TypeAlias = str | os.PathLike[str]
 What: TypeAlias = Path | Sequence[Path] | Mapping[str, Any]
 
 _OUTPUT_KEYS: Final = frozenset({"shard_size", "compression", "order", "shard_name", "sidecars", "if_exists"})
+_INPUT_KEYS: Final = frozenset(InputOfAnyFormat.model_fields) - {"paths"}
 
 
 def load_call(what: What | None, output: Path | None, settings: Mapping[str, object], *, data_given: bool) -> Config:
@@ -103,4 +104,6 @@ def warn_of(summary: Summary, *, stacklevel: int = 3) -> Summary:
 
 
 def _dotted(key: str) -> str:
+    if key in _INPUT_KEYS:
+        return f"input.{key}"
     return f"output.{key}" if key in _OUTPUT_KEYS else key.replace("__", ".")

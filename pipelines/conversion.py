@@ -63,7 +63,7 @@ def convert(
 ) -> Summary:
     """Convert what a config names, or data in memory, to a dataset of TFRecord shards.
 
-        convert("data/*.csv", output="out/sales", input__delimiter=";")
+        convert("data/*.csv", output="out/sales", delimiter=";")
         convert("configs/csv.yaml", shard_size="64MiB")
         convert(data=frame, output="out/people", split__fractions={"train": 0.9, "val": 0.1}, max_rejects="1%")
 
@@ -75,7 +75,7 @@ def convert(
             the config's `input`.
         output: the dataset's folder, instead of the config's `output.path`.
         **settings: other values of the config, its dots written as double underscores (`limits__pixels=10**6`); the
-            keys of `output` go without their section (`shard_size="64MiB"`).
+            keys of `input` and `output` go without their section (`delimiter=";"`, `shard_size="64MiB"`).
 
     Returns:
         the summary: its `manifest` states what was written.

@@ -11,6 +11,7 @@ import pytest
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.pipelines.calls import load_call
 from shardmill.pipelines.cli import main
+from shardmill.pipelines.config_model import CsvInput
 from shardmill.transforms.errors import DataError, ShardmillWarning, TooManyRejects
 
 
@@ -50,6 +51,9 @@ def test_paths_globs_lists_and_configs_are_told_apart(folder: Path) -> None:
         config = load_call(what, "out", {}, data_given=False)
         assert config.input is not None
         assert (config.input.paths, config.output.path) == (paths, str(folder / "out"))
+    called = load_call("data.csv", "out", {"delimiter": ";", "header": False, "shard_size": "1MiB"}, data_given=False)
+    assert isinstance(called.input, CsvInput)
+    assert (called.input.delimiter, called.input.header, called.output.shard_size) == (";", False, 1 << 20)
 
 
 def test_data_where_a_path_belongs_is_an_error_that_says_how(folder: Path) -> None:
