@@ -3,11 +3,15 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import re
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from shardmill.pipelines import convert, open_dataset
+from shardmill.pipelines.cli import main
 from shardmill.transforms.read import ReadRows
 from shardmill.transforms.sources.csv_delimiter import SIGNS, AmbiguousDelimiter, Delimiter, _detect, detect_delimiter
 
@@ -87,3 +91,29 @@ def test_a_large_file_is_not_read_to_its_end(tmp_path: Path) -> None:
 def test_python_detects_it_too(tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a;b\n1;2\n")
     assert [feature.name for feature in ReadRows(str(tmp_path / "a.csv")).schema] == ["a", "b"]
+
+
+ALIGNED = "mpg   cylinders  name\n18.0  8          chevelle\n15.0  8          buick\n"
+
+
+def test_columns_that_blanks_align_are_one_column_with_a_word_and_a_call_that_reads_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("cars.csv").write_text(ALIGNED)
+    with pytest.raises(SystemExit) as ended:
+        main(["convert", "cars.csv", "-o", "plain", "--workers", "1"])
+    screen = " ".join(capsys.readouterr().out.split())
+    assert ended.value.code == 0
+    assert "Detected: cars.csv: no delimiter, so a record is one column; blanks give 3 columns in the first" in screen
+    (call,) = re.findall(r"convert\(.*?output='out'\)", screen)
+    eval(call, {"convert": convert, "pandas": pd})
+    assert open_dataset("out").to_table("train").column_names == ["cylinders", "mpg", "name"]
+
+
+@pytest.mark.parametrize(
+    "text", ["name\nAda Lovelace\nAlan Turing\n", "a b\n1 2\n", "a,b\n1 2,3\n4 5,6\n", "one\n1\n2\n"]
+)
+def test_other_text_of_one_column_is_no_such_text(tmp_path: Path, text: str) -> None:
+    (tmp_path / "a.csv").write_text(text)
+    assert detect_delimiter(["a.csv"], str(tmp_path)).evidence is None

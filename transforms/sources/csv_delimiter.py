@@ -4,7 +4,7 @@
     records     1;2,50;ok            ... and 3 again; ',' gives 2
 
 A sign is the delimiter if the header has at least two columns by it, and nine tenths of the records as many. If no sign
-is, it is the comma; if more than one is, only the person who has the file knows.
+is, it is the comma, with a word where blanks would do; if more than one is, only the person who has the file knows.
 """
 
 from __future__ import annotations
@@ -27,6 +27,9 @@ SIGNS: Final = ",;\t|"
 _TAB_SUFFIXES: Final = (".tsv", ".tsv.gz")
 _RECORDS: Final = 100
 _TEXT_BYTES: Final = 1 << 18
+_ALIGNED: Final = 3
+"""Lines that blanks must cut alike: two lines of text may have as many words by chance."""
+
 _WIDE: Final = 0.9
 """The share of records that must be as wide as the header: bad rows are rejects, and have no say."""
 
@@ -96,13 +99,26 @@ def _detect(name: str, text: str, quote: str | None) -> Delimiter:
     if not likely:  # of ragged records, what the header says
         likely = [sign for sign in SIGNS if widths[sign] and widths[sign][0] > 1][:1]
     if not likely or likely == [","]:
-        return Delimiter(",")
+        return Delimiter(",", _blanks_evidence(name, text) if not likely else None)
     columns, records = widths[likely[0]][0], len(widths[likely[0]])
     shown = printable(likely[0])
     return Delimiter(
         likely[0],
         f'{name}: the delimiter is "{shown}": {columns} columns in the first {records} records; if it is not: '
         f"--set input.delimiter=,",
+    )
+
+
+def _blanks_evidence(name: str, text: str) -> str | None:
+    """Return what to say of records that no sign cuts, and blanks cut into as many words each."""
+    lines = [line.split() for line in text.splitlines()[:_RECORDS] if line.strip()]
+    widths = {len(words) for words in lines}
+    if len(lines) < _ALIGNED or len(widths) > 1 or widths == {1}:
+        return None
+    call = rf"convert(data=pandas.read_csv({name!r}, sep=r'\s+'), output='out')"
+    return (
+        f"{name}: no delimiter, so a record is one column; blanks give {len(lines[0])} columns in the first "
+        f"{len(lines)} lines, which is not supported yet; in Python: {call}"
     )
 
 
