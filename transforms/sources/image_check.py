@@ -10,6 +10,7 @@ also loads the pixels. The others have no rules of ours, so they are loaded wher
 
 from __future__ import annotations
 
+import re
 import struct
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ from .image_bmp import BMP_HEADER_SIZES, check_bmp
 from .image_decode import PILLOW_NAMES, decode_image
 from .image_facts import Check, Content, ImageFacts, ImageProblem, too_many_pixels, unsupported
 from .image_gif import check_gif
-from .image_jpeg import check_jpeg
+from .image_jpeg import check_jpeg, may_be_passed_over
 from .image_png import PNG_SIGNATURE, check_png
 from .image_webp import check_webp
 
@@ -36,6 +37,13 @@ _CHECKERS: Final[dict[str, Callable[..., ImageFacts]]] = {
     "webp": check_webp,
     "bmp": check_bmp,
 }
+_FOREIGN: Final = {
+    "pnm": re.compile(rb"P[1-6]\s+[0-9#]"),
+    "psd": re.compile(rb"8BPS\x00[\x01\x02]"),
+    "exr": re.compile(rb"\x76\x2f\x31\x01"),
+}
+"""Formats that are named, and not read."""
+
 _BOX: Final = struct.Struct(">I4s").unpack_from
 
 
@@ -75,7 +83,12 @@ class ImageCheck:
         checker = _CHECKERS.get(name)
         if checker is None:
             return decode_image(data, name, pixels_limit=self.pixels_limit, load=self.level != "header")
-        facts = checker(data, structure=self.level != "header")
+        try:
+            facts = checker(data, structure=self.level != "header")
+        except ImageProblem as problem:
+            if self.level != "decode" or not may_be_passed_over(problem, data):
+                raise
+            return decode_image(data, name, pixels_limit=self.pixels_limit, load=True)
         if facts.width * facts.height > self.pixels_limit:
             raise too_many_pixels(facts.width, facts.height, self.pixels_limit)
         if self.level == "decode":
@@ -104,6 +117,9 @@ def tell_image_format(data: Content) -> str | None:
         return "tiff"
     if start.startswith((b"\x00\x00\x00\x0cjP  \r\n\x87\n", b"\xff\x4f\xff\x51")):
         return "jpeg2000"
+    for name, signature in _FOREIGN.items():
+        if signature.match(start):
+            return name
     if start.startswith(b"\x00\x00\x00\x0cJXL \r\n\x87\n"):
         return "jxl"
     return _tell_heif(data) if start[4:8] == b"ftyp" else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import struct
 import threading
 import warnings
 from contextlib import AbstractContextManager
@@ -16,6 +17,9 @@ PILLOW_NAMES: Final = {
     "tiff": "TIFF", "avif": "AVIF", "jpeg2000": "JPEG2000",
 }  # fmt: skip
 """Pillow's name of every format that may pass. A closed list: no plugin that runs other programs is ever reached."""
+
+
+_TIFF_BITS, _TIFF_FORMAT, _TIFF_SHORT = 258, 339, 3
 
 
 class _PillowWarningsAsErrors:
@@ -58,7 +62,7 @@ def decode_image(data: Content, name: str, *, pixels_limit: int, load: bool) -> 
     The limit is checked before anything is decoded.
 
     Raises:
-        ImageProblem: TOO_MANY_PIXELS, TRUNCATED, CORRUPT, or UNSUPPORTED where Pillow has no codec for it.
+        ImageProblem: TOO_MANY_PIXELS, TRUNCATED, CORRUPT, or UNSUPPORTED where Pillow does not read it.
     """
     from PIL import Image, UnidentifiedImageError, features  # 60 ms that the other checks do without
 
@@ -79,9 +83,35 @@ def decode_image(data: Content, name: str, *, pixels_limit: int, load: bool) -> 
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
         raise ImageProblem("TOO_MANY_PIXELS", f"over Pillow's own limit: {error}") from None
     except UnidentifiedImageError:
+        samples = _tiff_samples(data) if name == "tiff" else None
+        if samples is not None:
+            raise unsupported(shown, f"{samples} are not read; convert it to PNG", samples) from None
         raise corrupt(shown, "Pillow cannot read its header") from None
     except Exception as error:  # noqa: BLE001 - decoders raise OSError, SyntaxError, ValueError, EOFError, warnings, ...
         text = f"{type(error).__name__}: {error}"
         if isinstance(error, (EOFError, OSError)) and "truncated" in str(error).lower():
             raise truncated(shown, len(data), f"Pillow says {text}") from None
         raise corrupt(shown, f"Pillow says {text}") from None
+
+
+def _tiff_samples(data: Content) -> str | None:
+    """Return what the samples of a TIFF are, None if its first directory is not sound.
+
+    TIFF 6.0, section 2: an entry is a tag, a type (3: SHORT), a count, and the value or where it is.
+    """
+    order = "<" if bytes(data[:2]) == b"II" else ">"
+    try:
+        (first,) = struct.unpack_from(f"{order}I", data, 4)
+        (count,) = struct.unpack_from(f"{order}H", data, first)
+        found = {}
+        for at in range(first + 2, first + 2 + 12 * count, 12):
+            tag, kind, values = struct.unpack_from(f"{order}HHI", data, at)
+            if tag in (_TIFF_BITS, _TIFF_FORMAT) and kind == _TIFF_SHORT:
+                place = at + 8 if values <= 2 else struct.unpack_from(f"{order}I", data, at + 8)[0]
+                (found[tag],) = struct.unpack_from(f"{order}H", data, place)
+    except struct.error:
+        return None
+    if _TIFF_BITS not in found:
+        return None
+    sample = {2: "signed integer", 3: "float"}.get(found.get(_TIFF_FORMAT, 1), "integer")
+    return f"{sample} samples of {found[_TIFF_BITS]} bits"

@@ -18,6 +18,7 @@ from .image_facts import Content, ImageFacts, ImageProblem, corrupt, truncated, 
 
 _SEGMENT: Final = struct.Struct(">BBH").unpack_from
 _FRAME: Final = struct.Struct(">HBHHB").unpack_from
+_PASSED_OVER: Final = "decoders may pass over that"
 _EOI: Final = b"\xff\xd9"
 _EOI_PATTERN: Final = re.compile(_EOI)
 _SOS: Final = 0xDA
@@ -44,7 +45,7 @@ def check_jpeg(data: Content, *, structure: bool) -> ImageFacts:
         while True:
             lead, marker, length = _SEGMENT(data, position)
             if lead != 0xFF:
-                raise corrupt("JPEG", f"no marker at byte {position}", f"{lead:#04x}")
+                raise _junk(f"no marker at byte {position}", f"{lead:#04x}")
             if marker in _FRAMES:
                 if facts is not None:
                     raise corrupt("JPEG", f"a second frame header at byte {position}")
@@ -72,8 +73,17 @@ def _refusal(marker: int, length: int, position: int) -> ImageProblem:
     if marker in _OTHER_FRAMES:
         return unsupported("JPEG", f"{_OTHER_FRAMES[marker]} coding; convert it to a baseline JPEG", f"{marker:#04x}")
     if marker in _REFUSED:
-        return corrupt("JPEG", f"marker {marker:#04x} at byte {position}, before the picture")
+        return _junk(f"marker {marker:#04x} at byte {position}, before the picture", f"{marker:#04x}")
     return corrupt("JPEG", f"a segment of length {length} at byte {position}")
+
+
+def _junk(what: str, value: str) -> ImageProblem:
+    return corrupt("JPEG", f"{what} ({_PASSED_OVER}: --set input.check=decode)", value)
+
+
+def may_be_passed_over(problem: ImageProblem, data: Content) -> bool:
+    """Tell whether a problem is junk before a marker, which decoders pass over, in a file that has an end marker."""
+    return _PASSED_OVER in str(problem) and _EOI_PATTERN.search(data, len(data) // 2) is not None
 
 
 def _frame_facts(data: Content, position: int) -> ImageFacts:
