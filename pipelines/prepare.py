@@ -68,12 +68,13 @@ def _refuse_source_folder(config: Config, listing: Listing) -> None:
         TargetError: it is such a folder.
     """
     path = config.output.path
-    if listing.format in ("memory", "tfrecord") or list_generations(path):
+    if listing.format in ("memory", "tfrecord"):
         return
     target = _real(path, "")
     named = {_real(name, config.base) for name in config.input.paths} if config.input is not None else set()
     for entry in listing.entries:
-        if target in named | {entry.path.rstrip(b"/"), os.path.dirname(entry.path)}:
+        within = target in named or target in (entry.path.rstrip(b"/"), os.path.dirname(entry.path))
+        if within and not list_generations(path):
             raise TargetError(
                 f"{printable_path(path)} holds the source ({entry.name}), and a dataset needs a folder of its own: "
                 f"-o {printable_path(path)}-tfrecords"
