@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from shardmill.pipelines.cli import main
 
+pytestmark = pytest.mark.usefixtures("without_engine")
+
 
 def append(desk: Any, *args: str) -> tuple[Any, str, str]:
     with pytest.raises(SystemExit) as ended:

@@ -11,6 +11,8 @@ import pytest
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.transforms.errors import SchemaError
 
+pytestmark = pytest.mark.usefixtures("without_engine")
+
 
 def put(desk: Any, name: str = "a.parquet", **columns: Any) -> None:
     pq.write_table(pa.table(columns), desk.root / name)

@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from shardmill.pipelines import convert, open_dataset
 
+pytestmark = pytest.mark.usefixtures("without_engine")
+
 X, Y = np.arange(24, dtype=np.uint8).reshape(6, 2, 2), np.arange(6)
 
 

@@ -13,6 +13,8 @@ from shardmill.transforms.dataset.record_file import write_records
 from shardmill.transforms.format.example_proto import example_from_values, other_message
 from shardmill.transforms.format.varints import varint
 
+pytestmark = pytest.mark.usefixtures("without_engine")
+
 
 def field(number: int, content: bytes) -> bytes:
     return bytes([number << 3 | 2]) + varint(len(content)) + content

@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 from shardmill.pipelines.cli import main
 
+pytestmark = pytest.mark.usefixtures("without_engine")
+
 
 @pytest.mark.parametrize("args", [["data"], ["data/a.csv"], ["data/*.csv"], ["data/a.csv", "--dry-run"]])
 @pytest.mark.parametrize("output", ["data", "./data/"])

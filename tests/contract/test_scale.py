@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 BENCHMARK = Path(__file__).parent.parent.parent / "benchmarks" / "scale.py"
-SMALL, LARGE = 300_000, 1_200_000
+SMALL, LARGE = 500_000, 2_000_000
 
 GRAPH_BYTES = 200_000
 """The steps take 70 KB, and a file of tasks 0.15: the pieces of ten million images would take 550 MB."""

@@ -14,6 +14,8 @@ from shardmill.pipelines.cli import main
 from shardmill.pipelines.config_model import CsvInput
 from shardmill.transforms.errors import DataError, ShardmillWarning, TooManyRejects
 
+pytestmark = pytest.mark.usefixtures("without_engine")
+
 
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:

@@ -17,6 +17,8 @@ from shardmill.transforms.format.manifest import Manifest, ShardEntry, SplitEntr
 from shardmill.transforms.format.manifest_parser import parse_manifest
 from shardmill.transforms.format.schema import Feature, Schema
 
+pytestmark = pytest.mark.usefixtures("without_engine")
+
 
 def info(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str]:
     with pytest.raises(SystemExit) as ended:

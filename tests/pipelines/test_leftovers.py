@@ -10,6 +10,8 @@ from shardmill.pipelines.cli import main
 from shardmill.transforms.dataset.refusal import Refusal
 from shardmill.transforms.errors import RunError
 
+pytestmark = pytest.mark.usefixtures("without_engine")
+
 
 def run(capsys: pytest.CaptureFixture[str], *args: str) -> tuple[int, str, str]:
     with pytest.raises(SystemExit) as ended:

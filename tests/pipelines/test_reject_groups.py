@@ -10,6 +10,8 @@ import pytest
 from shardmill.pipelines.cli import main
 from shardmill.pipelines.reject_groups import group_rejects, rejects_text
 
+pytestmark = pytest.mark.usefixtures("without_engine")
+
 FIX = "; declare it: --set schema.columns.price.type=string"
 
 
