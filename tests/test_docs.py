@@ -1,31 +1,62 @@
-"""The docs are tests: every config is run, every command is documented, every command of the README is run.
+"""The docs are tests: every config is run, every command is documented, every command and program of the README is run.
 
-In the README each line of a fenced block that begins with `shardmill ` or `uv run shardmill ` is run in a copy of
-`configs/`, in the order of the page; of those that name the reader's own files (`data/`, `my-`), or what was made of
-them, only the `--help` is; and of `flink`, whose commands tests/flink runs.
+In README and docs/guide.md each line of a fenced block that begins with `shardmill ` or `uv run shardmill ` is run in a
+copy of `configs/`, in the order of the pages; of those that name the reader's own files (`data/`, `my-`), or what was
+made of them, only the `--help` is; and of `flink`, whose commands tests/flink runs. README's programs are run behind
+them, those with TensorFlow by tests/readers/test_readme.py.
 """
 
 from __future__ import annotations
 
+import contextlib
+import importlib.util
+import io
 import re
 import shlex
 import shutil
+import sys
 from pathlib import Path
+from types import ModuleType, SimpleNamespace
 
 import pytest
 from shardmill.pipelines import convert
 from shardmill.pipelines.cli import app, main
 
-REPO = Path(__file__).parent.parent
-README = REPO / "README.md"
+from .readme import PAGES, README, REPO, programs
+
 YOUR_OWN = ("data/", "my-", "/path/", "s3://", "gs://")
 
 
-def readme_commands() -> list[list[str]]:
-    blocks = re.findall(r"^( *)```\w*\n(.*?)^\1```", README.read_text(), re.DOTALL | re.MULTILINE)
-    lines = [line.strip().removeprefix("$ ") for _, block in blocks for line in block.splitlines()]
-    commands = [line.split("uv run ")[-1] for line in lines if "shardmill " in line]
-    return [shlex.split(line, comments=True)[1:] for line in commands if line.startswith("shardmill ")]
+def commands() -> list[list[str]]:
+    text = "\n".join(page.read_text() for page in PAGES)
+    blocks = re.findall(r"^( *)```\w*\n(.*?)^\1```", text, re.DOTALL | re.MULTILINE)
+    lines = [line.partition(" #")[0].strip().removeprefix("$ ") for _, block in blocks for line in block.splitlines()]
+    found = [re.split(r"uv run (?:--extra \w+ )?", line)[-1] for line in lines if "shardmill " in line]
+    return [shlex.split(line)[1:] for line in found if line.startswith("shardmill ")]
+
+
+@pytest.fixture(scope="module")
+def pages_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Run every command of the pages, and return the folder in which they ran."""
+    folder = tmp_path_factory.mktemp("pages")
+    shutil.copytree(REPO / "configs", folder / "configs")
+    own_words = list(YOUR_OWN)
+    found = commands()
+    assert len(found) > 30
+    for args in found:
+        own = args[0] == "flink" or any(word in arg for arg in args for word in own_words)
+        if own and "-o" in args:
+            own_words.append(args[args.index("-o") + 1])
+        said = io.StringIO()
+        with (
+            contextlib.chdir(folder),
+            contextlib.redirect_stdout(said),
+            contextlib.redirect_stderr(said),
+            pytest.raises(SystemExit) as ended,
+        ):
+            main([args[0], "--help"] if own else args)
+        assert ended.value.code in (0, None), (args, said.getvalue())
+    return folder
 
 
 @pytest.mark.parametrize("config", sorted(path.name for path in (REPO / "configs").glob("*.yaml")))
@@ -43,18 +74,65 @@ def test_every_command_is_documented_in_the_readme() -> None:
         assert f"shardmill {name}" in text
 
 
-def test_every_command_of_the_readme_runs(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    shutil.copytree(REPO / "configs", tmp_path / "configs")
-    monkeypatch.chdir(tmp_path)
-    commands = readme_commands()
-    assert commands
-    own_words = list(YOUR_OWN)
-    for args in commands:
-        own = args[0] == "flink" or any(word in arg for arg in args for word in own_words)
-        if own and "-o" in args:
-            own_words.append(args[args.index("-o") + 1])
-        with pytest.raises(SystemExit) as ended:
-            main([args[0], "--help"] if own else args)
-        assert ended.value.code in (0, None), (args, capsys.readouterr())
+def test_every_command_of_the_readme_runs(pages_folder: Path) -> None:
+    assert {path.name for path in (pages_folder / "out").iterdir()} >= {"quickstart", "split", "by-zip", "shuffled"}
+
+
+def test_the_programs_of_the_readme_run(pages_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(pages_folder)
+    names: dict[str, object] = {}
+    found = programs(without=("tensorflow", "tensorflow_datasets", "torch", "apache_beam"))
+    assert len(found) == 3
+    for program in found:
+        with contextlib.redirect_stdout(io.StringIO()):
+            exec(compile(program, "README.md", "exec"), names)
+    assert (pages_folder / "out/people-2/manifest.json").is_file()
+
+
+def test_the_pytorch_program_gives_each_worker_its_share(pages_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Torch is no dependency of the tests: the two names that the program takes of it are put in its place."""
+    (program,) = programs(of="torch")
+    workers: list[SimpleNamespace | None] = [None]
+    torch = ModuleType("torch")
+    torch.utils = SimpleNamespace(  # type: ignore[attr-defined]
+        data=SimpleNamespace(IterableDataset=object, get_worker_info=lambda: workers[0])
+    )
+    monkeypatch.setitem(sys.modules, "torch", torch)
+    monkeypatch.chdir(pages_folder)
+    names: dict[str, object] = {}
+    exec(compile(program, "README.md", "exec"), names)
+
+    def labels(worker: SimpleNamespace | None) -> list[int]:
+        workers[0] = worker
+        rows = list(names["Pictures"]())  # type: ignore[operator]
+        assert all(picture.shape == (64, 64, 3) for picture, _ in rows)
+        return [label for _, label in rows]
+
+    shares = [labels(SimpleNamespace(id=worker, num_workers=2)) for worker in range(2)]
+    assert all(shares)
+    assert sorted([*shares[0], *shares[1]]) == sorted(labels(None))
+    assert len(labels(None)) == 24
+
+
+@pytest.mark.parametrize("page", sorted([README, REPO / "CONTRIBUTING.md", *(REPO / "docs").glob("*.md")]), ids=str)
+def test_links_lead_to_files_and_headings_that_exist(page: Path) -> None:
+    for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
+        if "://" in target:
+            continue
+        name, _, heading = target.partition("#")
+        path = page.parent / name if name else page
+        assert path.exists(), target
+        if heading:
+            titles = re.findall(r"^#+ (.*)$", path.read_text(), re.MULTILINE)
+            slugs = {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+            assert heading in slugs, target
+
+
+def test_the_picture_is_what_its_script_draws() -> None:
+    script = REPO / "docs/make_picture.py"
+    spec = importlib.util.spec_from_file_location("make_picture", script)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    assert (REPO / "docs/picture.svg").read_text() == module.draw(), f"uv run python {script.relative_to(REPO)}"
