@@ -203,7 +203,8 @@ class Screen:
         if summary.seconds < 1:
             return
         counts, source = summary.manifest.counts, summary.manifest.source
-        rates = "" if summary.done_before else f", {counts.read / summary.seconds:,.0f} rows/s"
+        known = counts.read >= summary.seconds and not summary.done_before  # else it is no speed, or of other rows
+        rates = f", {counts.read / summary.seconds:,.0f} rows/s" if known else ""
         rate = source.bytes / 1e6 / summary.seconds
         if rates and rate >= 0.005:
             rates += f", {rate:.{1 if rate >= 1 else 2}f} MB/s read"

@@ -184,7 +184,8 @@ def test_a_second_run_of_the_same_says_that_there_is_nothing_to_do(screen: Scree
 def test_speed_is_shown_where_it_means_something(screen: Screen, out: io.StringIO) -> None:
     for seconds, done_before, shown_speed in (
         (0.9, 0, ""),
-        (60.0, 7, "60.0 s"),
+        (60.0, 0, "60.0 s"),
+        (2.0, 7, "2.0 s"),
         (1.0, 0, "1.0 s, 25 rows/s, 0.19 MB/s read"),
     ):
         out.truncate(0)
