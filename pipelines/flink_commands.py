@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 import typer
 
 from . import interrupts
+from .options import Command
 
 if TYPE_CHECKING:
     from .flink_cluster import Cluster
@@ -26,7 +27,7 @@ _Folder: TypeAlias = Annotated[
 ]
 
 
-@app.command()
+@app.command(cls=Command)
 def install(as_json: _Json = False, debug: _Debug = False) -> None:
     """Fetch Flink's jars with Maven, once; each is checked against its SHA-256."""
 
@@ -45,7 +46,7 @@ def install(as_json: _Json = False, debug: _Debug = False) -> None:
     _answer(body, as_json=as_json, debug=debug)
 
 
-@app.command()
+@app.command(cls=Command)
 def up(
     task_managers: Annotated[int, typer.Option("--task-managers", metavar="N", min=1, max=_MOST)] = 1,
     slots: Annotated[int, typer.Option(metavar="N", min=1, max=_MOST, help="Of each task manager.")] = 2,
@@ -71,7 +72,7 @@ def up(
     _answer(body, as_json=as_json, debug=debug)
 
 
-@app.command()
+@app.command(cls=Command)
 def down(folder: _Folder = None, as_json: _Json = False, debug: _Debug = False) -> None:
     """Stop the cluster that `up` started."""
 
