@@ -82,7 +82,7 @@ def rebuild(
     quiet: _Quiet = False,
     debug: _Debug = False,
 ) -> None:
-    """Write a dataset anew, in shards of another size or compression, records byte for byte and in order."""
+    """Write the same records in shards of another size or compression."""
     flags = {
         "output.path": ("-o", output),
         "output.shard_size": _size(shard_size, single_file=single_file),

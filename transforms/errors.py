@@ -16,7 +16,7 @@
     ├── DamageError                     3   a dataset or a TFRecord file is damaged
     └── TooManyRejects                  4   more rejects than `max_rejects` allows
 
-A message says what is wrong, where, the value, the bound or the choices, and the mend.
+A message says what is wrong, where, the value, the bound or the choices, and the fix.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ class RunError(ShardmillError, RuntimeError):
 
 
 class SourceError(RunError):
-    """An input file is corrupt as a whole: `source` is its printable name, `problem` what is wrong and the mend."""
+    """An input file is corrupt as a whole: `source` is its printable name, `problem` what is wrong and the fix."""
 
     def __init__(self, source: str, problem: str) -> None:
         super().__init__(f"{source}: {problem}")
@@ -79,7 +79,7 @@ class DataError(UsageError, TypeError):
 
 
 class InputError(UsageError):
-    """An input path matches nothing, or the kind of a file cannot be told."""
+    """An input path matches nothing, or the kind of a file is unclear."""
 
 
 class TargetError(UsageError):

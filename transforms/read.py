@@ -26,13 +26,13 @@ from .tfrecords.tfrecord_source import TfrecordSource
 class ReadRows(beam.PTransform):
     """Read a source task by task: `Rows` batches, each task closed by its `TaskEnd`.
 
-    `source` is a path, glob or folder, a list of them (their format is told by the suffixes), or a `Source` with
+    `source` is a path, glob or folder, a list of them (their format is known by the suffixes), or a `Source` with
     options of its own. It is listed and surveyed when the transform is made, so that `info`, which the steps behind it
     need, is known before the pipeline is; `shard_size` should be that of `WriteShards`, since tasks are cut so that
     they fill whole shards.
 
     The output stays in one fused chain with what follows, up to the stage step of `WriteShards`: a batch is never
-    stored between stages. A corrupt file is told in the `TaskEnd`, and refused by `WriteShards` before anything is
+    stored between stages. A corrupt file is reported in the `TaskEnd`, and refused by `WriteShards` before anything is
     committed; it is never raised here, where an engine would only try again. `plan` is what `make_plan` returned, where
     that was called before.
 
@@ -40,7 +40,7 @@ class ReadRows(beam.PTransform):
         pipeline | read | EncodeExamples(read.info) | WriteShards("out/", info=read.info)
 
     Raises:
-        InputError: a path matches nothing, or its format cannot be told (when made).
+        InputError: a path matches nothing, or its format is unclear (when made).
         SchemaError: a column has no feature (when made).
         SourceError: a file is corrupt as a whole (when made, if the survey finds it).
     """

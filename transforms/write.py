@@ -83,7 +83,7 @@ class WriteShards(beam.PTransform):
         max_rejects: how many rows may be rejected, or a share of those read, like "1%".
         if_exists: "refuse", or "replace" for a folder that holds another dataset.
         spec: a whole run, instead of the other arguments but `split`.
-        done: results of tasks that a run before has staged, where this one goes on with it.
+        done: results of tasks that a run before has staged, where this one resumes it.
         raise_refusal: whether a refusal fails the pipeline; if not, it is in the outcome and the staging folder only.
 
     Raises:

@@ -1,0 +1,56 @@
+"""The words that docs/style.md avoids are in no page, config or `--help`."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+from shardmill.pipelines import flink_commands
+from shardmill.pipelines.cli import app, main
+
+REPO = Path(__file__).parent.parent
+STYLE = REPO / "docs/style.md"
+PAGES = [REPO / "README.md", REPO / "CONTRIBUTING.md", *(REPO / "docs").glob("*.md")]
+CONFIGS = list((REPO / "configs").glob("*.yaml"))
+BANNED = re.compile(
+    r"\b(?:anew|foretold|whoever|mend(?:s|ed|ing)?|in silence|reckoned|small letters|is there already"
+    r"|(?:is|are|be|was|were) told|told by|(?:gone|goes|go|going) on with)\b"
+    r"|(?:(?<=[.!?] )|(?<=\A)|(?<=\n\n))Of (?:a|all|each|several|the|those|two|what)\b",
+    re.IGNORECASE,
+)
+
+
+def banned_in(text: str) -> list[str]:
+    """Return each banned word with what is around it; code in backticks, such as a test's name, may hold any."""
+    prose = re.sub(r"`[^`\n]*`", "`code`", text)
+    return [prose[max(0, found.start() - 30) : found.end() + 30] for found in BANNED.finditer(prose)]
+
+
+@pytest.mark.parametrize("page", sorted(PAGES + CONFIGS), ids=lambda page: page.name)
+def test_a_page_or_config_has_no_word_that_the_style_avoids(page: Path) -> None:
+    assert banned_in(page.read_text()) == []
+
+
+def test_the_newest_section_of_the_changelog_has_none() -> None:
+    newest = re.split(r"^## ", (REPO / "CHANGELOG.md").read_text(), flags=re.MULTILINE)[1]
+    assert banned_in(newest) == []
+
+
+def test_no_help_text_has_any() -> None:
+    commands = [[command.name or command.callback.__name__] for command in app.registered_commands if command.callback]
+    commands += [["flink", c.callback.__name__] for c in flink_commands.app.registered_commands if c.callback]
+    for command in [[], *commands]:
+        shown = io.StringIO()
+        with contextlib.redirect_stdout(shown), pytest.raises(SystemExit):
+            main([*command, "--help"])
+        assert "Usage" in shown.getvalue()
+        assert banned_in(re.sub(r"\s+", " ", shown.getvalue())) == [], command
+
+
+def test_the_words_that_the_style_lists_are_those_that_are_looked_for() -> None:
+    listed = re.findall(r"^\| [^|`\n]*`([^`\n]+)`", STYLE.read_text().partition("## Also")[0], re.MULTILINE)
+    assert len(listed) > 10
+    assert [words for words in listed if not BANNED.search(f"{words} x")] == []
