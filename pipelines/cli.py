@@ -49,8 +49,13 @@ app = typer.Typer(
 )
 
 
-def _option(metavar: str, text: str, *names: str) -> Any:
-    return typer.Option(*names, metavar=metavar, help=text)
+def _option(metavar: str, text: str, *names: str, panel: str | None = None) -> Any:
+    return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=panel)
+
+
+def _command(example: str, name: str | None = None) -> Callable[[Any], Any]:
+    """Return a decorator that makes a command of a function, with an example behind its options."""
+    return app.command(name=name, cls=Command, epilog=f"Example: {example}")
 
 
 _SOURCES_HELP: Final = "A config (.yaml), or the files, folders or globs to read; both: these instead of the config's."
@@ -61,6 +66,14 @@ _Delimiter: TypeAlias = Annotated[str | None, _option("SIGN", "CSV: what separat
 _NoHeader: TypeAlias = Annotated[bool, typer.Option("--no-header", help="CSV: the first line is data.")]
 _Columns: TypeAlias = Annotated[str | None, _option("A,B", "Keep only these columns.")]
 _Fractions: TypeAlias = Annotated[str | None, _option("A=X,B=Y", "Cut rows into splits: train=0.9,val=0.1.")]
+_DATAFLOW: Final = "Dataflow options"
+_Project: TypeAlias = Annotated[str | None, _option("ID", "The project of Google Cloud.", panel=_DATAFLOW)]
+_Region: TypeAlias = Annotated[str | None, _option("REGION", "Where the job runs.", panel=_DATAFLOW)]
+_Staging: TypeAlias = Annotated[str | None, _option("GS_URL", "A folder for the job's files.", panel=_DATAFLOW)]
+_Image: TypeAlias = Annotated[str | None, _option("IMAGE", "The workers' image, with a tag.", panel=_DATAFLOW)]
+_Wait: TypeAlias = Annotated[
+    bool | None, typer.Option("--wait/--no-wait", help="Wait for the job to end.", rich_help_panel=_DATAFLOW)
+]
 _Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 _Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 _Debug: TypeAlias = Annotated[bool, typer.Option("--debug", help="Show the traceback of an unexpected error.")]
@@ -84,7 +97,7 @@ def _root(
     pass
 
 
-@app.command(cls=Command)
+@_command("shardmill convert data/*.csv -o out/sales --shard-size 128MiB")
 def convert(
     context: typer.Context,
     sources: Annotated[list[str], typer.Argument(help=_SOURCES_HELP)],
@@ -99,11 +112,11 @@ def convert(
     max_rejects: Annotated[str | None, _option("N", 'Rows that may be rejected: a number, or "1%".')] = None,
     workers: Annotated[str | None, _option("N", "How many workers, or auto.")] = None,
     runner: Annotated[str | None, _option("NAME", "The engine: local, flink or dataflow.")] = None,
-    project: Annotated[str | None, _option("ID", "Dataflow: the project of Google Cloud.")] = None,
-    region: Annotated[str | None, _option("REGION", "Dataflow: where the job runs.")] = None,
-    staging: Annotated[str | None, _option("GS_URL", "Dataflow: a folder for the job's files.")] = None,
-    image: Annotated[str | None, _option("IMAGE", "Dataflow: what the workers run.")] = None,
-    wait: Annotated[bool | None, typer.Option("--wait/--no-wait", help="Dataflow: wait for the job to end.")] = None,
+    project: _Project = None,
+    region: _Region = None,
+    staging: _Staging = None,
+    image: _Image = None,
+    wait: _Wait = None,
     compression: Annotated[str | None, _option("KIND", "none or gzip.")] = None,
     order: Annotated[str | None, _option("ORDER", "task (fast) or source (records follow the source).")] = None,
     split: Annotated[str | None, _option("NAME", "The name of the split, where the source has none.")] = None,
@@ -127,7 +140,7 @@ def convert(
     _answer(body, as_json=as_json, quiet=quiet, debug=debug)
 
 
-@app.command(cls=Command)
+@_command("shardmill append data/new/*.csv -o out/sales")
 def append(
     context: typer.Context,
     sources: Annotated[list[str], typer.Argument(help=_SOURCES_HELP)],
@@ -143,10 +156,10 @@ def append(
     max_rejects: Annotated[str | None, _option("N", 'Rows that may be rejected: a number, or "1%".')] = None,
     workers: Annotated[str | None, _option("N", "How many workers, or auto.")] = None,
     runner: Annotated[str | None, _option("NAME", "The engine: local, flink or dataflow.")] = None,
-    project: Annotated[str | None, _option("ID", "Dataflow: the project of Google Cloud.")] = None,
-    region: Annotated[str | None, _option("REGION", "Dataflow: where the job runs.")] = None,
-    staging: Annotated[str | None, _option("GS_URL", "Dataflow: a folder for the job's files.")] = None,
-    image: Annotated[str | None, _option("IMAGE", "Dataflow: what the workers run.")] = None,
+    project: _Project = None,
+    region: _Region = None,
+    staging: _Staging = None,
+    image: _Image = None,
     split: Annotated[str | None, _option("NAME", "The split to append to, where the source has none.")] = None,
     set_values: Annotated[list[str] | None, _option("KEY=VALUE", _SET_HELP, "--set")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show files, tasks and sizes; write nothing.")] = False,
@@ -154,9 +167,10 @@ def append(
     quiet: _Quiet = False,
     debug: _Debug = False,
 ) -> None:
-    """Append what a dataset lacks of a source: new shards, and its next generation.
+    """Add new files to a dataset.
 
-    The schema is the dataset's, and unchanged files are left out. Options after `--` go to Beam.
+    They become new shards and its next generation. The schema is the dataset's, and unchanged files are left out.
+    Options after `--` go to Beam.
     """
     flags = _flags(context)
     options: list[str] = context.obj or []
@@ -206,7 +220,7 @@ def _convert(
         session.screen.ended(ended)
 
 
-@app.command(cls=Command)
+@_command("shardmill init data/*.csv -o sales.yaml")
 def init(
     context: typer.Context,
     sources: Annotated[
@@ -223,7 +237,7 @@ def init(
     as_json: _Json = False,
     debug: _Debug = False,
 ) -> None:
-    """Write a commented config for some sources."""
+    """Write a commented config for your data."""
     flags = {key: flag for key, flag in _flags(context).items() if key != "output.path"}
 
     def body(session: interrupts.Session) -> None:
@@ -234,14 +248,14 @@ def init(
     _answer(body, as_json=as_json, quiet=False, debug=debug)
 
 
-app.command(cls=Command)(dataset_commands.info)
-app.command(name="inspect", cls=Command)(dataset_commands.inspect_command)
-app.command(cls=Command)(dataset_commands.verify)
-app.command(cls=Command)(dataset_commands.log)
-app.command(cls=Command)(dataset_commands.gc)
-app.command(cls=Command)(merge_commands.merge)
-app.command(cls=Command)(merge_commands.rebuild)
-app.command(cls=Command)(dataset_commands.salvage)
+_command("shardmill info out/sales")(dataset_commands.info)
+_command("shardmill inspect out/sales -n 3", "inspect")(dataset_commands.inspect_command)
+_command("shardmill verify out/sales")(dataset_commands.verify)
+_command("shardmill log out/sales")(dataset_commands.log)
+_command("shardmill gc out/sales --older-than 36h --delete")(dataset_commands.gc)
+_command("shardmill merge out/sales data/*.tfrecord -o out/all")(merge_commands.merge)
+_command("shardmill rebuild out/sales -o out/sales-gz --compression gzip")(merge_commands.rebuild)
+_command("shardmill salvage broken.tfrecord -o saved")(dataset_commands.salvage)
 app.add_typer(flink_commands.app, name="flink")
 
 

@@ -24,7 +24,10 @@ def info(
     as_json: _Json = False,
     debug: _Debug = False,
 ) -> None:
-    """Say what a dataset holds: splits, schema, labels, what reads it. No record is read."""
+    """Show what a dataset holds: splits, schema, labels, readers.
+
+    It reads the manifest and no record.
+    """
 
     def body(session: interrupts.Session) -> None:
         from .info import info_command
@@ -41,7 +44,7 @@ def inspect_command(
     as_json: _Json = False,
     debug: _Debug = False,
 ) -> None:
-    """Show records as tables, or as one JSON object a line."""
+    """Show records as tables or JSON."""
 
     def body(session: interrupts.Session) -> None:
         from .show import inspect
@@ -58,7 +61,10 @@ def verify(
     quiet: _Quiet = False,
     debug: _Debug = False,
 ) -> None:
-    """Check every record, checksum and count of a dataset; exit 3 and the place of all damage."""
+    """Check every record, checksum and count of a dataset.
+
+    Damage is listed with its place, and the exit code is 3.
+    """
 
     def body(session: interrupts.Session) -> int:
         from .verify import verify_command
@@ -75,7 +81,10 @@ def salvage(
     quiet: _Quiet = False,
     debug: _Debug = False,
 ) -> None:
-    """Copy every intact record out of a damaged TFRecord file, and say what was lost; exit 3 if anything is damaged."""
+    """Copy the intact records out of a damaged TFRecord file.
+
+    It says what was lost; the exit code is 3 if anything is damaged.
+    """
 
     def body(session: interrupts.Session) -> int:
         from .salvage import salvage_command
@@ -90,7 +99,7 @@ def log(
     as_json: _Json = False,
     debug: _Debug = False,
 ) -> None:
-    """List the generations of a dataset, and what each of them added."""
+    """List the generations of a dataset, and what each added."""
 
     def body(session: interrupts.Session) -> int:
         from .upkeep import log_command
@@ -112,7 +121,10 @@ def gc(
     quiet: _Quiet = False,
     debug: _Debug = False,
 ) -> None:
-    """Show, and with --delete remove, what no generation of a dataset needs, and what dead runs left."""
+    """Show or remove files that a dataset does not need.
+
+    These are files that no generation names, and what dead runs left. Nothing is removed without --delete.
+    """
 
     def body(session: interrupts.Session) -> int:
         from .upkeep import gc_command

@@ -14,7 +14,7 @@ from .options import Command
 if TYPE_CHECKING:
     from .flink_cluster import Cluster
 
-app = typer.Typer(help="Fetch Flink, and start and stop a cluster of it on this machine.", no_args_is_help=True)
+app = typer.Typer(help="Install Flink, and run a cluster of it on this machine.", no_args_is_help=True)
 
 _MOST: Final = 64
 """Task managers of one machine, and slots of one: each slot has a Python worker of its own."""
@@ -23,13 +23,15 @@ _Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON on st
 _Debug: TypeAlias = Annotated[bool, typer.Option("--debug", help="Show the traceback of an unexpected error.")]
 _Folder: TypeAlias = Annotated[
     str | None,
-    typer.Option("--folder", metavar="FOLDER", help="Where its logs lie and its processes are noted; one a cluster."),
+    typer.Option(
+        "--folder", metavar="FOLDER", help="The folder of its logs and its list of processes; each cluster has its own."
+    ),
 ]
 
 
-@app.command(cls=Command)
+@app.command(cls=Command, epilog="Example: shardmill flink install")
 def install(as_json: _Json = False, debug: _Debug = False) -> None:
-    """Fetch Flink's jars with Maven, once; each is checked against its SHA-256."""
+    """Fetch Flink's jars with Maven, once, and check them."""
 
     def body(session: interrupts.Session) -> None:
         from .flink_jars import install as fetch
@@ -46,7 +48,7 @@ def install(as_json: _Json = False, debug: _Debug = False) -> None:
     _answer(body, as_json=as_json, debug=debug)
 
 
-@app.command(cls=Command)
+@app.command(cls=Command, epilog="Example: shardmill flink up --task-managers 2")
 def up(
     task_managers: Annotated[int, typer.Option("--task-managers", metavar="N", min=1, max=_MOST)] = 1,
     slots: Annotated[int, typer.Option(metavar="N", min=1, max=_MOST, help="Of each task manager.")] = 2,
@@ -56,7 +58,10 @@ def up(
     as_json: _Json = False,
     debug: _Debug = False,
 ) -> None:
-    """Start a cluster on this machine's loopback: a job manager, task managers, and a pool of Python workers."""
+    """Start a cluster on this machine.
+
+    A job manager, task managers, and a pool of Python workers, on the loopback.
+    """
 
     def body(session: interrupts.Session) -> None:
         from .flink_cluster import default_folder
@@ -72,7 +77,7 @@ def up(
     _answer(body, as_json=as_json, debug=debug)
 
 
-@app.command(cls=Command)
+@app.command(cls=Command, epilog="Example: shardmill flink down")
 def down(folder: _Folder = None, as_json: _Json = False, debug: _Debug = False) -> None:
     """Stop the cluster that `up` started."""
 

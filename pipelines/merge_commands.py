@@ -53,7 +53,10 @@ def merge(
     quiet: _Quiet = False,
     debug: _Debug = False,
 ) -> None:
-    """Merge datasets and TFRecord files into one dataset, records byte for byte, in the order given."""
+    """Merge datasets and TFRecord files into one dataset.
+
+    Records are copied byte for byte, in the order given.
+    """
     flags = {
         "output.path": ("-o", output),
         "output.shard_size": _size(shard_size, single_file=single_file),

@@ -78,6 +78,18 @@ class Command(TyperCommand):
                 wrong.possibilities = None
             raise
 
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options, each panel under a heading of its own."""
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
+                panels.setdefault(getattr(parameter, "rich_help_panel", None) or kind, []).append(record)
+        for heading, records in panels.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
 
 def meant(asked: str, known: Iterable[str]) -> str:
     """Return what an unknown option was meant to be in a command that knows some, as the end of a sentence.
