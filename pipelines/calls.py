@@ -55,7 +55,7 @@ def load_call(what: What | None, output: Path | None, settings: Mapping[str, obj
     given = [what] if isinstance(what, str | os.PathLike) else what
     if not isinstance(given, list | tuple) or not all(isinstance(path, str | os.PathLike) for path in given):
         kind = printable(type(what).__name__)
-        raise DataError(f"a {kind} is no path and no config; if it is the data: convert(data=..., output=...)")
+        raise DataError(f"a {kind} is neither a path nor a config; if it is the data: convert(data=..., output=...)")
     config, paths = split_sources([os.fspath(path) for path in given])
     return load_config(config, flags=flags, paths=paths, data_given=data_given)
 

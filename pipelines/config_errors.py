@@ -78,7 +78,7 @@ def _words(detail: ErrorDetails, path: Path, document: Document) -> str:
     if kind in _TYPES:
         return _wrong_type(value, _TYPES[kind], document.texts.get(path))
     if kind == "string_pattern_mismatch":
-        return f'"{printable(value)}" is not a name: small letters, digits and _, beginning with a letter'
+        return f'"{printable(value)}" is not a name: lowercase letters, digits and _, starting with a letter'
     if kind == "too_short":
         return "is an empty list; name at least one, or leave the key out"
     bounds = {"greater_than_equal": "at least {ge}", "greater_than": "more than {gt}", "less_than": "less than {lt}",

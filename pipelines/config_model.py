@@ -131,7 +131,7 @@ class _Input(_Section):
     def _columns_differ(self) -> _Input:
         if self.columns is not None and len(set(self.columns)) < len(self.columns):
             twice = next(name for name in self.columns if self.columns.count(name) > 1)
-            raise ValueError(f'columns: "{twice}" stands twice')
+            raise ValueError(f'columns: "{twice}" appears twice')
         return self
 
 

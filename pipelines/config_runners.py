@@ -105,7 +105,7 @@ def _check_project(value: str) -> str:
         raise ValueError(f"{quoted(value)} is the project's number; give its id, like my-project")
     meant = re.sub(r"[^a-z0-9-]+", "-", value.lower()).strip("-")
     hint = f'; did you mean "{meant}"?' if _PROJECT.fullmatch(meant) else ""
-    raise ValueError(f"{quoted(value)} is not a project id (6 to 30 small letters, digits and -){hint}")
+    raise ValueError(f"{quoted(value)} is not a project id (6 to 30 lowercase letters, digits and -){hint}")
 
 
 def _check_region(value: str) -> str:

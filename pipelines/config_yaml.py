@@ -173,7 +173,7 @@ class _Reader:
             key = str(key_node.value)
             if key in values:
                 first = self._document.places[(*path, key)]
-                text = f"{dotted((*path, key))}: the key stands twice; the first is on line {first.line}"
+                text = f"{dotted((*path, key))}: the key appears twice; the first is on line {first.line}"
                 self._document.problems.append(Problem(place, text))
                 continue
             self._document.places[(*path, key)] = place

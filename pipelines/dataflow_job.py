@@ -64,9 +64,9 @@ class DataflowJob:
             why = in_one_line(str(error)) if raised is None else f"Dataflow's job failed in a worker: {raised}"
             raise RunError(f"{why}; see the job: {submitted.url}") from error
         except AssertionError as error:  # Beam's, where its thread that asks for the job's state has failed
-            raise RunError(f"Dataflow did not answer; the job goes on by itself: {submitted.url}") from error
+            raise RunError(f"Dataflow did not answer; the job continues by itself: {submitted.url}") from error
         except troubles() as error:
-            raise RunError(f"{in_one_line(str(error))}; the job goes on by itself: {submitted.url}") from error
+            raise RunError(f"{in_one_line(str(error))}; the job continues by itself: {submitted.url}") from error
 
     def _ask(self) -> Counted | None:
         """Ask for Beam's metrics: of each step what is tentative, counting tasks at work, and what is committed."""
@@ -98,7 +98,7 @@ def _cancel(result: DataflowPipelineResult, client: DataflowApplicationClient, s
     if _ends(result, _CANCEL_SECONDS if refused is None else _REFUSED_SECONDS):
         return ""
     if refused is not None:
-        return f"the job could not be cancelled ({refused}), and may go on: {submitted.url}"
+        return f"the job could not be cancelled ({refused}), and may continue: {submitted.url}"
     return f"the job was told to end, and may still commit until it has: {submitted.url}"
 
 

@@ -162,7 +162,7 @@ def _install(mvn: str, target: Path, tell: Callable[[str], None]) -> bool:
         if wrong:
             raise RunError(
                 f"Maven gave another {wrong[0]} than the one that is pinned by SHA-256 ({len(wrong)} such files); "
-                f"nothing was installed. Remove it from Maven's local repository, or mend the mirror, and try again"
+                f"nothing was installed. Remove it from Maven's local repository, or fix the mirror, and try again"
             )
         _put(fetched, target)
     return True

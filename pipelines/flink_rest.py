@@ -66,7 +66,7 @@ class FlinkRest:
             return Overview(document["taskmanagers"], document["slots-total"])
         except (KeyError, TypeError):
             raise RunError(
-                f"what answers at {self.master} is no Flink; runner.master is the address of its REST interface, "
+                f"what answers at {self.master} is not Flink; runner.master is the address of its REST interface, "
                 f"like flink.example:8081"
             ) from None
 

@@ -172,7 +172,7 @@ def _end_job(runner: FlinkRunner, name: str, error: BaseException, failure: Exce
         return
     left = (
         f"the job {name} may still run on Flink at {runner.master}, and commit: it did not end within "
-        f"{_CANCEL_SECONDS:.0f} s, or Flink is out of reach; the same command ends it, and goes on with what it did"
+        f"{_CANCEL_SECONDS:.0f} s, or Flink is out of reach; the same command ends it, and resumes what it did"
     )
     if isinstance(error, KeyboardInterrupt):
         raise KeyboardInterrupt(left) from None

@@ -96,7 +96,7 @@ def look_at_files(path: str) -> ForeignFiles:
     schema = seen.schema() if seen.features else None
     problem = None
     if schema is None and seen.bad:
-        problem = f"they are no tf.train.Example{f', but {seen.other}' if seen.other else ''}"
+        problem = f"they are not tf.train.Example{f', but {seen.other}' if seen.other else ''}"
     with open_file(first.entry) as opened:
         form = sniff_form(opened.read(16))
     found = ForeignFiles(path, len(inputs.files), total, form or "none", seen.records + seen.bad, schema, problem)

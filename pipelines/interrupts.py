@@ -240,8 +240,8 @@ def _what_is_left(staging: str | None) -> str:
     if is_store_url(staging):
         return f"nothing was committed; {_left_in_store(staging)}"
     return (
-        f"nothing was committed; the staged work lies in {shown_path(staging)} ({_size_of(staging)}); the same command "
-        f"goes on with it"
+        f"nothing was committed; the staged work is in {shown_path(staging)} ({_size_of(staging)}); the same command "
+        f"resumes it"
     )
 
 
@@ -254,9 +254,9 @@ def _tell_staged(session: Session, error: ShardmillError) -> None:
         from .screen import shown_path
 
         if isinstance(error, TooManyRejects):
-            use = "the same command with a higher --max-rejects goes on with it"
+            use = "the same command with a higher --max-rejects resumes it"
         elif getattr(error, "again", True):
-            use = "the same command goes on with it"
+            use = "the same command resumes it"
         else:
             where = shlex.quote(shown_path(os.path.dirname(os.path.dirname(session.staging))))
             use = (
@@ -272,7 +272,7 @@ def _left_in_store(staging: str) -> str:
 
     where = shown_path(os.path.dirname(os.path.dirname(staging)))
     return (
-        f"what was staged lies in {shown_path(staging)}, and is not used again: shardmill gc {where} --delete removes "
+        f"what was staged is in {shown_path(staging)}, and is not used again: shardmill gc {where} --delete removes "
         f"it when it is a week old"
     )
 

@@ -29,7 +29,7 @@ _Compression: TypeAlias = Annotated[str | None, _option("KIND", "none or gzip.")
 _Name: TypeAlias = Annotated[str | None, _option("NAME", "The name of the dataset.")]
 _Workers: TypeAlias = Annotated[str | None, _option("N", "How many workers, or auto.")]
 _MaxRejects: TypeAlias = Annotated[str | None, _option("N", 'Damaged records that are left out: a number, or "1%".')]
-_Records: TypeAlias = Annotated[str | None, _option("KIND", "example, or opaque for records that are no Examples.")]
+_Records: TypeAlias = Annotated[str | None, _option("KIND", "example, or opaque for records that are not Examples.")]
 _SET_HELP: Final = "Any key of the config, like output.sidecars=[]; may be given again and again."
 _Set: TypeAlias = Annotated[list[str] | None, _option("KEY=VALUE", _SET_HELP, "--set")]
 

@@ -58,18 +58,18 @@ def _usable(prepared: Prepared) -> tuple[tuple[TaskResult, ...], str | None]:
     staged = read_staged_plan(spec.storage, spec.run_id)
     if not found or spec.run_id in prepared.stopped.outdated:
         moved = any(other.run_id != spec.run_id for other in prepared.stopped.same)
-        return (), "beginning anew: the dataset has changed since a run stopped here" if moved else None
+        return (), "starting over: the dataset changed since the interrupted run" if moved else None
     if not prepared.stopped.resume:
-        return (), "beginning anew, as runner.resume is false"
+        return (), "starting over, as runner.resume is false"
     if staged is None:
-        return (), "beginning anew: what a run that stopped here was cannot be read"
+        return (), "starting over: the plan of the interrupted run cannot be read"
     differences = staged.mark.differences(prepared.mark)
     if differences:
-        return (), f"beginning anew: a run stopped here, and since then {', '.join(differences)} changed"
+        return (), f"starting over: {', '.join(differences)} changed since the interrupted run"
     if not prepared.restored and (staged.tasks, staged.cut) != (total, cut_of(plan)):
-        return (), "beginning anew: a run that stopped here had cut the source in another way"
+        return (), "starting over: the interrupted run had cut the source into other tasks"
     done = read_done_tasks(spec.storage, spec.staging, total)
-    return done, f"continuing a run that stopped: {len(done):,} of {total:,} tasks are done" if done else None
+    return done, f"resuming: {len(done):,} of {total:,} tasks already done" if done else None
 
 
 def _without(plan: Plan, done: tuple[TaskResult, ...]) -> Plan:

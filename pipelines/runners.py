@@ -94,7 +94,7 @@ def parse_options(
     known = {key for key, value in options.get_all_options(drop_default=False).items() if value is not None}
     for flag in flags:
         if not {flag, flag.removeprefix("no_")} & (known | engines):
-            raise UsageError(f"--{printable(flag)}: Beam has no such option; what stands after `--` goes to Beam")
+            raise UsageError(f"--{printable(flag)}: Beam has no such option; what comes after `--` goes to Beam")
     return options
 
 

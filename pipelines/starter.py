@@ -190,7 +190,7 @@ def write_starter(
         with open(config, "x", encoding="utf-8") as file:
             file.write(text)
     except FileExistsError as error:
-        raise TargetError(f"{printable(config)}: is there already; give another name with -o, or -o -") from error
+        raise TargetError(f"{printable(config)}: already exists; give another name with -o, or -o -") from error
     except OSError as error:
         raise RunError(f"{printable(config)}: cannot be written: {error.strerror}") from error
     if screen.as_json:

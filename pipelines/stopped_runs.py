@@ -35,7 +35,7 @@ _RUN_ID: Final = re.compile(r"[0-9a-f]{16}")
 
 _SHOWN_CHANGES: Final = 20
 
-MEND: Final = "--set runner.resume=false begins anew"
+MEND: Final = "--set runner.resume=false starts over"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +83,7 @@ def find_stopped(path: str, mark: RunMark, listing: Listing, listed: ListedSourc
             if resume and listing.format != "memory" and storage.size(f"{staged.staging}/{REFUSAL_FILE}") is None:
                 raise _changed(storage, staged, listing, listed)
             outdated.append(staged.run_id)
-            notes.append(f"beginning anew: {_changes(storage, staged, listing, listed)[0]} since a run stopped here")
+            notes.append(f"starting over: {_changes(storage, staged, listing, listed)[0]} since the interrupted run")
     if others:
         what = "a run of another config stopped" if others == 1 else f"{others} runs of other configs stopped"
         notes.append(f"{what} here before: nothing that was staged then is used")

@@ -295,9 +295,7 @@ def test_an_interrupted_launcher_ends_its_job_and_leaves_the_old_generation(
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=300)
     assert (process.returncode, job.state) == (130, "JOB_STATE_CANCELLED"), "it has waited until the job has ended"
-    assert said.splitlines()[-1].startswith(
-        f"Interrupted: nothing was committed; what was staged lies in gs://{bucket}/"
-    )
+    assert said.splitlines()[-1].startswith(f"Interrupted: nothing was committed; what was staged is in gs://{bucket}/")
     cloud.let_go.set()
     assert job.ended.wait(300)
     assert open_dataset(f"gs://{bucket}/out").manifest == old
@@ -328,7 +326,7 @@ def test_a_launcher_that_may_not_ask_for_its_job_any_more_says_that_it_goes_on(
         cloud.refusal = (403, "permission was taken away")
         _, said = process.communicate(timeout=300)
     assert process.returncode == 1
-    assert "error: Dataflow did not answer; the job goes on by itself: https://console.cloud.google.com/" in said
+    assert "error: Dataflow did not answer; the job continues by itself: https://console.cloud.google.com/" in said
     assert job.id in said
     assert "Traceback" not in said
     cloud.let_go.set()

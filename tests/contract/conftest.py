@@ -21,7 +21,7 @@ PROGRESS = ("Planning ", "Converting ", "Finishing ")
 
 
 LEFT = {
-    4: "the same command with a higher --max-rejects goes on with it",
+    4: "the same command with a higher --max-rejects resumes it",
     1: "a file that was read has to be fixed or left out first, and then a run starts over; to see what may go: "
     "shardmill gc out --older-than 0s",
 }
@@ -113,7 +113,7 @@ class Desk:
         tasks = len(list(run.glob("tasks/*.json")))
         screen = self.convert(*args, "--max-rejects", str(rejected))
         tried_again = {"MISSING_FILE", "UNREADABLE"} & {error["code"] for place in places for error in place["errors"]}
-        told = "" if tried_again else f"continuing a run that stopped: {tasks} of {tasks} tasks are done\n"
+        told = "" if tried_again else f"resuming: {tasks} of {tasks} tasks already done\n"
         assert (screen.code, screen.err) == (0, told)
         assert "\n".join(f"  {line}" for line in lines[:20]) in screen.out
         manifest = read_manifest(str(self.root / "out"))

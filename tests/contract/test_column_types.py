@@ -101,7 +101,7 @@ def test_a_whole_number_that_float32_does_not_hold_is_a_reject(desk: Any, value:
     put(desk, x=[1, value])
     args = ["a.parquet", "--set", "schema.columns.x.type=float"]
     fix = "keep it exact: --set schema.columns.x.type=int64"
-    assert f"PRECISION_LOSS: {value} is no whole number that float32 holds; {fix}" in desk.convert(*args).err
+    assert f"PRECISION_LOSS: {value} is not a whole number that float32 holds; {fix}" in desk.convert(*args).err
     assert desk.convert(*args, "--max-rejects", "1").code == 0
     assert [row["x"] for row in desk.records()] == [1.0]
 

@@ -27,7 +27,7 @@ DAMAGED: dict[str, tuple[bytes | Files, Sequence[str], str]] = {
     "all rows too long": (
         b"a,b\n1,2,3\n4,5,6\n",
         [],
-        "a.csv: every row that was read (2) has more than the 2 columns of the header; mend the header, or give the "
+        "a.csv: every row that was read (2) has more than the 2 columns of the header; fix the header, or give the "
         "names with input.names, or the delimiter with input.delimiter",
     ),
     "quote never closed": (
@@ -83,7 +83,7 @@ DAMAGED: dict[str, tuple[bytes | Files, Sequence[str], str]] = {
     "gzip and bytes after it": (
         {"a.csv.gz": gzip.compress(b"a\n1\n") + b"garbage"},
         [],
-        "a.csv.gz: byte 24 of the compressed file: bytes that are no gzip data follow the end of the stream",
+        "a.csv.gz: byte 24 of the compressed file: bytes that are not gzip data follow the end of the stream",
     ),
 }
 
@@ -101,7 +101,7 @@ REJECTED: dict[str, tuple[bytes | Files, Sequence[str], str, Sequence[str], list
         [],
         "1 of 3 rows was rejected (BAD_WIDTH 1)",
         [
-            "a.csv row 2: BAD_WIDTH: has 2 columns instead of 3: 4,5; mend the row, or quote the values that hold the "
+            "a.csv row 2: BAD_WIDTH: has 2 columns instead of 3: 4,5; fix the row, or quote the values that hold the "
             'delimiter ","'
         ],
         [{"a": 1, "b": "x\ny", "c": 3}, {"a": 6, "b": "7", "c": 8}],
@@ -111,7 +111,7 @@ REJECTED: dict[str, tuple[bytes | Files, Sequence[str], str, Sequence[str], list
         [],
         "1 of 2 rows was rejected (BAD_WIDTH 1)",
         [
-            "a.csv row 2: BAD_WIDTH: has 3 columns instead of 2: 3,4,5; mend the row, or quote the values that hold "
+            "a.csv row 2: BAD_WIDTH: has 3 columns instead of 2: 3,4,5; fix the row, or quote the values that hold "
             'the delimiter ","'
         ],
         [{"a": 1, "b": 2}],
@@ -240,7 +240,7 @@ REJECTED: dict[str, tuple[bytes | Files, Sequence[str], str, Sequence[str], list
         [],
         "1 of 200002 rows was rejected (BAD_WIDTH 1)",
         [
-            "a.csv row 200001: BAD_WIDTH: has 1 column instead of 2: 1; mend the row, or quote the values that hold "
+            "a.csv row 200001: BAD_WIDTH: has 1 column instead of 2: 1; fix the row, or quote the values that hold "
             'the delimiter ","'
         ],
         None,

@@ -103,10 +103,10 @@ MANIFESTS: dict[str, tuple[Callable[[str], str], str]] = {
     ),
     "a key twice": (
         lambda text: text.replace('"order":', '"order": "task", "order":'),
-        "order stands twice in one object",
+        "order appears twice in one object",
     ),
     "an unknown key": (lambda text: text.replace('"labels": {}', '"labels": {}, "x": 1'), "x is not known"),
-    "NaN": (lambda text: text.replace('"shard_size": 134217728', '"shard_size": NaN'), "NaN is no JSON number"),
+    "NaN": (lambda text: text.replace('"shard_size": 134217728', '"shard_size": NaN'), "NaN is not a JSON number"),
     "a number without end": (
         lambda text: text.replace('"shard_size": 134217728', '"shard_size": 1e999'),
         "1e999 is beyond the largest number of 64 bits",
@@ -281,7 +281,7 @@ def test_a_hostile_table_is_refused_by_its_file(case: str, shardmill: Shardmill,
 # Configs
 
 CONFIGS: dict[str, tuple[str, str]] = {
-    "a key twice": ("name: a\nname: b\n", "c.yaml:2:1: name: the key stands twice; the first is on line 1"),
+    "a key twice": ("name: a\nname: b\n", "c.yaml:2:1: name: the key appears twice; the first is on line 1"),
     "a billion laughs": (
         "a0: &a0 [x, x, x, x, x, x, x, x, x]\n"
         + "".join(f"a{i}: &a{i} [{', '.join([f'*a{i - 1}'] * 9)}]\n" for i in range(1, 12)),

@@ -70,7 +70,7 @@ def not_utf8(path: Path) -> None:
 
 
 JPEG, PNG = draw(), draw("PNG")
-NO_IMAGE = "NOT_AN_IMAGE: the content is no image of a known format"
+NO_IMAGE = "NOT_AN_IMAGE: the content is not an image of a known format"
 AGAIN = "copy it again, or leave it out"
 OUTSIDE = "OUTSIDE_ROOT: a link that leads out of the root folder is not followed; copy its target here"
 

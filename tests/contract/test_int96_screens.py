@@ -75,7 +75,7 @@ REJECTED: dict[str, tuple[bytes, Sequence[str], str, str, list[dict[str, list[in
         parquet([1500, 2000], NS),
         [],
         "1 of 2 rows was rejected (PRECISION_LOSS 1)",
-        'a.parquet row group 0 row 1: column "x": PRECISION_LOSS: 1500 ns is no whole number of us; keep it exact: '
+        'a.parquet row group 0 row 1: column "x": PRECISION_LOSS: 1500 ns is not a whole number of us; keep it exact: '
         "--set schema.columns.x.unit=ns",
         [{"x": [2]}],
     ),
@@ -114,7 +114,7 @@ def test_an_append_has_the_unit_of_the_dataset(desk: Any) -> None:
     assert ended.value.code == 4
     assert (
         'b.parquet row group 0 row 1: column "x": INT_OVERFLOW: 253402300799999999000 ns is beyond the int64 range in '
-        "ns; the type is the dataset's: mend the file"
+        "ns; the type is the dataset's: fix the file"
     ) in desk.capsys.readouterr().err
     with pytest.raises(SystemExit) as ended:
         main(["append", "b.parquet", "c.parquet", "-o", "out", "--workers", "1", "--max-rejects", "1"])

@@ -69,7 +69,7 @@ def test_one_among_examples_is_a_reject(run: Any) -> None:
     write_records("x.tfrecord", [example(user=1, country="de"), *SEQUENCES[:1], *[example(user=1, country="d")] * 99])
     code, _, err = run("merge", "x.tfrecord", "-o", "out")
     assert code == 4
-    assert "CORRUPT: it is no tf.train.Example but tf.train.SequenceExample; to keep such records as they are" in err
+    assert "CORRUPT: it is not a tf.train.Example but tf.train.SequenceExample; to keep such records as they are" in err
     code, out, _ = run("merge", "x.tfrecord", "-o", "out", "--max-rejects", "1")
     assert (code, "100 written, 1 rejected" in out) == (0, True)
 

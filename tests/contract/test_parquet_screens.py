@@ -160,7 +160,7 @@ REFUSED: dict[str, tuple[Files, Sequence[str], str]] = {
     "a column that is not there": (
         {"a.parquet": GOOD},
         ["--set", "input.columns=[idd]"],
-        'a.parquet: input.columns names "idd", which is no column; did you mean "id"?',
+        'a.parquet: input.columns names "idd", which is not a column; did you mean "id"?',
     ),
 }
 
@@ -201,7 +201,7 @@ REJECTED: dict[str, tuple[Files, Sequence[str], str, str, list[dict[str, Any]]]]
         column([1001, None], pa.timestamp("ns")),
         ["--set", "schema.columns.x.unit=us"],
         "1 of 2 rows was rejected (PRECISION_LOSS 1)",
-        'a.parquet row group 0 row 1: column "x": PRECISION_LOSS: 1001 ns is no whole number of us; keep it exact: '
+        'a.parquet row group 0 row 1: column "x": PRECISION_LOSS: 1001 ns is not a whole number of us; keep it exact: '
         "--set schema.columns.x.unit=ns",
         [{}],
     ),
@@ -209,7 +209,7 @@ REJECTED: dict[str, tuple[Files, Sequence[str], str, str, list[dict[str, Any]]]]
         column([1, None], pa.time64("ns")),
         ["--set", "schema.columns.x.unit=us"],
         "1 of 2 rows was rejected (PRECISION_LOSS 1)",
-        'a.parquet row group 0 row 1: column "x": PRECISION_LOSS: 1 ns is no whole number of us; keep it exact: '
+        'a.parquet row group 0 row 1: column "x": PRECISION_LOSS: 1 ns is not a whole number of us; keep it exact: '
         "--set schema.columns.x.unit=ns",
         [{}],
     ),
@@ -217,7 +217,7 @@ REJECTED: dict[str, tuple[Files, Sequence[str], str, str, list[dict[str, Any]]]]
         column([[1, None], [2]]),
         [],
         "1 of 2 rows was rejected (NULL_IN_LIST 1)",
-        'a.parquet row group 0 row 1: column "x": NULL_IN_LIST: null stands in a list; fill or drop nulls before',
+        'a.parquet row group 0 row 1: column "x": NULL_IN_LIST: null is in a list; fill or drop nulls before',
         [{"x": [2]}],
     ),
 }

@@ -80,7 +80,7 @@ LONG = "its length, {} bytes, is over that of any Example"
 LONG_FOR_MERGE = "its length, {} bytes, is over the limit of 1073741824 (limits.record_bytes)"
 NO_END = "the gzip stream is cut: its end and its checksum are missing"
 CUT = f"its data is cut: it takes {FRAME} bytes, and 20 are left in the file"
-PART = "only 7 of the 12 bytes of its header are there: the file is cut, or goes on wrongly"
+PART = "only 7 of the 12 bytes of its header are there: the file is cut, or continues wrongly"
 
 
 def unreadable(end: int) -> str:
@@ -255,8 +255,8 @@ def test_a_record_that_is_no_example_is_named_and_kept_where_it_is_asked_for(sha
     merged = shardmill("merge", "x.tfrecord", "-o", "out")
     assert merged.code == 4
     assert merged.err[1] == (
-        f"  x.tfrecord record 2 at byte {FRAME}: CORRUPT: it is no tf.train.Example; to keep such records as they are: "
-        "--set input.records=opaque"
+        f"  x.tfrecord record 2 at byte {FRAME}: CORRUPT: it is not a tf.train.Example; to keep such records as "
+        "they are: --set input.records=opaque"
     )
     assert shardmill("merge", "x.tfrecord", "-o", "kept", "--set", "input.records=opaque").code == 0
     assert list(read_records("kept/train-00000.tfrecord")) == payloads

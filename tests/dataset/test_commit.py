@@ -521,7 +521,7 @@ def test_another_dataset_is_refused_before_a_row_is_read(tmp_path: Path) -> None
 def test_a_folder_with_files_of_our_names_is_refused(tmp_path: Path, name: str) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / name).write_bytes(b"mine")
-    with pytest.raises(TargetError, match="is no dataset of Shardmill"):
+    with pytest.raises(TargetError, match="is not a dataset of Shardmill"):
         prepare_target(spec_of(tmp_path))
 
 
@@ -537,7 +537,7 @@ def test_a_folder_in_which_a_run_died_just_before_its_commit_is_taken(tmp_path: 
     (tmp_path / "out/manifests" / f".00000001.json.{'0' * 32}").write_bytes(b'{"form')
     assert prepare_target(spec_of(tmp_path)) is None
     (tmp_path / "out/manifests/mine").write_bytes(b"")
-    with pytest.raises(TargetError, match="holds manifests, and is no dataset"):
+    with pytest.raises(TargetError, match="holds manifests, and is not a dataset"):
         prepare_target(spec_of(tmp_path))
 
 

@@ -76,7 +76,7 @@ def test_a_generation_has_one_name(tmp_path: Path, build_dataset: Builder) -> No
 @pytest.mark.parametrize("line", [b"[" * 100_000, b'{"a": 1, "a": 2}', b'{"a": NaN}', b'{"a": 1e999999}x', b"[]"])
 def test_lines_of_a_list_are_read_as_strictly_as_a_manifest(tmp_path: Path, line: bytes) -> None:
     (tmp_path / "list.jsonl").write_bytes(line + b"\n")
-    with pytest.raises(DamageError, match=r"^list.jsonl: line 1 is no (whole )?JSON"):
+    with pytest.raises(DamageError, match=r"^list.jsonl: line 1 is not (a whole )?JSON"):
         list(read_json_lines(os.fspath(tmp_path), "list.jsonl"))
 
 
@@ -93,7 +93,7 @@ def test_notes_that_are_no_counts_are_damage(tmp_path: Path, build_dataset: Buil
     manifest = build_dataset(tmp_path, {"train": [[payload(a=1)]]}, source=SourceSummary("csv", 1, 1, name))
     (tmp_path / "sources").mkdir()
     (tmp_path / name).write_text(json.dumps({"notes": notes}) + "\n")
-    with pytest.raises(DamageError, match="line 1 has notes that are no counts"):
+    with pytest.raises(DamageError, match="line 1 has notes that are not counts"):
         read_notes(os.fspath(tmp_path), manifest)
 
 

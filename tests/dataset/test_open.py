@@ -282,7 +282,9 @@ def test_another_rank_is_an_error_that_names_the_feature_and_both(arrays: Path) 
 
 
 def test_a_string_is_no_array(arrays: Path) -> None:
-    with pytest.raises(UsageError, match='feature "name" is no array of numbers or times; arrays are: "born", "emb"'):
+    with pytest.raises(
+        UsageError, match='feature "name" is not an array of numbers or times; arrays are: "born", "emb"'
+    ):
         open_dataset(arrays).arrays("train", ["name"])
 
 

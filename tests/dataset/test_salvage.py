@@ -65,7 +65,7 @@ def test_the_manifest_says_how_many_records_are_lost(tmp_path: Path, build_datas
 
 def test_a_folder_that_holds_the_name_or_a_dataset_is_refused(tmp_path: Path, build_dataset: Any) -> None:
     source = damaged(tmp_path / "x.tfrecord", 200)
-    with pytest.raises(TargetError, match="is there already"):
+    with pytest.raises(TargetError, match="already exists"):
         salvage_file(source, tmp_path)
     (tmp_path / "set").mkdir()
     build_dataset(tmp_path / "set", {"train": [RECORDS]}, None)

@@ -192,7 +192,7 @@ def test_a_shard_that_is_a_link_is_found(sound: Path, tmp_path_factory: pytest.T
 @pytest.mark.parametrize(
     ("payload", "reason"),
     [
-        (b"\xff\xff", "it is no tf.train.Example"),
+        (b"\xff\xff", "it is not a tf.train.Example"),
         (row(1, id=1.5), 'feature "id" holds float values, where the schema has int64'),
         (row(1, id=[1, 2]), 'feature "id" holds 2 values, where the schema has 1'),
         (example_from_values({"name": "x"}).SerializeToString(), 'feature "id" is missing'),
@@ -352,7 +352,7 @@ REJECT = (
             REJECT.replace(b"BAD_TYPE", b"BAD_UTF8"),
             ["rejects/00000001.jsonl: its rows by code are {'BAD_UTF8': 1}, the manifest states {'BAD_TYPE': 1}"],
         ),
-        (REJECT[:-5], ["rejects/00000001.jsonl: line 1 is no JSON"]),
+        (REJECT[:-5], ["rejects/00000001.jsonl: line 1 is not JSON"]),
         (b"{}\n", ["rejects/00000001.jsonl: line 1 has no 'source'"]),
         (REJECT.replace(b"BAD_TYPE", b"BAD"), ["rejects/00000001.jsonl: line 1 has a wrong 'code': BAD"]),
         (REJECT[: REJECT.index(b"[")] + b"[]}\n", ["rejects/00000001.jsonl: line 1 has a wrong 'errors': []"]),
@@ -399,7 +399,7 @@ SOURCE = (
             [LISTED + "line 1 has rows that are not accounted for: 10 read, 9 written, 0 rejected, 0 dropped"],
         ),
         (SOURCE.replace(b"sha256:", b"md5:"), [LISTED + "line 1 has a wrong 'fingerprint': md5:" + "0" * 64]),
-        (SOURCE[:-1], ["sources/00000001.jsonl: line 1 is no whole JSON object"]),
+        (SOURCE[:-1], ["sources/00000001.jsonl: line 1 is not a whole JSON object"]),
         (None, ["sources/00000001.jsonl: missing"]),
     ],
 )

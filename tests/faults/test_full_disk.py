@@ -92,6 +92,6 @@ def test_the_engine_and_worker_processes_tell_a_full_disk_too(namespace: tuple[s
         assert ended.returncode == 1, ended.stderr
         assert len(errors) == 1
         assert errors[0].startswith("error: No space left on device: out/.staging/")
-        assert "nothing was committed; the staged work lies in out/.staging/" in errors[0]
+        assert "nothing was committed; the staged work is in out/.staging/" in errors[0]
         assert "Traceback" not in ended.stderr
         assert not [line for line in ended.stderr.splitlines() if line.startswith("out/") and ".staging" not in line]

@@ -225,4 +225,4 @@ def test_a_job_that_lost_its_slots_says_so_at_once_and_a_cluster_that_is_stopped
     assert time.monotonic() - began < 45, "sooner than the job server gives up"
     (error,) = [line for line in err.splitlines() if line.startswith("error: ")]
     assert error.startswith(f"error: Flink at {cluster.master} does not answer any more: it was stopped, or cannot be ")
-    assert "the same command goes on with it" in err
+    assert "the same command resumes it" in err

@@ -292,7 +292,7 @@ def test_chosen_columns_come_in_the_order_they_are_asked_for() -> None:
     payloads = [as_written([(name, "int64", [i]) for i, name in enumerate("abc")])]
     assert decode_examples(payloads, schema, ["c", "a"]).to_pylist() == [{"c": 2, "a": 0}]
     assert decode_examples(payloads, schema, []).num_rows == 1
-    with pytest.raises(KeyError, match=r"column .{1,2}d.{1,2} is no feature of the schema; it has: a, b, c"):
+    with pytest.raises(KeyError, match=r"column .{1,2}d.{1,2} is not a feature of the schema; it has: a, b, c"):
         decode_examples(payloads, schema, ["d"])
 
 

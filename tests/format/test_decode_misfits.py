@@ -29,8 +29,8 @@ AGE = Schema((Feature("age", "int64", "uint8"), Feature("name", "bytes", "string
 @pytest.mark.parametrize(
     ("payload", "reason"),
     [
-        (b"\x0a\xff", "it is no tf.train.Example"),
-        (b"garbage", "it is no tf.train.Example"),
+        (b"\x0a\xff", "it is not a tf.train.Example"),
+        (b"garbage", "it is not a tf.train.Example"),
         (b"", 'feature "age" is missing, and the schema does not let it be'),
         (serialize([("age", "none", [])]), 'feature "age" is missing, and the schema does not let it be'),
         (serialize([("age", "float", [1])]), 'feature "age" holds float values, where the schema has int64'),

@@ -89,7 +89,7 @@ def test_a_flipped_bit_never_gives_other_data() -> None:
 
 @pytest.mark.parametrize("garbage", [b"\x00", b"\x1f", b"garbage", bytes(512)])
 def test_what_follows_the_last_member_is_refused(garbage: bytes) -> None:
-    with pytest.raises(InflateError, match=f"byte {len(TWO)} .*bytes that are no gzip data follow"):
+    with pytest.raises(InflateError, match=f"byte {len(TWO)} .*bytes that are not gzip data follow"):
         inflate_all(TWO + garbage)
 
 

@@ -113,7 +113,7 @@ def changed(change: Callable[[dict[str, Any]], object]) -> bytes:
         (lambda s: s.update(parts=None), 'splits.train.parts is "None", not a list'),
         (lambda s: s["parts"][0].update(x=1), "splits.train.parts[0].x is not known"),
         (lambda s: s["parts"][0].pop("bytes"), "splits.train.parts[0].bytes is missing"),
-        (lambda s: s["parts"].append(s["parts"][0]), f"splits.train.parts[2]: {FIRST} stands twice"),
+        (lambda s: s["parts"].append(s["parts"][0]), f"splits.train.parts[2]: {FIRST} appears twice"),
         (
             lambda s: s["parts"][0].update(records=4),
             f"splits.train.parts[0]: its shards, records or bytes are not those of {FIRST}",
@@ -125,7 +125,7 @@ def changed(change: Callable[[dict[str, Any]], object]) -> bytes:
         (lambda s: s["parts"].pop(), "splits.train: its records or bytes are not the sum over its shards"),
         (
             lambda s: s["shards"][0].update(path="train-00001.tfrecord"),
-            "splits.train: train-00001.tfrecord stands twice, or is of a later generation",
+            "splits.train: train-00001.tfrecord appears twice, or is of a later generation",
         ),
         (
             lambda s: s["parts"][0].update(path="manifests/00000001.json"),

@@ -114,7 +114,7 @@ def test_a_whole_record_over_the_limit_is_refused() -> None:
     [
         (bytes(100), "zeros stand where it should begin"),
         (b"garbage, and more of it", "the checksum of its length is wrong"),
-        (b"short", "only 5 of the 12 bytes of its header are there: the file is cut, or goes on wrongly"),
+        (b"short", "only 5 of the 12 bytes of its header are there: the file is cut, or continues wrongly"),
     ],
 )
 def test_what_follows_the_last_record_is_damage(tail: bytes, reason: str) -> None:

@@ -92,4 +92,4 @@ def test_no_document_can_name_a_list_itself() -> None:
     again = take_shard_lists(GOLDEN.encode())
     assert mark not in again.document
     forged = re.sub(r'"shards": \[.*?\]', f'"shards": ["{mark.decode()}"]', GOLDEN, count=1, flags=re.DOTALL)
-    assert told(forged) == "m: splits.train.shards[0] is no object"
+    assert told(forged) == "m: splits.train.shards[0] is not an object"

@@ -104,5 +104,5 @@ def test_wrong_fractions_are_an_error(
 def test_a_key_that_is_no_scalar_feature_is_an_error_with_the_choices() -> None:
     schema = Schema((Feature("emb", "float", "float32", (-1,)), Feature("id", "int64", "int64")))
     SplitRule.by_fraction({"a": 1.0}, "id").check_key(schema)
-    with pytest.raises(SchemaError, match=r'split.key: "emb" is no scalar feature; the choices are id'):
+    with pytest.raises(SchemaError, match=r'split.key: "emb" is not a scalar feature; the choices are id'):
         SplitRule.by_fraction({"a": 1.0}, "emb").check_key(schema)

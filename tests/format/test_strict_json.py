@@ -69,9 +69,9 @@ def test_a_document_that_would_fill_the_memory_is_refused_before_it_is_parsed(un
 @pytest.mark.parametrize(
     ("data", "problem"),
     [
-        (b'{"a": 1, "b": 2, "a": 3}', "a stands twice in one object"),
-        (b'{"a": NaN}', "NaN is no JSON number"),
-        (b"[-Infinity]", "-Infinity is no JSON number"),
+        (b'{"a": 1, "b": 2, "a": 3}', "a appears twice in one object"),
+        (b'{"a": NaN}', "NaN is not a JSON number"),
+        (b"[-Infinity]", "-Infinity is not a JSON number"),
         (b"[" + b"9" * 5000 + b"]", "digits"),
         (b'["\xff"]', "byte 2 is not UTF-8"),
         (b"[1,", "line 1 column 4"),

@@ -120,8 +120,8 @@ class TestText:
         found = [line.partition(": ")[2] for line in str(refused.value).splitlines()[1:]]
         assert found == [
             'column "price": DECLARED_NOT_NULL: null, but the dataset\'s schema says that it never is: give it a value',
-            'column "price": BAD_TYPE: "cheap" is not a float; the type is the dataset\'s: mend the file',
-            'column "id": BAD_TYPE: "NA" is not an int64; the type is the dataset\'s: mend the file, '
+            'column "price": BAD_TYPE: "cheap" is not a float; the type is the dataset\'s: fix the file',
+            'column "id": BAD_TYPE: "NA" is not an int64; the type is the dataset\'s: fix the file, '
             "or, if it means null, --set 'input.null_values=[\"\", NA]'",
         ]
         (lines,) = (tmp_path / "out/.staging").glob("*/rejects.jsonl")
@@ -205,7 +205,7 @@ class TestOtherSources:
         with pytest.raises(TooManyRejects) as refused:
             append(sources(str(tmp_path / "b.parquet")), output=tmp_path / "out")
         assert "schema.columns" not in str(refused.value)
-        assert str(refused.value).count("the type is the dataset's: mend the file") == 3
+        assert str(refused.value).count("the type is the dataset's: fix the file") == 3
 
     def test_arrays_of_another_shape_are_not_to_be_declared(self, tmp_path: Path) -> None:
         for name, width in (("a", 2), ("b", 3)):
@@ -512,7 +512,7 @@ class TestScreen:
         code, text, _ = self.shardmill(capsys, "append", "b.csv", "-o", "out", "--json")
         assert (code, json.loads(text)["nothing_to_do"], json.loads(text)["added"]["records"]) == (0, True, 0)
         code, text, error = self.shardmill(capsys, "append", "wide.csv", "-o", "out")
-        assert (code, text, error.startswith("error: the source has not the schema of ")) == (2, "", True)
+        assert (code, text, error.startswith("error: the source does not match the schema of ")) == (2, "", True)
 
     def test_new_classes_are_named_with_their_numbers(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]

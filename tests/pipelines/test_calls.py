@@ -60,7 +60,7 @@ def test_paths_globs_lists_and_configs_are_told_apart(folder: Path) -> None:
 
 def test_data_where_a_path_belongs_is_an_error_that_says_how(folder: Path) -> None:
     for data in ([{"id": 1}], pd.DataFrame({"id": [1]}), iter([])):
-        with pytest.raises(DataError, match=r"no config; if it is the data: convert\(data=\.\.\., output=\.\.\.\)"):
+        with pytest.raises(DataError, match=r"nor a config; if it is the data: convert\(data=\.\.\., output=\.\.\.\)"):
             convert(data, output="out")  # type: ignore[arg-type]
     for data, fix in (
         (pd.Series([1, 2]), r'data=series.to_frame\("name"\)'),

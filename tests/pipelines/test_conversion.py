@@ -267,8 +267,8 @@ def test_an_interrupt_ends_the_command_soon_and_the_next_run_works(
     (run,) = (path for path in (tmp_path / "out/.staging").iterdir() if path.is_dir())
     assert (process.returncode, out) == (128 + number, "")
     lines = [line for line in err.splitlines() if line.startswith(word)]
-    left = f"{word}: nothing was committed; the staged work lies in out/.staging/{run.name} ("
-    assert [line.startswith(left) and line.endswith("B); the same command goes on with it") for line in lines] == [True]
+    left = f"{word}: nothing was committed; the staged work is in out/.staging/{run.name} ("
+    assert [line.startswith(left) and line.endswith("B); the same command resumes it") for line in lines] == [True]
     assert "Traceback" not in err
     assert took < 15 * slowness_by_the_clock()  # seconds, where nothing else runs
     assert committed(tmp_path / "out") == []

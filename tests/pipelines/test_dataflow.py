@@ -42,10 +42,10 @@ def problem_of(key: str, value: object) -> str:
         (
             "project",
             "My Project",
-            '"My Project" is not a project id (6 to 30 small letters, digits and -); did you mean "my-project"?',
+            '"My Project" is not a project id (6 to 30 lowercase letters, digits and -); did you mean "my-project"?',
         ),
         ("project", "123456789", '"123456789" is the project\'s number; give its id, like my-project'),
-        ("project", "p", '"p" is not a project id (6 to 30 small letters, digits and -)'),
+        ("project", "p", '"p" is not a project id (6 to 30 lowercase letters, digits and -)'),
         ("region", "europe-wst1", '"europe-wst1" is not a region of Google Cloud; did you mean "europe-west1"?'),
         ("region", "us-east1-b", '"us-east1-b" is a zone; did you mean the region "us-east1"?'),
         ("region", "mars", '"mars" is not a region of Google Cloud, like europe-west1'),
@@ -135,7 +135,7 @@ def test_a_config_of_dataflow_runs_here_where_the_command_line_says_so(tmp_path:
     ("option", "problem"),
     [
         ("--project=other", "--project: is runner.project here; give it there: --set runner.project=..."),
-        ("--machine_tpye=x", "--machine_tpye: Beam has no such option; what stands after `--` goes to Beam"),
+        ("--machine_tpye=x", "--machine_tpye: Beam has no such option; what comes after `--` goes to Beam"),
         ("--s3_secret_access_key=x", "--s3_secret_access_key: keys are not taken on the command line"),
     ],
 )

@@ -32,7 +32,7 @@ def test_a_full_disk_ends_a_run_with_one_line_and_without_a_generation(tmp_path:
     assert ended.returncode == 1
     (line,) = [line for line in ended.stderr.splitlines() if line.startswith("error: ")]
     assert line.startswith(f"error: {os.strerror(errno.EFBIG)}: out/.staging/")
-    assert ": nothing was committed; the staged work lies in out/" in line
+    assert ": nothing was committed; the staged work is in out/" in line
     assert line.endswith("; make room there, and run the command again")
     assert "Traceback" not in ended.stderr
     assert "report it" not in ended.stderr

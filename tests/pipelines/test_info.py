@@ -124,7 +124,7 @@ def test_of_foreign_files_it_says_what_the_first_records_hold(
         "",
         "A dataset of them, with a manifest: shardmill merge data -o FOLDER",
     ]
-    assert look_at_files("data/b.tfrecord").problem == "they are no tf.train.Example"
+    assert look_at_files("data/b.tfrecord").problem == "they are not tf.train.Example"
     document = json.loads(info(capsys, "data/a.tfrecord.gz", "--json")[1])
     assert (document["compression"], document["looked_at"]["records"], document["records"]) == ("gzip", 3, None)
     Path("data/empty.tfrecord").touch()

@@ -288,7 +288,7 @@ def test_what_is_no_example_is_rejected_or_passed_as_opaque(tmp_path: Path, shar
     screen = shardmill("merge", "x.tfrecord", "-o", "c")
     assert screen.code == 4
     place = f"x.tfrecord record 2 at byte {len(payloads[0]) + FRAME_BYTES}"
-    assert f"{place}: CORRUPT: it is no tf.train.Example; to keep such records as they are: " in screen.err
+    assert f"{place}: CORRUPT: it is not a tf.train.Example; to keep such records as they are: " in screen.err
     assert shardmill("merge", "x.tfrecord", "-o", "c", "--max-rejects", "1", "-q").code == 0
     assert records_of(tmp_path / "c") == [payloads[0], payloads[2]]
     made("c")
@@ -301,7 +301,7 @@ def test_a_file_beside_the_shards_of_a_dataset_is_refused(tmp_path: Path, shardm
     write_records("a/train-00009.tfrecord", [b"x"])
     screen = shardmill("merge", "a/train-00009.tfrecord", "-o", "c")
     assert screen.code == 2
-    assert "lies in a dataset whose generation 1 does not name it" in screen.err
+    assert "is in a dataset whose generation 1 does not name it" in screen.err
     assert shardmill("merge", "a", "a/train-00000.tfrecord", "-o", "c").code == 2  # twice
 
 

@@ -177,7 +177,7 @@ def test_tasks_that_are_done_are_not_done_again(desk: Desk, staged: list[str], c
     assert 5 <= len(done) < 16 or processes
     code, _, err = desk.run(*args)
     assert code == 0, err
-    (told,) = re.findall(r"continuing a run that stopped: (\d+) of (\d+) tasks are done", err)
+    (told,) = re.findall(r"resuming: (\d+) of (\d+) tasks already done", err)
     assert int(told[0]) == len(done)
     assert parts <= desk.shards() or "order source" in command  # they are published as they were staged
     if not processes:
@@ -219,7 +219,7 @@ def test_whatever_was_done_when_it_died_nothing_is_staged_again(
     assert code == 0, err
     assert staged == []
     assert (moment in list(DEATHS)[5:]) == committed == ("Nothing to do" in out)
-    assert committed or re.search(r"continuing a run that stopped: (\d+) of \1 tasks are done", err)
+    assert committed or re.search(r"resuming: (\d+) of \1 tasks already done", err)
     assert_like_undisturbed(desk, *args)
 
 
@@ -251,7 +251,7 @@ def test_the_real_command_is_killed_from_outside_and_goes_on(tmp_path: Path) -> 
         process.send_signal(signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
     ran = subprocess.run([*command, "--json"], cwd=tmp_path, capture_output=True, text=True, check=True)
-    done = int(re.findall(r"continuing a run that stopped: (\d+) of \d+ tasks", ran.stderr)[0])
+    done = int(re.findall(r"resuming: (\d+) of \d+ tasks", ran.stderr)[0])
     assert json.loads(ran.stdout)["done_before"] == done > 0
     assert json.loads(ran.stdout)["counts"]["written"] == 250
     assert verify_dataset(tmp_path / "out").findings == ()
@@ -272,7 +272,7 @@ class TestRejects:
         args = (command, "bad.csv", "-o", "out", *SMALL, "--set", "schema.columns.id.type=int64")
         code, _, err = desk.run(*args)
         assert code == 4
-        assert "; the same command with a higher --max-rejects goes on with it\n" in err
+        assert "; the same command with a higher --max-rejects resumes it\n" in err
         done = desk.done()
         # what stands in the middle of the file is changed behind our backs: whoever reads it again would see
         status, data = bad.stat(), bytearray(bad.read_bytes())
@@ -284,7 +284,7 @@ class TestRejects:
 
         code, _, err = desk.run(*args, "--max-rejects", "2")
         assert (code, desk.done(), staged) == (4, done, [])
-        assert f"continuing a run that stopped: {len(done)} of {len(done)} tasks are done\n" in err
+        assert f"resuming: {len(done)} of {len(done)} tasks already done\n" in err
         code, out, err = desk.run(*args, "--max-rejects", "3")
         assert (code, staged) == (0, [])
         assert "x5" not in out
@@ -312,7 +312,7 @@ class TestRejects:
         assert desk.run(*args)[0] == 4
         (desk.root / "bad.csv").write_text("a\n1\n22\n")
         code, _, err = desk.run(*args)
-        assert (code, err) == (0, "beginning anew: bad.csv: had 6 bytes, has 7 now, since a run stopped here\n")
+        assert (code, err) == (0, "starting over: bad.csv: had 6 bytes, has 7 now, since the interrupted run\n")
         assert open_dataset(desk.out).to_table("train").to_pylist() == [{"a": 1}, {"a": 22}]
         assert not (desk.out / ".staging").exists()
 
@@ -350,11 +350,11 @@ class TestChangedSources:
             assert (code, out) == (1, "")
             assert err.startswith(f"error: {said[0]} since a run of this command stopped, with {done} of ")
             assert str(desk.staging) in err
-            assert err.endswith("\n".join(["or --set runner.resume=false begins anew", *said[1:]]) + "\n")
+            assert err.endswith("\n".join(["or --set runner.resume=false starts over", *said[1:]]) + "\n")
         assert desk.done() == before
         code, _, err = desk.run(*(args or self.ARGS), "--set", "runner.resume=false")
         assert code == 0
-        assert "beginning anew" in err
+        assert "starting over" in err
         assert "continuing" not in err
         assert_like_undisturbed(desk, *(args or self.ARGS), changed=True)
 
@@ -387,7 +387,7 @@ class TestChangedSources:
         (desk.root / "elsewhere").replace(desk.root / "a.parquet")
         code, _, err = desk.run(*self.ARGS)
         assert code == 0
-        assert "continuing a run that stopped" in err
+        assert "resuming: " in err
         assert_like_undisturbed(desk, *self.ARGS)
 
     def test_an_image_is_refused_by_its_name_even_if_its_size_and_time_are_what_the_latest_are(
@@ -474,7 +474,7 @@ class TestOtherOptions:
         total = len(json.loads((desk.staging / "plan.json").read_text())["tasks"])
         code, _, err = desk.run(*self.ARGS, "--set", "limits.field_bytes=1MiB")
         assert (code, len(staged)) == (0, total)
-        assert err == ("beginning anew: a run stopped here, and since then limits and options of reading changed\n")
+        assert err == ("starting over: limits and options of reading changed since the interrupted run\n")
         assert_like_undisturbed(desk, *self.ARGS, "--set", "limits.field_bytes=1MiB")
 
     @pytest.mark.thorough("several whole runs; others of its class are in the quick tier")
@@ -483,7 +483,7 @@ class TestOtherOptions:
         done = len(desk.done())
         code, _, err = desk.run(*self.ARGS, "--workers", "1", "--set", "runner.processes=true")
         assert code == 0
-        assert f"continuing a run that stopped: {done} of " in err
+        assert f"resuming: {done} of " in err
         assert_like_undisturbed(desk, *self.ARGS)
 
     def test_of_another_release_nothing_is_used(self, desk: Desk) -> None:
@@ -493,7 +493,7 @@ class TestOtherOptions:
         document["mark"]["conditions"]["pyarrow (its release)"] = "1.0"
         plan.write_text(json.dumps(document))
         code, _, err = desk.run(*self.ARGS)
-        assert (code, err) == (0, "beginning anew: a run stopped here, and since then pyarrow (its release) changed\n")
+        assert (code, err) == (0, "starting over: pyarrow (its release) changed since the interrupted run\n")
 
     @pytest.mark.parametrize(
         "data",
@@ -508,7 +508,7 @@ class TestOtherOptions:
         else:
             (desk.staging / "plan.json").write_bytes(data)
         code, _, err = desk.run(*self.ARGS)
-        assert (code, err) == (0, "beginning anew: what a run that stopped here was cannot be read\n")
+        assert (code, err) == (0, "starting over: the plan of the interrupted run cannot be read\n")
 
 
 class TestDamagedWork:
@@ -529,7 +529,7 @@ class TestDamagedWork:
         (desk.staging / "tasks/999999.json").write_bytes((desk.staging / "tasks" / names[5]).read_bytes())
         code, _, err = desk.run(*self.ARGS)
         assert code == 0
-        assert f"continuing a run that stopped: {len(names) - 5} of " in err
+        assert f"resuming: {len(names) - 5} of " in err
         assert set(names[:5]) <= set(staged)
         assert not set(names[5:]) & set(staged)
         assert_like_undisturbed(desk, *self.ARGS)
@@ -554,7 +554,7 @@ class TestAppends:
         staged.clear()
         code, _, err = desk.run(*self.ARGS)
         assert code == 0
-        assert f"continuing a run that stopped: {len(done)} of " in err
+        assert f"resuming: {len(done)} of " in err
         assert not set(done) & set(staged)
         rows = open_dataset(desk.out).to_table("train")["id"].to_pylist()
         assert len(rows) == ROWS + 1
@@ -570,7 +570,7 @@ class TestAppends:
         append({"input": {"paths": ["c.parquet"]}}, output=desk.out)
         code, _, err = desk.run(*args)
         assert code == 0
-        assert err == "beginning anew: the dataset has changed since a run stopped here\n"
+        assert err == "starting over: the dataset changed since the interrupted run\n"
         assert len(open_dataset(desk.out).to_table("train")) == ROWS + 1
         assert not (desk.out / ".staging").exists()
 
@@ -596,7 +596,7 @@ class TestScreens:
         code, out, err = desk.run(*self.ARGS, "--dry-run", "--json")
         document = json.loads(out)
         assert (code, err, document["done_before"]) == (0, "", len(done))
-        warning = f"continuing a run that stopped: {len(done)} of {document['tasks']} tasks are done"
+        warning = f"resuming: {len(done)} of {document['tasks']} tasks already done"
         assert document["warnings"][0] == warning
         code, out, err = desk.run(*self.ARGS, "--dry-run")
         assert (code, err) == (0, "")

@@ -84,4 +84,4 @@ def test_a_file_of_which_nothing_can_be_read_leaves_nothing(
 def test_a_target_that_is_there_ends_with_2(broken: Path, capsys: pytest.CaptureFixture[str]) -> None:
     code, out, err = run("salvage", "x.tfrecord", "-o", ".", capsys=capsys)
     assert (code, out) == (2, "")
-    assert err == "error: ./x.tfrecord: is there already; choose another folder (-o)\n"
+    assert err == "error: ./x.tfrecord: already exists; choose another folder (-o)\n"

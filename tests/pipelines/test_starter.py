@@ -62,7 +62,7 @@ def test_sources_that_are_not_there_or_of_no_known_kind_are_input_errors(
     Path("a.doc").write_text("x")
     with pytest.raises(ConfigError, match=r"gone\.csv: no such file"):
         starter_text(["gone.csv"], "c.yaml")
-    with pytest.raises(ConfigError, match="the kind of file cannot be told"):
+    with pytest.raises(ConfigError, match="unknown kind of file"):
         starter_text(["a.doc"], "c.yaml")
 
 

@@ -185,7 +185,7 @@ def test_a_full_disk_in_a_worker_is_told_in_one_line(source: Path, tmp_path: Pat
     )
     assert (done.returncode, done.stdout) == (1, "")
     assert "error: File too large: out/.staging/" in done.stderr
-    assert ": nothing was committed; the staged work lies in out/.staging/" in done.stderr
+    assert ": nothing was committed; the staged work is in out/.staging/" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -193,7 +193,9 @@ def test_declared_types_win_and_say_so(tmp_path: Path) -> None:
 
 
 def test_a_rule_or_a_column_that_is_not_there_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
-    with pytest.raises(SchemaError, match=r'schema\.columns names "prcie", which is no column; did you mean "price"\?'):
+    with pytest.raises(
+        SchemaError, match=r'schema\.columns names "prcie", which is not a column; did you mean "price"\?'
+    ):
         survey_of(put(tmp_path, "id,price\n1,2\n", rules={"prcie": ColumnRule()}))
     with pytest.raises(SchemaError, match=r'input\.columns names "nope"'):
         survey_of(put(tmp_path, "id,price\n1,2\n", columns=("nope",)))

@@ -403,9 +403,11 @@ def test_heic_is_unsupported_with_what_to_do() -> None:
 
 
 def test_an_unknown_check_or_format_is_a_usage_error() -> None:
-    with pytest.raises(UsageError, match=r'input.check: "deep" is no check; choose one of header, structure, decode'):
+    with pytest.raises(
+        UsageError, match=r'input.check: "deep" is not a check; choose one of header, structure, decode'
+    ):
         ImageCheck("deep")  # type: ignore[arg-type]
-    with pytest.raises(UsageError, match=r'input.formats: "eps" is no format; choose from jpeg, png'):
+    with pytest.raises(UsageError, match=r'input.formats: "eps" is not a format; choose from jpeg, png'):
         ImageCheck(formats=("jpeg", "eps"))
     with pytest.raises(UsageError, match=r"input.formats is empty"):
         ImageCheck(formats=())

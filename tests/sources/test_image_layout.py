@@ -55,7 +55,9 @@ def test_any_other_layout_is_asked_for(folders: list[bytes], message: str) -> No
 
 def test_a_layout_that_is_named_is_taken() -> None:
     assert choose_layout([b"", b"a/b/c"], "label") == "label"
-    with pytest.raises(UsageError, match='"labels" is no layout; choose one of auto, flat, label, split, split_label'):
+    with pytest.raises(
+        UsageError, match='"labels" is not a layout; choose one of auto, flat, label, split, split_label'
+    ):
         choose_layout([b""], "labels")
 
 

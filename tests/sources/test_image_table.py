@@ -111,7 +111,7 @@ def test_a_folder_and_files_that_are_named_come_in_the_order_of_paths_too(tmp_pa
     assert paths == [root + name for name in (b"/a.jpg", b"/b-c/1.jpg", b"/b.jpg", b"/b/1.jpg", b"/c/1.jpg")]
     assert listing.folders[0] == ImageFolder(root, root, root)
     assert listing.entries[0].files == 2
-    with pytest.raises(InputError, match=r"c/1\.jpg lies in c, which is read too"):
+    with pytest.raises(InputError, match=r"c/1\.jpg is in c, which is read too"):
         list_images(["c", "b", "c/1.jpg"], str(tmp_path))
 
 

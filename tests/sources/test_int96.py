@@ -243,16 +243,16 @@ def test_times_before_1970_of_negative_nanoseconds_are_read_as_their_writer_mean
 
 
 MESSAGES = {
-    ("us", 1500): "1500 ns is no whole number of us; keep it exact: --set schema.columns.x.unit=ns",
-    ("ms", 1000): "1000 ns is no whole number of ms; keep it exact: --set schema.columns.x.unit=ns",
+    ("us", 1500): "1500 ns is not a whole number of us; keep it exact: --set schema.columns.x.unit=ns",
+    ("ms", 1000): "1000 ns is not a whole number of ms; keep it exact: --set schema.columns.x.unit=ns",
     ("ms", SPARK * 1000): (
-        "253402300799999999000 ns is no whole number of ms; keep it exact: --set schema.columns.x.unit=us"
+        "253402300799999999000 ns is not a whole number of ms; keep it exact: --set schema.columns.x.unit=us"
     ),
     ("ns", SPARK * 1000): (
         "253402300799999999000 ns is beyond the int64 range in ns; keep it exact: --set schema.columns.x.unit=us"
     ),
     ("us", SPARK * 1000 + 1): (
-        "253402300799999999001 ns is no whole number of us; no unit keeps it exact: round it in the file"
+        "253402300799999999001 ns is not a whole number of us; no unit keeps it exact: round it in the file"
     ),
     ("us", 10**22): (
         "10000000000000000000000 ns is beyond the int64 range in us; keep it exact: --set schema.columns.x.unit=ms"
@@ -336,7 +336,7 @@ def test_an_int96_column_is_decoded_as_it_stands_in_the_file_page_checksums_incl
         read(path)
 
 
-DAMAGED = {"cut": b"\x15\x04\x19\x2c\x35", "an element that is no struct": b"\x15\x04\x19\x15\x06\x00"}
+DAMAGED = {"cut": b"\x15\x04\x19\x2c\x35", "an element that is not a struct": b"\x15\x04\x19\x15\x06\x00"}
 
 
 @pytest.mark.parametrize("case", DAMAGED)

@@ -178,7 +178,7 @@ def test_a_format_that_cannot_be_told_names_the_setting(tmp_path: Path) -> None:
     put(tmp_path / "b" / "x.dat")
     put(tmp_path / "c" / "x.csv")
     put(tmp_path / "c" / "y.parquet")
-    with pytest.raises(InputError, match=r"a\.dat: the kind of file cannot be told; .*--set input\.format="):
+    with pytest.raises(InputError, match=r"a\.dat: unknown kind of file; .*--set input\.format="):
         tell_format(["a.dat"], str(tmp_path))
     with pytest.raises(InputError, match=r"b: holds no file of a known kind; .*--set input\.format="):
         tell_format(["b"], str(tmp_path))

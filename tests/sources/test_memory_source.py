@@ -126,7 +126,7 @@ ERRORS: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     ),
     "no arrays": (dict, UsageError, "data is an empty dict"),
     "a scalar": (lambda: {"x": np.float32(1)}, UsageError, '"x" is a scalar'),
-    "a name that is no string": (lambda: {1: np.ones(3)}, UsageError, "the name 1 is a int"),
+    "a name that is not a string": (lambda: {1: np.ones(3)}, UsageError, "the name 1 is a int"),
     "a masked array": (lambda: {"x": np.ma.masked_equal([1, 2], 1)}, UsageError, 'array "x" is masked'),
     "a list": (lambda: [1, 2], UsageError, "data is a list of int; pass a pandas DataFrame"),
     "complex": (lambda: {"x": np.ones(2, "c8")}, SchemaError, 'column "x": dtype complex64 has no feature'),
@@ -184,14 +184,14 @@ def test_a_struct_is_an_error_of_the_survey(tmp_path: Path) -> None:
 
 def test_only_the_chosen_columns_are_written(tmp_path: Path) -> None:
     assert joined(spool(TABLE, str(tmp_path), columns=["tags", "id"])).column_names == ["id", "tags"]
-    with pytest.raises(SchemaError, match=r'"nme" is to be kept, but is no column; did you mean "name"'):
+    with pytest.raises(SchemaError, match=r'"nme" is to be kept, but is not a column; did you mean "name"'):
         spool(TABLE, str(tmp_path), columns=["nme"])
 
 
 def test_rules_shape_features_and_must_name_columns(tmp_path: Path) -> None:
     source = spool(TABLE, str(tmp_path), rules={"name": ColumnRule(type="bytes")})
     assert {f.name: f.type for f in survey(source).frozen.schema}["name"] == "binary"
-    with pytest.raises(SchemaError, match=r'"nme", which is no column; did you mean "name"'):
+    with pytest.raises(SchemaError, match=r'"nme", which is not a column; did you mean "name"'):
         survey(spool(TABLE, str(tmp_path), rules={"nme": ColumnRule()}))
 
 

@@ -89,7 +89,7 @@ REFUSED = {
         "CORRUPT",
         "descr, fortran_order and shape",
     ),
-    "order is no bool": (
+    "order is not a bool": (
         with_header("{'descr': '<f4', 'fortran_order': 0, 'shape': ()}"),
         "CORRUPT",
         "fortran_order is 0",

@@ -93,12 +93,12 @@ def test_a_chosen_column_that_is_not_there_is_named_with_the_nearest(tmp_path: P
     write(tmp_path / "a.parquet", {"price": [1.0], "id": [1]})
     with pytest.raises(SchemaError) as caught:
         survey(ParquetSource(("a.parquet",), str(tmp_path), columns=("prise",)))
-    assert str(caught.value) == 'a.parquet: input.columns names "prise", which is no column; did you mean "price"?'
+    assert str(caught.value) == 'a.parquet: input.columns names "prise", which is not a column; did you mean "price"?'
 
 
 def test_a_rule_for_no_column_is_an_error(tmp_path: Path) -> None:
     write(tmp_path / "a.parquet", {"price": [1.0]})
-    with pytest.raises(SchemaError, match=r'schema.columns names "prise", which is no column; did you mean "price"'):
+    with pytest.raises(SchemaError, match=r'schema.columns names "prise", which is not a column; did you mean "price"'):
         survey(ParquetSource(("a.parquet",), str(tmp_path), rules={"prise": ColumnRule(as_="bytes")}))
 
 

@@ -47,7 +47,7 @@ def test_shards_that_are_named_have_the_split_of_their_manifest_and_strays_are_r
     assert [entry.name for entry in entries] == [
         f"{bucket.url}/people/{path.name}" for path in sorted(people.glob("val-*.tfrecord"))
     ]
-    with pytest.raises(InputError, match=r"train-99999\.tfrecord: lies in a dataset whose generation 1 does not name"):
+    with pytest.raises(InputError, match=r"train-99999\.tfrecord: is in a dataset whose generation 1 does not name"):
         TfrecordSource((f"{bucket.url}/people/train-*.tfrecord",), "/").list_files()
 
 

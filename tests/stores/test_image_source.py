@@ -115,7 +115,7 @@ def test_folders_files_and_globs_are_told_as_on_a_disk(bucket: Bucket, pets: Pat
         names("nothing")
     with pytest.raises(InputError, match=r"/no\*: matches nothing"):
         names("no*")
-    with pytest.raises(InputError, match=r"pets/cat lies in .*pets, which is read too"):
+    with pytest.raises(InputError, match=r"pets/cat is in .*pets, which is read too"):
         names("pets", "pets/cat")
 
 

@@ -98,7 +98,7 @@ def test_more_than_a_page_is_listed(bucket: Bucket, monkeypatch: pytest.MonkeyPa
     ("path", "problem"),
     [
         ("nothing", "nothing: no such object or folder"),
-        ("in/*.none", r"in/\*\.none: no such object or folder, and as a glob it matches nothing"),
+        ("in/*.none", r"in/\*\.none: no such object or folder, and nothing matches it as a glob"),
         ("in/old/manifests", "the folder holds no file with one of the suffixes"),
     ],
 )

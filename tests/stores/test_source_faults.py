@@ -284,5 +284,5 @@ def test_a_run_that_was_killed_goes_on_only_with_the_objects_that_it_read(bucket
     bucket.gateway.requests.clear()
     code, shown = run(tmp_path, *[arg for arg in command if arg != "-q"])
     assert code == 0, shown
-    assert "continuing a run that stopped: " in shown, shown
+    assert "resuming: " in shown, shown
     assert shards(tmp_path / "out") == shards(tmp_path / "local") != {}

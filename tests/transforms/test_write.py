@@ -281,7 +281,7 @@ def test_a_dataset_is_replaced_on_request(tmp_path: Path) -> None:
         ({"shard_size": "12 parsecs"}, "shard_size"),
         ({"shard_size": 1000}, "the least is 64KiB"),
         ({"split": "../x"}, "split is"),
-        ({"name": "My Pets"}, 'name is "My Pets": small letters'),
+        ({"name": "My Pets"}, 'name is "My Pets": lowercase letters'),
         ({"compression": "zip"}, "choose one of none, gzip"),
     ],
 )

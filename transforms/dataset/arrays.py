@@ -81,7 +81,9 @@ class ArrayReader:
         for name in (*(columns or ()), *dtypes, *ranks):
             if name not in known:
                 choices = ", ".join(json.dumps(choice) for choice in known) or "none"
-                raise UsageError(f'feature "{printable(name)}" is no array of numbers or times; arrays are: {choices}')
+                raise UsageError(
+                    f'feature "{printable(name)}" is not an array of numbers or times; arrays are: {choices}'
+                )
         for name, dtype in dtypes.items():
             _check_dtype(known[name], np.dtype(dtype))
         for name, rank in ranks.items():

@@ -128,9 +128,9 @@ def read_json_lines(root: str, path: str) -> Iterator[tuple[int, dict[str, Any]]
             try:
                 document = parse_json(line)
             except JsonError as error:
-                raise DamageError(f"{path}: line {number} is no JSON") from error
+                raise DamageError(f"{path}: line {number} is not JSON") from error
             if not isinstance(document, dict) or not line.endswith(b"\n"):
-                raise DamageError(f"{path}: line {number} is no whole JSON object")
+                raise DamageError(f"{path}: line {number} is not a whole JSON object")
             yield number, document
 
 

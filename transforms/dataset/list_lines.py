@@ -81,7 +81,7 @@ def reject_line_problem(document: Mapping[str, Any]) -> str:
 
 def _problem(document: Any, needed: Mapping[str, _Check], optional: Mapping[str, _Check]) -> str:
     if not isinstance(document, dict):
-        return "is no object"
+        return "is not an object"
     for key, value in document.items():
         check = needed.get(key) or optional.get(key)
         if check is None:

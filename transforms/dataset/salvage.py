@@ -103,7 +103,7 @@ def salvage_file(path: Path, folder: str | os.PathLike[str]) -> SalvageReport:
 
 def _check_target(root: str, target: str) -> None:
     if os.path.lexists(target):
-        raise TargetError(f"{printable_path(target)}: is there already; choose another folder (-o)")
+        raise TargetError(f"{printable_path(target)}: already exists; choose another folder (-o)")
     if list_generations(root) or os.path.lexists(os.path.join(root, "manifest.json")):
         raise TargetError(
             f"{printable_path(root)}: holds a dataset, for a part of which the new file would be taken; choose another "

@@ -57,7 +57,7 @@ def read_notes(root: str, manifest: Manifest) -> dict[str, int]:
     for number, document in _read_list(root, manifest):
         found = document.get("notes", {})
         if not isinstance(found, dict) or any(type(count) is not int for count in found.values()):
-            raise DamageError(f"{manifest.source.list}: line {number} has notes that are no counts")
+            raise DamageError(f"{manifest.source.list}: line {number} has notes that are not counts")
         notes.update(found)
     return dict(sorted(notes.items()))
 

@@ -159,7 +159,9 @@ class DatasetSpec:
         if self.shard_size < LEAST_SHARD_BYTES:
             raise UsageError(f"shard_size is {self.shard_size} bytes: the least is 64KiB ({LEAST_SHARD_BYTES})")
         if DATASET_NAME.fullmatch(self.name) is None:
-            raise UsageError(f'name is "{printable(self.name)}": small letters, digits and _, beginning with a letter')
+            raise UsageError(
+                f'name is "{printable(self.name)}": lowercase letters, digits and _, starting with a letter'
+            )
         if not os.path.isabs(self.path) and not is_store_url(self.path):
             raise UsageError(f'path is "{self.path}": a dataset\'s folder is named by an absolute path')
         try:

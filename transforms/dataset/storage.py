@@ -242,7 +242,7 @@ def _status(path: str) -> FileStatus:
 
 def _refuse(error: OSError) -> None:
     raise InputError(
-        f"{printable_path(error.filename)}: cannot be read: {error.strerror}; what lies there cannot be told"
+        f"{printable_path(error.filename)}: cannot be read: {error.strerror}; what is there is unknown"
     ) from error
 
 

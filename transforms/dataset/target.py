@@ -37,7 +37,7 @@ def prepare_target(spec: DatasetSpec, *, clear: bool = True) -> Manifest | None:
         foreign = _foreign_names(spec)
         if foreign:
             raise TargetError(
-                f"{spec.path} holds {printable(foreign[0])}, and is no dataset of Shardmill: choose another folder "
+                f"{spec.path} holds {printable(foreign[0])}, and is not a dataset of Shardmill: choose another folder "
                 f"(-o), or move it elsewhere"
             )
     elif (held := _held_by(spec, latest)) is not None:

@@ -143,7 +143,7 @@ def _null_values(values: pa.Array, feature: Feature) -> BadValues:
     valid = valid_mask(values)
     positions = np.zeros(0, np.int64) if valid is None else np.flatnonzero(~valid)
     return BadValues(
-        positions, "NULL_IN_LIST", feature.type, lambda _: "null", "stands in a list; fill or drop nulls before"
+        positions, "NULL_IN_LIST", feature.type, lambda _: "null", "is in a list; fill or drop nulls before"
     )
 
 

@@ -122,7 +122,7 @@ def _rescale(
     lossy = _positions(rest != 0, values)
     if not len(lossy):
         return scaled, []
-    says = f"is no whole number of {wanted}"
+    says = f"is not a whole number of {wanted}"
     expected = f"{feature.type} in {wanted}"
     return scaled, [BadValues(lossy, "PRECISION_LOSS", expected, lambda i: f"{raw[i]} {held}", says, mend)]
 
@@ -159,7 +159,7 @@ def _whole_floats(values: pa.Array, feature: Feature) -> tuple[F32, list[BadValu
     lossy = _positions(~_equal_to_floats(raw, floats), values)
     if not len(lossy):
         return floats, []
-    says = "is no whole number that float32 holds"
+    says = "is not a whole number that float32 holds"
     mend = f"keep it exact: --set schema.columns.{feature.name}.type=int64"
     return floats, [BadValues(lossy, "PRECISION_LOSS", "float32", lambda i: str(raw[i]), says, mend)]
 

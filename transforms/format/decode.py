@@ -31,7 +31,7 @@ from .varints import varint
 
 _NULL_VALUES: Final = 1 << 22
 
-NO_EXAMPLE: Final = "it is no tf.train.Example"
+NO_EXAMPLE: Final = "it is not a tf.train.Example"
 
 _BLOCK_ROWS: Final = 6144
 """Records that are walked together: their cursors and spans stay in the second cache."""
@@ -85,7 +85,7 @@ class ExampleDecoder:
         unknown = [name for name in names if name not in places]
         if unknown:
             known = ", ".join(map(printable, places))
-            raise KeyError(f'column "{printable(unknown[0])}" is no feature of the schema; it has: {known}')
+            raise KeyError(f'column "{printable(unknown[0])}" is not a feature of the schema; it has: {known}')
         self._places = tuple(places[name] for name in names)
         widths = [math.prod(f.shape) for f in self._features if f.shape not in ((), (-1,))]
         wide = sum(width for width in widths if width <= WIDEST_FIXED_LIST)

@@ -114,7 +114,7 @@ def inflate(chunks: Iterable[bytes], *, form: Form = "gzip", limits: InflateLimi
         if not source.more(2):
             return
         if form == "zlib" or source.head != b"\x1f\x8b":
-            raise InflateError(source.offset, f"bytes that are no {form} data follow the end of the stream")
+            raise InflateError(source.offset, f"bytes that are not {form} data follow the end of the stream")
 
 
 class _Source:

@@ -127,7 +127,7 @@ def _parse_canonical(data: bytes, parts: Callable[[], _Parts]) -> Manifest | Non
 def _manifest(document: Any, shards: ShardLists, parts: _Parts) -> Manifest:
     top = Members(document, "")
     if top.text("format") != FORMAT:
-        raise Wrong(f"format is not {FORMAT}: this is no manifest of Shardmill")
+        raise Wrong(f"format is not {FORMAT}: this is not a manifest of Shardmill")
     version = top.integer("format_version", 1)
     if version > FORMAT_VERSION:
         raise Wrong(f"format_version is {version}, this Shardmill reads up to {FORMAT_VERSION}: upgrade shardmill")
@@ -221,7 +221,7 @@ def _schema(top: Members, key: str) -> Schema:
 def _feature(value: Any, where: str) -> Feature:
     members = Members(value, where)
     if any(0xD800 <= ord(sign) < 0xE000 for sign in members.text("name")):
-        raise Wrong(f"{where}.name is no Unicode text, which the key of a feature is")
+        raise Wrong(f"{where}.name is not Unicode text, which the key of a feature is")
     kind = members.choice("kind", *_TYPES)
     members.choice("type", *_TYPES[kind])
     _check_shape(members.items("shape", _dimension), where)
@@ -286,7 +286,7 @@ class _Parts:
         stated = [members.integer(key, 1) for key in ("shards", "records", "bytes")]
         members.end()
         if path in self._taken:
-            raise Wrong(f"{where}: {path} stands twice")
+            raise Wrong(f"{where}: {path} appears twice")
         if len(self._taken) == MOST_PARTS:
             raise Wrong(f"{where}: there are more than {MOST_PARTS} parts")
         self._taken.add(path)
@@ -326,25 +326,25 @@ def _shard(value: Any, where: str) -> ShardEntry:
 
 def _count(value: Any, where: str) -> int:
     if type(value) is not int or not 0 <= value < INTEGER_LIMIT:
-        raise Wrong(f"{where} is no count")
+        raise Wrong(f"{where} is not a count")
     return value
 
 
 def _dimension(value: Any, where: str) -> int:
     if type(value) is not int or not -1 <= value < INTEGER_LIMIT:
-        raise Wrong(f"{where} is no dimension")
+        raise Wrong(f"{where} is not a dimension")
     return value
 
 
 def _text(value: Any, where: str) -> str:
     if not isinstance(value, str):
-        raise Wrong(f"{where} is no string")
+        raise Wrong(f"{where} is not a string")
     return value
 
 
 def _texts(value: Any, where: str) -> tuple[str, ...]:
     if not isinstance(value, list):
-        raise Wrong(f"{where} is no list")
+        raise Wrong(f"{where} is not a list")
     return tuple(_text(item, f"{where}[{i}]") for i, item in enumerate(value))
 
 
@@ -375,7 +375,7 @@ def _check_sums(manifest: Manifest) -> None:
             raise Wrong(f"splits.{name}: its records or bytes are not the sum over its shards")
         for shard in split.shards:
             if shard.path in paths or shard.generation > manifest.generation:
-                raise Wrong(f"splits.{name}: {shard.path} stands twice, or is of a later generation")
+                raise Wrong(f"splits.{name}: {shard.path} appears twice, or is of a later generation")
             paths.add(shard.path)
     if (manifest.schema is None) != (manifest.schema_fingerprint is None):
         raise Wrong("schema and schema_fingerprint disagree")

@@ -28,7 +28,7 @@ class Place:
     record: int | None = None
 
 
-TYPE_IS_THE_DATASETS: Final = "the type is the dataset's: mend the file"
+TYPE_IS_THE_DATASETS: Final = "the type is the dataset's: fix the file"
 """The mend of a cell that does not fit, in an append: there no other type can be declared."""
 
 

@@ -155,7 +155,7 @@ def _look_at_next(rest: npt.NDArray[np.uint8], left: int | None, limit: int) -> 
             return HEADER_BYTES, ""
         return (
             0,
-            f"only {left} of the {HEADER_BYTES} bytes of its header are there: the file is cut, or goes on wrongly",
+            f"only {left} of the {HEADER_BYTES} bytes of its header are there: the file is cut, or continues wrongly",
         )
     head = rest[:HEADER_BYTES].tobytes()
     if not is_record_header(head):

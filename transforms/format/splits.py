@@ -87,7 +87,7 @@ class SplitRule:
         names = [feature.name for feature in schema if feature.shape == ()]
         if self.key not in names:
             raise SchemaError(
-                f'split.key: "{printable(self.key)}" is no scalar feature; '
+                f'split.key: "{printable(self.key)}" is not a scalar feature; '
                 f"the choices are {', '.join(map(printable, names)) or 'none'}"
             )
 

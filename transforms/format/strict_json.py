@@ -114,7 +114,7 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(members) != len(pairs):
         seen: set[str] = set()
         twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
-        raise JsonError(f"{printable(twice)} stands twice in one object")
+        raise JsonError(f"{printable(twice)} appears twice in one object")
     return members
 
 
@@ -126,4 +126,4 @@ def _float(text: str) -> float:
 
 
 def _constant(text: str) -> Any:
-    raise JsonError(f"{text} is no JSON number")
+    raise JsonError(f"{text} is not a JSON number")

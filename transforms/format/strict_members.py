@@ -24,7 +24,7 @@ class Members:
 
     def __init__(self, value: Any, where: str) -> None:
         if not isinstance(value, dict):
-            raise Wrong(f"{where or 'the document'} is no object")
+            raise Wrong(f"{where or 'the document'} is not an object")
         self._members = dict(value)
         self._where = where
 

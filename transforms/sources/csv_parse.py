@@ -254,7 +254,7 @@ def _bad_width(parser: Parser, actual: int, shown: str) -> CellError:
     wanted = len(parser.names)
     plural = "" if actual == 1 else "s"
     message = (
-        f"has {actual} column{plural} instead of {wanted}: {shown}; mend the row, or quote the values that hold "
+        f"has {actual} column{plural} instead of {wanted}: {shown}; fix the row, or quote the values that hold "
         f'the delimiter "{printable(chr(parser.dialect.delimiter))}"'
     )
     return CellError(None, "BAD_WIDTH", shown, f"{wanted} columns", message)

@@ -70,14 +70,14 @@ class CsvSource:
     def __post_init__(self) -> None:
         for key, sign in (("delimiter", self.delimiter), ("quote", self.quote)):
             if sign is not None and (len(sign) != 1 or not sign.isascii() or sign in "\r\n\0"):
-                raise UsageError(f'input.{key}: "{printable(sign)}" is not one ASCII character that is no line end')
+                raise UsageError(f'input.{key}: "{printable(sign)}" is not one ASCII character that is not a line end')
         if self.delimiter == self.quote:
             raise UsageError(f'input.delimiter and input.quote are both "{printable(self.quote)}"; they must differ')
         try:
             plain_encoding(self.encoding)
         except LookupError as error:
             raise UsageError(
-                f'input.encoding: "{printable(self.encoding)}" is no encoding that Python knows'
+                f'input.encoding: "{printable(self.encoding)}" is not an encoding that Python knows'
             ) from error
 
     def list_files(self) -> Listing:
@@ -168,7 +168,7 @@ class CsvSource:
             for name in wanted:
                 if name not in known:
                     hint = nearest_name(name, names)
-                    raise SchemaError(f'{key} names "{printable(name)}", which is no column; {hint}')
+                    raise SchemaError(f'{key} names "{printable(name)}", which is not a column; {hint}')
 
     def _scan(self, entries: Sequence[SourceEntry], heads: Sequence[FileHead], run: ParallelMap) -> dict[int, FileScan]:
         """Scan all plain files that hold a record: the scan of each, by its index in the listing."""
@@ -260,7 +260,7 @@ def _refuse_wide_files(pieces: Sequence[CsvPiece], evidence: Sequence[PieceEvide
             raise SourceError(
                 pairs[0][0].name,
                 f"every row that was read ({rows}) has more than the {columns} of the "
-                "header; mend the header, or give the names with input.names, or the delimiter with input.delimiter",
+                "header; fix the header, or give the names with input.names, or the delimiter with input.delimiter",
             )
 
 

@@ -95,7 +95,7 @@ def _refuse(law: Law, found: Schema, retype: str) -> None:
     words = [f"{count} {'feature' if count == 1 else 'features'} {how}" for how, count in sorted(counts.items())]
     table = schemas_side_by_side(law.schema, found, ("the dataset", "the source"), marked=marked)
     raise SchemaError(
-        f"the source has not the schema of {law.name} ({', '.join(words)}), and rows of another schema are not "
+        f"the source does not match the schema of {law.name} ({', '.join(words)}), and rows of another schema are not "
         f"appended:\n{table}\n{_mend(marked, law.schema, retype)}"
     )
 

@@ -61,12 +61,12 @@ class ImageCheck:
 
     def __post_init__(self) -> None:
         if self.level not in CHECKS:
-            raise UsageError(f'input.check: "{self.level}" is no check; choose one of {", ".join(CHECKS)}')
+            raise UsageError(f'input.check: "{self.level}" is not a check; choose one of {", ".join(CHECKS)}')
         if not self.formats:
             raise UsageError(f"input.formats is empty; choose from {', '.join(PILLOW_NAMES)}")
         for name in self.formats:
             if name not in PILLOW_NAMES:
-                raise UsageError(f'input.formats: "{name}" is no format; choose from {", ".join(PILLOW_NAMES)}')
+                raise UsageError(f'input.formats: "{name}" is not a format; choose from {", ".join(PILLOW_NAMES)}')
 
     def check(self, data: Content) -> ImageFacts:
         """Return the facts of an image.
@@ -76,7 +76,7 @@ class ImageCheck:
         """
         name = tell_image_format(data)
         if name is None:
-            what = "the file is empty" if not data else "the content is no image of a known format"
+            what = "the file is empty" if not data else "the content is not an image of a known format"
             raise ImageProblem("NOT_AN_IMAGE", what, value=bytes(data[:32]))
         if name not in self.formats:
             raise _not_passed(name)

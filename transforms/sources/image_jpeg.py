@@ -95,7 +95,7 @@ def _frame_facts(data: Content, position: int) -> ImageFacts:
     if length != 8 + 3 * components:
         raise corrupt("JPEG", f"its frame header has length {length}, not {8 + 3 * components}")
     if not height:
-        raise unsupported("JPEG", "its height stands behind the picture (DNL); convert it")
+        raise unsupported("JPEG", "its height comes after the picture (DNL); convert it")
     if not width:
         raise corrupt("JPEG", "a width of 0")
     return ImageFacts("jpeg", width, height, components, _MODES[components])

@@ -78,7 +78,7 @@ def choose_layout(folders: Iterable[bytes], layout: str) -> Layout:
     if chosen is not None:
         return chosen
     if layout != "auto":
-        raise UsageError(f'input.layout: "{layout}" is no layout; choose one of {", ".join(LAYOUTS)}')
+        raise UsageError(f'input.layout: "{layout}" is not a layout; choose one of {", ".join(LAYOUTS)}')
     by_depth: dict[int, bytes] = {}
     tops: dict[bytes, bytes] = {}
     names: dict[bytes, None] = {}

@@ -174,7 +174,7 @@ def _expand(paths: Sequence[str], root: bytes) -> tuple[list[bytes], dict[bytes,
             continue
         hits = glob.glob(raw, root_dir=root, recursive=True) if glob.has_magic(raw) else []
         if not hits:
-            raise InputError(f"{printable_path(path)}: no such file or folder, and as a glob it matches nothing")
+            raise InputError(f"{printable_path(path)}: no such file or folder (looked in {printable_path(root)})")
         matches.update(os.path.abspath(os.path.join(root, hit)) for hit in hits)
     folders = sorted({*folders, *(path for path in matches if not is_object(path) and os.path.isdir(path))})
     known = set(folders)
@@ -182,7 +182,7 @@ def _expand(paths: Sequence[str], root: bytes) -> tuple[list[bytes], dict[bytes,
     for inner in sorted(matches, key=_in_tree):  # what lies in a folder comes right behind it
         if outer is not None and inner.startswith(outer.rstrip(b"/") + b"/"):
             names = entry_name(inner, root), entry_name(outer, root)
-            raise InputError(f"{names[0]} lies in {names[1]}, which is read too; name one of them")
+            raise InputError(f"{names[0]} is in {names[1]}, which is read too; name one of them")
         outer = inner if inner in known else outer
     return folders, {path: objects.get(path) for path in matches - known}
 

@@ -46,7 +46,7 @@ def check_png(data: Content, *, structure: bool) -> ImageFacts:
     except struct.error:
         raise truncated("PNG", len(data), "its header is incomplete") from None
     if kind != b"IHDR" or length != 13:
-        raise corrupt("PNG", "its first chunk is no IHDR of 13 bytes", kind)
+        raise corrupt("PNG", "its first chunk is not an IHDR of 13 bytes", kind)
     if crc32(memoryview(data)[12:29]) != crc:
         raise corrupt("PNG", "the CRC of its header (IHDR) is wrong")
     mode = _MODES.get((depth, colour))

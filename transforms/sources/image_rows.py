@@ -93,7 +93,9 @@ def image_schema(*, labelled: bool, hashed: bool, columns: Sequence[str] | None 
     for column in columns or ():
         if column not in names:
             hint = nearest_name(column, names)
-            raise SchemaError(f'input.columns names "{printable(column)}", which is no feature of these images; {hint}')
+            raise SchemaError(
+                f'input.columns names "{printable(column)}", which is not a feature of these images; {hint}'
+            )
     return Schema(tuple(feature for feature in features if columns is None or feature.name in columns))
 
 

@@ -97,7 +97,7 @@ def _walk(data: Content, end: int, facts: ImageFacts) -> ImageFacts:
     except struct.error:
         raise truncated("WebP", len(data), "its picture is incomplete") from None
     if position < end:
-        raise corrupt("WebP", f"{end - position} bytes that are no chunk at byte {position}")
+        raise corrupt("WebP", f"{end - position} bytes that are not a chunk at byte {position}")
     if pictures + frames == 0 or pictures > 1 or (pictures and frames):
         raise corrupt("WebP", f"{pictures} pictures and {frames} frames")
     return facts._replace(animated=True) if frames > 1 else facts

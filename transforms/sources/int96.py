@@ -137,7 +137,7 @@ def _bad_value(total: int, feature: Feature, unit: str) -> BadValues:
         fix = f"keep it exact: --set schema.columns.{feature.name}.unit={exact_in}"
     code, expected, says = "INT_OVERFLOW", f"int64 {unit}", f"is beyond the int64 range in {unit}"
     if total % _nanos_of(unit):
-        code, expected, says = "PRECISION_LOSS", f"{feature.type} in {unit}", f"is no whole number of {unit}"
+        code, expected, says = "PRECISION_LOSS", f"{feature.type} in {unit}", f"is not a whole number of {unit}"
     return BadValues(np.zeros(1, np.int64), code, expected, lambda _: f"{total} ns", says, fix)
 
 

@@ -109,8 +109,8 @@ def _find(paths: Sequence[str], base: str, suffixes: tuple[str, ...], *, names_o
         else:
             matched = _expand_one(path, root, suffixes, found)
             if not matched:
-                where = f"{printable_path(path)}: no such file or folder, and as a glob it matches nothing below"
-                raise InputError(f"{where} {printable_path(root)}")
+                where = f"{printable_path(path)}: no such file or folder"
+                raise InputError(f"{where} (looked in {printable_path(root)})")
             none_new = len(found.paths) == before and not _all_known(matched, found)
         if none_new:
             wanted = ", ".join(suffixes)
@@ -186,7 +186,7 @@ def tell_format(paths: Sequence[str], base: str = "") -> str:
         raise InputError(f"{printable_path(paths[0])}: holds no file of a known kind; say which it is: {choices}")
     if None in by_format:
         path = by_format[None]
-        why = _why_unknown(path) or f"the kind of file cannot be told; say which it is: {choices}"
+        why = _why_unknown(path) or f"unknown kind of file; say which it is: {choices}"
         raise InputError(f"{printable_path(path)}: {why}")
     if len(by_format) > 1:
         told = ", ".join(f"{printable_path(path)} is {kind}" for kind, path in by_format.items())
@@ -274,7 +274,7 @@ def _expand_url(path: str, suffixes: tuple[str, ...], found: _Found) -> bool:
         return True
     objects = find_objects(path, suffixes)
     if not objects.matched:
-        raise InputError(f"{printable_path(path)}: no such object or folder, and as a glob it matches nothing")
+        raise InputError(f"{printable_path(path)}: no such object or folder, and nothing matches it as a glob")
     found.objects |= {entry.path: entry for entry in objects.entries()}
     found.paths.update(found.objects)
     for reason, count in objects.skipped.items():

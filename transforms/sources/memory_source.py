@@ -110,7 +110,7 @@ class MemorySource:
         for name in self.rules:
             if name not in nulls:
                 hint = nearest_name(name, schema.names)
-                raise SchemaError(f'schema.columns names "{printable(name)}", which is no column; {hint}')
+                raise SchemaError(f'schema.columns names "{printable(name)}", which is not a column; {hint}')
         refuse_unsupported(schema, self.name, lambda others: f"keep {', '.join(map(printable, others))} alone")
         features, choices = [], []
         for column in schema:

@@ -70,7 +70,7 @@ class MemoryTable:
         for column in columns or ():
             if column not in self.schema.names:
                 hint = nearest_name(column, self.schema.names)
-                raise SchemaError(f'{self.name}: "{printable(column)}" is to be kept, but is no column; {hint}')
+                raise SchemaError(f'{self.name}: "{printable(column)}" is to be kept, but is not a column; {hint}')
         wanted = set(self.schema.names if columns is None else columns)
         return _plain_schema(self.schema, [i for i, name in enumerate(self.schema.names) if name in wanted])
 
@@ -209,7 +209,7 @@ def _array_column(name: str, value: Any) -> pa.Array:
     try:
         array = np.asarray(value)
     except _CONVERSION_ERRORS as error:
-        raise UsageError(f'data: "{printable(name)}" is no array: {printable(error)}') from error
+        raise UsageError(f'data: "{printable(name)}" is not an array: {printable(error)}') from error
     if array.ndim == 0:
         raise UsageError(f'data: "{printable(name)}" is a scalar; the first axis of all arrays is the row')
     if array.dtype.kind != "O":

@@ -39,7 +39,7 @@ class ArrayChoice:
         for name in self.columns:
             if name not in arrays:
                 raise NpyError(
-                    "BAD_WIDTH", f'input.columns names "{printable(name)}", which is no array of it; '
+                    "BAD_WIDTH", f'input.columns names "{printable(name)}", which is not an array of it; '
                     f"{nearest_name(name, sorted(arrays))}", expected=printable(name),
                 )  # fmt: skip
         return sorted(set(self.columns))

@@ -69,7 +69,7 @@ def survey_rows(listing: Listing, run: ParallelMap, choice: ArrayChoice, rules: 
     for name in rules:
         if name not in names:
             raise SchemaError(
-                f'schema.columns names "{printable(name)}", which is no array; {nearest_name(name, names)}'
+                f'schema.columns names "{printable(name)}", which is not an array; {nearest_name(name, names)}'
             )
     features, choices = [], []
     for name, dtype, shape in first.columns:

@@ -115,7 +115,7 @@ def _read_chunk(reader: ThriftReader, kind: int) -> Chunk:
         elif number == _CHUNK_CRYPTO:
             raise EncryptedError
         elif number == _CHUNK_FILE:
-            raise ThriftError("a column lies in another file, which is not supported")
+            raise ThriftError("a column is in another file, which is not supported")
         else:
             reader.skip(field_kind)
     if chunk is None:

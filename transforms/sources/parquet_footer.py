@@ -146,7 +146,7 @@ def choose_columns(schema: pa.Schema, columns: Sequence[str] | None, name: str) 
     for column in columns or ():
         if column not in known:
             hint = nearest_name(column, schema.names)
-            raise SchemaError(f'{name}: input.columns names "{printable(column)}", which is no column; {hint}')
+            raise SchemaError(f'{name}: input.columns names "{printable(column)}", which is not a column; {hint}')
     wanted = known if columns is None else set(columns)
     fields: list[int] = []
     leaves: list[int] = []

@@ -95,7 +95,7 @@ class ParquetSource:
         for column in self.rules:
             if column not in footers[0].columns:
                 hint = nearest_name(column, footers[0].columns)
-                raise SchemaError(f'schema.columns names "{printable(column)}", which is no column; {hint}')
+                raise SchemaError(f'schema.columns names "{printable(column)}", which is not a column; {hint}')
         features, choices, in_ns = [], [], []
         for column, reason in zip(shared, reasons, strict=True):
             rule = self.rules.get(column.name)

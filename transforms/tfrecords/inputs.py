@@ -132,7 +132,7 @@ class _Finder:
             if shard.path == name:
                 return self._shard(folder, index, (split, shard))
         raise InputError(
-            f"{entry_name(path, self._base)}: lies in a dataset whose generation {dataset.manifest.generation} does "
+            f"{entry_name(path, self._base)}: is in a dataset whose generation {dataset.manifest.generation} does "
             f"not name it; move it elsewhere if it is to be read"
         )
 
