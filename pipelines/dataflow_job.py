@@ -99,7 +99,7 @@ def _cancel(result: DataflowPipelineResult, client: DataflowApplicationClient, s
         return ""
     if refused is not None:
         return f"the job could not be cancelled ({refused}), and may continue: {submitted.url}"
-    return f"the job was told to end, and may still commit until it has: {submitted.url}"
+    return f"the job was asked to end, and may still commit until it has: {submitted.url}"
 
 
 def _ends(result: DataflowPipelineResult, seconds: float) -> bool:

@@ -51,9 +51,9 @@ def install(as_json: _Json = False, debug: _Debug = False) -> None:
 @app.command(cls=Command, epilog="Example: shardmill flink up --task-managers 2")
 def up(
     task_managers: Annotated[int, typer.Option("--task-managers", metavar="N", min=1, max=_MOST)] = 1,
-    slots: Annotated[int, typer.Option(metavar="N", min=1, max=_MOST, help="Of each task manager.")] = 2,
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Of its REST interface; 0: a free one.")] = 8081,
-    pool_port: Annotated[int, typer.Option(min=0, max=65535, help="Of its worker pool; 0: a free one.")] = 50000,
+    slots: Annotated[int, typer.Option(metavar="N", min=1, max=_MOST, help="Task slots in each task manager.")] = 2,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of its REST interface; 0: a free one.")] = 8081,
+    pool_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of its worker pool; 0: a free one.")] = 50000,
     folder: _Folder = None,
     as_json: _Json = False,
     debug: _Debug = False,

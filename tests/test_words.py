@@ -1,7 +1,8 @@
-"""The words that docs/style.md avoids are in no page, config or `--help`."""
+"""The words that docs/style.md avoids are in no page, config, `--help` or message."""
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import io
 import re
@@ -14,6 +15,7 @@ from shardmill.pipelines.cli import app, main
 REPO = Path(__file__).parent.parent
 STYLE = REPO / "docs/style.md"
 PAGES = [REPO / "README.md", REPO / "CONTRIBUTING.md", *(REPO / "docs").glob("*.md")]
+MODULES = [path for folder in ("pipelines", "transforms") for path in (REPO / folder).rglob("*.py")]
 CONFIGS = list((REPO / "configs").glob("*.yaml"))
 BANNED = re.compile(
     r"\b(?:anew|foretold|whoever|mend(?:s|ed|ing)?|in silence|reckoned|small letters|is there already"
@@ -48,6 +50,20 @@ def test_no_help_text_has_any() -> None:
             main([*command, "--help"])
         assert "Usage" in shown.getvalue()
         assert banned_in(re.sub(r"\s+", " ", shown.getvalue())) == [], command
+
+
+def messages_of(tree: ast.Module) -> list[str]:
+    """Return the literals of a module that are no docstrings: what errors, notes and screens are made of."""
+    bodies = [body for node in ast.walk(tree) if isinstance(body := getattr(node, "body", None), list)]
+    docs = {id(item.value) for body in bodies for item in body if isinstance(item, ast.Expr)}
+    literals = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in docs)
+    return [literal.value for literal in literals if isinstance(literal.value, str)]
+
+
+def test_no_message_of_the_product_has_any() -> None:
+    for module in MODULES:
+        for text in messages_of(ast.parse(module.read_text())):
+            assert banned_in(f"…{text}") == [], module.name  # a literal may go on after a value
 
 
 def test_the_words_that_the_style_lists_are_those_that_are_looked_for() -> None:

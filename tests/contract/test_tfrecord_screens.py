@@ -216,7 +216,7 @@ def test_an_odd_file_is_read_by_its_content_and_that_it_is_whole_cannot_be_prove
     assert (merged.code, merged.err) == (0, [])
     assert (
         f"Warning: {name}: no manifest says how many records there are, so that a file which was cut between two "
-        "records cannot be told from a whole one"
+        "records looks like a whole one"
     ) in merged.out
     assert [record for shard in sorted(Path("out").glob("*.tfrecord")) for record in read_records(shard)] == records
     assert shardmill("verify", "out").code == 0

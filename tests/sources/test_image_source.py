@@ -117,7 +117,7 @@ def test_the_schema_is_sorted_and_names_the_labels_file(pets: Path) -> None:
     }  # fmt: skip
     assert (encoded.kind, encoded.type) == ("bytes", "image")
     assert survey.frozen.labels == {"image/class/label": ("cat", "dog")}
-    assert "layout label, told by the folders: 2 classes" in {choice.reason for choice in survey.choices}
+    assert "layout label, from the names of folders: 2 classes" in {choice.reason for choice in survey.choices}
 
 
 def test_the_columns_of_a_batch_are_those_of_the_schema(pets: Path) -> None:

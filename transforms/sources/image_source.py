@@ -238,7 +238,7 @@ class ImageSource:
         return (f"layout {layout}: {what} (input.layout)",)
 
     def _choices(self, layout: Layout, classes: Sequence[str], splits: Sequence[str]) -> tuple[Choice, ...]:
-        told = "told by the folders" if self.layout == "auto" else "input.layout"
+        told = "from the names of folders" if self.layout == "auto" else "input.layout"
         choices = [Choice(ENCODED, "image", "the file's own bytes")]
         if layout == "flat":
             return (*choices, Choice("layout", "flat", f"{told}: files without classes"))

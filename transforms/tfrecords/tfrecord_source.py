@@ -194,7 +194,7 @@ class TfrecordSource:
             more = f" and {len(foreign) - 1:,} more" if len(foreign) > 1 else ""
             yield (
                 f"{foreign[0]}{more}: no manifest says how many records there are, so that a file which was cut "
-                f"between two records cannot be told from a whole one"
+                f"between two records looks like a whole one"
             )
         if found.opaque and self.records == "auto" and foreign:
             yield "no record is a tf.train.Example: they are taken as plain bytes, without a schema"
