@@ -540,6 +540,16 @@ def test_one_list_of_names_for_files_of_two_headers_is_refused(desk: Any) -> Non
     desk.assert_accepted(["a.csv", "b.csv", "--set", "input.names=[x, y]"], [], [{"x": 1, "y": 2}, {"x": 3, "y": 4}])
 
 
+def test_names_for_a_file_without_a_header_do_not_take_its_first_row(desk: Any) -> None:
+    desk.put({"iris.csv": b"5.1,3.5,setosa\n4.9,3.0,setosa\n"})
+    names = ["--set", "input.names=[a, b, kind]"]
+    refused = desk.convert("iris.csv", *names)
+    assert (refused.code, "the first line looks like data" in refused.err) == (1, True)
+    desk.assert_nothing_committed()
+    assert desk.convert("iris.csv", "--no-header", *names).code == 0
+    assert len(desk.records()) == 2
+
+
 @pytest.mark.parametrize(
     ("name", "body", "code", "message"),
     [
@@ -548,7 +558,7 @@ def test_one_list_of_names_for_files_of_two_headers_is_refused(desk: Any) -> Non
             b"6,148,72\n1,85,66\n8,183,64\n",
             1,
             "a.csv: the first line looks like data, not like a header: 6,148,72; if it is data: "
-            "--set input.header=false",
+            "--no-header, or with names of your own: --no-header --set 'input.names=[a, b, ...]'; if it is a header: ",
         ),
         (
             "a.csv",

@@ -140,6 +140,14 @@ def test_a_glob_of_class_folders_is_read_as_the_folder_that_holds_them(desk: Any
     assert "2 classes" in screen.out
 
 
+def test_a_shells_glob_may_find_a_folder_without_pictures_and_files_that_are_none(desk: Any) -> None:
+    desk.put({"pets/cat/1.jpg": JPEG, "pets/dog/1.jpg": JPEG, "pets/LICENSE": b"MIT"})
+    (desk.root / "pets/fish").mkdir()
+    screen = desk.convert("pets/LICENSE", "pets/cat", "pets/dog", "pets/fish")
+    assert (screen.code, screen.err) == (0, "")
+    assert "2 written, 0 rejected; skipped 1 non-image, 1 empty" in screen.out
+
+
 def test_what_a_glob_finds_beside_the_folders_is_counted(desk: Any) -> None:
     beside = {"pets/README.txt": b"hello", "pets/empty/notes.md": b"hello", "pets/__MACOSX/1.jpg": b"junk"}
     desk.put({"pets/a/1.jpg": JPEG, "pets/b/1.jpg": JPEG, **beside})

@@ -112,26 +112,28 @@ def refuse_names_of_other_headers(heads: Sequence[FileHead]) -> None:
 
 
 def refuse_data_as_header(heads: Sequence[FileHead], features: Sequence[Feature], rules: Container[str]) -> None:
-    """Refuse a header that looks like a row: every column of numbers has a number for a name.
+    """Refuse a header that looks like a row: every column of numbers has a number for a name in the file.
 
-    Numbers in even steps are names (pandas' own 0, 1, 2; years). Declared columns have no say.
+    Names of a user's own replace the header, so that a first row would be lost without a word. Numbers in even steps
+    are names (pandas' own 0, 1, 2; years). Declared columns have no say.
 
     Raises:
         SourceError: the first record of a file is no header.
     """
-    names = [f.name for f in features if f.name not in rules and f.type in ("int64", "float64")]
+    head = next(head for head in heads if head.names is not None)
+    cells = dict(zip(head.names or (), head.cells, strict=True))
+    names = [cells[f.name] for f in features if f.name not in rules and f.type in ("int64", "float64")]
     numbers = [_number(name) for name in names]
     known = [number for number in numbers if number is not None]
     steps = {b - a for a, b in pairwise(known)}
     even = all(number.is_integer() for number in known) and (len(steps) == 1 or known in ([0], [1]))
     if not names or len(known) < len(numbers) or even:
         return
-    head = next(head for head in heads if head.names is not None)
     line = printable(",".join(head.cells))
     raise SourceError(
         head.name,
-        f"the first line looks like data, not like a header: {line}; if it is data: --set input.header=false, with "
-        f"names of your own: --set 'input.names=[a, b, ...]'; if it is a header: --set input.header=true",
+        f"the first line looks like data, not like a header: {line}; if it is data: --no-header, or with "
+        f"names of your own: --no-header --set 'input.names=[a, b, ...]'; if it is a header: --set input.header=true",
     )
 
 

@@ -115,7 +115,7 @@ class CsvSource:
             pieces = [replace(p, rows=f.rows) if p.streamed else p for p, f in zip(pieces, evidence, strict=True)]
         seen = [found for found in evidence if found.rows]
         features, choices = choose_types(parser, self.rules, seen, infer=self.infer, whole=whole)
-        if self.check_header and self.header and self.names is None:
+        if self.check_header and self.header:
             refuse_data_as_header(heads, features, self.rules)
         schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
         warnings = header_warnings(heads)

@@ -169,13 +169,7 @@ def tell_format(paths: Sequence[str], base: str = "") -> str:
     Raises:
         InputError: a path matches nothing, no suffix is known, or there are several formats.
     """
-    known = tuple(suffix for suffixes in SUFFIXES.values() for suffix in suffixes)
-    try:
-        files, _ = expand_paths(paths, base, known, names_only=True)
-    except InputError as error:
-        if "one of the suffixes" not in str(error):
-            raise
-        files = []
+    files = _known_files(paths, base)
     by_format: dict[str | None, bytes] = {}
     for path in files:
         by_format.setdefault(_format_of(path), path)
@@ -192,6 +186,17 @@ def tell_format(paths: Sequence[str], base: str = "") -> str:
         told = ", ".join(f"{printable_path(path)} is {kind}" for kind, path in by_format.items())
         raise InputError(f"the paths hold several kinds of files ({told}); say which to read: {choices}")
     return str(next(iter(by_format)))
+
+
+def _known_files(paths: Sequence[str], base: str) -> list[bytes]:
+    """Return the files of known suffixes that paths name; of several, a folder that holds none has no say."""
+    known = tuple(suffix for suffixes in SUFFIXES.values() for suffix in suffixes)
+    try:
+        return expand_paths(paths, base, known, names_only=True)[0]
+    except InputError as error:
+        if "one of the suffixes" not in str(error):
+            raise
+    return [file for path in paths for file in _known_files([path], base)] if len(paths) > 1 else []
 
 
 JSON_LINES: Final = ("JSON lines", "read_json({path}, lines=True)")
