@@ -1,14 +1,15 @@
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from shardmill.pipelines import convert
+from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.open import open_dataset
-from shardmill.transforms.errors import UsageError
+from shardmill.transforms.errors import InputError, UsageError
 from shardmill.transforms.sources.partitions import partition_columns
 
 pytestmark = pytest.mark.usefixtures("without_engine")
@@ -71,3 +72,29 @@ def test_folders_above_what_was_typed_name_no_columns(
 )
 def test_only_folders_below_a_path_count(name: str, paths: list[str], columns: tuple[str, ...]) -> None:
     assert partition_columns(name, paths) == columns
+
+
+@pytest.mark.parametrize("paths", [["data"], ["data/*/*.csv"], ["data/train", "data/val"]])
+def test_tables_in_folders_of_splits_are_not_merged_without_a_word(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, paths: list[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for split in ("train", "val"):
+        (tmp_path / "data" / split).mkdir(parents=True)
+        (tmp_path / "data" / split / "a.csv").write_text(f"a\n{len(split)}\n")
+    with pytest.raises(InputError, match="look like splits, and files of tables are read as one") as refused:
+        convert(paths, output="out")
+    for command in re.findall(r"shardmill (\w+) (\S+) -o out --split (\w+)", str(refused.value)):
+        name, source, split = command
+        {"convert": convert, "append": append}[name](source, output="out", output__split=split)
+    assert {name: len(open_dataset("out").to_table(name)) for name in open_dataset("out").splits} == {
+        "train": 1,
+        "val": 1,
+    }
+    assert len(open_dataset(convert(paths, output="all", input__partitions="none").path)) == 2
+
+
+def test_one_folder_with_the_name_of_a_split_is_a_folder(tmp_path: Path) -> None:
+    (tmp_path / "train").mkdir()
+    (tmp_path / "train/a.csv").write_text("a\n1\n")
+    assert convert(str(tmp_path), output=str(tmp_path / "out")).manifest.counts.written == 1
