@@ -161,7 +161,7 @@ def test_an_interrupt_cancels_the_job_and_leaves_the_old_generation(cluster: Clu
         worker.resume()
         _, err = running.communicate(timeout=300)
     assert running.returncode == 130
-    assert "Interrupted: nothing was committed; the staged work lies in" in err
+    assert "Interrupted: nothing was committed; the staged work is in" in err
     assert "Traceback" not in err
     assert latest(cluster)["state"] == "CANCELED"
     wait_until_ended(worker)  # and does not go on with the tasks of a job that was cancelled
