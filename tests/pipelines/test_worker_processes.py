@@ -113,7 +113,7 @@ def test_an_interrupt_of_the_whole_group_is_told_by_the_command_alone(
     out, err = running.communicate(timeout=300)
     assert (running.returncode, out) == (130, "")
     assert [line for line in err.splitlines() if "records" not in line] == [
-        line for line in err.splitlines() if line.startswith("Interrupted: nothing was committed; the staged work lies")
+        line for line in err.splitlines() if line.startswith("Interrupted: nothing was committed; the staged work is")
     ]
     assert not any(worker.is_running() for worker in workers)
     assert not list((tmp_path / "out").glob("[!.]*"))
