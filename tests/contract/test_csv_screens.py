@@ -512,15 +512,6 @@ def _assert_lengths(found: list[dict[str, Any]], wanted: list[int]) -> None:
     assert [len(row["b"]) for row in found] == wanted
 
 
-@pytest.mark.thorough("a table of 20,000 columns")
-def test_20_000_columns_are_read(desk: Any) -> None:
-    names = [f"c{i}" for i in range(20_000)]
-    desk.put({"a.csv": f"{','.join(names)}\n{','.join(names)}\n".encode()})
-    screen = desk.convert("a.csv", "-q")
-    assert (screen.code, screen.out, screen.err) == (0, "", "")
-    assert desk.records() == [{name: name for name in names}]
-
-
 def test_files_of_two_headers_are_refused_by_the_names_of_both(desk: Any) -> None:
     desk.put({"a.csv": b"a,b\n1,2\n", "b.csv": b"a,c\n1,2\n"})
     message = (

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from shardmill.pipelines.cli import main
+from shardmill.transforms.dataset.leftovers import staged_by_dead_runs
 from shardmill.transforms.dataset.refusal import Refusal
+from shardmill.transforms.dataset.storage import LocalStorage
+from shardmill.transforms.dataset.storage_contract import FileStatus
 from shardmill.transforms.errors import RunError
 
 pytestmark = pytest.mark.usefixtures("without_engine")
@@ -63,3 +68,21 @@ def test_a_file_that_no_rerun_can_fix_is_no_run_that_goes_on() -> None:
     assert isinstance(error, RunError)
     assert not error.again
     assert RunError("a worker was killed").again
+
+
+def test_a_folder_that_another_command_removes_meanwhile_is_not_counted(tmp_path: Path) -> None:
+    class Clearing(LocalStorage):
+        """A folder of which a command that ends at this moment removes what is listed."""
+
+        def tree(self, path: str) -> Iterator[FileStatus]:
+            for status in super().tree(path):
+                yield status
+                if status.is_file:
+                    shutil.rmtree(self.path(path))
+
+    for name, size in (("1" * 16, 10), ("2" * 16, 20)):
+        (tmp_path / ".staging" / name).mkdir(parents=True)
+        for part in ("part-0", "part-1"):
+            (tmp_path / ".staging" / name / part).write_bytes(bytes(size))
+    assert staged_by_dead_runs(LocalStorage(str(tmp_path))) > 0
+    assert staged_by_dead_runs(Clearing(str(tmp_path))) == 0

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+from shardmill.pipelines.beam_options import ParsedOptions
 from shardmill.transforms import EncodeExamples, ReadRows, WriteShards
 from shardmill.transforms.dataset.generations import list_generations
 from shardmill.transforms.dataset.open import open_dataset
@@ -70,7 +71,7 @@ def of_the_command(pipeline: beam.Pipeline, source: str, out: Path) -> None:
 def run(build: Build, source: str, out: Path) -> str | None:
     """Return what the run failed with, None if it did not."""
     try:
-        with beam.Pipeline(runner=FnApiRunner()) as pipeline:
+        with beam.Pipeline(runner=FnApiRunner(), options=ParsedOptions([])) as pipeline:
             build(pipeline, source, out)
     except Exception as error:  # noqa: BLE001  (whatever an engine makes of it)
         return f"{type(error).__name__}: {error}"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterator
 from typing import Final
@@ -28,4 +29,5 @@ def _sizes(storage: Storage, besides: str) -> Iterator[int]:
     for name in names:
         path = f"{STAGING_FOLDER}/{name}"
         if path not in committed and not is_held(storage, name):
-            yield from (status.freed for status in storage.tree(path) if status.is_file)
+            with contextlib.suppress(FileNotFoundError):  # it is gone: its run, or a gc, has ended meanwhile
+                yield sum(status.freed for status in storage.tree(path) if status.is_file)
