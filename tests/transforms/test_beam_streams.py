@@ -51,16 +51,20 @@ def test_a_stream_that_beam_flushes_by_time_loses_what_is_written_meanwhile() ->
     sent: list[bytes] = []
 
     def send(data: bytes) -> None:
-        """Be called by the flusher, between its `get()` and its `_clear()`."""
+        """Be called by a flush, between its `get()` and its `_clear()`."""
         sent.append(data)
         taken.set()
         assert written.wait(60)
 
-    stream = data_plane.ClosableOutputStream.create(sent.append, send, 1)
+    an_hour = 3_600_000
+    stream = data_plane.ClosableOutputStream.create(sent.append, send, an_hour)
     stream.write(b"one ")
+    flusher = threading.Thread(target=stream.flush)  # as Beam's own does each second
+    flusher.start()
     assert taken.wait(60)
     stream.write(b"two")
     written.set()
+    flusher.join()
     stream.close()
     assert b"".join(sent) == b"one "
 
