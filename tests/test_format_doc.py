@@ -107,7 +107,7 @@ def test_the_line_of_a_reject_is_written_so() -> None:
 
 
 def test_the_record_of_the_example_is_framed_and_mixed_so() -> None:
-    payload = hex_in(DOC.partition("payload of 51 bytes,\n")[2].partition("\n\nand stands")[0])
+    payload = hex_in(DOC.partition("payload of 51 bytes,\n")[2].partition("\n\nand is framed")[0])
     head, foot = (hex_in(text) for text in re.findall(r"between `([0-9a-f ]+)` and `([0-9a-f ]+)`", DOC)[0])
     values = {"id": [7], "name": [b"Ada"], "score": [0.5]}
     assert example_from_values(values).SerializeToString(deterministic=True) == payload
