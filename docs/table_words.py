@@ -66,7 +66,8 @@ CONFIG_WORDS: Final[dict[str, str]] = {
 REJECT_WORDS: Final[dict[str, tuple[str, str]]] = {
     "BAD_WIDTH": (
         "CSV: a row has more or fewer cells than the header. NumPy: an array lacks a member or has one too many.",
-        "Quote cells that hold the delimiter; check `--delimiter`. Save the same members in each file.",
+        "Too long: quote cells that hold the delimiter. Too short: add the cells, or quote the one whose line break "
+        "cuts the row. Check `--delimiter`. Save the same members in each file.",
     ),
     "BAD_TYPE": (
         "A cell is not a value of its column's type.",

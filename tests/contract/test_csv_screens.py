@@ -5,6 +5,7 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -101,8 +102,8 @@ REJECTED: dict[str, tuple[bytes | Files, Sequence[str], str, Sequence[str], list
         [],
         "1 of 3 rows was rejected (BAD_WIDTH 1)",
         [
-            "a.csv row 2: BAD_WIDTH: has 2 columns instead of 3: 4,5; fix the row, or quote the values that hold the "
-            'delimiter ","'
+            "a.csv row 2: BAD_WIDTH: has 2 columns instead of 3: 4,5; fix the row: add the cells that it lacks, or "
+            "quote the value whose line break cuts the row"
         ],
         [{"a": 1, "b": "x\ny", "c": 3}, {"a": 6, "b": "7", "c": 8}],
     ),
@@ -111,8 +112,8 @@ REJECTED: dict[str, tuple[bytes | Files, Sequence[str], str, Sequence[str], list
         [],
         "1 of 2 rows was rejected (BAD_WIDTH 1)",
         [
-            "a.csv row 2: BAD_WIDTH: has 3 columns instead of 2: 3,4,5; fix the row, or quote the values that hold "
-            'the delimiter ","'
+            "a.csv row 2: BAD_WIDTH: has 3 columns instead of 2: 3,4,5; fix the row: quote the values that hold the "
+            'delimiter ","'
         ],
         [{"a": 1, "b": 2}],
     ),
@@ -240,8 +241,8 @@ REJECTED: dict[str, tuple[bytes | Files, Sequence[str], str, Sequence[str], list
         [],
         "1 of 200002 rows was rejected (BAD_WIDTH 1)",
         [
-            "a.csv row 200001: BAD_WIDTH: has 1 column instead of 2: 1; fix the row, or quote the values that hold "
-            'the delimiter ","'
+            "a.csv row 200001: BAD_WIDTH: has 1 column instead of 2: 1; fix the row: add the cells that it lacks, or "
+            "quote the value whose line break cuts the row"
         ],
         None,
     ),
@@ -539,6 +540,24 @@ def test_names_for_a_file_without_a_header_do_not_take_its_first_row(desk: Any) 
     desk.assert_nothing_committed()
     assert desk.convert("iris.csv", "--no-header", *names).code == 0
     assert len(desk.records()) == 2
+
+
+@pytest.mark.parametrize(
+    ("columns", "command"),
+    [
+        ("a,b,c", """all: --set 'input.names=["a", "b", "c"]'"""),
+        ("a,b", """all in their order: --set 'input.names=["a", "b", "column_2"]'"""),
+    ],
+)
+def test_a_column_of_a_file_without_a_header_is_refused_with_the_command_that_names_it(
+    desk: Any, columns: str, command: str
+) -> None:
+    desk.put({"a.csv": b"1,2,3\n4,5,6\n"})
+    args = ["a.csv", "--no-header", "--columns", columns]
+    message = 'input.columns names "a", which is not a column; without a header they are column_0 to column_2; to name '
+    desk.assert_refused(desk.convert(*args), 2, message + command)
+    assert desk.convert(*args, *shlex.split(command.split(": ", 1)[1])).code == 0
+    assert desk.records()[0] == dict(zip(columns.split(","), (1, 2, 3), strict=False))
 
 
 @pytest.mark.parametrize(

@@ -56,7 +56,7 @@ def test_a_short_and_a_long_row_are_rejects_with_row_line_and_offset(tmp_path: P
     assert bad(rows) == [(None, "BAD_WIDTH", 2, 4, 17), (None, "BAD_WIDTH", 4, 6, 27)]
     assert [record["a"] for record in table(rows)] == [1, 6, 0]
     error = rows[0].rejects[0].errors[0]
-    assert error.message.startswith("has 2 columns instead of 3: 4,5; fix the row, or quote")
+    assert error.message.startswith("has 2 columns instead of 3: 4,5; fix the row: add the cells")
     assert (error.value, error.expected) == ("4,5", "3 columns")
 
 

@@ -253,10 +253,11 @@ def _convert_options(kept: tuple[str, ...], null_values: tuple[str, ...]) -> csv
 def _bad_width(parser: Parser, actual: int, shown: str) -> CellError:
     wanted = len(parser.names)
     plural = "" if actual == 1 else "s"
-    message = (
-        f"has {actual} column{plural} instead of {wanted}: {shown}; fix the row, or quote the values that hold "
-        f'the delimiter "{printable(chr(parser.dialect.delimiter))}"'
-    )
+    if actual < wanted:
+        fix = "add the cells that it lacks, or quote the value whose line break cuts the row"
+    else:
+        fix = f'quote the values that hold the delimiter "{printable(chr(parser.dialect.delimiter))}"'
+    message = f"has {actual} column{plural} instead of {wanted}: {shown}; fix the row: {fix}"
     return CellError(None, "BAD_WIDTH", shown, f"{wanted} columns", message)
 
 

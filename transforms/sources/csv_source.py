@@ -23,6 +23,7 @@ from .csv_header import (
     refuse_data_as_header,
     refuse_names_of_other_headers,
 )
+from .csv_hints import no_such_column
 from .csv_infer import AUTO_BYTES, AUTO_ROWS
 from .csv_parse import CsvLimits, Parser, cast_cells, parse_cells
 from .csv_pieces import CsvPiece, check_count, file_pieces, read_chunks
@@ -30,7 +31,6 @@ from .csv_schema import PieceEvidence, choose_types, look_at_piece
 from .csv_split import FileScan, fold_blocks
 from .csv_text import is_transparent, plain_encoding
 from .listing import SUFFIXES, list_entries
-from .nearest import nearest_name
 from .partitions import refuse_partitions
 from .source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task
 from .stamp import check_stamp
@@ -167,7 +167,7 @@ class CsvSource:
         for key, wanted in (("input.columns", self.columns or ()), ("schema.columns", tuple(self.rules))):
             for name in wanted:
                 if name not in known:
-                    hint = nearest_name(name, names)
+                    hint = no_such_column(name, names, wanted, named=self.header or self.names is not None)
                     raise SchemaError(f'{key} names "{printable(name)}", which is not a column; {hint}')
 
     def _scan(self, entries: Sequence[SourceEntry], heads: Sequence[FileHead], run: ParallelMap) -> dict[int, FileScan]:
