@@ -129,7 +129,14 @@ def run_append(
         summary = summary_of(prepared, outcome.manifest, time.monotonic() - started)
         warnings = (*plan.warnings, *summary.warnings)
         new = plan.new_classes
-        return replace(summary, command="append", unchanged=plan.unchanged, new_classes=new, warnings=warnings)
+        return replace(
+            summary,
+            command="append",
+            unchanged=plan.unchanged,
+            rejected_before=plan.rejected,
+            new_classes=new,
+            warnings=warnings,
+        )
     raise CommitError(
         f"{printable_path(config.output.path)}: {APPEND_TRIES} times others changed what this append builds on (its "
         f"files or its new classes) while it ran; nothing of it was committed; run it again"
@@ -144,7 +151,14 @@ def dry_run_append(config: Config, *, force: bool = False, changed: str | None =
         return _nothing_new(plan, config.output.path, 0.0)
     report = look_ahead(plan.prepared)
     warnings = (*plan.warnings, *report.warnings)
-    return replace(report, command="append", unchanged=plan.unchanged, new_classes=plan.new_classes, warnings=warnings)
+    return replace(
+        report,
+        command="append",
+        unchanged=plan.unchanged,
+        rejected_before=plan.rejected,
+        new_classes=plan.new_classes,
+        warnings=warnings,
+    )
 
 
 def _check_changed(changed: str | None) -> None:
@@ -213,4 +227,5 @@ def _nothing_new(plan: AppendPlan, path: str, seconds: float) -> Summary:
         nothing_to_do=True,
         command="append",
         unchanged=plan.unchanged,
+        rejected_before=plan.rejected,
     )

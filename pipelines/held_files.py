@@ -18,6 +18,7 @@ from typing import Final
 
 from ..transforms.dataset.source_list import HeldSource
 from ..transforms.errors import UsageError
+from ..transforms.format.naming import generation_file
 from ..transforms.format.printable import printable_path
 from ..transforms.sources.source import Listing, SourceEntry
 
@@ -29,11 +30,15 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """An input file, or the `files` of a folder of images, that a generation holds, and that was left out."""
+    """An input file, or the `files` of a folder of images, that a generation read, and that was left out.
+
+    `rejected` says that the generation has no record of it.
+    """
 
     name: str
     generation: int
     files: int = 1
+    rejected: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +49,7 @@ class SortedFiles:
     unchanged: tuple[Unchanged, ...]
     changed: tuple[tuple[int, int], ...]
     warnings: tuple[str, ...]
+    rejected: tuple[Unchanged, ...] = ()
 
 
 def sort_files(listing: Listing, held: Iterable[HeldSource], options: str, made: dict[int, str]) -> SortedFiles:
@@ -56,7 +62,9 @@ def sort_files(listing: Listing, held: Iterable[HeldSource], options: str, made:
         by_tail.setdefault(os.path.basename(source.name), []).append(source)
     wanted, unchanged, changed, late, other = [], [], [], [], []
     for index, entry in enumerate(listing.entries):
-        same_path = [h for h in by_tail.get(os.path.basename(entry.name), []) if _is_path_of(h.name, entry)]
+        same_path = [
+            h for h in by_tail.get(os.path.basename(entry.name), []) if is_path_of(h.name, entry.name, entry.path)
+        ]
         same = [h for h in same_path if h.fingerprint == entry.fingerprint]
         match = next((h for h in same if h.options in (None, options)), None)
         if match is None:
@@ -66,7 +74,7 @@ def sort_files(listing: Listing, held: Iterable[HeldSource], options: str, made:
             if same:
                 other.append(entry.name)
         else:
-            unchanged.append(Unchanged(entry.name, match.generation, entry.files))
+            unchanged.append(Unchanged(entry.name, match.generation, entry.files, match.rejected))
             if _may_differ(listing, entry, made.get(match.generation)):
                 late.append(entry.name)
     warnings = []
@@ -133,26 +141,44 @@ def unchanged_line(unchanged: Sequence[Unchanged]) -> str:
     return f"{count} ({by}): {_names(sorted({file.name for file in unchanged}))}"
 
 
+def rejected_line(rejected: Sequence[Unchanged], where: str) -> str:
+    """Return in words what was left out since it was rejected before, and the reject files; `where` is the dataset."""
+    files = sum(file.files for file in rejected)
+    count = "1 file was" if files == 1 else f"{files:,} files were"
+    lists = sorted({file.generation for file in rejected})
+    see = _names([f"{where}/{generation_file('rejects', generation, 'jsonl')}" for generation in lists])
+    again = "it is replaced" if files == 1 else "they are replaced"
+    return f"{count} rejected before, unchanged, and not read again until {again}: see {see}"
+
+
 def _names(names: Sequence[str]) -> str:
     shown = ", ".join(names[:_NAMED])
     return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED:,} more"
 
 
-def _is_path_of(name: str, entry: SourceEntry) -> bool:
-    path = printable_path(entry.path)
-    return name == entry.name or path == name or path.endswith("/" + name.removeprefix("/"))
+def is_path_of(name: str, shown: str, path: bytes) -> bool:
+    """Tell whether a name that a dataset knows is of a file, which is `shown` so now."""
+    whole = printable_path(path)
+    return name == shown or whole == name or whole.endswith("/" + name.removeprefix("/"))
 
 
 def _may_differ(listing: Listing, entry: SourceEntry, made: str | None) -> bool:
     """Tell whether a file was written to after its generation was made, and may differ where nobody looked.
 
     What a store states of an object covers all of it.
-    That is stated in whole seconds: what was written in the same one was, as a rule, written before it was listed.
     """
     if made is None or entry.version or (entry.bytes <= _COVERED_BYTES and listing.format != "images"):
         return False
+    return written_since(entry.mtime_ns, made)
+
+
+def written_since(time_ns: int, made: str) -> bool:
+    """Tell whether a time is after a generation was made, in whole seconds, as its manifest states it.
+
+    What was written in the same second was, as a rule, written before it was listed.
+    """
     try:
         then = datetime.strptime(made, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
     except ValueError:
         return False
-    return entry.mtime_ns >= (then.timestamp() + 1) * 1e9
+    return time_ns >= (then.timestamp() + 1) * 1e9

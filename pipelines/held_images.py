@@ -23,22 +23,26 @@ from ..transforms.sources.image_table import ImageFile
 from ..transforms.sources.source import Listing
 from ..transforms.sources.source_files import is_object
 from .held_files import Unchanged
+from .rejected_images import RejectedBefore, counted_by_folder
 
 _FILENAME = "image/filename"
 
 
 @dataclass(frozen=True, slots=True)
 class HeldImages:
-    """What was left out of the folders named in `searched`."""
+    """What was left out of the folders named in `searched`: what the dataset holds, and what it rejected before."""
 
     searched: frozenset[str] = frozenset()
     unchanged: tuple[Unchanged, ...] = ()
+    rejected: tuple[Unchanged, ...] = ()
 
 
 def without_held_images(
-    path: str, latest: Manifest, listing: Listing, changed: Mapping[str, int]
+    path: str, latest: Manifest, listing: Listing, changed: Mapping[str, int], before: RejectedBefore
 ) -> tuple[Listing, HeldImages]:
-    """Return the listing without the images that the dataset holds; `changed` are folders, with their generations.
+    """Return the listing without the images that the dataset holds or rejected `before`.
+
+    `changed` are folders, with their generations.
 
     Raises:
         DamageError: the dataset is damaged.
@@ -51,7 +55,9 @@ def without_held_images(
     gone = [image for image in candidates if _is_held(listing, image, held)]
     counts = Counter(listing.entries[image.folder].name for image in gone)
     unchanged = tuple(Unchanged(name, changed[name], count) for name, count in sorted(counts.items()))
-    return listing.without(gone), HeldImages(frozenset(changed), unchanged)
+    rejected = before.proven(listing, gone)
+    found = HeldImages(frozenset(changed), unchanged, counted_by_folder(listing, rejected))
+    return listing.without([*gone, *rejected]), found
 
 
 def _held_digests(dataset: Dataset, wanted: frozenset[str]) -> dict[str, set[bytes]]:

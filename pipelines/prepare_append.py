@@ -43,6 +43,7 @@ from .held_files import (
 from .held_images import without_held_images
 from .prepare import check_columns, spec_of
 from .prepared import Prepared
+from .rejected_images import RejectedBefore, split_unchanged
 from .runners import count_workers, threads
 from .staged_plan import ListedSource, mark_of
 from .stopped_runs import find_stopped
@@ -53,11 +54,15 @@ _DECIDED = ("compression", "order", "shard_name")
 
 @dataclass(frozen=True, slots=True)
 class AppendPlan:
-    """An append: `prepared` is None where the dataset holds everything already."""
+    """An append: `prepared` is None where nothing is left to append.
+
+    `unchanged` are the files that the dataset holds, `rejected` those that an earlier generation rejected.
+    """
 
     latest: Manifest
     prepared: Prepared | None
     unchanged: tuple[Unchanged, ...]
+    rejected: tuple[Unchanged, ...]
     warnings: tuple[str, ...]
 
     @property
@@ -90,7 +95,7 @@ def prepare_append(
     _refuse_own_shards(whole, path)
     listing, found = _wanted(config, latest, whole, changed, force=force)
     if not found.wanted:
-        return AppendPlan(latest, None, found.unchanged, found.warnings)
+        return AppendPlan(latest, None, found.unchanged, found.rejected, found.warnings)
     strict = rejects_allowed(config.max_rejects, 1 << 32) == 0
     name = f"{printable_path(path)}, generation {latest.generation}"
     law = Law(name, schema, latest.labels, no_rejects=strict)
@@ -113,7 +118,7 @@ def prepare_append(
     to = append_to(latest, options_fingerprint(config), force=force)
     spec = replace(spec, append_to=to, run_id=_run_id(spec.run_id, survey, latest, path))
     prepared = Prepared(source, plan, encoder, spec, mark, listed, stopped)
-    return AppendPlan(latest, prepared, found.unchanged, (*found.warnings, *split_warnings))
+    return AppendPlan(latest, prepared, found.unchanged, found.rejected, (*found.warnings, *split_warnings))
 
 
 def _refuse_own_shards(listing: Listing, path: str) -> None:
@@ -229,20 +234,26 @@ def _wanted(
     """
     if force:
         return listing, SortedFiles(tuple(range(len(listing.entries))), (), (), ())
-    generations = list(lineage(config.output.path, latest))
-    held = [source for manifest in generations for source in read_held_sources(config.output.path, manifest)]
+    path = config.output.path
+    generations = list(lineage(path, latest))
+    held = [source for manifest in generations for source in read_held_sources(path, manifest)]
     made = {manifest.generation: manifest.run.created for manifest in generations}
-    found = without_empty_files(listing, sort_files(listing, held, options_fingerprint(config), made))
+    options = options_fingerprint(config)
+    found = without_empty_files(listing, sort_files(listing, held, options, made))
+    same = [source for source in held if source.options in (None, options)]
+    before = RejectedBefore.read(path, generations if listing.format == "images" else (), same, config.limits)
+    unchanged, rejected = split_unchanged(found.unchanged, listing, before)
     if listing.format != "images":  # of these it is known which pictures are new
         found = settle_changed(listing, found, how)
     changed = [(listing.entries[index].name, generation) for index, generation in found.changed]
     kept = listing.keep(found.wanted)
-    kept, images = without_held_images(config.output.path, latest, kept, dict(changed))
+    kept, images = without_held_images(path, latest, kept, dict(changed), before)
     names = [name for name, _ in changed if name not in images.searched]
     warnings = (*found.warnings, *([changed_warning(names)] if names else []))
-    if images.unchanged and not kept.files:
+    unchanged, rejected = (*unchanged, *images.unchanged), (*rejected, *images.rejected)
+    if not kept.files and (images.unchanged or images.rejected):
         found = replace(found, wanted=())
-    return kept, replace(found, unchanged=(*found.unchanged, *images.unchanged), warnings=warnings)
+    return kept, replace(found, unchanged=unchanged, rejected=rejected, warnings=warnings)
 
 
 def _check_split(config: Config, latest: Manifest, survey: Survey) -> tuple[str, ...]:

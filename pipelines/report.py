@@ -31,7 +31,8 @@ class Summary:
     `path` is the dataset's folder as the user wrote it, or absolute. `first_rejects` are lines of the reject file, as
     they stand there: the first 20 are enough; `reject_groups` has equal ones together. `nothing_to_do` says that the
     manifest's generation held the same source and config before; of an append, that the dataset holds all files.
-    `unchanged` are the files that an append left out, `new_classes` are the classes that it brought, with their
+    `unchanged` are the files that an append left out, `rejected_before` those that it left out since an earlier
+    generation rejected them, `new_classes` are the classes that it brought, with their
     numbers, by feature. `done_before` are the tasks that a run had done which stopped, so that they were not done
     again. `seconds` is wall clock. `detected` says what was detected in the data, with its evidence; `remarks` are
     facts for programs, too common for a screen. `left_behind` are the bytes that earlier runs staged, and left.
@@ -47,6 +48,7 @@ class Summary:
     nothing_to_do: bool = False
     command: str = "convert"
     unchanged: tuple[Unchanged, ...] = ()
+    rejected_before: tuple[Unchanged, ...] = ()
     new_classes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     done_before: int = 0
     detected: tuple[str, ...] = ()
@@ -117,7 +119,7 @@ class Summary:
             "bytes": sum(shard.bytes for shard in shards),
             "shards": [shard.path for shard in shards],
             "classes": {feature: dict(classes) for feature, classes in self.new_classes.items()},
-            "unchanged": [asdict(file) for file in self.unchanged],
+            **_left_out(self.unchanged, self.rejected_before),
         }
 
 
@@ -183,6 +185,7 @@ class PlanReport:
     warnings: tuple[str, ...] = ()
     command: str = "convert"
     unchanged: tuple[Unchanged, ...] = ()
+    rejected_before: tuple[Unchanged, ...] = ()
     new_classes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
     done_before: int = 0
     detected: tuple[str, ...] = ()
@@ -221,7 +224,7 @@ class PlanReport:
 
     def _appended(self) -> dict[str, Any]:
         classes = {feature: dict(classes) for feature, classes in self.new_classes.items()}
-        return {"classes": classes, "unchanged": [asdict(file) for file in self.unchanged]}
+        return {"classes": classes, **_left_out(self.unchanged, self.rejected_before)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -259,6 +262,14 @@ def oversize_warnings(manifest: Manifest) -> list[str]:
         for name, split in manifest.splits.items()
         if split.unit_bytes > manifest.shard_size
     ]
+
+
+def _left_out(unchanged: Sequence[Unchanged], rejected: Sequence[Unchanged]) -> dict[str, Any]:
+    """Return what an append left out, as `--json` prints it."""
+    return {
+        key: [{"name": file.name, "generation": file.generation, "files": file.files} for file in files]
+        for key, files in (("unchanged", unchanged), ("rejected_before", rejected))
+    }
 
 
 def _schema_json(schema: Schema | None) -> list[dict[str, Any]] | None:

@@ -27,7 +27,7 @@ from ..transforms.format.printable import counted as _count
 from ..transforms.format.printable import escaped, printable, printable_path, redacted, safe_json
 from ..transforms.format.schema import Choice, Schema
 from ..transforms.format.sizes import format_size
-from .held_files import unchanged_line
+from .held_files import rejected_line, unchanged_line
 from .reject_groups import rejects_text
 from .report import PlanReport, Submitted, Summary
 from .schema_table import FEATURES_AFTER_A_RUN, MOST_FEATURES, name_text, nulls_text, schema_table
@@ -218,11 +218,13 @@ class Screen:
             what = "the file" if held == 1 else f"all {_count(held, 'file')}"
             holds = f"{where} holds {what}; --force appends again" if held else "no file is left to append"
             self.text(f"Nothing to do: {holds}.", "bold")
+            self._rejected_before(summary)
             self._notes((), summary.warnings)
             return
         self.text(f"Appended to {where}: {size} (generation {manifest.generation}).", "bold green")
         if summary.unchanged:
             self.text(f"Left out: {_escaped(unchanged_line(summary.unchanged))}")
+        self._rejected_before(summary)
         self._grown_splits(manifest)
         self.text(_read_line(manifest))
         self._new_classes(summary.new_classes)
@@ -230,6 +232,10 @@ class Screen:
         self._narrowed(manifest)
         self._rejected(summary)
         self._ending(summary)
+
+    def _rejected_before(self, done: Summary | PlanReport) -> None:
+        if done.rejected_before:
+            self.text(_escaped(rejected_line(done.rejected_before, shown_path(done.path))), "yellow")
 
     def _new_classes(self, new: Mapping[str, Mapping[str, int]]) -> None:
         for feature, classes in new.items():
@@ -243,6 +249,7 @@ class Screen:
         self.text(f"Would {verb} {shown_path(plan.path)} (dry run: nothing was written)", "bold")
         if plan.unchanged:
             self.text(f"Would leave out: {_escaped(unchanged_line(plan.unchanged))}")
+        self._rejected_before(plan)
         about = "" if plan.rows_exact else "about "
         self.text(
             f"Source: {plan.source_format}, {_count(plan.files, 'file')}, {format_size(plan.bytes)}, "

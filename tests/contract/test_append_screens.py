@@ -1,10 +1,17 @@
-"""What a user of the command line meets with appends of files that have changed."""
+"""What a user of the command line meets with appends of files that have changed, or were rejected before."""
 
 from __future__ import annotations
 
+import io
+import json
+import os
+import shutil
+import time
 from typing import Any
 
+import numpy as np
 import pytest
+from PIL import Image
 from shardmill.pipelines.cli import main
 
 pytestmark = pytest.mark.usefixtures("without_engine")
@@ -37,3 +44,99 @@ def test_a_table_that_grew_is_refused_and_the_choices_work(desk: Any) -> None:
     assert append(desk, "a.csv", "--changed", "append")[0] == 0
     assert [row["id"] for row in desk.records()] == [1, 1, 2]
     assert append(desk, "a.csv")[1].startswith("Nothing to do: out holds the file")
+
+
+def picture(shade: int, size: int = 8) -> bytes:
+    file = io.BytesIO()
+    Image.new("RGB", (size, size), (shade, 10, 20)).save(file, "PNG")
+    return file.getvalue()
+
+
+REJECTED = (
+    "1 file was rejected before, unchanged, and not read again until it is replaced: see out/rejects/00000001.jsonl"
+)
+
+
+class TestRejectedBefore:
+    @pytest.fixture
+    def nightly(self, desk: Any) -> Any:
+        """A folder of which one picture of three was rejected, and that got a new one since."""
+        desk.put({"pets/cat/0.png": picture(0), "pets/cat/1.png": picture(1), "pets/cat/bad.png": picture(2)[:60]})
+        assert desk.convert("pets", "--max-rejects", "1").code == 0
+        desk.put({"pets/cat/3.png": picture(3)})
+        return desk
+
+    def test_a_picture_that_was_rejected_is_neither_read_again_nor_rejected_again(self, nightly: Any) -> None:
+        (before,) = (nightly.root / "out/rejects").iterdir()
+        code, out, err = append(nightly, "pets", "--dry-run")
+        assert (code, err, REJECTED in out.splitlines()) == (0, "", True)
+        code, out, err = append(nightly, "pets")
+        assert (code, err) == (0, "")
+        assert out.splitlines()[:3] == [
+            f"Appended to out: 1 record in 1 shard, {len_of_shard(nightly, 1)} B (generation 2).",
+            "Left out: 2 unchanged files (generation 1): pets/cat",
+            REJECTED,
+        ]
+        assert list((nightly.root / "out/rejects").iterdir()) == [before]
+        nightly.put({"pets/cat/4.png": picture(4)})
+        assert append(nightly, "pets")[0] == 0  # the folder of generation 2 is known too
+        names = [row["image/filename"] for row in nightly.records()]
+        assert names == [f"cat/{number}.png" for number in (0, 1, 3, 4)]
+
+    def test_nothing_to_do_counts_what_is_held_and_tells_what_was_rejected(self, nightly: Any) -> None:
+        assert append(nightly, "pets")[0] == 0
+        code, out, _ = append(nightly, "pets")
+        assert (code, out.splitlines()) == (
+            0,
+            ["Nothing to do: out holds all 3 files; --force appends again.", REJECTED],
+        )
+        told = json.loads(append(nightly, "pets", "--json")[1])["added"]
+        assert told["unchanged"] == [{"name": "pets/cat", "generation": 2, "files": 3}]
+        assert told["rejected_before"] == [{"name": "pets/cat", "generation": 1, "files": 1}]
+
+    def test_force_reads_it_again(self, nightly: Any) -> None:
+        assert append(nightly, "pets", "--force")[0] == 4
+
+    def test_a_picture_that_was_replaced_is_read_again(self, nightly: Any) -> None:
+        nightly.put({"pets/cat/bad.png": picture(2)})
+        assert append(nightly, "pets")[0] == 0
+        assert "cat/bad.png" in [row["image/filename"] for row in nightly.records()]
+
+    def test_a_picture_of_the_same_size_that_was_written_to_since_is_read_again(self, nightly: Any) -> None:
+        later = time.time() + 60
+        os.utime(nightly.root / "pets/cat/bad.png", (later, later))
+        assert append(nightly, "pets")[0] == 4
+
+    def test_a_good_copy_in_another_folder_is_read(self, nightly: Any) -> None:
+        shutil.copytree(nightly.root / "pets", nightly.root / "backup/pets")
+        nightly.put({"backup/pets/cat/bad.png": picture(2)})
+        os.utime(nightly.root / "backup/pets/cat/bad.png", (0, 0))
+        assert append(nightly, "backup/pets")[0] == 0
+        assert len(nightly.records()) == 4
+
+    def test_a_picture_over_a_limit_is_read_again_once_the_limit_is_raised(self, desk: Any) -> None:
+        small = ("--set", "limits.pixels=100")
+        desk.put({"pets/cat/0.png": picture(0), "pets/cat/large.png": picture(2, 32)})
+        assert desk.convert("pets", "--max-rejects", "1", *small).code == 0
+        desk.put({"pets/cat/3.png": picture(3)})
+        code, out, _ = append(desk, "pets", *small)
+        assert (code, REJECTED in out) == (0, True)
+        desk.put({"pets/cat/4.png": picture(4)})
+        code, out, _ = append(desk, "pets")
+        assert (code, REJECTED in out) == (0, False)
+        assert "cat/large.png" in [row["image/filename"] for row in desk.records()]
+
+    def test_an_array_that_was_rejected_is_not_said_to_be_held(self, desk: Any) -> None:
+        for name in ("a", "b", "c"):
+            np.save(desk.root / f"{name}.npy", np.zeros((3, 3)))
+        os.truncate(desk.root / "b.npy", 150)
+        assert desk.convert("a.npy", "b.npy", "c.npy", "--max-rejects", "1").code == 0
+        code, out, _ = append(desk, "a.npy", "b.npy", "c.npy")
+        assert (code, out.splitlines()) == (
+            0,
+            ["Nothing to do: out holds all 2 files; --force appends again.", REJECTED],
+        )
+
+
+def len_of_shard(desk: Any, number: int) -> int:
+    return int((desk.root / f"out/train-{number:05}.tfrecord").stat().st_size)

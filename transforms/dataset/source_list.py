@@ -64,12 +64,16 @@ def read_notes(root: str, manifest: Manifest) -> dict[str, int]:
 
 @dataclass(frozen=True, slots=True)
 class HeldSource:
-    """An input file (images: a folder) that a generation holds; `options` is None in what an append did not write."""
+    """An input file (images: a folder) that a generation read; `options` is None in what an append did not write.
+
+    `rejected` says that all that was in it was rejected.
+    """
 
     name: str
     fingerprint: str
     generation: int
     options: str | None = None
+    rejected: bool = False
 
 
 def read_held_sources(root: str, manifest: Manifest) -> Iterator[HeldSource]:
@@ -82,15 +86,30 @@ def read_held_sources(root: str, manifest: Manifest) -> Iterator[HeldSource]:
         name, fingerprint, options = (document.get(key) for key in ("source", "fingerprint", "options"))
         if not isinstance(name, str) or not isinstance(fingerprint, str) or not isinstance(options, str | None):
             raise DamageError(f"{manifest.source.list}: line {number} names no file, or no fingerprint")
-        yield HeldSource(name, fingerprint, manifest.generation, options)
+        rejected = bool(document.get("rejected")) and not document.get("written")
+        yield HeldSource(name, fingerprint, manifest.generation, options, rejected)
 
 
 def _read_list(root: str, manifest: Manifest) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Yield the lines of a generation's list of sources, numbered; it is in staging until it is published."""
-    path = manifest.source.list
+    """Yield the lines of a generation's list of sources, numbered."""
+    yield from _read_lines(root, manifest, manifest.source.list, "sources.jsonl")
+
+
+def read_rejects(root: str, manifest: Manifest) -> Iterator[dict[str, Any]]:
+    """Yield the lines of a generation's reject file, published or not.
+
+    Raises:
+        DamageError: the file is missing, or a line is no JSON object.
+    """
+    for _, document in _read_lines(root, manifest, manifest.rejects.path, "rejects.jsonl"):
+        yield document
+
+
+def _read_lines(root: str, manifest: Manifest, path: str | None, name: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the lines of a list of a generation, numbered; it is in staging until it is published."""
     if path is None:
         return
-    staged = f"{manifest.run.staging}/sources.jsonl"
+    staged = f"{manifest.run.staging}/{name}"
     storage = storage_at(root)
     if not storage.lies_at(path) and storage.lies_at(staged):
         path = staged

@@ -147,7 +147,7 @@ class ImageWalk:
     def end(self) -> tuple[list[FolderFacts], ImageTable]:
         """Return the folders that hold files, in no order, and all files in the order of their paths."""
         for folder, (number, files) in self._named.items():
-            self._found[number] = _facts(folder, files.table())
+            self._found[number] = facts_of(folder, files.table())
         return self._found, self._images.table()
 
     def _visit(self, folder: ImageFolder) -> Iterator[ImageFolder]:
@@ -155,7 +155,7 @@ class ImageWalk:
         files, inner = self._read(folder)
         images = files.table().in_order_of_names()
         if len(images):
-            self._found.append(_facts(folder, images))
+            self._found.append(facts_of(folder, images))
         done = 0
         for name in sorted(name + b"/" for name in inner):
             before = bisect_left(range(len(images)), name, lo=done, key=lambda i: images[i].name)
@@ -232,7 +232,7 @@ def _measure_path(path: bytes, root: bytes) -> tuple[int, int]:
     return (status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else (NOT_READABLE, 0)
 
 
-def _facts(folder: ImageFolder, images: ImageTable) -> FolderFacts:
+def facts_of(folder: ImageFolder, images: ImageTable) -> FolderFacts:
     """Return what is stated of a folder with some files, which are in the order of their names.
 
     The digest is over sizes and names; in a store also over versions, which tell of contents.
