@@ -202,8 +202,8 @@ def _fill_defaults(document: Document, base: str, *, data_given: bool) -> None:
     """Fill in what others decide: format and delimiter by the paths' suffixes, the name by the output folder."""
     _fill_runner(document)
     if document.values.get("input") is None and not data_given:
-        mend = "is missing; say what to read: input: {paths: [data/*.csv]}"
-        document.problems.append(Problem(document.place(("input",)), f"input: {mend}"))
+        fix = "is missing; say what to read: input: {paths: [data/*.csv]}"
+        document.problems.append(Problem(document.place(("input",)), f"input: {fix}"))
     section = document.values.get("input")
     if isinstance(section, dict):
         _fill_input(document, section, base)

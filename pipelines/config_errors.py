@@ -91,7 +91,7 @@ def _words(detail: ErrorDetails, path: Path, document: Document) -> str:
 
 
 def _missing(path: Path) -> str:
-    mends: dict[Path, str] = {
+    fixes: dict[Path, str] = {
         ("output",): "is missing; say where to write: output: {path: out/} (or -o out/)",
         ("output", "path"): "is missing; say where to write: -o out/",
         ("input", "paths"): "is missing; name files, globs or folders to read",
@@ -102,7 +102,7 @@ def _missing(path: Path) -> str:
         ("shuffle", "seed"): "is missing; give a number, like {seed: 7}",
         ("split", "fractions"): "is missing; give each split its share, like {train: 0.9, val: 0.1}",
     }
-    return mends.get(path, "is missing")
+    return fixes.get(path, "is missing")
 
 
 def _not_a_choice(value: object, context: Mapping[str, Any]) -> str:

@@ -1,4 +1,4 @@
-"""Tell a disk that is full, broken or closed to us from a fault of the program: its owner can mend it."""
+"""Tell a disk that is full, broken or closed to us from a fault of the program: its owner can fix it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-_MENDS: Final = {
+_FIXES: Final = {
     errno.ENOSPC: "make room there",
     errno.EDQUOT: "make room there",
     errno.EFBIG: "make room there",
@@ -35,14 +35,14 @@ _IN_TEXT: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class DiskError:
-    """The system's words for what it refused, the file where that is known, and the mend.
+    """The system's words for what it refused, the file where that is known, and the fix.
 
     `lasts` where no retry can help.
     """
 
     words: str
     path: str | None
-    mend: str
+    fix: str
     lasts: bool = False
 
 
@@ -53,11 +53,11 @@ def disk_error(error: BaseException) -> DiskError | None:
     """
     seen: BaseException | None = error
     while seen is not None:
-        if isinstance(seen, OSError) and seen.errno in _MENDS:
+        if isinstance(seen, OSError) and seen.errno in _FIXES:
             path = seen.filename if seen.filename2 is None else seen.filename2  # a link's source is seldom the trouble
             return _disk_error(seen.errno, None if path is None or isinstance(path, int) else os.fsdecode(path))
         if isinstance(seen, RuntimeError):
-            told = [found for found in _IN_TEXT.finditer(str(seen)) if int(found[1]) in _MENDS]
+            told = [found for found in _IN_TEXT.finditer(str(seen)) if int(found[1]) in _FIXES]
             if told:  # the last one was raised from those before, and knows the name
                 return _disk_error(int(told[-1][1]), told[-1][3] or told[-1][2])
         seen = seen.__cause__ or seen.__context__
@@ -65,4 +65,4 @@ def disk_error(error: BaseException) -> DiskError | None:
 
 
 def _disk_error(number: int, path: str | None) -> DiskError:
-    return DiskError(os.strerror(number), path, _MENDS[number], number in _LASTING)
+    return DiskError(os.strerror(number), path, _FIXES[number], number in _LASTING)

@@ -175,12 +175,12 @@ def _put(fetched: Path, target: Path) -> None:
     fetched.rename(target)
 
 
-def _program(name: str, home: str, mend: str) -> str:
+def _program(name: str, home: str, fix: str) -> str:
     where = os.environ.get(home)
     found = shutil.which(name, path=os.path.join(where, "bin")) if where else None
     found = found or shutil.which(name)
     if found is None:
-        raise UsageError(f"runner flink: {name} is not on the path (and not in {home}); {mend}")
+        raise UsageError(f"runner flink: {name} is not on the path (and not in {home}); {fix}")
     return found
 
 

@@ -216,7 +216,7 @@ def _disk_failed(session: Session, trouble: DiskError) -> int:
 
     where = "" if trouble.path is None else f": {shown_path(trouble.path)}"
     left = "" if session.staging is None else f": {_what_is_left(session.staging)}"
-    error = RunError(f"{trouble.words}{where}{left}; {trouble.mend}, and run the command again")
+    error = RunError(f"{trouble.words}{where}{left}; {trouble.fix}, and run the command again")
     session.screen.error(error)
     return error.exit_code
 
@@ -306,9 +306,9 @@ def _unexpected(session: Session, error: Exception, *, debug: bool) -> int:
         traceback.print_exception(error, file=sys.stderr)
     first = str(error).strip().splitlines()
     text = f"{type(error).__name__}: {printable(first[0] if first else '')}"
-    mend = "" if debug else "; --debug shows where"
+    fix = "" if debug else "; --debug shows where"
     session.screen.err.print(
-        f"error: unexpected {text}\nThis is a fault of Shardmill: please report it{mend}.", soft_wrap=True
+        f"error: unexpected {text}\nThis is a fault of Shardmill: please report it{fix}.", soft_wrap=True
     )
     if session.screen.as_json:
         session.screen.data({"error": {"type": type(error).__name__, "exit_code": 1, "message": text}})

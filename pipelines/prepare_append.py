@@ -267,10 +267,10 @@ def _check_split(config: Config, latest: Manifest, survey: Survey) -> tuple[str,
     if told or len(known) < 2:
         return ()
     where = f"{printable_path(config.output.path)} has the splits {', '.join(known)}"
-    mend = f"--split {known[0]}, or split.fractions in the config"
+    fix = f"--split {known[0]}, or split.fractions in the config"
     if split not in known:
-        raise UsageError(f"{where}: say where the rows go: {mend}")
-    return (f"all rows go to split {split}, and {where}; to say otherwise: {mend}",)
+        raise UsageError(f"{where}: say where the rows go: {fix}")
+    return (f"all rows go to split {split}, and {where}; to say otherwise: {fix}",)
 
 
 def _run_id(run_id: str, survey: Survey, latest: Manifest, path: str) -> str:

@@ -73,11 +73,11 @@ def rejects_text(total: int, by_code: Mapping[str, int], groups: Sequence[Reject
         f"{code} {count:,}" for code, count in sorted(by_code.items(), key=lambda item: (-item[1], item[0]))
     )
     shown = groups[:SHOWN_GROUPS]
-    fixs = _common_fixs(shown)
+    fixes = _common_fixes(shown)
     told: set[tuple[str | None, str]] = set()
     lines = [f"  {counts}"] if counts else []
     for group in shown:
-        cells = [_cell_text(cell, fixs.get(cell[:2], "") if cell[:2] in told else "") for cell in group.cells]
+        cells = [_cell_text(cell, fixes.get(cell[:2], "") if cell[:2] in told else "") for cell in group.cells]
         told.update(cell[:2] for cell in group.cells)
         first = ", ".join(group.first)
         rows = "" if group.rows == 1 else f"{group.rows:,} rows, {'first ' * (group.rows > _PLACES)}"
@@ -93,7 +93,7 @@ def _cell_text(cell: Cell, fix: str) -> str:
     return f"{column}{cell.code}: {escaped(cell.message.removesuffix(fix))}"
 
 
-def _common_fixs(groups: Iterable[RejectGroup]) -> dict[tuple[str | None, str], str]:
+def _common_fixes(groups: Iterable[RejectGroup]) -> dict[tuple[str | None, str], str]:
     """Return how all messages end that a column has of a code: what is to be done, from its semicolon on."""
     messages: dict[tuple[str | None, str], set[str]] = defaultdict(set)
     for group in groups:

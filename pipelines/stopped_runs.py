@@ -5,7 +5,7 @@ runs that no live process holds, and that no generation has come of:
 
     the same command, the same source        is gone on with, if all else is the same: see `resuming`
     the same command, another source         refused, by the names of the files; but where the run was itself refused
-                                             (for rejects, for a corrupt file), mending the source is what was asked for
+                                             (for rejects, for a corrupt file), fixing the source is what was asked for
     another config                           is left where it is, and told
 """
 
@@ -35,7 +35,7 @@ _RUN_ID: Final = re.compile(r"[0-9a-f]{16}")
 
 _SHOWN_CHANGES: Final = 20
 
-MEND: Final = "--set runner.resume=false starts over"
+FIX: Final = "--set runner.resume=false starts over"
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +123,7 @@ def _changed(storage: Storage, staged: StagedPlan, listing: Listing, listed: Lis
     lines = [
         f"{what} since a run of this command stopped, with {count_results(storage, staged.staging)} of "
         f"{counted(staged.tasks, 'task')} done (in {printable_path(storage.path(staged.staging))}); put the source "
-        f"back as it was; or {MEND}",
+        f"back as it was; or {FIX}",
         *more,
         *([f"and {hidden} more"] if hidden else []),
     ]

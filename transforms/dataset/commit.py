@@ -195,11 +195,11 @@ def find_commit(spec: DatasetSpec) -> Commit | None:
 
 def _lost(spec: DatasetSpec, generation: int) -> Refusal:
     """Leave and return the refusal of a run that another writer was faster than."""
-    mend = "write elsewhere, or over it: --set output.if_exists=replace"
+    fix = "write elsewhere, or over it: --set output.if_exists=replace"
     if spec.if_exists == "replace":
-        mend = "to write over that one too, run it again"
+        fix = "to write over that one too, run it again"
     return _refused(
-        spec, "commit", f"generation {generation} was committed by another writer; nothing of this run was; {mend}"
+        spec, "commit", f"generation {generation} was committed by another writer; nothing of this run was; {fix}"
     )
 
 

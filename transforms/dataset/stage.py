@@ -27,7 +27,7 @@ from .split_stager import SplitStager, StageSettings
 from .storage_contract import Storage
 from .task_result import NO_ENTRY, NO_TASK, RejectFile, TaskResult
 
-_MEND: Final = (
+_FIX: Final = (
     "keep reading, encoding and writing one fused stage: no GroupByKey, Reshuffle, side input or state between"
 )
 
@@ -68,7 +68,7 @@ class TaskStager:
         if block.task is not None and (block.task, block.ordinal) != (self._task, self._blocks):
             raise RuntimeError(
                 f"not fused: block {block.ordinal} of task {block.task} came where block {self._blocks} of task "
-                f"{self._task} was due; {_MEND}"
+                f"{self._task} was due; {_FIX}"
             )
         self._blocks += 1
         for split, frames in block.splits.items():
@@ -110,7 +110,7 @@ class TaskStager:
         if end is not None and (end.task, end.batches) != (self._task, self._blocks):
             raise RuntimeError(
                 f"not fused: task {end.task} ended after {end.batches} blocks, {self._blocks} of task {self._task} "
-                f"came; {_MEND}"
+                f"came; {_FIX}"
             )
         if self._rejects is not None:
             self._rejects.close()

@@ -92,8 +92,8 @@ def _bad_utf8(values: pa.Array, feature: Feature) -> list[BadValues]:
     bad = [row for row, value in enumerate(_bytes_of(values)) if value is not None and not _is_utf8(value)]
     if not bad:
         return []
-    mend = f"declare it as bytes: --set schema.columns.{feature.name}.type=bytes"
-    return [BadValues(np.array(bad, np.int64), "BAD_UTF8", "UTF-8 text", shown, "is not UTF-8", mend)]
+    fix = f"declare it as bytes: --set schema.columns.{feature.name}.type=bytes"
+    return [BadValues(np.array(bad, np.int64), "BAD_UTF8", "UTF-8 text", shown, "is not UTF-8", fix)]
 
 
 def _all_ascii(values: pa.Array) -> bool:

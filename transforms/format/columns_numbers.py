@@ -32,7 +32,7 @@ _DAY_MS: Final = 86_400_000
 class BadValues:
     """Values, by their position, that have no exact feature: `show` returns one as text, `says` what is wrong with it.
 
-    `mend` is what to declare, if that helps.
+    `fix` is what to declare, if that helps.
     """
 
     positions: I64
@@ -40,17 +40,17 @@ class BadValues:
     expected: str
     show: Callable[[int], str]
     says: str
-    mend: str = ""
+    fix: str = ""
 
     def error(self, column: str, position: int) -> CellError:
         """Return what is wrong with the value at this position."""
         value = printable(self.show(position))
         quoted = f'"{value}"' if self.code == "BAD_UTF8" else value
         text = f"{quoted} {self.says}"
-        if not self.mend:
+        if not self.fix:
             return CellError(column, self.code, value, self.expected, text)
         return CellError(
-            column, self.code, value, self.expected, f"{text}; {self.mend}", f"{text}; {TYPE_IS_THE_DATASETS}"
+            column, self.code, value, self.expected, f"{text}; {self.fix}", f"{text}; {TYPE_IS_THE_DATASETS}"
         )
 
 
@@ -78,8 +78,8 @@ def _unsigned(values: pa.Array, feature: Feature) -> tuple[I64, list[BadValues]]
     if not len(over):
         return raw.view(np.int64), []
     says = f"is above {_INT64_MAX}, the largest int64"
-    mend = f"keep its digits: --set schema.columns.{feature.name}.type=string"
-    return raw.view(np.int64), [BadValues(over, "INT_OVERFLOW", "int64", lambda i: str(raw[i]), says, mend)]
+    fix = f"keep its digits: --set schema.columns.{feature.name}.type=string"
+    return raw.view(np.int64), [BadValues(over, "INT_OVERFLOW", "int64", lambda i: str(raw[i]), says, fix)]
 
 
 def _positions(mask: npt.NDArray[np.bool_], values: pa.Array) -> I64:
@@ -95,9 +95,9 @@ def _times(values: pa.Array, feature: Feature) -> tuple[I64, list[BadValues]]:
     steps = UNITS.index(wanted) - UNITS.index(held)
     if steps == 0:
         return _ticks(values), []
-    mend = f"keep it exact: --set schema.columns.{feature.name}.unit={held}"
+    fix = f"keep it exact: --set schema.columns.{feature.name}.unit={held}"
     if steps < 0:
-        return _rescale(values, 1000**-steps, held, feature, wanted, mend)
+        return _rescale(values, 1000**-steps, held, feature, wanted, fix)
     raw = _ticks(values)
     factor = 1000**steps
     bound = _INT64_MAX // factor
@@ -105,7 +105,7 @@ def _times(values: pa.Array, feature: Feature) -> tuple[I64, list[BadValues]]:
     bad = []
     if len(far):
         says = f"is beyond the int64 range in {wanted}"
-        bad.append(BadValues(far, "INT_OVERFLOW", f"int64 {wanted}", lambda i: f"{raw[i]} {held}", says, mend))
+        bad.append(BadValues(far, "INT_OVERFLOW", f"int64 {wanted}", lambda i: f"{raw[i]} {held}", says, fix))
     return raw * np.int64(factor), bad
 
 
@@ -114,7 +114,7 @@ def _ticks(values: pa.Array) -> I64:
 
 
 def _rescale(
-    values: pa.Array, divisor: int, held: str, feature: Feature, wanted: str, mend: str
+    values: pa.Array, divisor: int, held: str, feature: Feature, wanted: str, fix: str
 ) -> tuple[I64, list[BadValues]]:
     """Divide by a power of the unit; a remainder would be lost, and is bad."""
     raw = _ticks(values)
@@ -124,7 +124,7 @@ def _rescale(
         return scaled, []
     says = f"is not a whole number of {wanted}"
     expected = f"{feature.type} in {wanted}"
-    return scaled, [BadValues(lossy, "PRECISION_LOSS", expected, lambda i: f"{raw[i]} {held}", says, mend)]
+    return scaled, [BadValues(lossy, "PRECISION_LOSS", expected, lambda i: f"{raw[i]} {held}", says, fix)]
 
 
 def float_values(values: pa.Array, feature: Feature) -> tuple[F32, list[BadValues], Narrowing | None]:
@@ -142,8 +142,8 @@ def float_values(values: pa.Array, feature: Feature) -> tuple[F32, list[BadValue
     if np.isinf(narrowing.max_relative_error):
         over = _positions(np.isinf(narrow) & np.isfinite(wide), values)
         says = "is beyond the largest float32, 3.4028235e+38"
-        mend = f"keep it exact: --set schema.columns.{feature.name}.as=bytes"
-        bad.append(BadValues(over, "FLOAT_OVERFLOW", "float32", lambda i: repr(float(wide[i])), says, mend))
+        fix = f"keep it exact: --set schema.columns.{feature.name}.as=bytes"
+        bad.append(BadValues(over, "FLOAT_OVERFLOW", "float32", lambda i: repr(float(wide[i])), says, fix))
     return narrow, bad, narrowing
 
 
@@ -160,8 +160,8 @@ def _whole_floats(values: pa.Array, feature: Feature) -> tuple[F32, list[BadValu
     if not len(lossy):
         return floats, []
     says = "is not a whole number that float32 holds"
-    mend = f"keep it exact: --set schema.columns.{feature.name}.type=int64"
-    return floats, [BadValues(lossy, "PRECISION_LOSS", "float32", lambda i: str(raw[i]), says, mend)]
+    fix = f"keep it exact: --set schema.columns.{feature.name}.type=int64"
+    return floats, [BadValues(lossy, "PRECISION_LOSS", "float32", lambda i: str(raw[i]), says, fix)]
 
 
 def _equal_to_floats(raw: npt.NDArray[Any], floats: F32) -> npt.NDArray[np.bool_]:

@@ -166,7 +166,7 @@ class ExampleDecoder:
             else:
                 messages.append((row, message))
         canonical = Payloads.from_bytes([self._make_canonical(message) for _, message in messages])
-        mended, odd, unfit = self._decode_canonical(canonical)
+        fixed, odd, unfit = self._decode_canonical(canonical)
         order = np.arange(len(payloads))
         null = np.zeros(len(payloads), np.bool_)
         null[rows] = True
@@ -176,7 +176,7 @@ class ExampleDecoder:
                 problems.append(RecordProblem(row, self._explain(message, columns)))
             else:
                 order[row], null[row] = len(payloads) + place, False
-        both = pa.concat_batches([batch, mended])
+        both = pa.concat_batches([batch, fixed])
         problems.sort(key=lambda problem: problem.row)
         return Decoded(both.take(pa.array(order, mask=null)), tuple(problems))
 

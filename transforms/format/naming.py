@@ -104,15 +104,15 @@ def check_shard_name(template: str) -> str:
     """
     literal = _FIELD.sub("", template)
     fields = {match[1] for match in _FIELD.finditer(template)}
-    mend = f'use letters, digits, "._=-", and the fields of "{DEFAULT_SHARD_NAME}" or "{{count:05d}}"'
+    fix = f'use letters, digits, "._=-", and the fields of "{DEFAULT_SHARD_NAME}" or "{{count:05d}}"'
     if _TEMPLATE_TEXT.fullmatch(literal) is None or template.startswith((".", "_")):
-        raise ValueError(f'shard_name "{template}" cannot name files; {mend}')
+        raise ValueError(f'shard_name "{template}" cannot name files; {fix}')
     if not {"split", "index"} <= fields:
         raise ValueError(
-            f'shard_name "{template}" gives shards the same name: {{split}} and {{index}} are needed; {mend}'
+            f'shard_name "{template}" gives shards the same name: {{split}} and {{index}} are needed; {fix}'
         )
     if any(match[1] == "split" and match[2] for match in _FIELD.finditer(template)):
-        raise ValueError(f'shard_name "{template}" formats a split as a number; {mend}')
+        raise ValueError(f'shard_name "{template}" formats a split as a number; {fix}')
     return template
 
 

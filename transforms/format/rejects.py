@@ -29,14 +29,14 @@ class Place:
 
 
 TYPE_IS_THE_DATASETS: Final = "the type is the dataset's: fix the file"
-"""The mend of a cell that does not fit, in an append: there no other type can be declared."""
+"""The fix of a cell that does not fit, in an append: there no other type can be declared."""
 
 
 @dataclass(frozen=True, slots=True)
 class CellError:
     """What is wrong with one cell (or, where `column` is None, with the whole row).
 
-    `message` ends with the mend; `append_message` is the message in an append, where the mend would be to declare
+    `message` ends with the fix; `append_message` is the message in an append, where the fix would be to declare
     something, since there the schema is the dataset's.
     """
 

@@ -41,12 +41,12 @@ def parse_size(value: object) -> int:
     number, unit = match.groups()
     scale = 1 if not unit else _UNITS.get(unit.upper())
     if scale is None:
-        mend = (
+        fix = (
             f"write {number}{unit.upper()}iB or {number}{unit.upper()}B"
             if len(unit) == 1
             else "units: KiB MiB GiB KB MB GB"
         )
-        raise ValueError(f'"{value}": "{unit}" is not a unit of size; {mend}')
+        raise ValueError(f'"{value}": "{unit}" is not a unit of size; {fix}')
     size = Decimal(number) * scale
     if size != int(size):
         raise ValueError(f'"{value}" is not a whole number of bytes')

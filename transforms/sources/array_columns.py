@@ -60,8 +60,8 @@ def _value_type(name: str, dtype: np.dtype[Any]) -> pa.DataType:
     elif dtype.kind in "US":
         return pa.string() if dtype.kind == "U" else pa.binary()
     elif dtype.kind not in "biuf" or dtype.char == "g":
-        mend = "split it into real and imaginary parts" if dtype.kind == "c" else "convert it with astype"
-        raise SchemaError(f"{where} has no feature in a table; {mend}")
+        fix = "split it into real and imaginary parts" if dtype.kind == "c" else "convert it with astype"
+        raise SchemaError(f"{where} has no feature in a table; {fix}")
     return pa.from_numpy_dtype(dtype.newbyteorder("="))
 
 

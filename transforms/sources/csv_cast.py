@@ -44,7 +44,7 @@ _TIME: Final = re.compile(rb"[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?")
 
 _FRACTION: Final = re.compile(rb"-?[0-9]+[.][0-9]+([eE][+-]?[0-9]+)?")
 _NULL_WORDS: Final = frozenset({b"NA", b"N/A", b"n/a", b"NULL", b"null", b"None", b"nil", b"-", b"?"})
-"""Text that most likely means null in a column of numbers: for the mend in a message, never for a decision."""
+"""Text that most likely means null in a column of numbers: for the fix in a message, never for a decision."""
 
 _SLICE_ROWS: Final = 64
 
@@ -347,20 +347,20 @@ def _cell_problem(row: int, cell: bytes, problem: Problem, target: pa.DataType, 
     value = printable(cell)
     name, also = printable(column), ""
     if code == "PRECISION_LOSS":
-        mend = f"--set schema.columns.{name}.unit=ns"
+        fix = f"--set schema.columns.{name}.unit=ns"
     elif code == "BAD_UTF8":
-        mend, also = f"--set schema.columns.{name}.type=binary, or input.encoding", ", or set input.encoding"
+        fix, also = f"--set schema.columns.{name}.type=binary, or input.encoding", ", or set input.encoding"
     elif code == "BAD_TYPE" and cell in _NULL_WORDS:
         also = f", or, if it means null, --set 'input.null_values=[\"\", {value}]'"
-        mend = f"--set schema.columns.{name}.type=string{also}"
+        fix = f"--set schema.columns.{name}.type=string{also}"
     elif code == "BAD_TYPE" and pa.types.is_integer(target) and _FRACTION.fullmatch(cell):
-        mend = f"--set schema.columns.{name}.type=float64"
+        fix = f"--set schema.columns.{name}.type=float64"
     else:
-        mend = f"--set schema.columns.{name}.type=string"
+        fix = f"--set schema.columns.{name}.type=string"
     message = f'"{value}" {text}'
     in_append = f"{message}; {TYPE_IS_THE_DATASETS}{also}"
     return CellProblem(
-        row, CellError(column, code, value, type_noun(target), f"{message}; declare it: {mend}", in_append)
+        row, CellError(column, code, value, type_noun(target), f"{message}; declare it: {fix}", in_append)
     )
 
 

@@ -213,7 +213,7 @@ def _odd_runs(data: Bytes, before: int, dialect: Dialect) -> tuple[Positions, Fl
         quotes = quotes[firsts[(lengths & 1).astype(bool)]]
         if not len(quotes):
             return none
-    earlier = data[quotes - 1]  # of a run at offset 0 this is the last byte of the block: mended in the next lines
+    earlier = data[quotes - 1]  # of a run at offset 0 this is the last byte of the block: fixed in the next lines
     if quotes[0] == 0:
         earlier[0] = before
     return quotes, (earlier == dialect.delimiter) | (earlier == LF) | (earlier == CR)

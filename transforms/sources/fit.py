@@ -83,7 +83,7 @@ def survey_under(source: Source, listing: Listing, run: ParallelMap, law: Law) -
 
 
 def _refuse(law: Law, found: Schema, retype: str) -> None:
-    """Refuse a source that has other features; `retype` is the mend for one of another type.
+    """Refuse a source that has other features; `retype` is the fix for one of another type.
 
     Raises:
         SchemaError: it has; the text shows both schemas.
@@ -96,22 +96,22 @@ def _refuse(law: Law, found: Schema, retype: str) -> None:
     table = schemas_side_by_side(law.schema, found, ("the dataset", "the source"), marked=marked)
     raise SchemaError(
         f"the source does not match the schema of {law.name} ({', '.join(words)}), and rows of another schema are not "
-        f"appended:\n{table}\n{_mend(marked, law.schema, retype)}"
+        f"appended:\n{table}\n{_fix(marked, law.schema, retype)}"
     )
 
 
-def _mend(marked: Mapping[str, str], wanted: Schema, retype: str) -> str:
+def _fix(marked: Mapping[str, str], wanted: Schema, retype: str) -> str:
     """Return what helps: columns may be left out, and scalars declared; to fill in or reshape is a migration."""
     hows = set(marked.values())
     fixed = [f for f in wanted if marked.get(f.name) == "re-typed" and (f.shape or f.type.startswith("array_"))]
-    mends = []
+    fixes = []
     if "missing" not in hows and not fixed:
         if "added" in hows:
-            mends.append("keep only the columns that the dataset has: --set 'input.columns=[NAME, ...]'")
+            fixes.append("keep only the columns that the dataset has: --set 'input.columns=[NAME, ...]'")
         if "re-typed" in hows:
-            mends.append(retype)
-    other = "or convert" if mends else "convert"
-    return f"{', and '.join(mends)}{'; ' if mends else ''}{other} to a new dataset (shardmill convert ... -o FOLDER)"
+            fixes.append(retype)
+    other = "or convert" if fixes else "convert"
+    return f"{', and '.join(fixes)}{'; ' if fixes else ''}{other} to a new dataset (shardmill convert ... -o FOLDER)"
 
 
 def _forms(source: Source, found: Schema, law: Law) -> dict[str, ColumnRule]:

@@ -208,7 +208,7 @@ def _first_headers(listing: Listing, choice: ArrayChoice) -> tuple[dict[str, Npy
         if headers:
             return headers, [_choice(name, header, entry) for name, header in headers.items()]
         first_problem, damaged = first_problem or f"{entry.name}: it holds no array", False
-    error_type = RunError if damaged else SchemaError  # nothing but damage: no config mends it
+    error_type = RunError if damaged else SchemaError  # nothing but damage: no config fixes it
     raise error_type(f"none of the files holds an array that can be written ({len(listing.entries)}); {first_problem}")
 
 

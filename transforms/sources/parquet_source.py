@@ -237,8 +237,8 @@ def _read_row_group(
         where = f"row group {piece.row_group} (rows from {piece.first_row + done + 1})"
         if "UTF8" in str(error):
             # Arrow refuses the dictionary as a whole, so no row can be named.
-            mend = "write the column as plain text or as bytes"
-            raise SourceError(piece.name, f"{where}: text that is not UTF-8 in a dictionary; {mend}") from error
+            fix = "write the column as plain text or as bytes"
+            raise SourceError(piece.name, f"{where}: text that is not UTF-8 in a dictionary; {fix}") from error
         raise SourceError(
             piece.name, f"{where} is damaged: {printable(error)}; copy or write the file again"
         ) from error

@@ -1,4 +1,4 @@
-"""What is said of a store that refuses or fails: one line, with the place, the reason and the mend.
+"""What is said of a store that refuses or fails: one line, with the place, the reason and the fix.
 
 A client's own text is not passed on: it may hold a signed URL or the name of a key. Its code is, where it is a word.
 """
@@ -56,7 +56,7 @@ def unreachable(url: StoreUrl, reason: str) -> StoreError:
 
 
 def unexpected(url: StoreUrl, action: str, reason: str) -> StoreError:
-    """Return the error of an answer that means nothing that can be mended by trying again."""
+    """Return the error of an answer that means nothing that can be fixed by trying again."""
     return StoreError(f"{url}: the store refused to {action}: {_word(reason)}")
 
 

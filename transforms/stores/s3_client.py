@@ -141,7 +141,7 @@ class S3Client(Bucket):
 
 
 class UnexpectedAnswer(StoreError):
-    """An answer that means nothing that can be mended by trying again; `code` is the store's word for it."""
+    """An answer that means nothing that can be fixed by trying again; `code` is the store's word for it."""
 
     def __init__(self, url: StoreUrl, action: str, code: str) -> None:
         super().__init__(str(failures.unexpected(url, action, code)))

@@ -32,7 +32,7 @@ class Stated:
 
 _OPAQUE = "or make a new dataset of all records as plain bytes: --set input.records=opaque"
 
-_MEND = f"records stay as they are: convert one of the sources again so that both agree, {_OPAQUE}"
+_FIX = f"records stay as they are: convert one of the sources again so that both agree, {_OPAQUE}"
 
 
 def stated_by(dataset: InputDataset) -> Stated:
@@ -148,4 +148,4 @@ def _with_nullable(schema: Schema, names: set[str]) -> Schema:
 
 def _differ(left_name: str, left: Schema, right_name: str, right: Schema, marked: dict[str, str]) -> SchemaError:
     table = schemas_side_by_side(left, right, (left_name, right_name), marked=marked)
-    return SchemaError(f"{right_name} has another schema than {left_name}; {_MEND}\n{table}")
+    return SchemaError(f"{right_name} has another schema than {left_name}; {_FIX}\n{table}")

@@ -31,7 +31,7 @@ CUT_A_RECORD: Final = "a record was cut in two"
 
 _FORMAT_FEATURE: Final = "image/format"
 
-_MENDS: Final = {
+_FIXES: Final = {
     WRONG_DATA: "copy the file again",
     NO_EXAMPLE: "to keep such records as they are: --set input.records=opaque",
 }
@@ -142,8 +142,8 @@ class PieceReader:
 
     def _reject(self, run: RecordRun, row: int, reason: str) -> Reject:
         piece = self.piece
-        mend = next((mend for start, mend in _MENDS.items() if reason.startswith(start)), None)
-        text = f"{reason}; {mend}" if mend else reason
+        fix = next((fix for start, fix in _FIXES.items() if reason.startswith(start)), None)
+        text = f"{reason}; {fix}" if fix else reason
         error = CellError(None, "CORRUPT", "", "a record that is whole and of the schema", text)
         place = Place(piece.name, record=self._records_before() + run.first_record + row, offset=int(run.offsets[row]))
         return Reject(piece.entry, place, (error,), piece.split)
@@ -167,8 +167,8 @@ class PieceReader:
             if is_record_header(head) and piece.stop < damage.offset + length <= piece.stamp[0]:
                 return SourceError(piece.name, f"{CUT_A_RECORD} at byte {piece.stop}: it holds what looks like records")
         damage = Damage(self._records_before() + damage.record, damage.offset, damage.reason)
-        mend = "nothing behind it can be read in turn; shardmill salvage copies the intact records of a file"
-        return SourceError(piece.name, f"{damage}; {mend}")
+        fix = "nothing behind it can be read in turn; shardmill salvage copies the intact records of a file"
+        return SourceError(piece.name, f"{damage}; {fix}")
 
 
 def _formats_decoder(schema: Schema) -> ExampleDecoder | None:
