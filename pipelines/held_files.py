@@ -11,7 +11,7 @@ fingerprint covers the size of a file and its first and last 64 KiB; of a folder
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -52,8 +52,10 @@ class SortedFiles:
     rejected: tuple[Unchanged, ...] = ()
 
 
-def sort_files(listing: Listing, held: Iterable[HeldSource], options: str, made: dict[int, str]) -> SortedFiles:
-    """Tell which files are held; `made` is when each generation was, as its manifest states it.
+def sort_files(
+    listing: Listing, held: Iterable[HeldSource], options: Collection[str], made: dict[int, str]
+) -> SortedFiles:
+    """Tell which files are held, under any of `options`; `made` is when each generation was, as its manifest states it.
 
     Files of a generation that is no append count as held whatever its options were, which are not known.
     """
@@ -66,7 +68,7 @@ def sort_files(listing: Listing, held: Iterable[HeldSource], options: str, made:
             h for h in by_tail.get(os.path.basename(entry.name), []) if is_path_of(h.name, entry.name, entry.path)
         ]
         same = [h for h in same_path if h.fingerprint == entry.fingerprint]
-        match = next((h for h in same if h.options in (None, options)), None)
+        match = next((h for h in same if h.options is None or h.options in options), None)
         if match is None:
             wanted.append(index)
             if same_path and not same and listing.format != "memory":

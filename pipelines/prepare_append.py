@@ -154,6 +154,26 @@ def options_fingerprint(config: Config) -> str:
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
 
+def same_options(config: Config, schema: Schema) -> frozenset[str]:
+    """Return the fingerprints of settings that make the same records of a file under a schema.
+
+    An append gives the features of the schema, no more and no fewer. So a list of all their columns says as much as
+    none, in whatever order.
+    """
+    columns = None if config.input is None else config.input.columns
+    names = sorted(feature.name for feature in schema)
+    same = [columns]
+    if config.input is not None and (columns is None or sorted(columns) == names):
+        same += [None, names]
+    return frozenset(options_fingerprint(_with_columns(config, columns)) for columns in same)
+
+
+def _with_columns(config: Config, columns: list[str] | None) -> Config:
+    if config.input is None or columns == config.input.columns:
+        return config
+    return config.model_copy(update={"input": config.input.model_copy(update={"columns": columns})})
+
+
 def _schema_of(path: str, latest: Manifest) -> Schema:
     """Return the dataset's schema, if it takes an append.
 
@@ -238,9 +258,9 @@ def _wanted(
     generations = list(lineage(path, latest))
     held = [source for manifest in generations for source in read_held_sources(path, manifest)]
     made = {manifest.generation: manifest.run.created for manifest in generations}
-    options = options_fingerprint(config)
+    options = same_options(config, latest.schema or Schema(()))
     found = without_empty_files(listing, sort_files(listing, held, options, made))
-    same = [source for source in held if source.options in (None, options)]
+    same = [source for source in held if source.options is None or source.options in options]
     before = RejectedBefore.read(path, generations if listing.format == "images" else (), same, config.limits)
     unchanged, rejected = split_unchanged(found.unchanged, listing, before)
     if listing.format != "images":  # of these it is known which pictures are new

@@ -46,6 +46,34 @@ def test_a_table_that_grew_is_refused_and_the_choices_work(desk: Any) -> None:
     assert append(desk, "a.csv")[1].startswith("Nothing to do: out holds the file")
 
 
+@pytest.mark.parametrize(
+    ("first", "then"),
+    [
+        ((), ("id,price,city",)),
+        ((), ("price,id,city",)),
+        (("city,id,price",), ()),
+        (("city,id,price",), ("id,price,city",)),
+    ],
+)
+def test_a_list_of_all_columns_is_no_reason_to_append_a_file_again(
+    desk: Any, first: tuple[str, ...], then: tuple[str, ...]
+) -> None:
+    desk.put({"a.csv": b"id,price,city\n1,2,x\n", "b.csv": b"id,price,city\n2,3,y\n"})
+    assert desk.convert("a.csv").code == 0
+    assert append(desk, "b.csv", *(f"--columns={names}" for names in first))[0] == 0
+    held = "Nothing to do: out holds the file; --force appends again.\n"
+    assert append(desk, "b.csv", *(f"--columns={names}" for names in then)) == (0, held, "")
+    assert len(desk.records()) == 2
+
+
+def test_a_list_of_some_columns_is_still_refused(desk: Any) -> None:
+    desk.put({"a.csv": b"id,price\n1,2\n", "b.csv": b"id,price\n2,3\n"})
+    assert desk.convert("a.csv").code == 0
+    assert append(desk, "b.csv")[0] == 0
+    code, _, err = append(desk, "b.csv", "--columns", "id")
+    assert (code, "missing" in err) == (2, True)
+
+
 def picture(shade: int, size: int = 8) -> bytes:
     file = io.BytesIO()
     Image.new("RGB", (size, size), (shade, 10, 20)).save(file, "PNG")
