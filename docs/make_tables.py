@@ -196,10 +196,10 @@ def config_tables() -> dict[str, str]:
     """Return a table for each section of a config, by its name."""
     head = ("key", "type", "default", "meaning")
     parts = ("input", "schema_", "split", "shuffle", "output", "limits", "runner")
-    of_all = (*config_model.UntoldInput.model_fields, "format")
+    of_all = (*config_model.InputOfUnknownFormat.model_fields, "format")
     sections: dict[str, list[Row]] = {
         "config": list(_keys("", config_model.Config, parts)),
-        "input": list(_keys("input", config_model.UntoldInput)),
+        "input": list(_keys("input", config_model.InputOfUnknownFormat)),
         "schema": [
             *_keys("schema", config_model.SchemaConfig, ["columns"]),
             *_keys("schema.columns.<name>", config_model.ColumnConfig),

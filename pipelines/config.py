@@ -22,7 +22,7 @@ from ..transforms.errors import ConfigError, InputError
 from ..transforms.format.naming import dataset_name
 from ..transforms.format.printable import printable
 from .config_errors import config_error, problems_of, unknown_format
-from .config_model import INPUTS, Config, InputOfAnyFormat, UntoldInput
+from .config_model import INPUTS, Config, InputOfAnyFormat, InputOfUnknownFormat
 from .config_runners import RUNNER_ALIASES, RUNNERS, not_a_runner, out_of_reach
 from .config_yaml import Document, Path, Place, Problem, copy_values, dotted, read_document, read_scalar
 
@@ -249,7 +249,7 @@ def _leave_other_runners(document: Document, section: dict[str, Any], runner: ty
 
 def _fill_input(document: Document, section: dict[str, Any], base: str) -> None:
     try:
-        paths = [_below(path, base) for path in UntoldInput.model_validate(section).paths]
+        paths = [_below(path, base) for path in InputOfUnknownFormat.model_validate(section).paths]
     except ValidationError as error:
         document.problems += problems_of(error, document, ("input",))
         paths = []
@@ -258,7 +258,7 @@ def _fill_input(document: Document, section: dict[str, Any], base: str) -> None:
     if section.get("format") is None:
         section.pop("format", None)
         if paths:
-            section["format"] = _told_format(document, paths, base)
+            section["format"] = _detect_format(document, paths, base)
     elif section["format"] not in _FORMATS:
         text = f"input.format: {unknown_format(section['format'])}"
         document.problems.append(Problem(document.place(("input", "format")), text))
@@ -271,11 +271,11 @@ def _fill_input(document: Document, section: dict[str, Any], base: str) -> None:
             document.problems += problems_of(error, document, ("input",))
 
 
-def _told_format(document: Document, paths: list[str], base: str) -> str | None:
-    from ..transforms.sources.listing import tell_format
+def _detect_format(document: Document, paths: list[str], base: str) -> str | None:
+    from ..transforms.sources.listing import detect_format
 
     try:
-        return tell_format(paths, base)
+        return detect_format(paths, base)
     except InputError as error:
         place = document.place(("input", "paths"))
         document.problems.append(Problem(place, f"input.paths: {error}"))

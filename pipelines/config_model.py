@@ -135,7 +135,7 @@ class _Input(_Section):
         return self
 
 
-class UntoldInput(_Input):
+class InputOfUnknownFormat(_Input):
     """An input whose format is not known: only what all formats have is checked."""
 
     model_config = ConfigDict(extra="ignore")

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Final
 
 from ..transforms.errors import RunError
 from .report import Counted, Submitted
-from .seldom_count import SeldomCount
+from .seldom_count import ThrottledCount
 from .worker_errors import in_one_line, raised_in_worker
 
 if TYPE_CHECKING:
@@ -38,7 +38,7 @@ class DataflowJob:
         self._client: DataflowApplicationClient | None = None
         self._id = ""
         self._ending = False
-        self._count = SeldomCount(self._ask)
+        self._count = ThrottledCount(self._ask)
 
     def count(self) -> Counted:
         """Return what the job has staged, as far as Dataflow has told."""

@@ -57,9 +57,9 @@ def disk_error(error: BaseException) -> DiskError | None:
             path = seen.filename if seen.filename2 is None else seen.filename2  # a link's source is seldom the trouble
             return _disk_error(seen.errno, None if path is None or isinstance(path, int) else os.fsdecode(path))
         if isinstance(seen, RuntimeError):
-            told = [found for found in _IN_TEXT.finditer(str(seen)) if int(found[1]) in _FIXES]
-            if told:  # the last one was raised from those before, and knows the name
-                return _disk_error(int(told[-1][1]), told[-1][3] or told[-1][2])
+            matches = [found for found in _IN_TEXT.finditer(str(seen)) if int(found[1]) in _FIXES]
+            if matches:  # the last one was raised from those before, and knows the name
+                return _disk_error(int(matches[-1][1]), matches[-1][3] or matches[-1][2])
         seen = seen.__cause__ or seen.__context__
     return None
 

@@ -178,8 +178,8 @@ def _end_job(runner: FlinkRunner, name: str, error: BaseException, failure: Exce
         raise KeyboardInterrupt(left) from None
     if not FlinkRest(runner.master).answers():
         raise gone(runner.master, name) from error
-    told = failure if isinstance(failure, RunError) else in_one_line(str(failure))
-    raise RunError(f"{told}; {left}") from error
+    reason = failure if isinstance(failure, RunError) else in_one_line(str(failure))
+    raise RunError(f"{reason}; {left}") from error
 
 
 def cancel(master: str, name: str) -> bool:
@@ -226,9 +226,9 @@ def _endpoint_of(server: subprocess.Popen[bytes], log: Path) -> str:
     found: list[str] = []
 
     def is_ready() -> bool:
-        told = _ENDPOINT.search(log.read_text(errors="replace"))
-        found.extend([told[1]] if told else [])
-        return told is not None
+        match = _ENDPOINT.search(log.read_text(errors="replace"))
+        found.extend([match[1]] if match else [])
+        return match is not None
 
     wait_for(is_ready, "Flink's job server", server, log, _START_SECONDS)
     return f"127.0.0.1:{found[0]}"

@@ -15,7 +15,7 @@ from ..transforms.errors import RunError
 from .config_runners import FlinkRunner
 from .flink_rest import FlinkRest, Job
 from .report import Count, Counted
-from .seldom_count import SeldomCount
+from .seldom_count import ThrottledCount
 from .worker_errors import lasting_error
 
 _LOOK_SECONDS: Final = 2.0
@@ -31,7 +31,7 @@ _MORE_SLOTS: Final = (
 
 def count_on(runner: FlinkRunner, job: str) -> Count | None:
     """Return what asks a cluster how far a job is; None for an embedded Flink, which cannot be asked."""
-    return None if runner.is_embedded else SeldomCount(lambda: counted(FlinkRest(runner.master), job))
+    return None if runner.is_embedded else ThrottledCount(lambda: counted(FlinkRest(runner.master), job))
 
 
 def counted(rest: FlinkRest, name: str) -> Counted | None:

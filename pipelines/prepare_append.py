@@ -22,7 +22,7 @@ from ..transforms.format.manifest import Manifest
 from ..transforms.format.naming import dataset_name, names_its_count
 from ..transforms.format.printable import printable_path
 from ..transforms.format.schema import Schema
-from ..transforms.sources.fit import Law, survey_under
+from ..transforms.sources.fit import DatasetSchema, survey_under
 from ..transforms.sources.image_rows import LABEL, SHA256, image_schema
 from ..transforms.sources.image_source import unused_labels
 from ..transforms.sources.source import Listing, Source, Survey
@@ -88,7 +88,7 @@ def prepare_append(
     """
     path = config.output.path
     schema = _schema_of(path, latest)
-    told = config.output.split if "split" in config.output.model_fields_set else None
+    wanted_split = config.output.split if "split" in config.output.model_fields_set else None
     config = _settled(config, latest, schema)
     source = source or source_of(config)
     whole = source.list_files()
@@ -98,16 +98,16 @@ def prepare_append(
         return AppendPlan(latest, None, found.unchanged, found.rejected, found.warnings)
     strict = rejects_allowed(config.max_rejects, 1 << 32) == 0
     name = f"{printable_path(path)}, generation {latest.generation}"
-    law = Law(name, schema, latest.labels, no_rejects=strict)
+    dataset = DatasetSchema(name, schema, latest.labels, no_rejects=strict)
     mark = mark_of(config, source, listing, "append", json.dumps([schema.to_json(), latest.labels], sort_keys=True))
     listed = ListedSource.of(whole)
     stopped = find_stopped(path, mark, whole, listed, resume=config.runner.resume)
     plan = stopped.finished(mark, listing)
     if plan is None:
         if isinstance(source, TfrecordSource):
-            law_of_records = Stated(name, schema, latest.labels)
-            source = replace(source, law=law_of_records, split=told)  # files may say of which split they are
-        source, survey = survey_under(source, listing, threads(count_workers(config.runner.planners)), law)
+            stated = Stated(name, schema, latest.labels)
+            source = replace(source, dataset=stated, split=wanted_split)  # files may say of which split they are
+        source, survey = survey_under(source, listing, threads(count_workers(config.runner.planners)), dataset)
         check_columns(survey, config.limits.columns)
         encode = encoder_of(config, survey.frozen).encode
         plan = make_plan(source, listing, survey, config.output.shard_size, encode, config.output.compression)
@@ -283,8 +283,8 @@ def _check_split(config: Config, latest: Manifest, survey: Survey) -> tuple[str,
         UsageError: the default is none of them.
     """
     known, split = list(latest.splits), config.output.split
-    told = survey.frozen.splits or config.split is not None or "split" in config.output.model_fields_set
-    if told or len(known) < 2:
+    chosen = survey.frozen.splits or config.split is not None or "split" in config.output.model_fields_set
+    if chosen or len(known) < 2:
         return ()
     where = f"{printable_path(config.output.path)} has the splits {', '.join(known)}"
     fix = f"--split {known[0]}, or split.fractions in the config"

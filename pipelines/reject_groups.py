@@ -74,11 +74,11 @@ def rejects_text(total: int, by_code: Mapping[str, int], groups: Sequence[Reject
     )
     shown = groups[:SHOWN_GROUPS]
     fixes = _common_fixes(shown)
-    told: set[tuple[str | None, str]] = set()
+    reported: set[tuple[str | None, str]] = set()
     lines = [f"  {counts}"] if counts else []
     for group in shown:
-        cells = [_cell_text(cell, fixes.get(cell[:2], "") if cell[:2] in told else "") for cell in group.cells]
-        told.update(cell[:2] for cell in group.cells)
+        cells = [_cell_text(cell, fixes.get(cell[:2], "") if cell[:2] in reported else "") for cell in group.cells]
+        reported.update(cell[:2] for cell in group.cells)
         first = ", ".join(group.first)
         rows = "" if group.rows == 1 else f"{group.rows:,} rows, {'first ' * (group.rows > _PLACES)}"
         lines.append(f"  {rows}{escaped(first)}: {'; '.join(cells)}")

@@ -16,7 +16,7 @@ _SECONDS: Final = 3.0
 _PATIENCE_SECONDS: Final = 1.0
 
 
-class SeldomCount:
+class ThrottledCount:
     """A `Count` that remembers what it was told; `ask` returns None where the engine does not say."""
 
     def __init__(self, ask: Callable[[], Counted | None]) -> None:

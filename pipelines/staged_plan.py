@@ -113,13 +113,13 @@ class StagedPlan:
         return Plan(listing, survey, tasks, (), Estimate(self.records, self.bytes))
 
 
-def mark_of(config: Config, source: Source, listing: Listing, operation: str, law: str = "") -> RunMark:
-    """Return the mark of a run; `law` is what the dataset that it adds to decides."""
+def mark_of(config: Config, source: Source, listing: Listing, operation: str, dataset: str = "") -> RunMark:
+    """Return the mark of a run; `dataset` describes the schema and labels of the dataset that it adds to."""
     reading = json.dumps([repr(source), config.limits.model_dump(mode="json")], sort_keys=True)
     conditions = {
         "the files to read": fingerprint_listing(listing) + (_images_digest(listing) or ""),
         "limits and options of reading": _digest(reading),
-        "the dataset": _digest(law),
+        "the dataset": _digest(dataset),
     }
     tools = {f"{tool} (its release)": version for tool, version in tool_versions().items()}
     return RunMark(operation, config.fingerprint(), conditions | tools)

@@ -93,7 +93,7 @@ class WorkerProcesses:
                 return light(function, items)
             self.start()
             assert self._pool is not None
-            with self._deaths_told():
+            with self._reporting_deaths():
                 return list(self._pool.map(function, items, chunksize=_CHUNK))
 
         return run
@@ -103,7 +103,7 @@ class WorkerProcesses:
         self.start()
         assert self._pool is not None
         self._staging = staging
-        with self._deaths_told():
+        with self._reporting_deaths():
             self._first = {task.ordinal: self._pool.submit(staging.stage, task) for task in tasks}
         release_freed_memory()
 
@@ -116,13 +116,13 @@ class WorkerProcesses:
         """
         assert self._pool is not None
         assert self._staging is not None, "begin comes before stage"
-        with self._deaths_told():
+        with self._reporting_deaths():
             with self._lock:
                 attempt = self._first.pop(task.ordinal, None) or self._pool.submit(self._staging.stage, task)
             return attempt.result()
 
     @contextlib.contextmanager
-    def _deaths_told(self) -> Iterator[None]:
+    def _reporting_deaths(self) -> Iterator[None]:
         try:
             yield
         except BrokenProcessPool as error:

@@ -13,7 +13,7 @@ from .format.rows import Rows, TaskEnd
 from .format.schema import Schema
 from .format.sizes import parse_size
 from .source_info import SourceInfo
-from .sources.listing import tell_format
+from .sources.listing import detect_format
 from .sources.pick import pick_source
 from .sources.read_task import read_task
 from .sources.source import Frozen, Source, Task, map_in_turn
@@ -108,7 +108,7 @@ class ReadRows(beam.PTransform):
 
 def _pick(paths: Sequence[str]) -> Source:
     folder = os.getcwd()
-    if tell_format(paths, folder) == "tfrecord":
+    if detect_format(paths, folder) == "tfrecord":
         return TfrecordSource(tuple(paths), folder)
     return pick_source(paths, folder)
 

@@ -17,11 +17,11 @@ def schema_of(*features: Feature) -> Schema:
 
 
 def test_two_schemas_stand_side_by_side_with_a_word_behind_each_feature_that_differs() -> None:
-    law = schema_of(FARE, STOPS, Feature("id", "int64", "int64"))
+    expected = schema_of(FARE, STOPS, Feature("id", "int64", "int64"))
     other = schema_of(replace(FARE, kind="bytes", type="string"), TIP, Feature("id", "int64", "int64", nullable=True))
-    marked = differing_features(law, other)
+    marked = differing_features(expected, other)
     assert marked == {"fare": "re-typed", "stops": "missing", "tip": "added"}
-    assert schemas_side_by_side(law, other, ("out", "source"), marked=marked).splitlines() == [
+    assert schemas_side_by_side(expected, other, ("out", "source"), marked=marked).splitlines() == [
         "  feature  out                         source",
         "  fare     float64 (float)             string (bytes)               re-typed",
         "  id       int64 (int64)               int64 (int64)",
@@ -50,6 +50,6 @@ def test_schemas_of_the_same_features_do_not_differ_and_others_do(one: set[str],
 
 
 def test_a_name_from_data_cannot_write_to_the_terminal() -> None:
-    law, other = schema_of(Feature("a\x1b[31m", "int64", "int64")), Schema(())
-    text = schemas_side_by_side(law, other, ("a", "b"), marked=differing_features(law, other))
+    expected, other = schema_of(Feature("a\x1b[31m", "int64", "int64")), Schema(())
+    text = schemas_side_by_side(expected, other, ("a", "b"), marked=differing_features(expected, other))
     assert "\x1b" not in text

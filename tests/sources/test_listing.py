@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from shardmill.transforms.errors import InputError
-from shardmill.transforms.sources.listing import SUFFIXES, list_entries, tell_format
+from shardmill.transforms.sources.listing import SUFFIXES, detect_format, list_entries
 
 CSV = SUFFIXES["csv"]
 
@@ -71,7 +71,7 @@ def test_a_dataset_of_ours_below_a_folder_is_passed_over_and_counted(tmp_path: P
     listing = list_entries(["."], str(tmp_path), CSV)
     assert [e.name for e in listing.entries] == ["other/y.csv", "x.csv"]
     assert listing.skipped == {"dataset": 1, "other": 1}
-    assert tell_format(["."], str(tmp_path)) == "csv"
+    assert detect_format(["."], str(tmp_path)) == "csv"
 
 
 def test_a_file_that_is_named_is_taken_whatever_its_suffix(tmp_path: Path) -> None:
@@ -169,8 +169,8 @@ def test_a_link_to_nothing_is_an_error(tmp_path: Path, path: str) -> None:
 def test_the_format_is_told_by_suffix_of_a_file_or_of_a_folders_files(tmp_path: Path, name: str, kind: str) -> None:
     put(tmp_path / "in" / name)
     put(tmp_path / "in" / "readme.md")
-    assert tell_format([f"in/{name}"], str(tmp_path)) == kind
-    assert tell_format(["in"], str(tmp_path)) == kind
+    assert detect_format([f"in/{name}"], str(tmp_path)) == kind
+    assert detect_format(["in"], str(tmp_path)) == kind
 
 
 def test_a_format_that_cannot_be_told_names_the_setting(tmp_path: Path) -> None:
@@ -179,10 +179,10 @@ def test_a_format_that_cannot_be_told_names_the_setting(tmp_path: Path) -> None:
     put(tmp_path / "c" / "x.csv")
     put(tmp_path / "c" / "y.parquet")
     with pytest.raises(InputError, match=r"a\.dat: unknown kind of file; .*--set input\.format="):
-        tell_format(["a.dat"], str(tmp_path))
+        detect_format(["a.dat"], str(tmp_path))
     with pytest.raises(InputError, match=r"b: holds no file of a known kind; .*--set input\.format="):
-        tell_format(["b"], str(tmp_path))
+        detect_format(["b"], str(tmp_path))
     with pytest.raises(InputError, match=r"several kinds of files .*--set input\.format="):
-        tell_format(["c"], str(tmp_path))
+        detect_format(["c"], str(tmp_path))
     with pytest.raises(InputError, match="no such file or folder"):
-        tell_format(["gone.csv"], str(tmp_path))
+        detect_format(["gone.csv"], str(tmp_path))

@@ -8,7 +8,7 @@ import pytest
 from shardmill.pipelines.config import load_config
 from shardmill.transforms.errors import InputError, StoreAccessError
 from shardmill.transforms.sources.csv_delimiter import detect_delimiter
-from shardmill.transforms.sources.listing import SUFFIXES, expand_paths, list_entries, tell_format
+from shardmill.transforms.sources.listing import SUFFIXES, detect_format, expand_paths, list_entries
 
 from .conftest import Bucket
 
@@ -75,8 +75,8 @@ def test_local_paths_and_stores_are_read_together(bucket: Bucket, tree: Path) ->
 
 
 def test_formats_are_told_and_levels_that_nobody_named_are_not_listed(bucket: Bucket, tree: Path) -> None:
-    assert tell_format([f"{bucket.url}/in/a"]) == "csv"
-    assert tell_format([f"{bucket.url}/in/*.csv"]) == "csv"
+    assert detect_format([f"{bucket.url}/in/a"]) == "csv"
+    assert detect_format([f"{bucket.url}/in/*.csv"]) == "csv"
     assert detect_delimiter([f"{bucket.url}/in/b.tsv"]).sign == "\t"
     bucket.gateway.requests.clear()
     expand_paths([f"{bucket.url}/in/*.csv"], "/", CSV)

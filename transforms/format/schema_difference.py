@@ -29,9 +29,9 @@ def same_feature(one: Feature, other: Feature) -> bool:
     return _form(one) == _form(other)
 
 
-def differing_features(law: Schema, other: Schema) -> dict[str, str]:
-    """Return the features by which `other` is not `law`, sorted by name: each is "added", "missing" or "re-typed"."""
-    ours, theirs = ({feature.name: feature for feature in schema} for schema in (law, other))
+def differing_features(expected: Schema, other: Schema) -> dict[str, str]:
+    """Return the features in which `other` differs, by name, sorted: each is "added", "missing" or "re-typed"."""
+    ours, theirs = ({feature.name: feature for feature in schema} for schema in (expected, other))
     differing = {}
     for name in sorted(ours.keys() | theirs.keys()):
         if name not in ours:
@@ -43,15 +43,15 @@ def differing_features(law: Schema, other: Schema) -> dict[str, str]:
     return differing
 
 
-def schemas_side_by_side(law: Schema, other: Schema, titles: tuple[str, str], *, marked: dict[str, str]) -> str:
+def schemas_side_by_side(expected: Schema, other: Schema, titles: tuple[str, str], *, marked: dict[str, str]) -> str:
     """Return both schemas as a table of text, a feature a line; `marked` are the words behind those that differ."""
-    rows = [("feature", *titles, ""), *_rows(law, other, marked)]
+    rows = [("feature", *titles, ""), *_rows(expected, other, marked)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     lines = [
         "  ".join((*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[3])) for row in rows
     ]
     shown = len(rows) - 1
-    count = len({feature.name for schema in (law, other) for feature in schema})
+    count = len({feature.name for schema in (expected, other) for feature in schema})
     if shown < count:
         equal = count - len(marked)
         more = [f"{len(marked) - shown:,} more differ"] * (len(marked) > shown) + [f"{equal:,} are equal"] * (equal > 0)
@@ -80,8 +80,8 @@ def _form(feature: Feature) -> tuple[object, ...]:
     return feature.kind, feature.type, feature.shape, feature.unit, feature.timezone, feature.dtype, feature.rank
 
 
-def _rows(law: Schema, other: Schema, marked: dict[str, str]) -> Iterator[tuple[str, str, str, str]]:
-    ours, theirs = ({feature.name: feature for feature in schema} for schema in (law, other))
+def _rows(expected: Schema, other: Schema, marked: dict[str, str]) -> Iterator[tuple[str, str, str, str]]:
+    ours, theirs = ({feature.name: feature for feature in schema} for schema in (expected, other))
     names = sorted(ours.keys() | theirs.keys())
     if len(names) > _SHOWN_EQUAL:
         names = [name for name in names if name in marked][:_SHOWN_EQUAL]

@@ -1,4 +1,4 @@
-"""Survey a source for a dataset that is there: its schema is the law, and the source must have the same features.
+"""Survey a source for a dataset that exists: the source must have the features of the dataset's schema.
 
 What a source may follow the dataset in, where its config leaves it open:
 
@@ -39,7 +39,7 @@ _MISFITS: Final = "leave its rows out, where others fit: --max-rejects N"
 
 
 @dataclass(frozen=True, slots=True)
-class Law:
+class DatasetSchema:
     """What a dataset has: `name` is how it is called; with `no_rejects` a column in which all cells are bad is none."""
 
     name: str
@@ -48,55 +48,55 @@ class Law:
     no_rejects: bool = True
 
 
-def follow(source: Source, law: Law) -> Source:
+def follow(source: Source, dataset: DatasetSchema) -> Source:
     """Return the source with the dataset's class numbers."""
-    if isinstance(source, ImageSource) and LABEL in law.labels:
-        return replace(source, known_classes=law.labels[LABEL])
+    if isinstance(source, ImageSource) and LABEL in dataset.labels:
+        return replace(source, known_classes=dataset.labels[LABEL])
     return source
 
 
-def survey_under(source: Source, listing: Listing, run: ParallelMap, law: Law) -> tuple[Source, Survey]:
+def survey_under(source: Source, listing: Listing, run: ParallelMap, dataset: DatasetSchema) -> tuple[Source, Survey]:
     """Return the source as it is to be read, and its survey under the dataset's schema.
 
     Raises:
         SchemaError: a feature is added, missing or re-typed; or what the source's own survey raises.
         SourceError: a file is corrupt as a whole.
     """
-    source = follow(source, law)
+    source = follow(source, dataset)
     survey = source.survey(listing, run)
-    forms = _forms(source, survey.frozen.schema, law)
+    forms = _forms(source, survey.frozen.schema, dataset)
     if forms and isinstance(source, ParquetSource | MemorySource | NumpySource):
         source = replace(source, rules={**source.rules, **forms})
         survey = source.survey(listing, run)
     found = survey.frozen.schema
     if isinstance(source, CsvSource):
-        found = _as_cast(source, found, law)
-        _refuse(law, found, _DECLARED)
-        found = _as_read(source, survey, found, law)
-        _refuse(law, found, _MISFITS)
-    _refuse(law, found, "declare the dataset's type, where the values fit: --set schema.columns.NAME.type=TYPE")
-    told = "the dataset's"
-    choices = tuple(Choice(feature.name, feature.type, told) for feature in law.schema if feature.name != ENCODED)
+        found = _as_cast(source, found, dataset)
+        _refuse(dataset, found, _DECLARED)
+        found = _as_read(source, survey, found, dataset)
+        _refuse(dataset, found, _MISFITS)
+    _refuse(dataset, found, "declare the dataset's type, where the values fit: --set schema.columns.NAME.type=TYPE")
+    reason = "the dataset's"
+    choices = tuple(Choice(feature.name, feature.type, reason) for feature in dataset.schema if feature.name != ENCODED)
     choices += tuple(choice for choice in survey.choices if choice.column in (LABEL, ENCODED, "split"))
     choices = tuple({choice.column: choice for choice in choices}.values())
-    return source, replace(survey, frozen=replace(survey.frozen, schema=law.schema), choices=choices)
+    return source, replace(survey, frozen=replace(survey.frozen, schema=dataset.schema), choices=choices)
 
 
-def _refuse(law: Law, found: Schema, retype: str) -> None:
+def _refuse(dataset: DatasetSchema, found: Schema, retype: str) -> None:
     """Refuse a source that has other features; `retype` is the fix for one of another type.
 
     Raises:
         SchemaError: it has; the text shows both schemas.
     """
-    marked = differing_features(law.schema, found)
+    marked = differing_features(dataset.schema, found)
     if not marked:
         return
     counts = Counter(marked.values())
     words = [f"{count} {'feature' if count == 1 else 'features'} {how}" for how, count in sorted(counts.items())]
-    table = schemas_side_by_side(law.schema, found, ("the dataset", "the source"), marked=marked)
+    table = schemas_side_by_side(dataset.schema, found, ("the dataset", "the source"), marked=marked)
     raise SchemaError(
-        f"the source does not match the schema of {law.name} ({', '.join(words)}), and rows of another schema are not "
-        f"appended:\n{table}\n{_fix(marked, law.schema, retype)}"
+        f"the source does not match the schema of {dataset.name} ({', '.join(words)}), and rows of another schema "
+        f"are not appended:\n{table}\n{_fix(marked, dataset.schema, retype)}"
     )
 
 
@@ -114,13 +114,13 @@ def _fix(marked: Mapping[str, str], wanted: Schema, retype: str) -> str:
     return f"{', and '.join(fixes)}{'; ' if fixes else ''}{other} to a new dataset (shardmill convert ... -o FOLDER)"
 
 
-def _forms(source: Source, found: Schema, law: Law) -> dict[str, ColumnRule]:
+def _forms(source: Source, found: Schema, dataset: DatasetSchema) -> dict[str, ColumnRule]:
     """Return rules for the columns whose form is open, and of whose type the dataset keeps another form."""
     if not isinstance(source, ParquetSource | MemorySource | NumpySource):
         return {}
     mine = {feature.name: feature for feature in found}
     forms = {}
-    for feature in law.schema:
+    for feature in dataset.schema:
         own = mine.get(feature.name)
         if own is None or own.type != feature.type or feature.type not in _FORMED:
             continue
@@ -138,15 +138,15 @@ def _form(known: ColumnRule, own: Feature, wanted: Feature) -> ColumnRule:
     return replace(known, as_=as_bytes, unit=wanted.unit, timezone=utc)
 
 
-def _as_cast(source: CsvSource, found: Schema, law: Law) -> Schema:
+def _as_cast(source: CsvSource, found: Schema, dataset: DatasetSchema) -> Schema:
     """Return the schema of text whose columns, but for those that the config declares, are cast to the dataset's."""
-    wanted = {feature.name: feature for feature in law.schema}
+    wanted = {feature.name: feature for feature in dataset.schema}
     features = []
     for feature in found:
-        law_feature = wanted.get(feature.name)
+        wanted_feature = wanted.get(feature.name)
         declared = source.rules.get(feature.name, ColumnRule()).type is not None
-        castable = law_feature is not None and law_feature.shape == () and _is_castable(law_feature)
-        features.append(law_feature if castable and not declared and law_feature is not None else feature)
+        castable = wanted_feature is not None and wanted_feature.shape == () and _is_castable(wanted_feature)
+        features.append(wanted_feature if castable and not declared and wanted_feature is not None else feature)
     return Schema(tuple(features))
 
 
@@ -158,16 +158,16 @@ def _is_castable(feature: Feature) -> bool:
     return True
 
 
-def _as_read(source: CsvSource, survey: Survey, cast: Schema, law: Law) -> Schema:
+def _as_read(source: CsvSource, survey: Survey, cast: Schema, dataset: DatasetSchema) -> Schema:
     """Return the schema of text with the inferred type of each column none of whose cells can be cast, in a sample.
 
     Single cells that cannot are rejects; but if none can, and no reject is allowed, the column has become another one.
     """
-    if not law.no_rejects:
+    if not dataset.no_rejects:
         return cast
     good, bad = Counter[str](), Counter[str]()
     for piece in first_pieces(survey):
-        for rows in source.read(Task(0, (piece,)), Frozen(law.schema)):
+        for rows in source.read(Task(0, (piece,)), Frozen(dataset.schema)):
             for column, array in zip(rows.batch.schema.names, rows.batch.columns, strict=True):
                 good[column] += len(array) - array.null_count
             bad.update(problem.error.column for problem in rows.problems if problem.error.column is not None)

@@ -109,9 +109,9 @@ def list_images(paths: Sequence[str], base: str, scan: Scan | None = None, ignor
 
 
 def _nothing_text(named: Sequence[str], skipped: Mapping[str, int]) -> str:
-    told = ", ".join(f"{count} {reason}" for reason, count in skipped.items() if count and reason != "empty")
+    counts = ", ".join(f"{count} {reason}" for reason, count in skipped.items() if count and reason != "empty")
     holds = "the folder holds" if len(named) == 1 else "the folders hold"
-    return f"{named[0]}: {holds} no {f'image; skipped {told}' if told else 'file'}"
+    return f"{named[0]}: {holds} no {f'image; skipped {counts}' if counts else 'file'}"
 
 
 def _without_others(named: list[bytes]) -> tuple[list[bytes], list[bytes]]:

@@ -238,15 +238,15 @@ class ImageSource:
         return (f"layout {layout}: {what} (input.layout)",)
 
     def _choices(self, layout: Layout, classes: Sequence[str], splits: Sequence[str]) -> tuple[Choice, ...]:
-        told = "from the names of folders" if self.layout == "auto" else "input.layout"
+        origin = "from the names of folders" if self.layout == "auto" else "input.layout"
         choices = [Choice(ENCODED, "image", "the file's own bytes")]
         if layout == "flat":
-            return (*choices, Choice("layout", "flat", f"{told}: files without classes"))
+            return (*choices, Choice("layout", "flat", f"{origin}: files without classes"))
         if layout != "split":
             plural = "es" if len(classes) != 1 else ""
-            choices.append(Choice(LABEL, "label", f"layout {layout}, {told}: {len(classes)} class{plural}"))
+            choices.append(Choice(LABEL, "label", f"layout {layout}, {origin}: {len(classes)} class{plural}"))
         if splits:
-            choices.append(Choice("split", "folder", f"layout {layout}, {told}: {', '.join(splits)}"))
+            choices.append(Choice("split", "folder", f"layout {layout}, {origin}: {', '.join(splits)}"))
         return tuple(choices)
 
 

@@ -163,7 +163,7 @@ def list_file(path: bytes, base: bytes) -> SourceEntry:
     return SourceEntry(path, name, status.st_size, status.st_mtime_ns, print_)
 
 
-def tell_format(paths: Sequence[str], base: str = "") -> str:
+def detect_format(paths: Sequence[str], base: str = "") -> str:
     """Return the format of the files that `paths` name, by their suffixes; of a folder, by those of its files.
 
     Raises:
@@ -183,8 +183,8 @@ def tell_format(paths: Sequence[str], base: str = "") -> str:
         why = _why_unknown(path) or f"unknown kind of file; say which it is: {choices}"
         raise InputError(f"{printable_path(path)}: {why}")
     if len(by_format) > 1:
-        told = ", ".join(f"{printable_path(path)} is {kind}" for kind, path in by_format.items())
-        raise InputError(f"the paths hold several kinds of files ({told}); say which to read: {choices}")
+        found = ", ".join(f"{printable_path(path)} is {kind}" for kind, path in by_format.items())
+        raise InputError(f"the paths hold several kinds of files ({found}); say which to read: {choices}")
     return str(next(iter(by_format)))
 
 

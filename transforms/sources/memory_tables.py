@@ -174,7 +174,7 @@ def _of_dataframe(frame: Any) -> MemoryTable:
     try:
         table = pa.Table.from_pandas(frame.set_axis(names, axis=1), preserve_index=False)
     except _CONVERSION_ERRORS as error:
-        raise SchemaError(f"DataFrame: {_told(error)}; give the column one type, as with astype") from error
+        raise SchemaError(f"DataFrame: {_reason(error)}; give the column one type, as with astype") from error
     for field in table.schema:
         if isinstance(field.type, pa.BaseExtensionType) and field.type.extension_name.startswith("pandas."):
             raise SchemaError(
@@ -218,12 +218,12 @@ def _array_column(name: str, value: Any) -> pa.Array:
         return pa.array(array)
     except _CONVERSION_ERRORS as error:
         raise SchemaError(
-            f'column "{printable(name)}": its Python objects have no common type ({_told(error)}); '
+            f'column "{printable(name)}": its Python objects have no common type ({_reason(error)}); '
             "convert it with astype"
         ) from error
 
 
-def _told(error: BaseException) -> str:
+def _reason(error: BaseException) -> str:
     return "; ".join(printable(part) for part in error.args) or type(error).__name__
 
 

@@ -80,15 +80,15 @@ class NpyHeader:
             NpyError: TRUNCATED where the file is too short; CORRUPT where something follows the array.
         """
         expected = self.data_offset + self.data_bytes
-        told = f"{self.dtype.name} of shape {_shown_shape(self.shape)}"
+        described = f"{self.dtype.name} of shape {_shown_shape(self.shape)}"
         if size < expected:
             raise NpyError(
-                "TRUNCATED", f"the header says {told}, which is a file of {expected} bytes; this one has {size}",
+                "TRUNCATED", f"the header says {described}, which is a file of {expected} bytes; this one has {size}",
                 f"{size} bytes", f"{expected} bytes",
             )  # fmt: skip
         if size > expected:
             raise NpyError(
-                "CORRUPT", f"{size - expected} bytes follow the array ({told}); save one array in a file",
+                "CORRUPT", f"{size - expected} bytes follow the array ({described}); save one array in a file",
                 f"{size} bytes", f"{expected} bytes",
             )  # fmt: skip
 

@@ -29,8 +29,8 @@ def rows_warning(name: str, headers: Headers) -> tuple[str, ...]:
     commands = ["--set input.rows=true"]
     if len(groups) > 1 or any(not header.shape for header in headers.values()):
         commands = [f"--set input.rows=true --set {_columns(names)}" for names in groups.values()]
-    told = ", or ".join(f"{command} ({rows:,} rows)" for command, rows in zip(commands, groups, strict=True))
-    return (f"{name}: is one record with all of its arrays; if the first axis is the row: {told}",)
+    choices = ", or ".join(f"{command} ({rows:,} rows)" for command, rows in zip(commands, groups, strict=True))
+    return (f"{name}: is one record with all of its arrays; if the first axis is the row: {choices}",)
 
 
 def refuse_pairs(files: Sequence[tuple[str, NpyHeader]]) -> None:

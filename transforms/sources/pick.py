@@ -6,7 +6,7 @@ import os
 from collections.abc import Sequence
 
 from ..errors import InputError
-from .listing import tell_format
+from .listing import detect_format
 from .source import Source
 
 
@@ -19,7 +19,7 @@ def pick_source(paths: Sequence[str], base: str | None = None) -> Source:
         InputError: a path matches nothing, the formats differ, or a format cannot be told or has a source elsewhere.
     """
     folder = os.getcwd() if base is None else base
-    kind = tell_format(paths, folder)
+    kind = detect_format(paths, folder)
     if kind == "csv":
         from .csv_delimiter import detect_delimiter
         from .csv_source import CsvSource

@@ -148,7 +148,7 @@ class S3Upload:
             more |= {"ChecksumCRC32C": encoded_crc(self._crc), "ChecksumType": "FULL_OBJECT"}
         try:
             self._store.call(
-                "write it", self._key, self._told_of_conflicts, Key=self._key, UploadId=self._id,
+                "write it", self._key, self._complete_or_conflict, Key=self._key, UploadId=self._id,
                 MultipartUpload={"Parts": self._parts}, **more,
             )  # fmt: skip
         except PreconditionFailed:
@@ -167,7 +167,7 @@ class S3Upload:
             raise PassingFailure(StoreError(error.code)) from error
         return True
 
-    def _told_of_conflicts(self, **arguments: Any) -> object:
+    def _complete_or_conflict(self, **arguments: Any) -> object:
         """Ask for completion; a conflict, which other requests are just made again after, is told to the caller."""
         from botocore.exceptions import ClientError
 

@@ -108,15 +108,15 @@ def hold_no_examples(observations: Sequence[Observation]) -> bool:
     return bool(seen) and all(one.is_foreign and one.other is None for one in seen)
 
 
-def allows_more(dataset: Stated, law: Schema) -> bool:
+def allows_more(dataset: Stated, expected: Schema) -> bool:
     """Tell whether records of a dataset may lack what a schema says is always there."""
-    needed = {feature.name for feature in law if not feature.nullable}
+    needed = {feature.name for feature in expected if not feature.nullable}
     return any(feature.nullable and feature.name in needed for feature in dataset.schema or ())
 
 
-def _conflicts(law: Schema, found: Schema) -> dict[str, str]:
+def _conflicts(expected: Schema, found: Schema) -> dict[str, str]:
     """Return the features for which no record of a file can be of a schema; others are decided record by record."""
-    ours, theirs = ({feature.name: feature for feature in schema} for schema in (law, found))
+    ours, theirs = ({feature.name: feature for feature in schema} for schema in (expected, found))
     conflicts = {}
     for name in sorted(ours.keys() | theirs.keys()):
         if name not in ours:

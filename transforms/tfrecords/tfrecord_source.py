@@ -58,7 +58,7 @@ class TfrecordSource:
     `records` is "example" where they are Examples of one schema, "opaque" where nobody looks into them, or "auto":
     opaque where no file holds an Example. `split` is where records of foreign files go. With `shard_size` files are
     cut where shards of that size will end; without it they are read whole. `in_turn` keeps the order of `paths`; else
-    files are sorted by their paths. `law` is the dataset that the records are added to, which they must agree with.
+    files are sorted by their paths. `dataset` is the dataset that the records are added to, which they must agree with.
     """
 
     paths: tuple[str, ...]
@@ -69,7 +69,7 @@ class TfrecordSource:
     shard_size: int | None = None
     in_turn: bool = False
     record_bytes: int = RECORD_BYTES_LIMIT
-    law: Stated | None = None
+    dataset: Stated | None = None
 
     def list_files(self) -> Listing:
         """Return the files to read.
@@ -87,7 +87,7 @@ class TfrecordSource:
 
         Raises:
             SchemaError: two inputs differ in schema or labels.
-            SourceError: a foreign file is damaged, so that its schema cannot be told.
+            SourceError: a foreign file is damaged, so that its schema is unknown.
         """
         inputs = self._listed(listing)
         found = self._agree(inputs, run)
@@ -136,19 +136,19 @@ class TfrecordSource:
         """Return what all inputs agree on; foreign files are read for it."""
         stated = list(map(stated_by, inputs.datasets))
         foreign = [file for file in inputs.files if file.dataset is None]
-        bare = not foreign and self.law is None and all(one.schema is None for one in stated)
+        bare = not foreign and self.dataset is None and all(one.schema is None for one in stated)
         if self.records == "opaque" or (bare and stated):
             return _OPAQUE
-        laws = [*([self.law] if self.law else []), *stated]
-        labels = agree_on_labels(laws)
-        known = agree_on_schema(laws) if laws else None
+        datasets = [*([self.dataset] if self.dataset else []), *stated]
+        labels = agree_on_labels(datasets)
+        known = agree_on_schema(datasets) if datasets else None
         observed = run(self._observe, foreign, heavy=True)
         if self.records == "auto" and known is None and hold_no_examples(observed):
             return _OPAQUE
-        if self.law is not None:
-            known = self.law.schema
-        schema = agree_with_files(laws[0].name if laws else "these files", known, observed)
-        unproven = {file.entry.path for file, one in zip(foreign, observed, strict=True) if laws or one.bad}
+        if self.dataset is not None:
+            known = self.dataset.schema
+        schema = agree_with_files(datasets[0].name if datasets else "these files", known, observed)
+        unproven = {file.entry.path for file, one in zip(foreign, observed, strict=True) if datasets or one.bad}
         loose = {index for index, one in enumerate(stated) if allows_more(one, schema)}
         unproven |= {file.entry.path for file in inputs.files if file.dataset in loose}
         return _Agreement(schema, labels, frozenset(unproven))
@@ -171,7 +171,7 @@ class TfrecordSource:
         """Return the pieces, split by split, and which of them make a task."""
         numbered = [(self._split_of(file), index, file) for index, file in enumerate(inputs.files) if file.entry.bytes]
         numbered.sort(key=lambda item: item[0])
-        told: set[int] = set()
+        reported: set[int] = set()
         pieces: list[RecordsPiece] = []
         tasks: list[range] = []
         for (_, compressed), group in groupby(numbered, key=lambda item: (item[0], is_compressed(item[2].entry))):
@@ -179,8 +179,8 @@ class TfrecordSource:
             for split, index, file in group:
                 piece = whole_file(file.entry, index, split, file.records, compressed=compressed)
                 piece = replace(piece, check=file.entry.path in found.checked)
-                if file.dataset is not None and file.dataset not in told and not found.opaque:
-                    told.add(file.dataset)
+                if file.dataset is not None and file.dataset not in reported and not found.opaque:
+                    reported.add(file.dataset)
                     piece = replace(piece, narrowed=inputs.datasets[file.dataset].manifest.narrowed)
                 whole.append(piece)
             for members in cut_run(whole, None if compressed else self.shard_size):
