@@ -1,6 +1,6 @@
 """The calls by which a process makes, fills, names and removes files: all of them listed, or one of them failed.
 
-    with Calls("/tmp/case") as calls: ...                        calls.made is the list
+    with Calls("/tmp/case") as calls: ...                        calls.made is the list, if none of them fails
     with Calls("/tmp/case", call, "EIO"): ...                    that call fails
 
 A call is known by what it does to which file, and how often it did so: `("fsync", "out/.staging/*/a.part", 1)`. It is
@@ -115,8 +115,9 @@ class Calls:
             path = " -> ".join(paths)
             self._counts[kind, path] += 1
             call = (kind, path, self._counts[kind, path])
-            self.made.append(call)
-            self.places.append(_place())
+            if self._fail is None:
+                self.made.append(call)
+                self.places.append(_place())
             if call != self._fail:
                 return self._full and kind in _NEED_ROOM
             self._told()

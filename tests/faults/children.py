@@ -11,7 +11,6 @@ import gc
 import glob
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -27,7 +26,6 @@ from plain_run import run_plainly
 from scenarios import Scenario
 from shardmill.pipelines import conversion
 from shardmill.pipelines.cli import main as shardmill
-from shardmill.transforms.dataset import spec as dataset_spec
 from shardmill.transforms.sources import task_planning
 from states import Known, half_written, known, problems_of, tree
 
@@ -57,7 +55,6 @@ def load(*, engine: bool = False, small_tasks: bool = True) -> None:
     if small_tasks:
         task_planning.MIN_TASK_BYTES = 60_000  # type: ignore[misc]
     typer.main.get_command = functools.cache(typer.main.get_command)
-    dataset_spec.tool_versions = functools.cache(dataset_spec.tool_versions)
     if not engine:
         conversion._run_pipeline = run_plainly
 
@@ -153,7 +150,10 @@ def begin(scenario: Scenario, folder: str) -> Begun:
     made = copy(begun, f"{folder}/undisturbed")
     ended = run(scenario.command, made)
     assert ended.code == 0, ended
-    return Begun(begun, known(f"{made}/out", f"{begun}/out", scenario.first), tree(f"{made}/out"), ended)
+    expected = known(f"{made}/out", f"{begun}/out", scenario.first)
+    _, problems = problems_of(f"{made}/out", expected)
+    assert not problems, problems
+    return Begun(begun, expected, tree(f"{made}/out"), ended)
 
 
 def problems_of_rerun(scenario: Scenario, folder: str, begun: Begun) -> Iterator[str]:
@@ -168,37 +168,28 @@ def problems_of_rerun(scenario: Scenario, folder: str, begun: Begun) -> Iterator
         if cleared.code:
             yield f"gc ended with {cleared.code}: {cleared.err}"
     now = tree(out)
-    if now != begun.whole:
+    if now != begun.whole:  # which was looked at when it was made
         yield f"run again, it did not converge: {sorted(set(now.items()) ^ set(begun.whole.items()))[:6]}"
-    yield from (f"run again: {problem}" for problem in problems_of(out, begun.expected)[1])
+        yield from (f"run again: {problem}" for problem in problems_of(out, begun.expected)[1])
 
 
 def in_children(one: Callable[[int], Any], count: int, at_once: int = AT_ONCE) -> list[Any]:
-    """Return what a function gives for 0, 1, ... count - 1, each called in a child, several at a time; it is JSON."""
-    running: dict[int, tuple[int, int, bytearray]] = {}
-    results: dict[int, Any] = {}
-    number = 0
-    while running or number < count:
-        while len(running) < at_once and number < count:
-            reader, writer = os.pipe()
-            child = os.fork()
-            if not child:
-                os.close(reader)
-                try:
-                    with os.fdopen(writer, "w") as file:
-                        json.dump(one(number), file)
-                finally:
-                    os._exit(0)
-            os.close(writer)
-            running[reader] = (child, number, bytearray())
-            number += 1
-        for reader in select.select(list(running), [], [])[0]:
-            child, which, data = running[reader]
-            piece = os.read(reader, 1 << 16)
-            data += piece
-            if not piece:
-                os.close(reader)
-                del running[reader]
-                os.waitpid(child, 0)
-                results[which] = json.loads(data)
-    return [results[which] for which in range(count)]
+    """Return what a function gives for 0, 1, ... count - 1, by so many children that work at a time; it is JSON."""
+    children = []
+    for first in range(min(at_once, count)):
+        reader, writer = os.pipe()
+        child = os.fork()
+        if not child:
+            try:
+                with os.fdopen(writer, "w") as file:
+                    json.dump([one(number) for number in range(first, count, at_once)], file)
+            finally:
+                os._exit(0)
+        os.close(writer)
+        children.append((child, reader))
+    results: list[Any] = [None] * count
+    for first, (child, reader) in enumerate(children):
+        with os.fdopen(reader) as file:
+            results[first::at_once] = json.load(file)
+        os.waitpid(child, 0)
+    return results

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final, Literal
 
@@ -92,6 +93,11 @@ def rejects_allowed(max_rejects: int | str, rows_read: int) -> int:
 
 def tool_versions() -> dict[str, str]:
     """Return the versions of what shapes the bytes of a dataset."""
+    return dict(_tool_versions())
+
+
+@cache
+def _tool_versions() -> dict[str, str]:
     versions: dict[str, str] = {}
     for tool in _TOOLS:
         try:
