@@ -38,7 +38,7 @@ from .running import (
 
 pytestmark = pytest.mark.thorough("a cluster is started, and killed in part; embedded Flink is in the quick tier")
 
-GROUPS = 24
+GROUPS = 8
 TABLE = (
     "convert",
     "a.parquet",
@@ -56,7 +56,7 @@ TABLE = (
 
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Return a folder with a table of 120,000 rows, and what the local runner makes of it."""
+    """Return a folder with a table of 40,000 rows, and what the local runner makes of it."""
     folder = tmp_path_factory.mktemp("table")
     write_table(folder / "a.parquet", GROUPS)
     shardmill(*TABLE, "local", cwd=folder)
