@@ -18,6 +18,7 @@ from typing import Final, Literal
 
 from ..errors import UsageError
 from ..format.printable import printable
+from .partitions import is_split_folder
 
 Layout = Literal["flat", "label", "split", "split_label"]
 _DRAWN: Final[dict[Layout, str]] = {
@@ -29,10 +30,6 @@ _DRAWN: Final[dict[Layout, str]] = {
 LAYOUTS: Final = ("auto", *_DRAWN)
 MAX_LABEL_OFFSET: Final = 1000
 """An offset names that many labels that no class has; known models use 0 and 1."""
-
-_SPLITS: Final = ("train", "training", "val", "valid", "validation", "dev", "test", "testing", "eval")
-_SPLIT_FOLDER: Final = re.compile(rf"(?:{'|'.join(_SPLITS)})(?:_?[0-9]{{4}})?", re.IGNORECASE)
-"""Names of top folders by which `auto` knows splits: `train`, and `train2017` as COCO has it."""
 
 _PARTS: Final = frozenset({
     "image", "images", "img", "imgs", "jpegimages", "mask", "masks", "label", "labels", "annotation", "annotations",
@@ -52,15 +49,6 @@ class FolderRole:
 
     split: str | None = None
     class_name: str | None = None
-
-
-def is_split_folder(name: bytes) -> bool:
-    """Tell whether a folder bears the name of a split.
-
-    >>> is_split_folder(b"Train"), is_split_folder(b"val2017"), is_split_folder(b"cat")
-    (True, True, False)
-    """
-    return _SPLIT_FOLDER.fullmatch(_shown(name)) is not None
 
 
 def choose_layout(folders: Iterable[bytes], layout: str) -> Layout:

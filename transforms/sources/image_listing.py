@@ -18,13 +18,13 @@ import numpy as np
 
 from ..errors import InputError
 from ..format.printable import printable_path
-from .image_layout import is_split_folder
 from .image_names import Ignored, is_other_file, why_skipped
 from .image_table import ImageFile, ImageTable
 from .image_walk import ImageFolder, ImageWalk, Scan
 from .listing import entry_name
 from .object_listing import match_url
 from .object_tree import ObjectTree, measure_object
+from .partitions import is_split_folder
 from .source import Listing, SourceEntry
 from .source_files import is_object
 

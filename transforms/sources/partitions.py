@@ -14,11 +14,22 @@ from typing import Final
 
 from ..errors import InputError
 from ..format.printable import printable, printable_path
-from .image_layout import is_split_folder
 from .source import Listing
 
 _PARTITION: Final = re.compile(r"([A-Za-z_][^=/]*)=[^/]*")
 _MAGIC: Final = re.compile(r"[*?\[]")
+_SPLITS: Final = ("train", "training", "val", "valid", "validation", "dev", "test", "testing", "eval")
+_SPLIT_FOLDER: Final = re.compile(rf"(?:{'|'.join(_SPLITS)})(?:_?[0-9]{{4}})?", re.IGNORECASE)
+"""Names of top folders by which `auto` knows splits: `train`, and `train2017` as COCO has it."""
+
+
+def is_split_folder(name: bytes) -> bool:
+    """Tell whether a folder bears the name of a split.
+
+    >>> is_split_folder(b"Train"), is_split_folder(b"val2017"), is_split_folder(b"cat")
+    (True, True, False)
+    """
+    return _SPLIT_FOLDER.fullmatch(name.decode("utf-8", "replace")) is not None
 
 
 def partition_columns(name: str, paths: Sequence[str]) -> tuple[str, ...]:
