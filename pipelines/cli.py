@@ -300,7 +300,7 @@ def _answer(body: interrupts.Body, *, as_json: bool, quiet: bool, debug: bool) -
 
 
 def split_beam_options(args: Sequence[str]) -> tuple[list[str], list[str]]:
-    """Return our arguments and those for Beam, which stand after `--` in `convert` and `append`.
+    """Return our arguments and those for Beam, which are after `--` in `convert` and `append`.
 
     >>> split_beam_options(["convert", "a.csv", "--", "--temp_location=/tmp"])
     (['convert', 'a.csv'], ['--temp_location=/tmp'])

@@ -1,8 +1,8 @@
 """Load the config of a conversion: a file, `--set` values and flags, laid over each other, checked as one.
 
     configs/csv.yaml        the file, each value with its line and column
-      ◀── --set a.b=c       lies over it; the value is read as YAML
-            ◀── flags       lie over both (-o, --shard-size, ...)
+      ◀── --set a.b=c       overrides it; the value is read as YAML
+            ◀── flags       override both (-o, --shard-size, ...)
 
 Paths are relative to where they were written: in a file to its folder, on the command line to the working folder.
 """
@@ -29,7 +29,7 @@ from .config_yaml import Document, Path, Place, Problem, copy_values, dotted, re
 CONFIG_SUFFIXES: Final = (".yaml", ".yml")
 """By these a config is told from a file to convert."""
 
-_FORMATS: Final = tuple(INPUTS)  # no set: what stands in a config may have no hash
+_FORMATS: Final = tuple(INPUTS)  # no set: what is in a config may have no hash
 _TABLES: Final = tuple(name for name in INPUTS if name != "images")
 _MAX_CONFIG_BYTES: Final = 16 * 2**20
 """One that declares 100,000 columns has 5 MB."""
@@ -299,7 +299,7 @@ def _fill_delimiter(document: Document, section: dict[str, Any], paths: list[str
 
 
 def _below(path: str, base: str) -> str:
-    """Return a path relative to the folder `base` where it lies below it, else absolute; a URL as it is."""
+    """Return a path relative to the folder `base` where it is below it, else absolute; a URL as it is."""
     if _is_url(path):
         return path
     absolute = os.path.abspath(os.path.join(base, path))

@@ -184,7 +184,7 @@ def _names(model: type[BaseModel]) -> list[str]:
 
 
 def _all_paths() -> list[tuple[str, ...]]:
-    """Return every key of a config that lies in a fixed place, as a path from the top."""
+    """Return every key of a config that is in a fixed place, as a path from the top."""
     paths: list[tuple[str, ...]] = [(name,) for name in _names(Config)]
     for section in _names(Config):
         below = _field(Config, section)

@@ -204,7 +204,7 @@ AnyInput: TypeAlias = Annotated[
 
 
 class InputOfAnyFormat(CsvInput, ParquetInput, ImagesInput, NumpyInput, TfrecordInput):
-    """An input whose format is wrong or cannot be told: the keys of all formats, each with its own bounds."""
+    """An input whose format is wrong or is unknown: the keys of all formats, each with its own bounds."""
 
     format: Any = None
 
@@ -305,7 +305,7 @@ def without_later_defaults(document: dict[str, Any]) -> dict[str, Any]:
 class Config(_Section):
     """The config of one conversion, checked.
 
-    Made by `load_config`. `output.path` is absolute; `input.paths` are relative to the folder `base` where they lie
+    Made by `load_config`. `output.path` is absolute; `input.paths` are relative to the folder `base` where they are
     below it. `input` is None only where the data come from Python.
     """
 
@@ -342,7 +342,7 @@ class Config(_Section):
         """Return `sha256:` and the digest of what the bytes of the dataset can depend on.
 
         In it: everything of `to_json` (defaults included, so that an explicit default changes nothing; paths as they
-        stand relative to `base`, so that a folder may be moved) but `runner`, `max_rejects`, `limits` and
+        are relative to `base`, so that a folder may be moved) but `runner`, `max_rejects`, `limits` and
         `output.path`, as JSON with sorted keys; the order of split fractions matters, so they are pairs.
         """
         document = without_later_defaults(self.to_json())

@@ -155,7 +155,7 @@ class LocalRunner(_Runner):
     """This machine; `workers` is a number, or `auto` for one on each processor.
 
     `processes` makes the workers processes (true) or threads (false); `auto` takes what is faster for the plan. With
-    `resume` a run goes on with what one of the same command left that stopped; without it all is done again.
+    `resume` a run resumes what one of the same command left that stopped; without it all is done again.
     """
 
     name: Literal["local"] = "local"
@@ -224,7 +224,7 @@ class DataflowRunner(_Runner):
 
     @property
     def resume(self) -> bool:
-        """Whether the run goes on with another one's work: that one may still be running."""
+        """Whether the run resumes another one's work: that one may still be running."""
         return False
 
 

@@ -1,4 +1,4 @@
-"""Read YAML without losing where each value stood.
+"""Read YAML without losing where each value was.
 
 A config is plain mappings, lists and scalars. It is read from the composed nodes and not by `yaml.safe_load`, which
 forgets lines, takes the last of two equal keys, and turns the keys `on` and `no` into booleans:
@@ -54,7 +54,7 @@ class Problem:
 class Document:
     """The values of a config, the place of each, and what was wrong with the YAML itself.
 
-    `texts` holds what stands in the file for values that YAML reads as no text: `no` for False. A document that is
+    `texts` holds what is in the file for values that YAML reads as no text: `no` for False. A document that is
     not `readable` has no values, only problems. `notes` are for the user: what was detected, and set.
     """
 

@@ -54,7 +54,7 @@ def disk_error(error: BaseException) -> DiskError | None:
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, OSError) and seen.errno in _FIXES:
-            path = seen.filename if seen.filename2 is None else seen.filename2  # a link's source is seldom the trouble
+            path = seen.filename if seen.filename2 is None else seen.filename2  # a link's source is rarely the trouble
             return _disk_error(seen.errno, None if path is None or isinstance(path, int) else os.fsdecode(path))
         if isinstance(seen, RuntimeError):
             matches = [found for found in _IN_TEXT.finditer(str(seen)) if int(found[1]) in _FIXES]

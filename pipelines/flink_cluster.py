@@ -212,7 +212,7 @@ def _write_settings(folder: Path, port: int, slots: int) -> None:
         "io.tmp.dirs": folder / "tmp",
         # Beam is on the class path of this cluster: its classes are loaded once, not once for each job
         "classloader.resolve-order": "parent-first",
-        # What fails is tried again: without this a job fails with its first worker that dies. Beam goes on with a dead
+        # What fails is tried again: without this a job fails with its first worker that dies. Beam keeps a dead
         # one until it forgets those that are idle (`_ENVIRONMENT_MILLIS` in flink_run); so long a try has to wait.
         "restart-strategy.type": "fixed-delay",
         "restart-strategy.fixed-delay.attempts": 5,

@@ -93,7 +93,7 @@ def check_flink(runner: FlinkRunner, beam_args: Sequence[str] = ()) -> Room:
 
 
 def end_orphan(runner: FlinkRunner, job: str) -> None:
-    """End a cluster's job that works for a run whose command has died: the command that is back goes on with it.
+    """End a cluster's job that works for a run whose command has died: the command that is back resumes it.
 
     Raises:
         RunError: it does not end.

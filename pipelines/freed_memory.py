@@ -35,7 +35,7 @@ ARROW_ENVIRONMENT: Final = {"MIMALLOC_PURGE_DELAY": "-1"}
 def keep_freed_memory() -> None:
     """Let the allocators of this process keep what is freed; to be called before pyarrow is imported.
 
-    What the user has set in the environment stands. Where malloc is not glibc's, it is left alone.
+    Settings in the user's environment are kept. Where malloc is not glibc's, it is left alone.
     """
     for name, value in ARROW_ENVIRONMENT.items():
         os.environ.setdefault(name, value)

@@ -59,7 +59,7 @@ class Session:
     def watch(
         self, staging: str, notes: Sequence[str] = (), count: Count | None = None
     ) -> AbstractContextManager[object]:
-        """Show the progress of a run on stderr while the context is open, and remember where its work lies.
+        """Show the progress of a run on stderr while the context is open, and remember where its work is.
 
         A run whose work others `count` is on a cluster: an interrupt may take long to end it there.
         """
@@ -246,7 +246,7 @@ def _what_is_left(staging: str | None) -> str:
 
 
 def _tell_staged(session: Session, error: ShardmillError) -> None:
-    """Say how much a failed run has left, and what goes on with it, if anything does."""
+    """Say how much a failed run has left, and what resumes it, if anything does."""
     if session.staging is not None and is_store_url(session.staging):
         session.screen.err.print(_left_in_store(session.staging), soft_wrap=True, highlight=False)
         return

@@ -188,7 +188,7 @@ class ProgressWatcher:
         self._thread.join()
 
     def line(self) -> str:
-        """Return the line as it stands now."""
+        """Return the line as it is now."""
         stand = self._reader.read()
         now = self._clock()
         if self._first_bytes is None and stand.bytes:

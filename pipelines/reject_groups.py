@@ -19,7 +19,7 @@ from ..transforms.dataset.generations import read_json_lines
 from ..transforms.format.printable import escaped, printable
 
 SHOWN_GROUPS: Final = 20
-"""So many groups stand on the screen; all rejects are in the reject file."""
+"""So many groups are on the screen; all rejects are in the reject file."""
 
 GROUPED_ROWS: Final = 10_000
 GROUPED_CELLS: Final = 100_000
@@ -103,7 +103,7 @@ def _common_fixes(groups: Iterable[RejectGroup]) -> dict[tuple[str | None, str],
 
 
 def _common_end(texts: Iterable[str]) -> str:
-    """Return how several messages end, from a semicolon on that stands in no quoted value; else nothing.
+    """Return how several messages end, from a semicolon on that is in no quoted value; else nothing.
 
     >>> _common_end(['"a; b" is no number; declare it', '"c; b" is no number; declare it'])
     '; declare it'

@@ -21,7 +21,7 @@ from .held_files import Unchanged
 from .reject_groups import RejectGroup
 
 FIRST_REJECTS: Final = 20
-"""So many rejects stand in a summary line by line; all of them are in the reject file."""
+"""So many rejects are in a summary line by line; all of them are in the reject file."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -29,7 +29,7 @@ class Summary:
     """What a conversion, or an append, did.
 
     `path` is the dataset's folder as the user wrote it, or absolute. `first_rejects` are lines of the reject file, as
-    they stand there: the first 20 are enough; `reject_groups` has equal ones together. `nothing_to_do` says that the
+    they are there: the first 20 are enough; `reject_groups` has equal ones together. `nothing_to_do` says that the
     manifest's generation held the same source and config before; of an append, that the dataset holds all files.
     `unchanged` are the files that an append left out, `rejected_before` those that it left out since an earlier
     generation rejected them, `new_classes` are the classes that it brought, with their
@@ -112,7 +112,7 @@ class Summary:
         }
 
     def _added(self) -> dict[str, Any]:
-        """Return what this append did to the dataset whose splits stand beside."""
+        """Return what this append did to the dataset whose splits are next to it."""
         shards = () if self.nothing_to_do else self.manifest.own_shards
         return {
             "records": sum(shard.records for shard in shards),

@@ -1,6 +1,6 @@
 """Resuming: a run goes on where one of the same command stopped.
 
-    .staging/<run>/plan.json              the same in all that bytes depend on?     else begin anew, and say so
+    .staging/<run>/plan.json              the same in all that bytes depend on?     else start over, and say so
                    tasks/000003.json      done: goes to the shard plan as it is
                    parts/000004-…         no result: removed, and task 4 is done (again)
                    shards/ rejects.jsonl  removed: made from the results
@@ -43,7 +43,7 @@ def take_over(prepared: Prepared) -> Prepared:
 
 
 def look_ahead(prepared: Prepared) -> PlanReport:
-    """Return what a run would do, and what it would go on with; nothing is changed."""
+    """Return what a run would do, and what it would resume; nothing is changed."""
     done, note = _usable(prepared)
     report = prepared.report()
     notes = (*prepared.stopped.notes, *([note] if note else []))
@@ -83,7 +83,7 @@ def _without(plan: Plan, done: tuple[TaskResult, ...]) -> Plan:
 
 
 def _remove_outdated(prepared: Prepared) -> None:
-    """Remove what runs of this command have staged that no run can go on with any more."""
+    """Remove what runs of this command have staged that no run can resume any more."""
     storage, stopped = prepared.spec.storage, prepared.stopped
     moved = [other.run_id for other in stopped.same if other.run_id != prepared.spec.run_id]
     for run_id in (*stopped.outdated, *moved):

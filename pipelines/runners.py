@@ -76,7 +76,7 @@ def make_pipeline(workers: int, beam_args: Sequence[str] = ()) -> beam.Pipeline:
 def parse_options(
     ours: Sequence[str], beam_args: Sequence[str], engines: frozenset[str] = frozenset()
 ) -> PipelineOptions:
-    """Return Beam's options: `ours`, and what stands after `--`; `engines` are options that only the engine knows.
+    """Return Beam's options: `ours`, and what is after `--`; `engines` are options that only the engine knows.
 
     Raises:
         UsageError: an option holds a key, or Beam has no such option.

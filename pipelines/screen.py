@@ -342,7 +342,7 @@ def reading_lines(where: str, manifest: Manifest) -> list[str]:
 
 
 def shown_path(path: str) -> str:
-    """Return a folder relative to the working folder where it lies below it, in one printable line."""
+    """Return a folder relative to the working folder where it is below it, in one printable line."""
     if "://" in path:
         return printable_path(path)
     relative = os.path.relpath(path)

@@ -1,4 +1,4 @@
-"""`plan.json`: what a run is, and what its planning found, so that the same command can go on with it.
+"""`plan.json`: what a run is, and what its planning found, so that the same command can resume it.
 
 totals, tasks     what progress is measured against; what each task reads
 mark              what must be the same for staged work to be of use: see `RunMark`
@@ -70,7 +70,7 @@ class ListedSource:
 
 @dataclass(frozen=True, slots=True)
 class StagedPlan:
-    """The plan that lies in the staging folder of the run `run_id`; `cut` is a digest over how tasks are cut."""
+    """The plan that is in the staging folder of the run `run_id`; `cut` is a digest over how tasks are cut."""
 
     run_id: str
     mark: RunMark
@@ -176,7 +176,7 @@ def plan_document(plan: Plan, mark: RunMark, listed: ListedSource, shards: int) 
 
 
 def read_staged_plan(storage: Storage, run_id: str) -> StagedPlan | None:
-    """Return what lies in the staging folder of a run; None where that is nothing, or nothing that we write."""
+    """Return what is in the staging folder of a run; None where that is nothing, or nothing that we write."""
     try:
         document = json.loads(read_file(storage.root, f"{STAGING_FOLDER}/{run_id}/{PLAN_FILE}", _PLAN_LIMIT))
         mark, listed, totals = document["mark"], document["listed"], document["totals"]

@@ -92,7 +92,7 @@ def starter_text(
     set_values: Sequence[str] = (),
     flags: Mapping[str, tuple[str, object]] | None = None,
 ) -> str:
-    """Return a config that reads `sources`, to stand in the file `config`, with values of `--set` and flags in it.
+    """Return a config that reads `sources`, to be saved as the file `config`, with values of `--set` and flags in it.
 
     Raises:
         ConfigError: a path matches nothing, the format is unclear, or a value is wrong.

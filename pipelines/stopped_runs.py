@@ -1,9 +1,9 @@
-"""Runs that stopped: which of them this command can go on with, and which it must not.
+"""Runs that stopped: which of them this command can resume, and which it must not.
 
 A run that was killed, interrupted or refused leaves its staging folder, and `plan.json` in it says what it was. Of the
 runs that no live process holds, and that no generation has come of:
 
-    the same command, the same source        is gone on with, if all else is the same: see `resuming`
+    the same command, the same source        is resumed, if all else is the same: see `resuming`
     the same command, another source         refused, by the names of the files; but where the run was itself refused
                                              (for rejects, for a corrupt file), fixing the source is what was asked for
     another config                           is left where it is, and told

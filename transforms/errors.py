@@ -10,7 +10,7 @@
     │   ├── ConfigError                     a config file, with every problem in it
     │   ├── SchemaError (TypeError)         a column's type has no feature, or two schemas differ
     │   ├── DataError   (TypeError)         data from Python is of a kind that cannot be converted
-    │   ├── InputError                      a path matches nothing, or its kind cannot be told
+    │   ├── InputError                      a path matches nothing, or its kind is unknown
     │   ├── TargetError                     the output folder holds something else
     │   └── StoreAccessError                no client, credentials, bucket or permission for an object store
     ├── DamageError                     3   a dataset or a TFRecord file is damaged

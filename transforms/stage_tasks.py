@@ -13,9 +13,9 @@ from .sources.source import Task
 
 @dataclass(eq=False)
 class StageTasks(beam.PTransform):
-    """Hand each task to `stage`, which returns what it staged, for `WriteShards` to go on with.
+    """Hand each task to `stage`, which returns what it staged, as input for `WriteShards`.
 
-    It stands where `ReadRows | EncodeExamples` and the first step of `WriteShards` stand otherwise, and gives the same
+    It replaces `ReadRows | EncodeExamples` and the first step of `WriteShards`, and gives the same
     bytes: for an engine whose own workers are not the ones that do the work.
     """
 

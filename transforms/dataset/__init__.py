@@ -17,7 +17,7 @@ a run          spec             what a run is to make
                outcome          what became of it all
                write_generation  the last four in one call, without an engine
 reading        open             a dataset's records, rows and arrays
-                                ── generations   manifests, and where a shard lies;  shard_places  all shards
+                                ── generations   manifests, and where a shard is;  shard_places  all shards
                                 ── overview      totals alone, however many shards there are
                                 ── arrays        features as arrays;  frames
                record_file      plain TFRecord files, in and out;  record_scan  runs of records out of an open one

@@ -1,4 +1,4 @@
-"""Nothing is lost in silence: rows read = written + rejected + dropped, for every input file, or nothing is committed.
+"""Nothing is lost silently: rows read = written + rejected + dropped, for every input file, or nothing is committed.
 
 Rows are counted three times by three parties: by the reader (the task's end mark), by the encoder (each block's
 counts), and by the stage step (records in parts, lines in reject files). Planning may have counted them before.

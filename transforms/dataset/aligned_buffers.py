@@ -119,5 +119,5 @@ def _recycle(mapped: mmap.mmap) -> None:
 
 
 def address_of(data: memoryview | npt.NDArray[np.uint8]) -> int:
-    """Return where bytes lie in memory."""
+    """Return where bytes are in memory."""
     return int(np.frombuffer(data, np.uint8).__array_interface__["data"][0])

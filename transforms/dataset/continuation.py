@@ -5,7 +5,7 @@
     lost to another append, whose these are: ──────┘            │
     tried as 6                               train-00004  train-00005     the same bytes under second names
 
-What is staged bears the names that were planned. An append that loses renumbers: nothing is read or written anew, the
+What is staged bears the names that were planned. An append that loses renumbers: nothing is read or written again, the
 shards get second links in a folder of that try, which its manifest then names as its staging folder.
 """
 

@@ -2,7 +2,7 @@
 
 From one cut point the next is the last unit end at most `gap` bytes on; if the next unit is longer than that, its end:
 
-    units  ├──┼─┼───┼──┼───────────────┼─┼──┤        cut points lie at most max(gap, unit) apart, wherever they start
+    units  ├──┼─┼───┼──┼───────────────┼─┼──┤        cut points are at most max(gap, unit) apart, wherever they start
     cuts   ╎      ╎    ╎               ╎    ╎        ╎ the end of the part is always one
            ├ gap ──┤
 

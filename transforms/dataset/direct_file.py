@@ -11,7 +11,7 @@ If the disk falls behind, whoever writes waits for it.
                     ▼      ▼      ▼      ▼     ▼└─ the end, less than a block: through the cache
     disk         │ direct                      ││▒│       then fsync: size and extents are durable as well
 
-Bytes that happen to lie in memory as they will in the file, page for page, need no copy: whoever reads records to write
+Bytes that happen to be in memory as they will in the file, page for page, need no copy: whoever reads records to write
 them again lays them so (`record_scan`). Only what completes a block is copied, and what is left over at the end:
 
     memory       │    ▒▒▒▒│████████│████████│▒▒       │     page borders of the writer's bytes
@@ -51,7 +51,7 @@ _LEAST_LENT_BYTES: Final = 64 << 10
 """Below this a copy is cheaper than a call."""
 
 _MOST_LENT_BYTES: Final = 4 << 20
-"""Above this bytes are copied: while they wait for the disk, what they lie in is not freed."""
+"""Above this bytes are copied: while they wait for the disk, what they are in is not freed."""
 
 
 class _Disk:
@@ -135,7 +135,7 @@ class DirectFile:
             self._done = self._disk.writer.submit(os.close, self._file)  # after its writes: the thread is one
 
     def _lend(self, view: memoryview) -> int:
-        """Hand over what lies in memory as it will in the file; return how many bytes are done, none if it does not."""
+        """Hand over what is in memory as it will in the file; return how many bytes are done, none if it does not."""
         at = self._bytes + (self._buffer.filled if self._buffer else 0)
         if not _LEAST_LENT_BYTES <= view.nbytes <= _MOST_LENT_BYTES:
             return 0

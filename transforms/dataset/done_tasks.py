@@ -31,7 +31,7 @@ _MAY_PASS: Final = frozenset({"MISSING_FILE", "UNREADABLE"})
 
 
 def read_done_tasks(storage: Storage, staging: str, tasks: int) -> tuple[TaskResult, ...]:
-    """Return the results of a run's `tasks` that stand in its staging folder, in order."""
+    """Return the results of a run's `tasks` that are in its staging folder, in order."""
     found = (_read(storage, staging, f"tasks/{name}", tasks) for name in _results(storage, staging))
     return tuple(sorted((result for result in found if result is not None), key=lambda result: result.task))
 

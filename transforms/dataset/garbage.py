@@ -1,4 +1,4 @@
-"""Garbage: what lies in a dataset's folder and no kept generation needs.
+"""Garbage: what is in a dataset's folder and no kept generation needs.
 
     kept         the latest generations, and all that they were made from; by default all there are
     may go       manifests and files of the others; files with a name of ours that no generation has; what a writer

@@ -1,4 +1,4 @@
-"""Which generations a dataset's folder holds, and where the files lie that they name.
+"""Which generations a dataset's folder holds, and where the files are that they name.
 
     manifests/00000001.json     every generation, immutable; the highest number is the truth
     manifests/shards-….json     what large ones have in parts, which several may share
@@ -159,7 +159,7 @@ def is_replaced(root: str, generation: int | None) -> bool:
 
 
 def locate_shard(root: str, manifest: Manifest, shard: ShardEntry) -> str:
-    """Return where a shard lies, relative to the folder: still in staging, or else at its final path.
+    """Return where a shard is, relative to the folder: still in staging, or else at its final path.
 
     Of the manifest's own generation staging comes first: while a replaced dataset is published, its old shards still
     have the final names. Those of older generations are published before anything is appended to them, but for an
@@ -188,7 +188,7 @@ def locate_shard(root: str, manifest: Manifest, shard: ShardEntry) -> str:
 
 
 def _staged_by(root: str, shard: ShardEntry) -> str | None:
-    """Return where the generation that added a shard staged it, None if that cannot be told."""
+    """Return where the generation that added a shard staged it, None if that is unknown."""
     try:
         return staged_file(read_manifest(root, shard.generation).run.staging, shard.path)
     except (InputError, DamageError):  # whoever asks learns that the shard is missing

@@ -114,7 +114,7 @@ class CompressedFile:
         return bound if limits.output_bytes is None else min(bound, limits.output_bytes)
 
     def _is_headless(self, start: int) -> bool:
-        """Say whether a member lies there that is whole but for its header, of the size that most writers give it."""
+        """Say whether a member is there that is whole but for its header, of the size that most writers give it."""
         if self._read(start, 3) == _MAGIC:
             return False
         member = _Member(self._file, start, "gzip", headless=True)

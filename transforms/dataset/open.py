@@ -123,7 +123,7 @@ class Dataset:
         return self.manifest.labels
 
     def shard_paths(self, split: str | None = None) -> list[str]:
-        """Return where the shards of a split lie, in order.
+        """Return where the shards of a split are, in order.
 
         Raises:
             UsageError: there is no such split.

@@ -57,7 +57,7 @@ class PartWriter:
     def _write_reading(self, take: Callable[[int], Sequence[memoryview]], ends: npt.NDArray[np.int64]) -> list[int]:
         """Write the bytes up to the last of some ends, and return the part's CRC at each of them.
 
-        A single buffer is written whole, since it may lie as it will in the file (`direct_file`). Of many, each range
+        A single buffer is written whole, since it may be as it will in the file (`direct_file`). Of many, each range
         is written as soon as it is read, while the processor has it in its cache.
         """
         crcs = []

@@ -35,7 +35,7 @@ _REMOVED_AT_ONCE: Final = 1000
 class Move:
     """A staged file and its final path, both relative to the dataset's folder; sizes and CRCs where known.
 
-    `replaces` allows it to stand where a file of the superseded generation stood. `generation` is the one that the file
+    `replaces` allows it to be where a file of the superseded generation was. `generation` is the one that the file
     belongs to: if another has replaced that meanwhile, the move is not made.
     """
 
@@ -255,7 +255,7 @@ def _remove_published(storage: Storage, latest: Manifest, run_id: str | None) ->
 
 
 def _run_folder(manifest: Manifest) -> str:
-    """Return the staging folder of a run: what a generation was staged in lies in it, or is it."""
+    """Return the staging folder of a run: what a generation was staged in is in it, or is it."""
     return "/".join(manifest.run.staging.split("/")[:2])
 
 

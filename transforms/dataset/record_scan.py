@@ -1,9 +1,9 @@
-"""Runs of records out of an open TFRecord file, wherever it lies: plain, or compressed.
+"""Runs of records out of an open TFRecord file, wherever it is: plain, or compressed.
 
     file ──▶ pieces of 2 MiB (inflated) ──▶ scan_records ──▶ runs of whole records, and damage
 
 Reading holds one piece, or one record where that is larger; a length is believed only as far as there are bytes behind
-it. Bytes lie in memory as they do in the file, page for page; or as they will in the file that they go to, counted from
+it. Bytes are in memory as in the file, page for page; or as in the file that they go to, counted from
 `page_origin`, so that they are written from where they are (`direct_file`).
 """
 
@@ -117,7 +117,7 @@ def scan_file(
 ) -> Iterator[RecordRun]:
     """Yield the records of an open file of `size` bytes in runs; the rest is as in `read_record_batches`.
 
-    The byte at offset `page_origin` would lie at a page border of memory, and the others accordingly.
+    The byte at offset `page_origin` would be at a page border of memory, and the others accordingly.
     """
     file.seek(start)
     form = tell_form(file, start)
@@ -133,7 +133,7 @@ def scan_file(
 
 
 def tell_form(file: ByteFile, start: int) -> Form | None:
-    """Tell from the bytes at `start` how a file is compressed, None if it is not; the file stands there again."""
+    """Tell from the bytes at `start` how a file is compressed, None if it is not; the file is there again."""
     head = file.read(HEADER_BYTES)
     file.seek(start)
     # A record of 560,927 bytes begins with gzip's magic bytes: its CRC tells them apart.
@@ -221,8 +221,8 @@ def _scan_pieces(
     """Scan piece after piece; what is left of one, an incomplete record, moves to the front of the next.
 
     piece  ├─ record ─┼─ record ─┼─ rec      A record that is larger than a piece: the next piece is as large as it
-    next                   ├─ record ─┼─     (plain), or twice as large as the last (compressed: its length may be a
-                                             lie, and no more is allocated than has come).
+    next                   ├─ record ─┼─     (plain), or twice as large as the last (compressed: its length may be
+                                             false, and no more is allocated than has come).
     """
     carried, room = np.empty(0, np.uint8), _PIECE_BYTES
     while True:

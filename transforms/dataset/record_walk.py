@@ -120,7 +120,7 @@ class _Window:
         return self.view(offset, offset + HEADER_BYTES).tobytes()
 
     def crc(self, offset: int) -> int:
-        """Return the CRC32C that stands at an offset."""
+        """Return the CRC32C that is at an offset."""
         return unmask(int.from_bytes(self.view(offset, offset + FOOTER_BYTES).tobytes(), "little"))
 
 
@@ -137,7 +137,7 @@ class _LostHeader:
 
 
 class RecordWalk:
-    """The walk over one stretch of bytes; `record` and `offset` are where it stands."""
+    """The walk over one stretch of bytes; `record` and `offset` are where it is."""
 
     def __init__(self, pieces: Pieces, at: ScanStart, limit: int = LARGEST_RECORD_BYTES) -> None:
         self._window = _Window(pieces, at.offset)
@@ -193,7 +193,7 @@ class RecordWalk:
         return reason
 
     def _follows(self, offset: int) -> bool:
-        """Say whether a header stands at an offset, or the file ends there: then the record before it ends there."""
+        """Say whether a header is at an offset, or the file ends there: then the record before it ends there."""
         if not self._need(offset + HEADER_BYTES):
             return offset == self._window.stop
         return is_record_header(self._window.head(offset))
@@ -254,7 +254,7 @@ class RecordWalk:
         self.offset, self.record = end, self.record + 1
 
     def _recover_up_to(self, end: int) -> bool:
-        """Take what lies between a lost header and a record at `end` (or the end of the file), if it is one record."""
+        """Take what is between a lost header and a record at `end` (or the end of the file), if it is one record."""
         stop = end - FOOTER_BYTES
         for place, lost in enumerate(self._lost):
             if stop < lost.upto:
@@ -292,9 +292,9 @@ class RecordWalk:
         return None
 
     def _headers(self, start: int, end: int | None = None) -> Iterator[int]:
-        """Yield where headers stand from `start` on, those that lie before `end` (None: the end of the file).
+        """Yield where headers are from `start` on, those before `end` (None: the end of the file).
 
-        Without an end, what lies before the place that was reached need not be kept.
+        Without an end, what is before the place that was reached need not be kept.
         """
         step = _FIRST_STEP
         while (end is None or start + HEADER_BYTES <= end) and self._need(start + HEADER_BYTES):
@@ -317,7 +317,7 @@ class RecordWalk:
         return int.from_bytes(self._window.head(offset)[:8], "little")
 
     def _is_whole(self, start: int, end: int) -> bool:
-        """Say whether the data of a record from `start` to `end` have the CRC that stands behind them."""
+        """Say whether the data of a record from `start` to `end` have the CRC that is behind them."""
         known = self._window.end
         if (known is not None and end > known) or not self._need(end):
             return False

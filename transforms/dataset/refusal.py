@@ -15,7 +15,7 @@ from ..errors import CommitError, RunError, ShardmillError, TooManyRejects
 REFUSAL_FILE: Final = "refusal.json"
 
 RefusalKind = Literal["failed", "rejects", "commit", "stale"]
-"""`stale`: what an append was planned on has changed under it; planned anew it may land."""
+"""`stale`: what an append was planned on has changed under it; planned again it may land."""
 
 _ERRORS: Final[dict[str, type[ShardmillError]]] = {
     "failed": RunError,

@@ -25,7 +25,7 @@ def hold_run(spec: DatasetSpec, *, wait: bool = False) -> Iterator[None]:
     """Hold the staging folder of a run from before `prepare_target` until it is published; with `wait`, until it can.
 
     Raises:
-        TargetError: another process holds it, or it cannot be made, or would lie behind a link.
+        TargetError: another process holds it, or it cannot be made, or would be behind a link.
     """
     if not spec.storage.has_locks:  # its folder is its own: see `decisions.md`
         yield

@@ -1,4 +1,4 @@
-"""Where all shards of a generation lie: on disk by a look at each, in a store by a few lists of its folders.
+"""Where all shards of a generation are: on disk by a look at each, in a store by a few lists of its folders.
 
 A store is asked for the staging folder first, and for the final names after that: so whatever is published meanwhile
 is in the one or the other.
@@ -20,7 +20,7 @@ from .storage_contract import FileStatus, Storage
 
 @dataclass(frozen=True, slots=True)
 class ShardPlace:
-    """Where a shard lies, relative to the folder (see `locate_shard`), or why that cannot be told.
+    """Where a shard is, relative to the folder (see `locate_shard`), or why that is unknown.
 
     `status` is what the list said that it was found in; None where none was made.
     """
@@ -30,10 +30,10 @@ class ShardPlace:
     status: FileStatus | None = None
 
     def located(self) -> str:
-        """Return where it lies.
+        """Return where it is.
 
         Raises:
-            DamageError: that cannot be told.
+            DamageError: that is unknown.
         """
         if isinstance(self.file, DamageError):
             raise self.file
@@ -41,7 +41,7 @@ class ShardPlace:
 
 
 def locate_shards(root: str, manifest: Manifest, entries: Iterable[ShardEntry]) -> Iterator[ShardPlace]:
-    """Yield where shards of a generation lie, in order."""
+    """Yield where shards of a generation are, in order."""
     storage, wanted = storage_at(root), list(entries)
     lists = None if storage.has_locks else _Lists(storage, manifest, wanted)
     for entry in wanted:
@@ -56,7 +56,7 @@ def locate_shards(root: str, manifest: Manifest, entries: Iterable[ShardEntry]) 
 
 
 class _Lists:
-    """What lies in the folders of a store that shards may be in."""
+    """What is in the folders of a store that shards may be in."""
 
     def __init__(self, storage: Storage, manifest: Manifest, entries: list[ShardEntry]) -> None:
         self._storage = storage
@@ -67,7 +67,7 @@ class _Lists:
         self._final = dict(storage.entries(""))
 
     def place_of(self, entry: ShardEntry) -> ShardPlace | None:
-        """Return where a shard lies; None where the lists do not tell."""
+        """Return where a shard is; None where the lists do not tell."""
         final = self._final.get(entry.path)
         if entry.generation == self._manifest.generation or final is None or final.size != entry.bytes:
             staging, names = self._staged_by(entry.generation)
@@ -76,7 +76,7 @@ class _Lists:
         return ShardPlace(entry, entry.path, final) if final is not None and final.is_file else None
 
     def _staged_by(self, generation: int) -> tuple[str, dict[str, FileStatus]]:
-        """Return the staging folder of a generation, and the shards that lie in it."""
+        """Return the staging folder of a generation, and the shards that are in it."""
         if generation not in self._staged:
             staging, own = "", generation == self._manifest.generation
             with contextlib.suppress(InputError, DamageError):  # whoever asks learns that the shard is missing

@@ -2,7 +2,7 @@
 
 A unit is what cannot be divided: a framed record, or a gzip member. S is the shard size, u the largest unit of at most
 S bytes, or S/256 where that is more. A part that was closed because it was full becomes a shard as it is. What tasks
-had left over, their tails, are pooled in task order and cut again at cut points, which lie at most u apart:
+had left over, their tails, are pooled in task order and cut again at cut points, which are at most u apart:
 
     task 0 │ full │ full │ tail ┐
     task 1 │ full │ tail ┐      │              pool, while it is over 2S - u:   ├── at most S ──┤ rest
@@ -14,7 +14,7 @@ nearest its middle, both halves are at most (2S - u)/2 + u/2 = S, and at least (
 takes in the last full part, if there is one. So in a split without a unit over S: no shard is larger than S; all but
 the last two pooled ones are larger than S - u; if the split holds at least S - u, none is smaller than (S - u)/2.
 
-A unit over S stands in a part, and a shard, of its own.
+A unit over S is in a part, and a shard, of its own.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 CUTS_PER_SHARD: Final = 256
-"""Cut points lie S / 256 apart: finer would not make shards more even than 0.4 %, and costs memory for each."""
+"""Cut points are S / 256 apart: finer would not make shards more even than 0.4 %, and costs memory for each."""
 
 PartKind = Literal["full", "tail", "oversize"]
 
@@ -71,7 +71,7 @@ class CutTable(Sequence[CutPoint]):
 
     @property
     def offsets(self) -> npt.NDArray[np.int64]:
-        """Where each of them lies."""
+        """Where each of them is."""
         return self._table[:, 0]
 
     def __len__(self) -> int:
@@ -205,7 +205,7 @@ def plan_shards(parts: Sequence[Part], shard_size: int, order: Literal["task", "
 
 
 def _plan_in_source_order(ordered: Sequence[Part], shard_size: int, bound: int) -> list[PlannedShard]:
-    """Pool everything; only a part that is one unit over S stands between two pools."""
+    """Pool everything; only a part that is one unit over S is between two pools."""
     shards: list[PlannedShard] = []
     pool: list[Part] = []
     for part in ordered:
@@ -241,7 +241,7 @@ def _cut_pool(pool: Sequence[Part], shard_size: int, bound: int) -> list[Planned
 
 
 def _marks(pool: Sequence[Part]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
-    """Return where the cut points of all parts lie on one axis, and for each part which of them is its first."""
+    """Return where the cut points of all parts are on one axis, and for each part which of them is its first."""
     bases = np.cumsum([0, *(part.bytes for part in pool)], dtype=np.int64)
     offsets = [_offsets(part.cuts) + base for part, base in zip(pool, bases, strict=False)]
     firsts = np.cumsum([0, *map(len, offsets)], dtype=np.int64)[:-1]

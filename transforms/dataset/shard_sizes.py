@@ -2,7 +2,7 @@
 
 S is the shard size; u is the largest of a framed record of the split (gzip: a member) and S/256. In a split without a
 record over S: no shard is larger than S; all but the last two are larger than S - u; if there are at least S - u bytes
-in all, none is smaller than (S - u)/2. A record over S stands alone. No shard is empty. Each generation for itself.
+in all, none is smaller than (S - u)/2. A record over S is alone. No shard is empty. Each generation for itself.
 """
 
 from __future__ import annotations

@@ -109,7 +109,7 @@ def _tool_versions() -> dict[str, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DatasetSpec:
-    """One run: where its dataset lies, what it is, what it comes from.
+    """One run: where its dataset is, what it is, what it comes from.
 
     `path` is the dataset's folder, absolute, or its URL. `shard_size` is in bytes on disk. `max_rejects` is a number of
     rows, or a percentage of the rows read ("1%"). `tasks` is how many there are, None where the runner's bundles are
@@ -183,7 +183,7 @@ class DatasetSpec:
 
     @property
     def storage(self) -> Storage:
-        """Where the dataset lies."""
+        """Where the dataset is."""
         return storage_at(self.path)
 
     @property

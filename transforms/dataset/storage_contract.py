@@ -1,4 +1,4 @@
-"""What a folder that a dataset lies in does: the few operations that reading, stage, commit and publish are built on.
+"""What a folder that a dataset is in does: the few operations that reading, stage, commit and publish are built on.
 
 Paths are relative to the dataset's folder, with `/`. What makes a commit safe is `put_if_absent`: of any number of
 writers one wins, and a file is there whole or not at all, also after `kill -9` or a power cut.
@@ -33,7 +33,7 @@ class FileStatus:
 
 
 class Storage(Protocol):
-    """A folder that a dataset lies in; picklable, and safe to use from several threads.
+    """A folder that a dataset is in; picklable, and safe to use from several threads.
 
     `root` is its path, or its URL. `has_locks` says whether processes can see which others are at work in it.
     """

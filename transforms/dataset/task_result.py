@@ -1,6 +1,6 @@
 """What one attempt at a task left in the staging folder: the only thing that crosses from stage to shard plan.
 
-It also lies there as `tasks/NNNNNN.json`, for the progress line and for people who look at a failed run.
+It is also saved as `tasks/NNNNNN.json`, for the progress line and for people who look at a failed run.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class TaskResult:
 
     @property
     def path(self) -> str:
-        """Where the result lies, relative to the staging folder."""
+        """Where the result is, relative to the staging folder."""
         return f"tasks/{self.task:06d}.json" if self.task != NO_TASK else f"tasks/bundle-{self.attempt}.json"
 
     def to_json(self) -> bytes:

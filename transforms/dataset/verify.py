@@ -208,7 +208,7 @@ def _listed_indexes(storage: Storage, manifest: Manifest, places: Iterable[Shard
 
 
 def _index_of(file: str, shard: str, indexes: set[str]) -> str:
-    """Return where the index of a shard lies: where the shard is still staged as `file`, it may be too."""
+    """Return where the index of a shard is: where the shard is still staged as `file`, it may be too."""
     staged = _staged_index(file, shard)
     return staged if file != shard and staged in indexes else index_path(shard)
 

@@ -1,4 +1,4 @@
-"""Verify what lies around the shards: lists, rejects, sidecars, and files that no generation names."""
+"""Verify what is around the shards: lists, rejects, sidecars, and files that no generation names."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def list_findings(root: str, manifest: Manifest, *, quick: bool = False) -> Iter
 
 
 def _located(root: str, path: str, staged: str) -> str:
-    """Return where a list lies: in staging, as long as its generation is not published."""
+    """Return where a list is: in staging, as long as its generation is not published."""
     storage = storage_at(root)
     return staged if not storage.lies_at(path) and storage.lies_at(staged) else path
 

@@ -36,7 +36,7 @@ _FORMAT_FEATURE: Final = "image/format"
 
 @dataclass(frozen=True, slots=True)
 class ShardCheck:
-    """What to verify: `file` is where the shard lies in the folder `root`, `entry` is what the manifest states of it.
+    """What to verify: `file` is where the shard is in the folder `root`, `entry` is what the manifest states of it.
 
     `entry` is None for a file that belongs to no dataset: then only its framing is verified. `largest_frame` bounds
     its framed records, in bytes (None: no bound); `index` is the path of its index, or None. `known` is what a list has
@@ -53,7 +53,7 @@ class ShardCheck:
 
     @property
     def path(self) -> str:
-        """Where the shard lies when all is published."""
+        """Where the shard is when all is published."""
         return self.file if self.entry is None else self.entry.path
 
     def when_published(self) -> ShardCheck | None:

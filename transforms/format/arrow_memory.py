@@ -12,7 +12,7 @@ from .views import I64
 
 
 def raw_values(array: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
-    """Return the fixed-width values of an array; what lies under its nulls is arbitrary."""
+    """Return the fixed-width values of an array; what is under its nulls is arbitrary."""
     kind = np.dtype(dtype)
     buffer = array.buffers()[1] if len(array) else None
     if buffer is None:

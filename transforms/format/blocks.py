@@ -15,7 +15,7 @@ from .rejects import Reject
 class Frames:
     """Framed TFRecord records of one split, in order.
 
-    `buffers`, one after the other, are the bytes as they stand in the file; `ends[i]` is where record i ends in them
+    `buffers`, one after the other, are the bytes as they are in the file; `ends[i]` is where record i ends in them
     (int64). `digest` is the sum modulo 2**128 of the records' mixes (`record_digests`), as `records_digest` adds up.
     `crcs` are the CRC32Cs of the framed records (uint32), where they came at less than the price of reading them.
     """

@@ -25,7 +25,7 @@ _OWN_LIMIT = ("image", "array_data")
 def bytes_values(values: pa.Array, feature: Feature, field_bytes_limit: int) -> Checked:
     """Return views of strings, bytes, exact float64 values or the digits of integers, and the buffers they refer to.
 
-    What lies under nulls is arbitrary.
+    What is under nulls is arbitrary.
     """
     if types.is_float64(values.type):
         exact = raw_values(values, "<f8").view(np.uint32).reshape(-1, 2)

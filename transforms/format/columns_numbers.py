@@ -55,7 +55,7 @@ class BadValues:
 
 
 def int64_values(values: pa.Array, feature: Feature) -> tuple[I64, list[BadValues]]:
-    """Return booleans, integers, dates or times as int64; what lies under nulls is arbitrary."""
+    """Return booleans, integers, dates or times as int64; what is under nulls is arbitrary."""
     arrow = values.type
     if types.is_boolean(arrow):
         if not len(values):

@@ -1,4 +1,4 @@
-"""Values of one feature, from where they lie in the records to an Arrow array of the type that they came from."""
+"""Values of one feature, from where they are in the records to an Arrow array of the type that they came from."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Pieces:
-    """Bytes values where they lie."""
+    """Bytes values where they are."""
 
     data: U8
     starts: I64

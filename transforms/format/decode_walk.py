@@ -1,8 +1,8 @@
 """Walk many serialized Examples in lock-step: one cursor a record, one feature after the other.
 
 Records are canonical when their keys are sorted (`SerializeToString(deterministic=True)`, and our encoder). So all
-records are walked at once, feature by feature in the order of their keys: a cursor that stands at the feature's key
-takes its value and moves behind it; a cursor that stands at another key stays, and the feature is absent there.
+records are walked at once, feature by feature in the order of their keys: a cursor that is at the feature's key
+takes its value and moves behind it; a cursor that is at another key stays, and the feature is absent there.
 
     record 0   ▷ [a][b][c]      a: all move    b: 0 and 2 move    c: all move
     record 1   ▷ [a]   [c]                        1 stays: b is absent in record 1
@@ -144,7 +144,7 @@ class FeatureWalker:
         return Span(start, size, present)
 
     def _read(self, words: U64, cursors: I64, ends: I64) -> tuple[I64, I64, Mask, I64]:
-        """Read entries of any size; return start, size, present, and where the cursors stand after it."""
+        """Read entries of any size; return start, size, present, and where the cursors are after it."""
         start, size, stop = np.zeros_like(cursors), np.zeros_like(cursors), cursors.copy()
         present = np.zeros(len(cursors), np.bool_)
         # Most of these are absent: whoever does not have the key is done.
@@ -183,7 +183,7 @@ class _Template:
         self._words = tuple((at, _word(padded, at), _word(kept, at)) for at in range(0, len(padded), WORD))
 
     def matches(self, words: U64, at: I64) -> Mask:
-        """Say where the constant stands at a place."""
+        """Say where the constant is at a place."""
         differs = np.zeros(len(at), np.uint64)
         for offset, constant, kept in self._words:
             differs |= (words[at + offset] ^ constant) & kept

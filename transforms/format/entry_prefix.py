@@ -8,7 +8,7 @@ r"""The bytes before the payload of a feature: everything about it that its size
                 payload
 
 For one key and kind the prefix is a function of the payload's size: it is built once for each size that occurs, and
-looked up for every row. An integer's whole entry is a function of its value: if all values lie near each other, as what
+looked up for every row. An integer's whole entry is a function of its value: if all values are near each other, as what
 is counted or enumerated does, entries are built once for the range and looked up by value.
 """
 
@@ -86,7 +86,7 @@ class EntryPrefixes:
         low, high = int(values.min()), int(values.max())
         if self._lowest <= low and high < self._lowest + len(self._entries):
             return True
-        if len(self._entries):  # one step further in either direction, so that a range that grows is seldom learned
+        if len(self._entries):  # one step further in either direction, so that a range that grows is rarely learned
             low, high = min(low, self._lowest), max(high, self._lowest + len(self._entries) - 1)
         if high - low >= _ENTRIES_LIMIT or high - low >= 4 * len(values):
             return False
@@ -108,7 +108,7 @@ class EntryPrefixes:
         self._lowest = low
 
     def _fresh(self, size: int) -> bytes:
-        # Large sizes seldom come twice: remembering them would only fill memory.
+        # Large sizes rarely come twice: remembering them would only fill memory.
         return self.of(size) if size < _TABLE_LIMIT else entry_prefix(self._key, self._kind, size, bare=self._bare)
 
     def _learn(self, sizes: I64) -> None:

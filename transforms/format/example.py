@@ -4,7 +4,7 @@ A record is `0A varint(size)` and then, for every feature that the row has, in `
 prefix and its payload. Each of these is a piece, described by a view (`views`), and one concatenation writes all:
 
               record head   a: prefix  payload     b: prefix   payload
-    row 0    [ 0A 1F     ] [ ──▶      ][ 07     ] [ ──▶      ][ ──▶     ]      short payloads lie in their view,
+    row 0    [ 0A 1F     ] [ ──▶      ][ 07     ] [ ──▶      ][ ──▶     ]      short payloads are in their view,
     row 1    [ 0A 0C     ] [ ──▶      ][ 80 01  ] [          ][         ]      long ones in the column's own memory;
                                                                                row 1 has no b: views of length zero
 

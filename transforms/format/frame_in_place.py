@@ -2,7 +2,7 @@
 
 Fresh memory is what costs most here, so a record is not written first and then copied between header and footer. All
 pieces of a batch are concatenated once, with room for the frames, and the checksum of each payload is then computed in
-place. To cut the buffer without gaps (the cheapest cut in Python is a sequential read), what stands before a payload
+place. To cut the buffer without gaps (the cheapest cut in Python is a sequential read), what is before a payload
 is part of what is read; for that time it is *neutral*: 16 bytes whose CRC32C is 0, the CRC32C of no bytes at all, so
 that reading them first changes nothing.
 

@@ -68,7 +68,7 @@ def empty_batch(rows: int) -> pa.RecordBatch:
 
 
 def frames_in_place(payloads: Payloads, crcs: npt.NDArray[np.uint32], left_out: Collection[int] = ()) -> Frames:
-    """Return records that stand framed, one after the other, in the payloads' buffer, as frames in that same buffer.
+    """Return records that are framed, one after the other, in the payloads' buffer, as frames in that same buffer.
 
     `crcs` are the (unmasked) CRC32Cs of the payloads. Rows that are `left_out` cut the buffer into several.
     """

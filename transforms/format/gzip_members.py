@@ -7,7 +7,7 @@
            │ 10 header │ deflate stream  │ 4 CRC-32  │ 4 size    │
            └───────────┴─────────────────┴───────────┴───────────┘
 
-Most readers take a file that ends before the last trailer, or that goes on with something else, for a whole one.
+Most readers take a file that ends before the last trailer, or continues with something else, for a whole one.
 Here every member must end, its CRC and size must be right, and nothing but another member may follow.
 """
 
@@ -127,7 +127,7 @@ class _Source:
 
     @property
     def offset(self) -> int:
-        """Where the next byte stands in the compressed stream."""
+        """Where the next byte is in the compressed stream."""
         return self.taken - len(self._left)
 
     @property

@@ -19,7 +19,7 @@ _FLIPS: Final = np.uint64(1) << np.arange(64, dtype=np.uint64)
 
 
 def find_headers(data: npt.NDArray[np.uint8], limit: int) -> npt.NDArray[np.int64]:
-    """Return where the headers of records stand in the data, of payloads of at most `limit` bytes (below 2**62).
+    """Return where the headers of records are in the data, of payloads of at most `limit` bytes (below 2**62).
 
     Most places are out by their length alone, which is then over the limit: one comparison a byte.
     """
@@ -37,7 +37,7 @@ def find_headers(data: npt.NDArray[np.uint8], limit: int) -> npt.NDArray[np.int6
 def likely_lengths(head: bytes, limit: int) -> list[int]:
     """Return what the length in a damaged header may have been, the likeliest first; each is to be proven by its data.
 
-    It is what stands there, if only its CRC was hit; or the one that a single flipped bit made of it.
+    It is what is there, if only its CRC was hit; or the one that a single flipped bit made of it.
     """
     length, stored = int.from_bytes(head[:8], "little"), int.from_bytes(head[8:HEADER_BYTES], "little")
     flipped = (np.uint64(length) ^ _FLIPS).astype(np.uint64)

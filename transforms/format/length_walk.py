@@ -43,7 +43,7 @@ _MOST_HITS: Final = 64
 
 
 def walk_records(data: npt.NDArray[np.uint8]) -> I64:
-    """Return where each record ends that lies wholly in the data, as far as its length can be believed."""
+    """Return where each record ends that is wholly in the data, as far as its length can be believed."""
     if len(data) < _LEAST_BYTES:
         return _walk_in_turn(data)
     first = _walk_in_turn(data, _FIRST_RECORDS)
@@ -62,7 +62,7 @@ def _walk_in_turn(data: npt.NDArray[np.uint8], most: int | None = None) -> I64:
     length_at = np.ndarray((stop - 7,), "<u8", data, strides=(1,)).item
     ends: list[int] = []
     append, head, framing = ends.append, 0, FRAME_BYTES
-    with contextlib.suppress(IndexError, OverflowError):  # the way out: no length stands where the next head would be
+    with contextlib.suppress(IndexError, OverflowError):  # the way out: no length is where the next head would be
         for _ in itertools.repeat(None) if most is None else itertools.repeat(None, most):
             head += length_at(head) + framing
             append(head)

@@ -71,7 +71,7 @@ def _no_parts(path: str) -> tuple[ShardEntry, ...]:
 
 
 def parse_manifest(data: bytes, name: str, read_part: PartReader = _no_parts) -> Manifest:
-    """Return the manifest that stands in `data`; `name` is how messages call the file.
+    """Return the manifest that is in `data`; `name` is how messages call the file.
 
     Raises:
         DamageError: the document is cut, malformed, of a newer format, or disagrees with itself or with its parts; or
@@ -81,7 +81,7 @@ def parse_manifest(data: bytes, name: str, read_part: PartReader = _no_parts) ->
 
 
 def parse_overview(data: bytes, name: str) -> tuple[Manifest, dict[str, int]]:
-    """Return the manifest that stands in `data` without its parts, and the number of shards of each split.
+    """Return the manifest that is in `data` without its parts, and the number of shards of each split.
 
     Each part is one shard of its split here, with the records and bytes that are stated of it: the same totals, however
     many shards there are, and no other file is read.

@@ -1,10 +1,10 @@
-"""The parts of a manifest: every full 10,000 shards of a split stand in a document of their own.
+"""The parts of a manifest: every full 10,000 shards of a split are in a document of their own.
 
     shards 0 to 9,999         manifests/shards-3b6f0a4c2e119b517c1e4c390b7e6d52.json
     shards 10,000 to 19,999   manifests/shards-8a1c5d5f9e0b47d2a6630f5e2b9c4d17.json
     shards 20,000 to 23,456   the manifest itself, which names the two
 
-What stands in which part follows from the list of shards alone, and the name of a part from its bytes. So an append
+What is in which part follows from the list of shards alone, and the name of a part from its bytes. So an append
 names the parts of the generation before, with no need to know of them, and a part that was read once is known for good:
 no other bytes can have its name.
 """
@@ -64,7 +64,7 @@ def is_part_path(path: str) -> bool:
 
 
 def parts_named_in(document: bytes) -> set[str]:
-    """Return the paths of all parts that a manifest names, whatever else stands in it.
+    """Return the paths of all parts that a manifest names, whatever else is in it.
 
     >>> parts_named_in(b'{"path": "manifests/shards-3b6f0a4c2e119b517c1e4c390b7e6d52.json", "sh')
     {'manifests/shards-3b6f0a4c2e119b517c1e4c390b7e6d52.json'}
@@ -73,18 +73,18 @@ def parts_named_in(document: bytes) -> set[str]:
 
 
 def in_parts(shards: Sequence[ShardEntry]) -> Iterator[Part]:
-    """Yield the parts of a split's shards, in order; those behind the last full part stand in the manifest."""
+    """Yield the parts of a split's shards, in order; those behind the last full part are in the manifest."""
     for start in range(0, len(shards) - PART_SHARDS + 1, PART_SHARDS):
         yield _part(shards[start : start + PART_SHARDS])
 
 
 def behind_parts(shards: Sequence[ShardEntry]) -> Sequence[ShardEntry]:
-    """Return the shards of a split that stand in the manifest itself."""
+    """Return the shards of a split that are in the manifest itself."""
     return shards[len(shards) // PART_SHARDS * PART_SHARDS :]
 
 
 def parse_part(data: bytes, path: str, name: str) -> tuple[ShardEntry, ...]:
-    """Return the shards of the part `path`, which stand in `data`; `name` is how messages call the file.
+    """Return the shards of the part `path`, which are in `data`; `name` is how messages call the file.
 
     Raises:
         DamageError: these are not the bytes that the path was made of, or no part in its canonical form.

@@ -162,12 +162,12 @@ def generation_file(folder: str, generation: int, suffix: str) -> str:
 
 
 def staged_file(staging: str, path: str) -> str:
-    """Return where a committed file lies until it has been moved to its final path: readers look there first."""
+    """Return where a committed file is until it has been moved to its final path: readers look there first."""
     return f"{staging}/shards/{path}"
 
 
 def staged_sidecar(staging: str, path: str) -> str:
-    """Return where a sidecar lies until it replaces that of the generation before."""
+    """Return where a sidecar is until it replaces that of the generation before."""
     return f"{staging}/sidecars/{path}"
 
 

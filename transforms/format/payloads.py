@@ -1,4 +1,4 @@
-"""The payloads of records, where they lie: one buffer, and a start and an end for each record."""
+"""The payloads of records, where they are: one buffer, and a start and an end for each record."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 Values, names and paths come from files that anyone may have written. Whatever is not printable is escaped, so that data
 cannot forge a line of output. And whatever gives access is left out: a URL is shown without its user, password, query
-and fragment, which is where signatures and tokens stand.
+and fragment, which is where signatures and tokens are.
 
     https://ada:pw@host/a.csv?X-Amz-Signature=5f0c   ──▶   https://…@host/a.csv?…
 """
@@ -25,7 +25,7 @@ _SIGNED: Final = re.compile(
     r"signature|sig|(?:access_|refresh_|id_)?token|api_?key|(?:client_)?secret(?:_access_key)?|password|pwd|"
     r"(?:account|sharedaccess)_?key|sharedaccesssignature)=)(?!…)[^&\s]+"
 )
-"""What carries a signature or a key, also where no scheme stands in front."""
+"""What carries a signature or a key, also where no scheme is in front."""
 
 _UNSAFE: Final = re.compile(
     "[\x7f-\x9f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff\U000e0000-\U000e007f]"

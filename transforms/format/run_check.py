@@ -51,7 +51,7 @@ _scratch: Final = _Scratch()
 
 
 def checksums_hold(payloads: Payloads, crcs: npt.NDArray[np.uint32]) -> bool:
-    """Tell whether every payload has its CRC32C; the records stand framed, one after the other, in the buffer.
+    """Tell whether every payload has its CRC32C; the records are framed, one after the other, in the buffer.
 
     Raises:
         ValueError: there is no payload, or one is shorter than a word.

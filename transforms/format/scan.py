@@ -60,7 +60,7 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class ScanStart:
-    """Where a piece of a file stands: the number of its first record (from 1) and that record's byte offset."""
+    """Where a piece of a file is: the number of its first record (from 1) and that record's byte offset."""
 
     record: int = 1
     offset: int = 0

@@ -1,6 +1,6 @@
 """Serialized records around payloads that are not copied.
 
-A record with s spliced payloads is s + 1 segments of `data` and, between them, bytes that lie elsewhere:
+A record with s spliced payloads is s + 1 segments of `data` and, between them, bytes that are elsewhere:
 
     record i    [ segment 0 ] [ splice 0 ] [ segment 1 ]          s = 1: an image
                       |             |            |

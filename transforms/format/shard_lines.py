@@ -6,7 +6,7 @@ r"""The shards of a manifest in its canonical form, read by a pattern: a million
 
 A list that is written exactly so, and whose values are all in range, is taken out of the document before that is
 parsed, and a mark nobody can foresee put in its place. Any other list stays, for the parser to take or to refuse with
-its reason. What stands between the brackets are whole JSON objects, so the document is valid if it was before; and no
+its reason. What is between the brackets are whole JSON objects, so the document is valid if it was before; and no
 string can hold such a list, as a string has no bare line end.
 """
 
@@ -36,7 +36,7 @@ _LIST_ALONE: Final = re.compile(rb"\[(" + _LINES + rb")\]")
 class ShardLists:
     """A document without the lists of shards that are written in the canonical form, and those that are not taken yet.
 
-    One that nobody takes stood where no list of shards belongs.
+    One that nobody takes was where no list of shards belongs.
     """
 
     document: bytes

@@ -1,10 +1,10 @@
 r"""Read JSON that anyone may have written: measured before it is parsed, and then taken by the letter of RFC 8259.
 
-    {"a": [1, "[[", {"b": 2}]}      3 levels; what stands in a string counts for nothing
+    {"a": [1, "[[", {"b": 2}]}      3 levels; what is in a string counts for nothing
     1      2        3
 
 A parser makes an object of every value: `[[],[],[], ...` takes 24 times its size, and `[[[[ ...` all of the stack. So
-the brackets and commas outside of strings are counted first, a window at a time. Then one key may not stand twice in an
+the brackets and commas outside of strings are counted first, a window at a time. Then one key may not be twice in an
 object (the last would win), and NaN and Infinity, which Python would take, are no numbers; nor is 1e999, which it would
 take for an infinity.
 """
@@ -45,7 +45,7 @@ class JsonError(ValueError):
 
 
 def parse_json(data: bytes) -> Any:
-    """Return the value that stands in `data`.
+    """Return the value that is in `data`.
 
     Raises:
         JsonError: it is not UTF-8, no JSON, too deep, too large in memory, or holds a key twice or a NaN.

@@ -198,7 +198,7 @@ def _has_labels(feature: Feature, labels: Mapping[str, Sequence[str]]) -> bool:
 
 
 def _raw_dtype(feature: Feature) -> str | None:
-    """Return the dtype of values that stand as raw bytes in one bytes value, where TFDS restores it."""
+    """Return the dtype of values that are as raw bytes in one bytes value, where TFDS restores it."""
     if feature.kind != "bytes" or feature.nullable or feature.shape != () or feature.dtype is None:
         return None
     return _RAW_DTYPES.get(feature.dtype)
@@ -228,7 +228,7 @@ def _shape(shape: _Shape) -> dict[str, Any]:
 
 
 def _label_lines(names: Sequence[str]) -> bytes:
-    r"""Return names one a line; where a name cannot stand on a line of its own, all are written with escapes.
+    r"""Return names one a line; where a name cannot be on a line of its own, all are written with escapes.
 
     TFDS strips lines and leaves out empty ones, so `"\n"`, `" cat"` and `""` would shift every name after them.
     """

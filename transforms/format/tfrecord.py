@@ -3,7 +3,7 @@
     uint64 length | uint32 masked CRC32C of the length | payload | uint32 masked CRC32C of the payload
 
 All numbers are little-endian. A batch is framed by one concatenation: a matrix of three views a record, where header
-and footer lie in the view itself and the payload is a reference to the bytes that the encoder wrote:
+and footer are in the view itself and the payload is a reference to the bytes that the encoder wrote:
 
     [ 12 | length, crc ] [ n | ──▶ payload ] [ 4 | crc ]
 """
@@ -89,7 +89,7 @@ def _runs(offsets: I64) -> Iterator[tuple[int, int]]:
 
 
 def _frame_run(data: pa.Buffer | None, offsets: I64) -> Frames:
-    """Frame the records that lie between these offsets."""
+    """Frame the records that are between these offsets."""
     first = int(offsets[0])
     payloads = pa.py_buffer(b"") if data is None else data.slice(first, int(offsets[-1]) - first)
     lengths = np.diff(offsets)

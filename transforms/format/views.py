@@ -31,7 +31,7 @@ Views = npt.NDArray[np.complex128]
 I64 = npt.NDArray[np.int64]
 
 INLINE_BYTES: Final = 12
-"""Pieces of this length or less must lie in the view itself; Arrow reads longer ones through the reference."""
+"""Pieces of this length or less must be in the view itself; Arrow reads longer ones through the reference."""
 
 BUFFER_LIMIT: Final = (1 << 31) - 1
 """A view's offset is an int32: a buffer that views refer to ends below 2 GiB."""
@@ -96,7 +96,7 @@ def at_index(views: Views, index: int) -> Views:
 def gather(
     pieces: Sequence[Views], rows: int, buffers: Sequence[pa.Buffer], *, after: Views | None = None
 ) -> tuple[pa.Buffer, I64]:
-    """Put the pieces of every row together, row after row; `after`, one view, stands behind them all.
+    """Put the pieces of every row together, row after row; `after`, one view, is behind them all.
 
     Each of `pieces` holds one view a row, or a single view that all rows share. The result is the bytes, and
     `int64[rows, len(pieces)]`: where each piece ends in them.

@@ -86,7 +86,7 @@ def _values(name: str, flat: npt.NDArray[Any]) -> pa.Array:
 def _days(name: str, dates: npt.NDArray[Any], missing: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:
     days = np.where(missing, 0, dates.view(np.int64))
     if days.size and (days.min() < -(2**31) or days.max() >= 2**31):
-        # Arrow would wrap them around in silence.
+        # Arrow would wrap them around silently.
         raise SchemaError(f'column "{printable(name)}": a date is more than 2**31 days from 1970; use datetime64[s]')
     return days.astype(np.int32)
 

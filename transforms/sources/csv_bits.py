@@ -7,7 +7,7 @@ the state is the parity of the quotes so far, a prefix XOR:
     quotes     0 0 1 0 1 1 0 0 1 0 0 0
     parity     0 0 1 1 0 1 1 1 0 0 0 0      inside where 1, if the block begins outside
 
-Parity goes wrong only at a run of quotes that is met outside and does not stand at the start of a field. A look at all
+Parity goes wrong only at a run of quotes that is met outside and is not at the start of a field. A look at all
 runs finds such strays: the first quote of the run, which toggles, is inside by its own parity. Taking a block for what
 it is not (outside for inside) makes its closing quotes strays: at the first odd one the false answer ends in "outside",
 as the true one does, and is the same from there on.
@@ -19,7 +19,7 @@ as the true one does, and is the same from there on.
 A CRLF ends a line with its LF. A block with a stray in both answers (`5" disk`), or with a lone CR, is left to
 `csv_split`, which takes any text.
 
-All masks and temporaries of a block lie in one `Scratch`, which the next block uses again: memory that is fresh costs
+All masks and temporaries of a block are in one `Scratch`, which the next block uses again: memory that is fresh costs
 more to map than to fill.
 """
 
@@ -164,7 +164,7 @@ def scan_bits(
 
 
 def _lines(data: Bytes, before: int, scratch: Scratch) -> _Lines | None:
-    """Return the line ends; None if a CR stands alone."""
+    """Return the line ends; None if a CR is alone."""
     ends, returns = _packed(data, LF, scratch), _packed(data, CR, scratch)
     if ends is None:
         ends = scratch.words()
@@ -226,7 +226,7 @@ def _prefix_xor(mask: Words, scratch: Scratch) -> Words:
 def _strays(
     data: Bytes, before: int, dialect: Dialect, ends: Words, quotes: Words, parity: Words, scratch: Scratch
 ) -> tuple[Words, Words]:
-    """Return, by start state, the first quotes of runs that stand outside, and not at the start of a field."""
+    """Return, by start state, the first quotes of runs that are outside, and not at the start of a field."""
     delimiters = _packed(data, dialect.delimiter, scratch)
     fences = np.bitwise_or(ends, quotes, out=scratch.words())
     if delimiters is not None:

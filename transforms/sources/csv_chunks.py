@@ -1,4 +1,4 @@
-"""Cut the text of CSV files into chunks of whole records, and say where each row of a chunk stands in its file.
+"""Cut the text of CSV files into chunks of whole records, and say where each row of a chunk is in its file.
 
 A plain file is scanned in parallel, in jobs of many blocks; a stream is cut as it comes.
 
@@ -52,7 +52,7 @@ class ScanJob:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chunk:
-    """Whole records: their bytes as they stand in the text, and what is before them.
+    """Whole records: their bytes as they are in the text, and what is before them.
 
     `before` counts from the first data record, so without the header; its `offset` is that of the chunk. `counts` is
     what the chunk itself holds, where that is known; its `offset` is the chunk's size. `header_lines` are those of the
@@ -67,7 +67,7 @@ class Chunk:
 
 @dataclass(slots=True, eq=False)
 class CsvOrigin:
-    """Says where rows of one chunk stand in the file; scans the chunk only when it is asked for the first time.
+    """Says where rows of one chunk are in the file; scans the chunk only when it is asked for the first time.
 
     `located` tells whether offsets mean anything to a user. `missing` are the records of the chunk that are not in the
     batch, in order. Blank lines are rows if `blank_rows`.

@@ -39,10 +39,10 @@ class HeadOptions:
 
 @dataclass(frozen=True, slots=True)
 class FileHead:
-    """The start of a file: how its text is read, its column names, and what stands before the first data record.
+    """The start of a file: how its text is read, its column names, and what is before the first data record.
 
     `names` is None if the file holds no record at all. `data` counts the header and the blank lines before it. `cells`
-    is the first record, as it stands in the file.
+    is the first record, as it is in the file.
     """
 
     name: str

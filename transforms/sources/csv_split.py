@@ -10,7 +10,7 @@ of quotes, not at single ones, and at the byte before each:
     run        state before     state after
     even       any              the same: `""` is an escaped quote, or an empty field
     odd        inside           outside
-    odd        outside          inside, if the run stands at the start of a field: after a delimiter or a line end
+    odd        outside          inside, if the run is at the start of a field: after a delimiter or a line end
     odd        outside          outside, anywhere else: a stray quote, as in  5" disk
 
 So an odd run at the start of a field toggles, and any other odd run ends in "outside" whatever was before: from the
@@ -197,7 +197,7 @@ def _line_ends(data: Bytes, before: int) -> tuple[Positions, Flags]:
 
 
 def _odd_runs(data: Bytes, before: int, dialect: Dialect) -> tuple[Positions, Flags]:
-    """Return the offsets of the odd runs of quotes, and which of them stand at the start of a field."""
+    """Return the offsets of the odd runs of quotes, and which of them are at the start of a field."""
     none = np.empty(0, np.int64), np.empty(0, bool)
     if dialect.quote is None:
         return none

@@ -122,7 +122,7 @@ def sniff_text(file: ListedFile, encoding: str) -> TextForm:
 def stream_text(file: ListedFile, encoding: str, form: TextForm, *, whole: bool = True) -> Iterator[bytes]:
     """Yield the text in blocks of about 1 MiB: decompressed, without its byte order mark.
 
-    It is in UTF-8 if the encoding is not ASCII-transparent; else as it stands in the file. `whole` tells whether it
+    It is in UTF-8 if the encoding is not ASCII-transparent; else as it is in the file. `whole` tells whether it
     will be read to its end.
 
     Raises:

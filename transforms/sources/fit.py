@@ -2,7 +2,7 @@
 
 What a source may follow the dataset in, where its config leaves it open:
 
-    text         each column is cast to the dataset's type, and not inferred anew: a cell that does not fit is a reject
+    text         each column is cast to the dataset's type, and not inferred again: a cell that does not fit is a reject
     the rest     types must be equal; of one type, the form (`as: bytes`, the unit, a time zone of UTC) is the dataset's
     images       classes have the numbers that they have; new ones come at the end
 

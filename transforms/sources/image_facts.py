@@ -8,7 +8,7 @@ from ..format.printable import printable
 from ..format.rejects import CellError
 
 Content = bytes | memoryview
-"""The bytes of a file: a view, of unsigned bytes, where they lie among those of other files."""
+"""The bytes of a file: a view, of unsigned bytes, where they are among those of other files."""
 
 Check = Literal["header", "structure", "decode"]
 """How far an image is looked at: its header; its structure to the end, undecoded; or its pixels, too."""

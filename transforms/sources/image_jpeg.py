@@ -28,7 +28,7 @@ _OTHER_FRAMES: Final = {
     0xCA: "arithmetic-coded", 0xCB: "lossless", 0xCD: "hierarchical", 0xCE: "hierarchical", 0xCF: "hierarchical",
 }  # fmt: skip
 _STEPS: Final = {0xFF: 1, 0x01: 2} | dict.fromkeys(range(0xD0, 0xD8), 2)
-"""How far to step over what has no length: a fill byte (any number may stand before a marker), TEM, RST0 to RST7."""
+"""How far to step over what has no length: a fill byte (any number may be before a marker), TEM, RST0 to RST7."""
 _REFUSED: Final = frozenset(_OTHER_FRAMES) | {0x00, 0xD8, 0xD9}
 _MODES: Final = {1: "L", 3: "RGB", 4: "CMYK"}
 

@@ -79,7 +79,7 @@ def list_images(paths: Sequence[str], base: str, scan: Scan | None = None, ignor
     of paths below the root, that are left out.
 
     Raises:
-        InputError: a path matches nothing, lies in another one, holds no file, or a folder cannot be read.
+        InputError: a path matches nothing, is in another one, holds no file, or a folder cannot be read.
     """
     root = os.path.abspath(os.fsencode(base))
     folders, files = _expand(paths, root)
@@ -179,7 +179,7 @@ def _expand(paths: Sequence[str], root: bytes) -> tuple[list[bytes], dict[bytes,
     folders = sorted({*folders, *(path for path in matches if not is_object(path) and os.path.isdir(path))})
     known = set(folders)
     outer = None
-    for inner in sorted(matches, key=_in_tree):  # what lies in a folder comes right behind it
+    for inner in sorted(matches, key=_in_tree):  # what is in a folder comes right behind it
         if outer is not None and inner.startswith(outer.rstrip(b"/") + b"/"):
             names = entry_name(inner, root), entry_name(outer, root)
             raise InputError(f"{names[0]} is in {names[1]}, which is read too; name one of them")
@@ -188,7 +188,7 @@ def _expand(paths: Sequence[str], root: bytes) -> tuple[list[bytes], dict[bytes,
 
 
 def _in_tree(path: bytes) -> bytes:
-    """Return what sorts a folder right before all that lies in it, and files as their own paths do among these."""
+    """Return what sorts a folder right before all that is in it, and files as their own paths do among these."""
     return path.rstrip(b"/") + b"/"
 
 

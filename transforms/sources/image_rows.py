@@ -53,7 +53,7 @@ _HASHED: Final = (Feature(SHA256, "bytes", "string"),)
 
 
 class ImageRow(NamedTuple):
-    """One good image: where its bytes lie, and what its header and its folder say of it; a tuple, for its price."""
+    """One good image: where its bytes are, and what its header and its folder say of it; a tuple, for its price."""
 
     offset: int
     size: int
@@ -100,7 +100,7 @@ def image_schema(*, labelled: bool, hashed: bool, columns: Sequence[str] | None 
 
 
 def image_batch(rows: Sequence[ImageRow], buffer: pa.Buffer, schema: Schema) -> pa.RecordBatch:
-    """Return the batch of some images whose bytes lie in a buffer."""
+    """Return the batch of some images whose bytes are in a buffer."""
     facts = [row.facts for row in rows]
     columns = {
         "image/channels": pa.array([f.channels for f in facts], pa.int64()),

@@ -53,7 +53,7 @@ _ANIMATED: Final = "animated images, of which most readers decode the first fram
 
 
 def unused_labels(classes: Sequence[str]) -> int:
-    """Return how many numbers stand below that of the first class, by the names of all labels.
+    """Return how many numbers are below that of the first class, by the names of all labels.
 
     >>> unused_labels(["_unused_0", "cat", "dog"])
     1
@@ -113,7 +113,7 @@ class ImageSource:
         """Return the schema, the classes and splits, and the pieces in reading order.
 
         Raises:
-            UsageError: the layout cannot be told, or a folder cannot be a split or a class.
+            UsageError: the layout is unknown, or a folder cannot be a split or a class.
             SchemaError: a chosen column is not there.
         """
         if not isinstance(listing, ImageListing):
@@ -202,7 +202,7 @@ class ImageSource:
         return ImageCheck(self.check, self.formats, self.pixels_limit)
 
     def _class_names(self, classes: Sequence[str]) -> tuple[str, ...]:
-        """Return the name of each label, from 0: names that no folder can have stand below the offset."""
+        """Return the name of each label, from 0: names that no folder can have are below the offset."""
         known = self.known_classes
         if known is None:
             known = tuple(f"{_UNUSED}{i}" for i in range(self.label_offset))

@@ -28,7 +28,7 @@ from .listing import holds_dataset
 from .source_files import is_object
 
 NOT_READABLE: Final = -1
-"""The size of a file that could not be read as it stood when it was listed."""
+"""The size of a file that could not be read as it was when it was listed."""
 
 _AT_ONCE: Final = 1 << 12
 """Files that are Python's own values at a time."""
@@ -206,7 +206,7 @@ class ImageWalk:
 
 
 def is_inside(path: bytes, root: bytes) -> bool:
-    """Tell whether a path is a root folder or lies below it, the links of both resolved."""
+    """Tell whether a path is a root folder or is below it, the links of both resolved."""
     real, real_root = os.path.realpath(path), os.path.realpath(root)
     return real == real_root or real.startswith(real_root.rstrip(b"/") + b"/")
 

@@ -1,6 +1,6 @@
 """Turn paths, globs, folders, and URLs of stores (`object_listing`), into the sorted list of files that a source reads.
 
-A path that exists is taken literally, so `a[1].csv` works as it stands; only what does not exist is read as a glob.
+A path that exists is taken literally, so `a[1].csv` works as it is; only what does not exist is read as a glob.
 A folder gives the files below it that bear one of the format's suffixes: names that begin with `.` or `_` are skipped
 and counted as `hidden`, other suffixes as `other`, links to folders (they may run in a circle) as `links`, folders
 below it that hold a dataset of ours as `dataset`: `convert . -o out` must not read its own output the next time. A file
@@ -61,7 +61,7 @@ class _Found:
 
 
 def entry_name(path: bytes, base: bytes) -> str:
-    """Return how an absolute path is shown: relative to the absolute folder `base` where it lies below it."""
+    """Return how an absolute path is shown: relative to the absolute folder `base` where it is below it."""
     if is_object(path):
         return object_name(path)
     prefix = base.rstrip(b"/") + b"/"

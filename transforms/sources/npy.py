@@ -34,7 +34,7 @@ _LONG: Final = re.compile(r"(?<=[0-9])L(?=[,) ])")
 
 
 class NpyError(ValueError):
-    """A `.npy` file cannot be read: `code` is that of its reject, `expected` what should stand there."""
+    """A `.npy` file cannot be read: `code` is that of its reject, `expected` what should be there."""
 
     def __init__(self, code: str, message: str, value: str = "", expected: str = "a .npy array") -> None:
         super().__init__(message)
@@ -128,7 +128,7 @@ def parse_header(head: bytes) -> NpyHeader:
 
 
 def dtype_text(dtype: npt.DTypeLike) -> str:
-    """Return the form of a dtype that stands in the schema, always little-endian.
+    """Return the form of a dtype that is in the schema, always little-endian.
 
     >>> dtype_text(">f4"), dtype_text("bool")
     ('<f4', '|b1')

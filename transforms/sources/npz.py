@@ -79,7 +79,7 @@ def open_npz(listed: ListedFile) -> Iterator[zipfile.ZipFile]:
         except ZIP_ERRORS as error:
             raise NpyError("CORRUPT", f"it is not a sound .npz file: {printable(error)}") from error
         except OSError as error:
-            # A member's offset that lies before the file is a seek that the system refuses.
+            # A member's offset that is before the file is a seek that the system refuses.
             if error.errno != errno.EINVAL:
                 raise
             raise NpyError("CORRUPT", "a member of it does not lie inside of the file") from error

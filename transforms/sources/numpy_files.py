@@ -47,7 +47,7 @@ class ArrayChoice:
 
 @dataclass(frozen=True, slots=True)
 class ArrayStream:
-    """An open array: its parsed header, and its file, which stands at the beginning of the data.
+    """An open array: its parsed header, and its file, which is at the beginning of the data.
 
     `size` is that of the file or member in bytes; `packed` says that it can only be read from front to back.
     """

@@ -1,7 +1,7 @@
 """An object of a store as a file to read: ranges of it, never the whole, and each of one version only.
 
 A store answers late and then fast. So what will be read is told beforehand (`expect`), and comes in blocks, of which
-the next ones are on their way while one is worked on; what nobody foretold comes in windows, which grow as long as the
+the next ones are on their way while one is worked on; what nobody announced comes in windows, which grow as long as the
 reading goes on where one ends:
 
     object     ├─────────┬─────────┬─────────┬─────────┬─────┬──────────────────────────────────────────────┬─┤
@@ -30,13 +30,13 @@ from ..stores.streamed import pool
 from .source import ListedFile
 
 BLOCK_BYTES: Final = 4 << 20
-"""What one request brings where the reading was foretold: at 25 ms a request, two on their way bring 200 MB/s or so."""
+"""What one request brings where the reading was announced: at 25 ms a request, two on their way bring some 200 MB/s."""
 
 AHEAD: Final = 2
 """Blocks that are on their way while one is worked on, each by a thread of its own."""
 
 KEPT_BYTES: Final = 64 << 20
-"""What of one file may lie in memory where several places of it are read in turn, as the columns of a row group are."""
+"""What of one file may be in memory where several places of it are read in turn, as the columns of a row group are."""
 
 _SMALLEST_BLOCK_BYTES: Final = 64 << 10
 _SMALLEST_WINDOW_BYTES: Final = 64 << 10
@@ -73,7 +73,7 @@ class ObjectFile(io.RawIOBase):
         """Go to a place, and return it.
 
         Raises:
-            OSError: it lies before the start.
+            OSError: it is before the start.
         """
         start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
         if start + offset < 0:
@@ -134,7 +134,7 @@ class ObjectFile(io.RawIOBase):
         return data[at - start : stop - start]
 
     def _window(self, at: int, stop: int) -> bytes:
-        """Return some bytes from `at` on that nobody foretold, at most up to `stop`."""
+        """Return some bytes from `at` on that nobody announced, at most up to `stop`."""
         limit = self._blocks.next_start(at, self.size)
         if stop - at > BLOCK_BYTES:
             return self._whole(at, min(stop, limit))
@@ -146,7 +146,7 @@ class ObjectFile(io.RawIOBase):
             if at == start + len(data):
                 grown = 2 * len(data)
         wanted = max(stop - at, min(grown, BLOCK_BYTES), _SMALLEST_WINDOW_BYTES)
-        # who looks at the end of a file will look right before it too: footers and directories lie there
+        # who looks at the end of a file will look right before it too: footers and directories are there
         start = at if grown or at + wanted <= self.size else max(self.size - wanted, 0)
         data = self._fetch(start, min(start + wanted, limit))
         self._windows[start] = data
@@ -222,7 +222,7 @@ class _Blocks:
 
 
 def _joined(ranges: Iterable[tuple[int, int]], near: int) -> list[tuple[int, int]]:
-    """Return ranges in order, joined where they overlap, or less than `near` bytes lie between them."""
+    """Return ranges in order, joined where they overlap, or less than `near` bytes are between them."""
     joined: list[tuple[int, int]] = []
     for start, stop in sorted(ranges):
         if joined and start < joined[-1][1] + near:

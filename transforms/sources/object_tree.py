@@ -49,7 +49,7 @@ def measure_object(info: ObjectInfo) -> tuple[int, int]:
 
 
 class ObjectTree:
-    """Scans folders, wherever they lie; those on disks as ever."""
+    """Scans folders, wherever they are; those on disks as ever."""
 
     def __init__(self) -> None:
         self._begun: dict[bytes, Iterator[Level]] = {}

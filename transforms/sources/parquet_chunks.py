@@ -1,4 +1,4 @@
-"""Read the row groups out of a Parquet footer's bytes: where column chunks lie, how large they are, their nulls.
+"""Read the row groups out of a Parquet footer's bytes: where column chunks are, how large they are, their nulls.
 
 pyarrow has these numbers too, but its accessors end the process on a footer that is encrypted in part or damaged in
 certain places (`ColumnChunk` and `statistics` throw C++ exceptions through code that cannot pass them on). Here such

@@ -37,12 +37,12 @@ _VALUES_A_BYTE: Final = 8000
 
 
 PackedSpans = bytes
-"""Where the chunks of a row group lie, and how many values they hold: three int64 each."""
+"""Where the chunks of a row group are, and how many values they hold: three int64 each."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkSpan:
-    """Where a column chunk lies, and how many values it holds; `nested`: more than its row group has rows."""
+    """Where a column chunk is, and how many values it holds; `nested`: more than its row group has rows."""
 
     start: int
     size: int

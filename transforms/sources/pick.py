@@ -16,7 +16,7 @@ def pick_source(paths: Sequence[str], base: str | None = None) -> Source:
     `base` is the folder that relative paths start from, and that names are shown relative to: the working folder.
 
     Raises:
-        InputError: a path matches nothing, the formats differ, or a format cannot be told or has a source elsewhere.
+        InputError: a path matches nothing, the formats differ, or a format is unknown or has a source elsewhere.
     """
     folder = os.getcwd() if base is None else base
     kind = detect_format(paths, folder)

@@ -69,7 +69,7 @@ class SourceEntry:
     """One line of the listing: an input file, or for images a folder of `files` files.
 
     `path` is absolute, in the file system's own bytes; `name` is how it is shown: relative to the config (or working)
-    folder where it lies below it, with `/`, printable. `fingerprint` depends on content and size only, never on time.
+    folder where it is below it, with `/`, printable. `fingerprint` depends on content and size only, never on time.
     An object of a store has its URL as path, and a `version`.
     """
 
@@ -168,7 +168,7 @@ class LazyPieces(Sequence[Piece]):
 
 
 class StoredPieces(Sequence[Piece]):
-    """The pieces of a task that lie elsewhere, as a file of the staging folder, and are read where they are needed."""
+    """The pieces of a task that are elsewhere, as a file of the staging folder, and are read where they are needed."""
 
     __slots__ = ()
 

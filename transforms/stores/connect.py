@@ -13,7 +13,7 @@ _lock = threading.Lock()
 
 
 def store_at(url: StoreUrl) -> ObjectStore:
-    """Return the store in which a place lies; no request is made.
+    """Return the store in which a place is; no request is made.
 
     Raises:
         StoreAccessError: the store's client is not installed, or finds no credentials.

@@ -6,7 +6,7 @@
 
 GCS has resumable uploads too. They send one chunk after the other, and where the reply to one is lost the client has to
 ask how much arrived. A chunk of its own is put as often as need be, and is the same in the end. What a killed process
-leaves lies under a hidden name beside the object, never under its own.
+leaves is under a hidden name beside the object, never under its own.
 """
 
 from __future__ import annotations

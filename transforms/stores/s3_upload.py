@@ -4,7 +4,7 @@
     CompleteMultipartUpload         If-None-Match: *, and the CRC32C of the whole, which S3 compares with its own
 
 Where another request for the same key was under way (409), or the upload is not there any more, Amazon wants it begun
-anew: parts of a copy are copied again, while those of a stream, whose bytes are gone, can only be completed again.
+again: parts of a copy are copied again, while those of a stream, whose bytes are gone, can only be completed again.
 
 What fits one piece is put in one request instead. What a killed process leaves is no object, and cannot be seen; it
 takes space until a rule of the bucket (AbortIncompleteMultipartUpload) removes it.
@@ -141,7 +141,7 @@ class S3Upload:
         """Complete the upload, or find it completed, its reply lost; say whether it is.
 
         Raises:
-            PassingFailure: it is to be tried again, with parts that have been copied anew where it is a copy.
+            PassingFailure: it is to be tried again, with parts that have been copied again where it is a copy.
         """
         more: dict[str, object] = {"IfNoneMatch": "*"} if self._if_absent else {}
         if self._crc is not None:

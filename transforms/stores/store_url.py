@@ -1,4 +1,4 @@
-"""Where an object lies: `s3://bucket/key`, `gs://bucket/key`."""
+"""Where an object is: `s3://bucket/key`, `gs://bucket/key`."""
 
 from __future__ import annotations
 

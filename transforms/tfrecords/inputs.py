@@ -80,7 +80,7 @@ def find_inputs(paths: Sequence[str], base: str) -> Inputs:
     """Return what paths, relative to the folder `base`, name: datasets, files, folders and globs of files.
 
     Raises:
-        InputError: a path matches nothing, a file is named twice, or lies in a dataset that does not name it.
+        InputError: a path matches nothing, a file is named twice, or is in a dataset that does not name it.
         DamageError: a manifest is damaged, or a shard is missing.
     """
     inputs = Inputs()

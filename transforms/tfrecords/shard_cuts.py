@@ -1,6 +1,6 @@
 """Where to cut a stream of framed records into tasks, so that what a task leaves is whole shards.
 
-With `order: source` the shard plan takes, from the start, as many records as go into S, and copies what lies across two
+With `order: source` the shard plan takes, from the start, as many records as go into S, and copies what is across two
 parts. Records that are passed on as they are take the room that they took before: so where shards will end is known
 before a record is read, but for the length of one record. A task that holds a little less than whole shards leaves
 parts that the plan takes as they are, since nothing of the next task's fits in:
@@ -8,7 +8,7 @@ parts that the plan takes as they are, since nothing of the next task's fits in:
     records  ├┼─┼┼┼─┼──┼┼┼┼┼─┼┼──┼┼─┼┼┼──┼┼─┼┼┼┼─┼┼──┼─┤      gap: the distance of cut points, S / 256
     tasks    ├─ S - gap/2 ─┼─ S - gap/2 ─┼─ half ─┼─ half ─┤     of what is left, the plan makes halves (over S) or one
 
-That is about speed only: cuts may lie anywhere at the start of a record, and the shards are sound.
+That is about speed only: cuts may be anywhere at the start of a record, and the shards are sound.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
     list      datasets in the order of their manifests, files in the order of their paths
     survey    schema and labels that hold for all of them; where to cut
-    read      2 MiB at a time: both CRCs of each record are checked, and its frame is passed on where it stands
+    read      2 MiB at a time: both CRCs of each record are checked, and its frame is passed on where it is
 
 Records of a dataset have its splits. Those of other files go to the split that is asked for, or that the file's name
 states (`val-00001-of-00010.tfrecord`).
@@ -103,7 +103,7 @@ class TfrecordSource:
         )
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
-        """Yield the records of a task, framed as they stand; damaged ones are rejects.
+        """Yield the records of a task, framed as they are; damaged ones are rejects.
 
         Raises:
             SourceError: the framing is damaged, so that what follows cannot be found, or the file changed.
