@@ -33,10 +33,12 @@ import pyarrow.compute as pc
 
 from ..format.printable import printable
 from ..format.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem
+from .csv_hints import set_list
 
 _INTEGER: Final = r"^(0|-?[1-9][0-9]*)$"
 _FINITE: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _SPECIAL: Final = r"(?i)^[+-]?(nan|inf|infinity)$"
+NUMBER: Final = rf"{_FINITE}|{_SPECIAL}"
 _NOT_ZERO: Final = r"^[^eE]*[1-9]"
 _TRUE: Final = (b"true", b"True", b"TRUE")
 _FALSE: Final = (b"false", b"False", b"FALSE")
@@ -351,7 +353,7 @@ def _cell_problem(row: int, cell: bytes, problem: Problem, target: pa.DataType, 
     elif code == "BAD_UTF8":
         fix, also = f"--set schema.columns.{name}.type=binary, or input.encoding", ", or set input.encoding"
     elif code == "BAD_TYPE" and cell in _NULL_WORDS:
-        also = f", or, if it means null, --set 'input.null_values=[\"\", {value}]'"
+        also = f", or, if it means null, {set_list('input.null_values', ['', cell.decode()])}"
         fix = f"--set schema.columns.{name}.type=string{also}"
     elif code == "BAD_TYPE" and pa.types.is_integer(target) and _FRACTION.fullmatch(cell):
         fix = f"--set schema.columns.{name}.type=float64"

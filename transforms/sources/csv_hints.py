@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final
 
 from ..format.printable import printable
@@ -39,3 +40,33 @@ def no_such_column(name: str, known: Sequence[str], wanted: Sequence[str], *, na
         return f"{text}; to name all {len(known)} in their order: --set 'input.names=[a, b, ...]'"
     which = "it" if len(known) == 1 else "all" if len(own) == len(known) else "all in their order"
     return f"{text}; to name {which}: {set_list('input.names', names)}"
+
+
+@dataclass(frozen=True, slots=True)
+class PandasCall:
+    """The call from Python that converts CSV files as pandas reads them: for what is not read here yet."""
+
+    files: tuple[str, ...]
+    delimiter: str
+    encoding: str
+    names: tuple[str, ...] | None
+
+    def with_numbers(self, *, decimal: str = ".", thousands: str | None = None, nulls: Sequence[str] = ()) -> str:
+        """Return the call where numbers are written with these signs, and other words are null.
+
+        >>> print(PandasCall(("a.csv",), ";", "utf-8", None).with_numbers(decimal=","))
+        convert(data=pandas.read_csv('a.csv', sep=';', decimal=','), output='out')
+        """
+        options = {"sep": self.delimiter, "decimal": decimal, "encoding": self.encoding}
+        usual = {"sep": ",", "decimal": ".", "encoding": "utf-8"}
+        given: dict[str, object] = {key: value for key, value in options.items() if value != usual[key]}
+        if thousands is not None:
+            given["thousands"] = thousands
+        if nulls:
+            given["na_values"] = list(nulls)
+        if self.names is not None:
+            given |= {"header": None, "names": list(self.names)}
+        text = "".join(f", {key}={value!r}" for key, value in given.items())
+        if len(self.files) == 1:
+            return f"convert(data=pandas.read_csv({self.files[0]!r}{text}), output='out')"
+        return f"convert(data=pandas.concat(pandas.read_csv(file{text}) for file in files), output='out')"

@@ -19,7 +19,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ..format.printable import printable
-from .csv_cast import first_problem, leading_zeros, prove_column
+from .csv_cast import first_problem, leading_zeros, nullify, prove_column
+from .csv_obstacles import Obstacles, find_obstacles
 from .csv_parse import Cells, Parser
 
 Kind = Literal["null", "int64", "float64", "bool", "string"]
@@ -36,11 +37,15 @@ _INTEGER_LIKE: Final = r"^[+-]?[0-9]+$"
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What some rows say of a column: its type, its nulls, and for text a value that is nothing else, and its row."""
+    """What some rows say of a column: its type, its nulls, and for text a value that is nothing else, and its row.
+
+    `obstacles` are the values without which text would be numbers, where they are few.
+    """
 
     kind: Kind
     nulls: int
     because: str = ""
+    obstacles: Obstacles | None = None
 
 
 def look_at_columns(parser: Parser, cells: Cells, *, typed: Sequence[str] = ()) -> tuple[Evidence, ...]:
@@ -55,7 +60,7 @@ def join_evidence(first: Evidence, second: Evidence) -> Evidence:
     """Return what two pieces of evidence say together.
 
     >>> join_evidence(Evidence("int64", 0), Evidence("float64", 2))
-    Evidence(kind='float64', nulls=2, because='')
+    Evidence(kind='float64', nulls=2, because='', obstacles=None)
     """
     nulls = first.nulls + second.nulls
     kinds: set[Kind] = {first.kind, second.kind}
@@ -69,7 +74,7 @@ def join_evidence(first: Evidence, second: Evidence) -> Evidence:
     because = first.because if first.kind == kind else second.because if second.kind == kind else ""
     if kind == "string" and not because and len(kinds) > 1:
         because = " and ".join(f"{name} values" for name in sorted(kinds)) + " in one column"
-    return Evidence(kind, nulls, because)
+    return Evidence(kind, nulls, because, _join_obstacles(first, second) if kind == "string" else None)
 
 
 def explain(evidence: Evidence, rows: int, *, whole: bool) -> str:
@@ -97,7 +102,27 @@ def _look_at(column: pa.Array, cells: Cells) -> Evidence:
         return Evidence("float64", nulls)
     if _is_all(column, pa.bool_()):
         return Evidence("bool", nulls)
-    return Evidence("string", nulls, _why_text(column, cells))
+    return Evidence("string", nulls, _why_text(column, cells), _obstacles(column, cells))
+
+
+def _obstacles(column: pa.Array, cells: Cells) -> Obstacles | None:
+    """Return what is in a column of text beside numbers, if these would be numbers by themselves."""
+    origin = cells.origin
+    found = find_obstacles(column, lambda row: _place(row, cells), origin.chunk.text, origin.dialect.quote)
+    if found is None or _is_text(nullify(column, found[0]), cells):
+        return None
+    return found[1]
+
+
+def _is_text(column: pa.Array, cells: Cells) -> bool:
+    """Tell whether a column without words is text all the same: such numbers would lose something."""
+    numbers = _is_all(column, pa.int64()) or (_is_all(column, pa.float64()) and _odd_integer(column, cells) is None)
+    return not numbers and column.null_count < len(column)
+
+
+def _join_obstacles(first: Evidence, second: Evidence) -> Obstacles | None:
+    found = [Obstacles() if e.kind in ("null", "int64", "float64") else e.obstacles for e in (first, second)]
+    return None if found[0] is None or found[1] is None else found[0].plus(found[1])
 
 
 def _is_all(column: pa.Array, target: pa.DataType) -> bool:
@@ -134,5 +159,9 @@ def _why_text(column: pa.Array, cells: Cells) -> str:
 
 
 def _shown(column: pa.Array, row: int, cells: Cells) -> str:
+    return f'"{printable(column[row].as_py())}" ({_place(row, cells)})'
+
+
+def _place(row: int, cells: Cells) -> str:
     place = cells.origin.place(row)
-    return f'"{printable(column[row].as_py())}" ({place.source} row {place.row})'
+    return f"{place.source} row {place.row}"

@@ -15,6 +15,7 @@ from ..format.arrow_types import feature_of
 from ..format.printable import printable
 from ..format.schema import Choice, ColumnRule, Feature
 from .csv_infer import Evidence, explain, join_evidence, look_at_columns
+from .csv_obstacles import Obstacles
 from .csv_parse import Cells, Parser, check_utf8, parse_cells, text_type
 from .csv_pieces import CsvPiece, read_chunks
 from .csv_text import is_transparent
@@ -72,14 +73,14 @@ def look_at_piece(
 
 def choose_types(
     parser: Parser, rules: Mapping[str, ColumnRule], evidence: Sequence[PieceEvidence], *, infer: str, whole: bool
-) -> tuple[list[Feature], tuple[Choice, ...]]:
-    """Return the feature of each column that is kept, in file order, and the reason of each.
+) -> tuple[list[Feature], tuple[Choice, ...], list[tuple[str, Obstacles]]]:
+    """Return the feature of each column that is kept, in file order, the reason of each, and what keeps some text.
 
     Raises:
         SchemaError: a declared type cannot be read from text, or does not fit what else is declared.
     """
     rows = sum(piece.rows for piece in evidence)
-    features, choices = [], []
+    features, choices, kept_text = [], [], []
     for index, name in enumerate(parser.kept):
         found = reduce(join_evidence, (piece.columns[index] for piece in evidence), Evidence("null", 0))
         rule = rules.get(name)
@@ -91,11 +92,13 @@ def choose_types(
         else:
             kind = "string" if found.kind == "null" else found.kind
             arrow, reason = _ARROW_TYPES[kind], explain(found, rows, whole=whole)
+            if found.obstacles is not None and found.obstacles.are_told(rows - found.nulls):
+                kept_text.append((name, found.obstacles))
         nullable = found.nulls > 0 or not whole or found.kind == "null"
         feature, how = feature_of(pa.field(name, arrow, nullable), rule)
         features.append(feature)
         choices.append(Choice(name, feature.type, f"{reason} ({how})" if how != str(arrow) else reason))
-    return features, tuple(choices)
+    return features, tuple(choices), kept_text
 
 
 def declared_type(name: str, rule: ColumnRule) -> pa.DataType:

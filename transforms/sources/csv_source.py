@@ -23,8 +23,9 @@ from .csv_header import (
     refuse_data_as_header,
     refuse_names_of_other_headers,
 )
-from .csv_hints import no_such_column
+from .csv_hints import PandasCall, no_such_column
 from .csv_infer import AUTO_BYTES, AUTO_ROWS
+from .csv_obstacles import Obstacles, obstacle_notes
 from .csv_parse import CsvLimits, Parser, cast_cells, parse_cells
 from .csv_pieces import CsvPiece, check_count, file_pieces, read_chunks
 from .csv_schema import PieceEvidence, choose_types, look_at_piece
@@ -114,14 +115,14 @@ class CsvSource:
         if whole:  # the rows of streams are known by now
             pieces = [replace(p, rows=f.rows) if p.streamed else p for p, f in zip(pieces, evidence, strict=True)]
         seen = [found for found in evidence if found.rows]
-        features, choices = choose_types(parser, self.rules, seen, infer=self.infer, whole=whole)
+        features, choices, kept_text = choose_types(parser, self.rules, seen, infer=self.infer, whole=whole)
         if self.check_header and self.header:
             refuse_data_as_header(heads, features, self.rules)
         schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
         warnings = header_warnings(heads)
         warnings += _warnings(heads, scans, pieces, evidence, parser)
         kept = tuple(p for p in pieces if p.rows != 0)
-        detected = (*self.detected, *compressed_files(heads))
+        detected = (*self.detected, *compressed_files(heads), *self._notes(listing, kept_text, names))
         return Survey(Frozen(schema), choices, kept, tuple(warnings), detected=detected)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
@@ -169,6 +170,15 @@ class CsvSource:
                 if name not in known:
                     hint = no_such_column(name, names, wanted, named=self.header or self.names is not None)
                     raise SchemaError(f'{key} names "{printable(name)}", which is not a column; {hint}')
+
+    def _notes(
+        self, listing: Listing, kept_text: Sequence[tuple[str, Obstacles]], names: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        """Return what is to be said of columns that are numbers but for a few values."""
+        named = self.header and self.names is None
+        files = tuple(entry.name for entry in listing.entries)
+        call = PandasCall(files, self.delimiter, self.encoding, None if named else names)
+        return obstacle_notes(kept_text, self.null_values, self.delimiter, call)
 
     def _scan(self, entries: Sequence[SourceEntry], heads: Sequence[FileHead], run: ParallelMap) -> dict[int, FileScan]:
         """Scan all plain files that hold a record: the scan of each, by its index in the listing."""

@@ -1,0 +1,151 @@
+"""What the screen says of CSV that is in order, and yet not what its user may take it for."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from typing import Any
+
+import pandas as pd
+import pytest
+from shardmill.pipelines import convert
+from shardmill.transforms.dataset.generations import read_manifest
+
+pytestmark = pytest.mark.usefixtures("without_engine")
+
+
+def detected(screen: Any) -> list[str]:
+    assert (screen.code, screen.err) == (0, "")
+    return [line.removeprefix("Detected: ") for line in screen.out.splitlines() if line.startswith("Detected: ")]
+
+
+def kinds(desk: Any, folder: str = "out") -> dict[str, str]:
+    schema = read_manifest(str(desk.root / folder)).schema
+    return {feature.name: feature.type for feature in schema or ()}
+
+
+def assert_both_say(desk: Any, args: list[str], line: str) -> None:
+    """The dry run and the run say it, in one line."""
+    for more in (["--dry-run"], []):
+        found = [note for note in detected(desk.convert(*args, *more)) if "the delimiter is" not in note]
+        assert found == [line]
+
+
+COMMAS = {
+    "decimals": (
+        b"id;price\n1;1,5\n2;\n3;-2,25\n4;7\n",
+        'column "price" stays text: "1,5" (a.csv row 1) looks like a number with a decimal comma, which is not read as '
+        "one; in Python: convert(data=pandas.read_csv('a.csv', sep=';', decimal=','), output='out')",
+        [1.5, None, -2.25, 7.0],
+    ),
+    "decimals with points between thousands, and a word": (
+        b"id;price\n1;1.234,5\n2;-\n3;0,125\n",
+        'column "price" stays text: "1.234,5" (a.csv row 1) looks like a number with a decimal comma, which is not '
+        "read as one; in Python: convert(data=pandas.read_csv('a.csv', sep=';', decimal=',', thousands='.', "
+        "na_values=['-']), output='out')",
+        [1234.5, None, 0.125],
+    ),
+    "thousands": (
+        b'id,price\n1,"1,234"\n2,"12,345,678"\n3,9\n',
+        'column "price" stays text: "1,234" (a.csv row 1) looks like a number with commas between thousands, which is '
+        "not read as one; in Python: convert(data=pandas.read_csv('a.csv', thousands=','), output='out')",
+        [1234, 12345678, 9],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", COMMAS)
+def test_numbers_with_commas_stay_text_and_the_call_that_is_named_reads_them(desk: Any, case: str) -> None:
+    body, line, values = COMMAS[case]
+    desk.put({"a.csv": body})
+    assert_both_say(desk, ["a.csv"], line)
+    assert kinds(desk)["price"] == "string"
+    call = line.split("in Python: ")[1].replace("output='out'", "output='other'")
+    eval(call, {"convert": convert, "pandas": pd})  # what the screen says is what a user types
+    assert kinds(desk, "other")["price"] in ("float64", "int64")
+    (desk.root / "other").rename(desk.root / "moved")
+    (desk.root / "out").rename(desk.root / "text")
+    (desk.root / "moved").rename(desk.root / "out")
+    assert [row.get("price") for row in desk.records()] == values
+
+
+WORDS = {
+    "one word": (
+        b"id,price,name\n1,1.5,x\n2,N/A,N/A\n3,,y\n4,2,z\n",
+        [],
+        'column "price" stays text: all are numbers but "N/A" (a.csv row 2); if that means null, in all columns: '
+        '--set \'input.null_values=["", "N/A"]\'',
+        {"id": "int64", "name": "string", "price": "float64"},
+        [1.5, None, None, 2.0],
+    ),
+    "two columns": (
+        b"id,price,zip\n1,?,-\n2,1.5,7\n3,2.5,8\n",
+        [],
+        'columns "price", "zip" stay text: all are numbers but "-" (a.csv row 1), "?" (a.csv row 1); if that means '
+        'null, in all columns: --set \'input.null_values=["", "-", "?"]\'',
+        {"id": "int64", "price": "float64", "zip": "int64"},
+        [None, 1.5, 2.5],
+    ),
+    "nulls that were declared before": (
+        b"id,price\n1,NA\n2,5\n3,6\n4,none\n",
+        ["--set", "input.null_values=[NA]"],
+        'column "price" stays text: all are numbers but "none" (a.csv row 4); if that means null, in all columns: '
+        '--set \'input.null_values=["NA", "none"]\'',
+        {"id": "int64", "price": "int64"},
+        [None, 5, 6, None],
+    ),
+    "a seldom word behind many numbers": (
+        b"id,price\n" + b"1,2\n" * 200_000 + b"1,out of stock\n",
+        [],
+        'column "price" stays text: all are numbers but "out of stock" (a.csv row 200001); if that means null, in all '
+        'columns: --set \'input.null_values=["", "out of stock"]\'',
+        {"id": "int64", "price": "int64"},
+        [2] * 200_000 + [None],
+    ),
+}
+
+
+@pytest.mark.parametrize("case", WORDS)
+def test_a_few_words_keep_a_column_text_and_the_option_that_is_named_makes_it_numbers(desk: Any, case: str) -> None:
+    body, args, line, types, values = WORDS[case]
+    desk.put({"a.csv": body})
+    assert_both_say(desk, ["a.csv", *args], line)
+    assert kinds(desk)["price"] == "string"
+    fix = re.search(r"--set '[^']+'", line)
+    assert fix is not None
+    screen = desk.convert("a.csv", *shlex.split(fix[0]), "--overwrite")
+    assert (screen.code, detected(screen)) == (0, [])
+    assert kinds(desk) == types
+    assert [row.get("price") for row in desk.records()] == values
+
+
+def test_a_word_in_quotes_which_is_never_null_is_answered_with_the_call_that_reads_it_so(desk: Any) -> None:
+    desk.put({"a.csv": b'"id","price"\n"1","1.5"\n"2","?"\n'})
+    call = "convert(data=pandas.read_csv('a.csv', na_values=['?']), output='out')"
+    line = 'column "price" stays text: all are numbers but "?" (a.csv row 2); what is in quotes is never null here; '
+    assert_both_say(desk, ["a.csv"], f"{line}in Python: {call}")
+    (desk.root / "out").rename(desk.root / "text")
+    eval(call, {"convert": convert, "pandas": pd})
+    assert desk.records() == [{"id": 1, "price": 1.5}, {"id": 2}]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"a,b\n1,x\n2,y\n3,z\n",
+        b"a,code\n1,00123\n2,N/A\n3,17\n",  # a leading zero keeps it text all the same
+        b"a,grade\n1,1\n2,A\n3,2\n4,B\n",  # codes
+        b"a,size\n1,1\n2,ten\n3,eleven\n4,5\n5,6\n6,7\n7,twelve\n8,one\n9,two\n",
+        b'a,when\n1,"1,5"\n2,2024-01-02\n3,"July 4, 1776"\n',
+        b"a,flag\n1,true\n2,N/A\n",
+    ],
+)
+def test_text_that_no_option_makes_numbers_is_no_note(desk: Any, body: bytes) -> None:
+    desk.put({"a.csv": body})
+    assert detected(desk.convert("a.csv")) == []
+
+
+def test_a_declared_column_is_no_note(desk: Any) -> None:
+    desk.put({"a.csv": b"a,b\n1,1\n2,N/A\n"})
+    assert detected(desk.convert("a.csv", "--set", "schema.columns.b.type=string")) == []
+    assert detected(desk.convert("a.csv", "--set", "schema.infer=none", "--overwrite")) == []
