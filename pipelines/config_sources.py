@@ -24,8 +24,8 @@ def column_rules(config: Config) -> dict[str, ColumnRule]:
     }
 
 
-def source_of(config: Config) -> Source:
-    """Return the source that reads `config.input`.
+def source_of(config: Config, command: str = "convert") -> Source:
+    """Return the source that reads `config.input`; `command` is the call that an error of it proposes.
 
     Raises:
         UsageError: there is no input, or a key does not go with it.
@@ -40,7 +40,7 @@ def source_of(config: Config) -> Source:
     if isinstance(section, ImagesInput):
         return _image_source(section, config)
     if isinstance(section, NumpyInput):
-        return _numpy_source(section, config)
+        return _numpy_source(section, config, command)
     if isinstance(section, TfrecordInput):
         return tfrecord_source(section, config)
     assert_never(section)
@@ -142,8 +142,9 @@ def _image_source(section: ImagesInput, config: Config) -> Source:
     )
 
 
-def _numpy_source(section: NumpyInput, config: Config) -> Source:
+def _numpy_source(section: NumpyInput, config: Config, command: str) -> Source:
     from ..transforms.sources.numpy_source import NumpySource
+    from ..transforms.sources.numpy_tables import Call, typed_path
 
     return NumpySource(
         tuple(section.paths),
@@ -153,6 +154,8 @@ def _numpy_source(section: NumpyInput, config: Config) -> Source:
         columns=_columns(section),
         rules=column_rules(config),
         record_bytes=config.limits.record_bytes,
+        as_records="rows" in section.model_fields_set and not section.rows,
+        call=Call(command, typed_path(config.output.path)),
     )
 
 

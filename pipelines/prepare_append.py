@@ -90,7 +90,7 @@ def prepare_append(
     schema = _schema_of(path, latest)
     wanted_split = config.output.split if "split" in config.output.model_fields_set else None
     config = _settled(config, latest, schema)
-    source = source or source_of(config)
+    source = source or source_of(config, "append")
     whole = source.list_files()
     _refuse_own_shards(whole, path)
     listing, found = _wanted(config, latest, whole, changed, force=force)

@@ -29,7 +29,8 @@ Begin with `source`, the contract, and one of the `*_source` modules that keep i
                                                       image_jpeg  image_png  image_gif  image_webp  image_bmp
                                     ── image_decode   the same by decoding
     NumPy          numpy_source     ── numpy_records  numpy_rows  numpy_hints   a file is a record, or its rows are
-                                    ── numpy_files  npy  npz        arrays in files;  array_columns  arrays as columns
+                                    ── numpy_files  npy  npz        arrays in files;  array_columns  as columns
+                                    ── numpy_tables   arrays that belong together, and the program that converts them
     from stores    object_listing   URLs become a sorted list of objects;  object_tree  and folders of images
                    object_file      ranges of an object, on their way before they are asked for;  image_ahead  images
     in memory      memory_source    ── memory_tables    DataFrames, Arrow data and dicts as batches

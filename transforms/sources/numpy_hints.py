@@ -7,6 +7,7 @@ x_train.npy  y_train.npy   the same in files of their own
 from __future__ import annotations
 
 import json
+import os
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -14,6 +15,9 @@ from typing import Final
 from ..errors import SchemaError
 from ..format.printable import printable
 from .npy import NpyHeader
+from .numpy_tables import Call, Table, find_tables, is_table, typed_path
+from .source import SourceEntry
+from .source_files import is_object
 
 MOST_FILES: Final = 8
 """Of more files each one is a record, surely."""
@@ -21,8 +25,12 @@ MOST_FILES: Final = 8
 Headers = Mapping[str, NpyHeader]
 
 
-def rows_warning(name: str, headers: Headers) -> tuple[str, ...]:
-    """Return what a user should know of the one file that is read, if its arrays look like columns of a table."""
+def rows_warning(entry: SourceEntry, headers: Headers, call: Call) -> tuple[str, ...]:
+    """Return what a user should know of the one file that is read, if its arrays may be columns of a table.
+
+    Raises:
+        SchemaError: they are columns, surely.
+    """
     groups = {rows: names for rows, names in _by_rows(headers).items() if rows > 1}
     if not groups:
         return ()
@@ -30,24 +38,53 @@ def rows_warning(name: str, headers: Headers) -> tuple[str, ...]:
     if len(groups) > 1 or any(not header.shape for header in headers.values()):
         commands = [f"--set input.rows=true --set {_columns(names)}" for names in groups.values()]
     choices = ", or ".join(f"{command} ({rows:,} rows)" for command, rows in zip(commands, groups, strict=True))
-    return (f"{name}: is one record with all of its arrays; if the first axis is the row: {choices}",)
+    tables = [table for table in find_tables(headers) if is_table(table, headers)]
+    if not tables:
+        return (f"{entry.name}: is one record with all of its arrays; if the first axis is the row: {choices}",)
+    what = f"{entry.name}: {_sizes(tables, headers, {name: name for name in headers})}"
+    one = "or keep one record with all arrays: --set input.rows=false"
+    if len(groups) == 1:
+        raise SchemaError(f"{what}; choose: {choices}; {one}")
+    program = call.program(tables, lambda array: f"arrays[{array!r}]", [f"arrays = np.load({_typed(entry.path)!r})"])
+    raise SchemaError(f"{what}; convert them together, in Python ({one}):\n{program}")
 
 
-def refuse_pairs(files: Sequence[tuple[str, NpyHeader]]) -> None:
-    """Refuse `.npy` files, given as the user may name them, that are columns of one table.
+def refuse_pairs(files: Sequence[tuple[SourceEntry, NpyHeader]], call: Call) -> None:
+    """Refuse `.npy` files that are columns of one table.
 
     Raises:
-        SchemaError: two files have as many rows, of another kind of dtype or rank.
+        SchemaError: two files have as many rows, of another kind of dtype or rank; or one has labels by its name.
     """
-    for rows, names in _by_rows(dict(files)).items():
-        kinds = {(header.dtype.kind, len(header.shape)) for name, header in files if name in names}
-        if rows > 1 and len(kinds) > 1:
-            loaded = ", ".join(f"{_stem(name)!r}: np.load({name!r}, mmap_mode='r')" for name in names)
-            raise SchemaError(
-                f"{' and '.join(map(printable, names))}: {rows:,} rows each, of different types: they look like "
-                f"columns of one table, and separate files are not joined; in Python (import numpy as np): "
-                f"convert(data={{{loaded}}}, output='out')"
+    folder = os.path.commonpath([os.path.dirname(os.path.abspath(entry.path)) for entry, _ in files]) if files else b""
+    named = {os.fsdecode(os.path.relpath(os.path.abspath(e.path), folder))[: -len(".npy")]: e for e, _ in files}
+    headers = dict(zip(named, (header for _, header in files), strict=True))
+    tables = [table for table in find_tables(headers) if is_table(table, headers)]
+    if tables:
+        what = _sizes(tables, headers, {stem: entry.name for stem, entry in named.items()})
+        program = call.program(tables, lambda stem: f"np.load({_typed(named[stem].path)!r}, mmap_mode='r')")
+        raise SchemaError(f"{what}; separate files are not joined, so convert them together, in Python:\n{program}")
+
+
+def _sizes(tables: Sequence[Table], headers: Headers, shown: Mapping[str, str]) -> str:
+    """Return how many rows the arrays of tables have, and what that means."""
+    parts, fix = [], ""
+    for table in tables:
+        rows = table.rows(headers)
+        names = [printable(shown[name]) for name in rows]
+        if len(set(rows.values())) == 1:
+            parts.append(f"{' and '.join(names)}: {next(iter(rows.values())):,} rows each, of different types")
+        else:
+            parts.append(
+                ", ".join(f"{name} has {rows:,} rows" for name, rows in zip(names, rows.values(), strict=True))
             )
+            fix = "; they must be of one length: save both again with the same rows, in the same order"
+    table_of = "one table" if len(tables) == 1 else "tables"
+    return f"{'; '.join(parts)}: they look like columns of {table_of}{fix}"
+
+
+def _typed(path: bytes) -> str:
+    """Return a path as a program of the working folder takes it; what is in a store is to be copied there first."""
+    return typed_path(os.fsdecode(os.path.basename(path) if is_object(path) else path))
 
 
 def _by_rows(headers: Headers) -> dict[int, list[str]]:
@@ -65,7 +102,3 @@ def same_rows(headers: Headers) -> str:
 
 def _columns(names: Sequence[str]) -> str:
     return shlex.quote(f"input.columns={json.dumps(list(names))}")
-
-
-def _stem(name: str) -> str:
-    return name.rpartition("/")[2].removesuffix(".npy")

@@ -19,6 +19,7 @@ from .array_columns import column_of_array
 from .npy import NpyError, NpyHeader, dtype_text
 from .numpy_files import ArrayChoice, ArrayStream, open_arrays
 from .numpy_hints import MOST_FILES, refuse_pairs, rows_warning
+from .numpy_tables import Call
 from .source import Frozen, Listing, Piece, SourceEntry, Survey, Task
 from .stamp import check_stamp
 
@@ -82,22 +83,25 @@ def data_key(name: str) -> str:
     return f"{name}/data" if name else "data"
 
 
-def survey_records(listing: Listing, choice: ArrayChoice) -> Survey:
+def survey_records(listing: Listing, choice: ArrayChoice, call: Call, *, told: bool) -> Survey:
     """Take the schema from the first sound file; every file is a piece of one row.
 
+    `call` is what the user typed; `told` says that it asked for records.
+
     Raises:
-        SchemaError: no file is sound, or the files look like columns of one table.
+        SchemaError: no file is sound, or the files, or the arrays of the only one, look like columns of one table.
     """
-    refuse_pairs(few_headers(listing, choice))
+    refuse_pairs(few_headers(listing, choice), call)
     headers, choices = _first_headers(listing, choice)
     features = _features(headers)
     pieces = tuple(_piece(index, entry) for index, entry in enumerate(listing.entries))
-    warnings = rows_warning(listing.entries[0].name, headers) if len(listing.entries) == 1 else ()
+    alone = len(listing.entries) == 1 and not told
+    warnings = rows_warning(listing.entries[0], headers, call) if alone else ()
     return Survey(Frozen(Schema(tuple(sorted(features, key=lambda f: f.name)))), tuple(choices), pieces, warnings)
 
 
-def few_headers(listing: Listing, choice: ArrayChoice) -> list[tuple[str, NpyHeader]]:
-    """Return name and header of each sound `.npy` file, where there are several, but few."""
+def few_headers(listing: Listing, choice: ArrayChoice) -> list[tuple[SourceEntry, NpyHeader]]:
+    """Return entry and header of each sound `.npy` file, where there are several, but few."""
     if not 2 <= len(listing.entries) <= MOST_FILES:
         return []
     found = []
@@ -105,7 +109,7 @@ def few_headers(listing: Listing, choice: ArrayChoice) -> list[tuple[str, NpyHea
         if not entry.path.lower().endswith(b".npy"):
             continue
         with suppress(NpyError, OSError), open_arrays(entry, choice, whole=False) as arrays:  # said when it is read
-            found += [(entry.name, array.header) for array in arrays.values()]
+            found += [(entry, array.header) for array in arrays.values()][:1]  # a .npz of another suffix has several
     return found
 
 

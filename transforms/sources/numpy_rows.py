@@ -24,6 +24,7 @@ from .npy import NpyError, NpyHeader
 from .numpy_files import ArrayChoice, ArrayStream, open_arrays
 from .numpy_hints import refuse_pairs, same_rows
 from .numpy_records import few_headers
+from .numpy_tables import Call
 from .source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
 from .source_files import is_object
 from .stamp import check_stamp
@@ -53,14 +54,16 @@ class _Layout:
     seekable: bool
 
 
-def survey_rows(listing: Listing, run: ParallelMap, choice: ArrayChoice, rules: dict[str, ColumnRule]) -> Survey:
+def survey_rows(
+    listing: Listing, run: ParallelMap, choice: ArrayChoice, rules: dict[str, ColumnRule], call: Call
+) -> Survey:
     """Read all headers; return the schema that all files share, and the pieces.
 
     Raises:
         SchemaError: an array has no feature, two files differ or look like columns of one table, a rule names no array.
         SourceError: a file is damaged, or its arrays differ in length.
     """
-    refuse_pairs(few_headers(listing, choice))
+    refuse_pairs(few_headers(listing, choice), call)
     layouts = run(partial(_read_layout, choice=choice), listing.entries)
     first = layouts[0]
     for other in layouts[1:]:

@@ -19,6 +19,7 @@ from .listing import SUFFIXES, list_entries
 from .numpy_files import ArrayChoice
 from .numpy_records import read_records, survey_records
 from .numpy_rows import read_rows, survey_rows
+from .numpy_tables import Call
 from .source import Frozen, Listing, ParallelMap, Survey, Task
 
 RECORD_BYTES: Final = 1 << 30
@@ -31,7 +32,8 @@ class NumpySource:
 
     `paths` are files, folders and globs, relative to the folder `base`; `rows` says that the first axis is the row;
     `feature` names the array of a `.npy` file (without rows it may be "": bare `shape` and `data`); `columns` are the
-    arrays to keep (None: all); `rules` are declared types of columns, where `rows` is set.
+    arrays to keep (None: all); `rules` are declared types of columns, where `rows` is set. `as_records` says that
+    records are wanted, whatever the arrays look like; `call` is what was typed, for the program that an error prints.
     """
 
     paths: tuple[str, ...]
@@ -41,6 +43,8 @@ class NumpySource:
     columns: tuple[str, ...] | None = None
     rules: dict[str, ColumnRule] = field(default_factory=dict)
     record_bytes: int = RECORD_BYTES
+    as_records: bool = False
+    call: Call = field(default_factory=Call)
 
     def __post_init__(self) -> None:
         if self.rows and not self.feature:
@@ -71,8 +75,8 @@ class NumpySource:
             SourceError: with `rows`, a file is damaged.
         """
         if self.rows:
-            return survey_rows(listing, run, self._choice, self.rules)
-        return survey_records(listing, self._choice)
+            return survey_rows(listing, run, self._choice, self.rules, self.call)
+        return survey_records(listing, self._choice, self.call, told=self.as_records)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         """Yield the rows of a task. Without `rows`, files that are damaged or of another dtype or rank are rejects.
