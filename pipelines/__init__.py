@@ -7,13 +7,13 @@ Nothing is imported before it is used, so that `shardmill --help` answers at onc
     commands       cli              argv; runs a command under interrupts, which turns its end into an exit code
                                     ── options       what unknown ones were meant to be, and values that are lists
                                     ── dataset_commands    those that look at datasets
-                                    ── disk_errors   told from faults of ours
+                                    ── disk_errors   as opposed to bugs
                    conversion       convert: prepare; what is prepared is run by the pipeline of runners; report
                                     ── worker_processes  that stage the tasks of large plans
-                                    ── dataflow          a job that goes on by itself;  dataflow_job  waited for
+                                    ── dataflow          a job that runs by itself;  dataflow_job  waited for
                                     ── steps             of every pipeline;  beam_options  parsed once
                    calls            from Python: paths, a config or data, and settings by keyword
-                   resuming         go on where a run stopped
+                   resuming         continue where a run stopped
                                     ── stopped_runs  what there is;  staged_plan  what it was
                    appending        append: finish, prepare_append, the same run, again where that is void
                                     ── held_files  held_images  rejected_images   what the dataset has already

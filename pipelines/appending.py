@@ -2,7 +2,7 @@
 
 finish      publish what an earlier run left half published
 prepare     leave out what is held; survey the rest under the dataset's schema          (no Beam)
-run         as a conversion, but numbered on, and tried again behind whoever was faster
+run         as a conversion, but numbered on, and tried again after an append that was faster
 again       from the start, where another append took a class number or a file meanwhile
 """
 

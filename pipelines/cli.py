@@ -313,7 +313,7 @@ def split_beam_options(args: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def main(args: Sequence[str] | None = None) -> NoReturn:
-    """Run the command line, and exit with its code; with `--json` a wrong command line is told as a document too."""
+    """Run the command line, and exit with its code; with `--json` a wrong command line is reported as JSON, too."""
     ours, beam_options = split_beam_options(sys.argv[1:] if args is None else args)
     extra: dict[str, Any] = {"obj": beam_options, "standalone_mode": "--json" not in ours}
     try:

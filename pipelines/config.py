@@ -27,7 +27,7 @@ from .config_runners import RUNNER_ALIASES, RUNNERS, not_a_runner, out_of_reach
 from .config_yaml import Document, Path, Place, Problem, copy_values, dotted, read_document, read_scalar
 
 CONFIG_SUFFIXES: Final = (".yaml", ".yml")
-"""By these a config is told from a file to convert."""
+"""These distinguish a config from a file to convert."""
 
 _FORMATS: Final = tuple(INPUTS)  # no set: what is in a config may have no hash
 _TABLES: Final = tuple(name for name in INPUTS if name != "images")

@@ -204,7 +204,7 @@ AnyInput: TypeAlias = Annotated[
 
 
 class InputOfAnyFormat(CsvInput, ParquetInput, ImagesInput, NumpyInput, TfrecordInput):
-    """An input whose format is wrong or is unknown: the keys of all formats, each with its own bounds."""
+    """An input whose format is wrong or unknown: the keys of all formats, each with its own bounds."""
 
     format: Any = None
 
@@ -220,7 +220,7 @@ INPUTS: Final[dict[str, type[_Input]]] = {
 
 
 class ColumnConfig(_Section):
-    """What is declared of one column; what is left out is told from the source."""
+    """What is declared of one column; everything else is inferred from the source."""
 
     type: (
         Literal[

@@ -6,7 +6,7 @@
     runner: {name: dataflow, project: my-project, region: europe-west1, staging: gs://my-bucket/staging,
              image: europe-docker.pkg.dev/my-project/images/shardmill:0.1.0}
 
-What is wrong with a value is found before anything is sent anywhere, and told with what was probably meant.
+What is wrong with a value is found before anything is sent anywhere, and reported with what was probably meant.
 """
 
 from __future__ import annotations
@@ -191,7 +191,7 @@ class FlinkRunner(_Runner):
 
     @property
     def planners(self) -> int | str:
-        """How many workers plan: embedded, those that convert; whoever submits to a cluster plans alone."""
+        """How many workers plan: embedded, those that convert; for a cluster the submitting process plans alone."""
         return self.workers if self.is_embedded else "auto"
 
 
@@ -214,7 +214,7 @@ class DataflowRunner(_Runner):
 
     @property
     def planners(self) -> int | str:
-        """How many workers plan: whoever submits the job does."""
+        """How many workers plan: the process that submits the job plans alone."""
         return "auto"
 
     @property

@@ -160,7 +160,7 @@ def _numpy_source(section: NumpyInput, config: Config, command: str) -> Source:
 
 
 def tfrecord_source(section: TfrecordInput, config: Config) -> TfrecordSource:
-    """Return the source of existing records, which go on as they are: nothing can be picked out of them.
+    """Return the source of existing records, which are passed on unchanged: nothing can be picked out of them.
 
     Raises:
         UsageError: a key asks for other records.

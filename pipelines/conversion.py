@@ -140,7 +140,7 @@ def run_convert(
 
 
 def check_engine(config: Config, beam_options: Sequence[str]) -> None:
-    """Check what is after `--`, and that the engine can be had, before anything is read.
+    """Check what is after `--`, and that the engine is available, before anything is read.
 
     Raises:
         UsageError: Beam has no such option, or packages are not installed.

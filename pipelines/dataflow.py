@@ -1,4 +1,4 @@
-"""Dataflow: a conversion as a job of Google Cloud, which goes on, and commits, when whoever submitted it has gone.
+"""Dataflow: a conversion as a job of Google Cloud, which runs and commits without the process that submitted it.
 
     launcher                              Dataflow
     config, flags checked
@@ -6,7 +6,7 @@
     plan.json       ── gs://staging ──▶
     the job         ── pipeline ──────▶   ReadRows | EncodeExamples | WriteShards, its last steps the commit
     done, if not `wait`; else waits       ◀─ ends ─
-    tells what was committed, or refused
+    reports what was committed, or refused
 
 The name of a job is made of the command's fingerprints, so that Dataflow itself refuses a second one of the same
 command while the first one runs. What jobs before have staged is never touched: one of them may be at work there.

@@ -2,7 +2,7 @@
 
 submitted ── runs ──────────────────────▶ done, or failed: the error, and where the job is seen
     │          counted by Beam's metrics
-    └─ interrupt: told to end ── ends ──▶ what is committed by then is told; nothing comes later
+    └─ interrupt: cancelled ── ends ──▶ what was committed by then is reported; nothing comes later
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ if TYPE_CHECKING:
     from apache_beam.runners.dataflow.internal.apiclient import DataflowApplicationClient
 
 _CANCEL_SECONDS: Final = 300.0
-"""How long a job that was told to end may take: Dataflow stops its machines first."""
+"""How long a cancelled job may take to end: Dataflow stops its machines first."""
 
 _LOOK_SECONDS: Final = 3.0
 
 _REFUSED_SECONDS: Final = 30.0
-"""How long is looked whether a job has ended that could not be told to."""
+"""How long to check whether a job has ended after it could not be cancelled."""
 
 
 class DataflowJob:
@@ -41,7 +41,7 @@ class DataflowJob:
         self._count = ThrottledCount(self._ask)
 
     def count(self) -> Counted:
-        """Return what the job has staged, as far as Dataflow has told."""
+        """Return what the job has staged, as far as Dataflow has reported."""
         return replace(self._count(), ending=self._ending)
 
     def wait(self, result: DataflowPipelineResult, client: DataflowApplicationClient, submitted: Submitted) -> None:

@@ -1,4 +1,4 @@
-"""Tell a disk that is full, broken or closed to us from a fault of the program: its owner can fix it."""
+"""Distinguish a disk that is full, broken or closed to us, which its owner can fix, from a bug in the program."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _FIXES: Final = {
     errno.EMFILE: "allow more open files (ulimit -n)",
     errno.ENFILE: "allow more open files (ulimit -n)",
 }
-"""What is no fault of the program, and whoever owns the machine can do about it."""
+"""Errors that are not bugs in the program, and what the owner of the machine can do about them."""
 
 _LASTING: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EROFS, errno.EACCES, errno.EPERM})
-"""What stays so until somebody acts: trying again only takes time."""
+"""Errors that stay until somebody acts, so that a retry only takes time."""
 
 _IN_TEXT: Final = re.compile(
     r"^(?:\w+\.)*\w*Error: \[Errno (\d+)\] [^\n:]*(?:: '([^'\n]*)'(?: -> '([^'\n]*)')?)?", re.MULTILINE

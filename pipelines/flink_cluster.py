@@ -137,7 +137,7 @@ def down(folder: Path) -> Cluster | None:
 
 
 def _check_port(option: str, port: int) -> None:
-    """Check that nobody listens at a port: whoever does would answer for what is started there."""
+    """Check that no process listens on a port: it would answer in place of the one that is started there."""
     with socket.socket() as listener:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # one that was closed a moment ago is free
         try:

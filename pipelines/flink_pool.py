@@ -2,7 +2,7 @@
 
     task manager  ── StartWorker(id, its endpoint) ──▶  pool  ── starts ──▶  worker ──▶ connects to the endpoint
 
-This is Beam's protocol of an external worker pool. Beam's own pool answers whoever reaches the machine, and lets its
+This is Beam's protocol of an external worker pool. Beam's own pool serves anyone on the network, and lets its
 workers write into a pipe that nobody reads; this one listens on the loopback, and its workers end with it. On a cluster
 the pool is a process and so is each worker; on embedded Flink the workers are threads of the command.
 

@@ -120,7 +120,7 @@ class FlinkRest:
         return [entry["stacktrace"] for entry in history["entries"]]
 
     def cancel(self, job: Job) -> None:
-        """Ask for a job's end; that it is over is told by its state."""
+        """Ask for a job's end; its state shows that it is over."""
         self._ask("PATCH", f"/jobs/{job.id}?mode=cancel")
 
     def get(self, path: str) -> Any:

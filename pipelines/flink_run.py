@@ -166,7 +166,7 @@ def _end_job(runner: FlinkRunner, name: str, error: BaseException, failure: Exce
     """End what a cluster still does for a run that failed or was interrupted.
 
     Raises:
-        RunError, KeyboardInterrupt: what it was, and that the job may go on.
+        RunError, KeyboardInterrupt: what it was, and that the job may still run.
     """
     if runner.is_embedded or cancel(runner.master, name):
         return

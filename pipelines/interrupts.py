@@ -112,7 +112,7 @@ class _Interrupt:
 
 
 def run(body: Body, *, as_json: bool, quiet: bool, debug: bool) -> int:
-    """Run the body of a command and return the exit code; whatever it raised has been told."""
+    """Run the body of a command and return the exit code; any error that it raised has been reported."""
     session = Session(as_json=as_json, quiet=quiet)
     with _Interrupt(session) as interrupt, _muted_engine(interrupt, debug=debug):
         try:
@@ -170,7 +170,7 @@ class _OfThisThread(io.TextIOBase):
 def _muted_engine(interrupt: _Interrupt, *, debug: bool) -> Iterator[None]:
     """Keep off the screen what an engine prints to stderr by itself: the tracebacks of its threads, at every error.
 
-    The screen has its own hold of stderr. After an interrupt, or a failure, the threads go on failing until the process
+    The screen has its own hold of stderr. After an interrupt, or a failure, the threads keep failing until the process
     ends.
     """
     before = sys.stderr

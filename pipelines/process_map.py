@@ -18,7 +18,7 @@ R = TypeVar("R")
 
 
 def map_in_processes(function: Callable[[T], R], items: Sequence[T], workers: int) -> Iterator[R]:
-    """Yield what the function gives for each item, in order; workers are ended with whoever asked, however that ends.
+    """Yield what the function gives for each item, in order; the workers end with the caller, however it ends.
 
     Raises:
         RunError: a worker was ended from outside.

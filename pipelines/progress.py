@@ -36,10 +36,10 @@ from .report import Count, Counted
 _LIVE_SECONDS: Final = 0.5
 _STORE_SECONDS: Final = 3.0  # each look is some requests, which are paid for
 _PLAIN_SECONDS: Final = 10.0
-"""Where stderr is no terminal, a line is kept for ever: one in ten seconds is enough."""
+"""If stderr is not a terminal, lines are kept forever: one in ten seconds is enough."""
 
 _SHOWN_SECONDS: Final = 24 * 3600
-"""A longer estimate is not shown: it comes from a run that has hardly begun, or that stands still."""
+"""A longer estimate is not shown: it comes from a run that has hardly begun, or that has stalled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +53,8 @@ class Totals:
 
 
 @dataclass(frozen=True, slots=True)
-class Stand:
-    """How far a run is. Records of unfinished tasks are told from their bytes; `shards` are full ones.
+class RunProgress:
+    """Progress of a run. Records of unfinished tasks are estimated from their bytes; `shards` are full ones.
 
     `waiting` is what the engine waits for, and what to do about it.
     """
@@ -93,11 +93,11 @@ class StagingReader:
             self._totals = Totals(*(totals.get(key) for key in ("tasks", "records", "bytes", "shards")))
         return self._totals
 
-    def read(self) -> Stand:
+    def read(self) -> RunProgress:
         """Return how far the run is now."""
         totals = self.totals()
         if self._totals is None:
-            return Stand("Planning")
+            return RunProgress("Planning")
         for name in _names(os.path.join(self._staging, "tasks")):
             if name.endswith(".json") and name not in self._done:
                 done = _read_task(os.path.join(self._staging, "tasks", name))
@@ -113,7 +113,7 @@ class StagingReader:
         all_done = totals.tasks is not None and len(self._done) >= totals.tasks
         counted = self._count()
         phase = "Ending" if counted.ending else "Finishing" if all_done else "Converting"
-        return Stand(
+        return RunProgress(
             phase,
             len(self._done),
             max(records, counted.records),
@@ -134,24 +134,24 @@ class StagingReader:
         return sum(largest.values())
 
 
-def progress_line(stand: Stand, totals: Totals, seconds: float) -> str:
+def progress_line(progress: RunProgress, totals: Totals, seconds: float) -> str:
     """Return the line for people; `seconds` is how long records have been written."""
-    if stand.phase == "Planning":
+    if progress.phase == "Planning":
         return "Planning"
-    if stand.phase == "Ending":
+    if progress.phase == "Ending":
         return "Ending the job, so that it commits nothing later; interrupt again to leave it alone"
-    if stand.waiting:
-        return f"Waiting  {stand.waiting}"
-    parts = [f"{stand.records:,}{_of(totals.records)} records"]
+    if progress.waiting:
+        return f"Waiting  {progress.waiting}"
+    parts = [f"{progress.records:,}{_of(totals.records)} records"]
     if seconds > 0:
-        parts.append(f"{stand.bytes / 1e6 / seconds:.1f} MB/s")
-    parts.append(f"{stand.shards:,}{_of(totals.shards)} full shards")
-    if stand.phase == "Finishing":
+        parts.append(f"{progress.bytes / 1e6 / seconds:.1f} MB/s")
+    parts.append(f"{progress.shards:,}{_of(totals.shards)} full shards")
+    if progress.phase == "Finishing":
         parts.append("assembling and publishing")
-    elif totals.bytes and 0 < stand.bytes < totals.bytes and seconds > 0:
-        left = seconds * (totals.bytes - stand.bytes) / stand.bytes
+    elif totals.bytes and 0 < progress.bytes < totals.bytes and seconds > 0:
+        left = seconds * (totals.bytes - progress.bytes) / progress.bytes
         parts += [f"{_duration(left)} left"] if left <= _SHOWN_SECONDS else []
-    return f"{stand.phase}  {' · '.join(parts)}"
+    return f"{progress.phase}  {' · '.join(parts)}"
 
 
 class ProgressWatcher:
@@ -189,17 +189,17 @@ class ProgressWatcher:
 
     def line(self) -> str:
         """Return the line as it is now."""
-        stand = self._reader.read()
+        progress = self._reader.read()
         now = self._clock()
-        if self._first_bytes is None and stand.bytes:
-            self._first_bytes = (now, stand.bytes)
+        if self._first_bytes is None and progress.bytes:
+            self._first_bytes = (now, progress.bytes)
         if self._first_bytes is None:
-            return progress_line(stand, self._reader.totals(), 0)
+            return progress_line(progress, self._reader.totals(), 0)
         started, before = self._first_bytes
         # what was there at the first look was written in an unknown time: it counts for neither rate nor rest
-        written = stand.bytes - before
-        seconds = (now - started) * stand.bytes / written if written > 0 else 0
-        return progress_line(stand, self._reader.totals(), seconds)
+        written = progress.bytes - before
+        seconds = (now - started) * progress.bytes / written if written > 0 else 0
+        return progress_line(progress, self._reader.totals(), seconds)
 
     def _run(self) -> None:
         if self._console.is_terminal:

@@ -125,7 +125,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True)
 class Submitted:
-    """A job that was submitted, and goes on by itself; its id is None where Beam was asked for the graph alone."""
+    """A job that was submitted, and runs by itself; its id is None where Beam was asked for the graph alone."""
 
     path: str
     name: str
@@ -229,7 +229,7 @@ class PlanReport:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What an engine says that a job has staged; `ending` where it was told to end, and has not yet.
+    """What an engine says that a job has staged; `ending` is true from its cancellation until it has ended.
 
     `waiting` says what the job needs and does not have, and what to do about it.
     """

@@ -1,4 +1,4 @@
-"""Resuming: a run goes on where one of the same command stopped.
+"""Resuming: a run continues where one of the same command stopped.
 
     .staging/<run>/plan.json              the same in all that bytes depend on?     else start over, and say so
                    tasks/000003.json      done: goes to the shard plan as it is
@@ -51,7 +51,7 @@ def look_ahead(prepared: Prepared) -> PlanReport:
 
 
 def _usable(prepared: Prepared) -> tuple[tuple[TaskResult, ...], str | None]:
-    """Return the results that are of use to this run, and what is to be told of what was found."""
+    """Return the results that this run can use, and a note on what was found."""
     spec, plan = prepared.spec, prepared.plan
     total = len(plan.tasks)
     found = count_results(spec.storage, spec.staging)

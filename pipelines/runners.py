@@ -22,7 +22,7 @@ T = TypeVar("T")
 R = TypeVar("R")
 
 _SECRET_OPTION: Final = re.compile(r"secret|password|token|credential|access_key|connection_string", re.IGNORECASE)
-"""Beam options that hold a key, and that `display_data` of its pipeline shows to whoever looks."""
+"""Beam options that hold a secret, which `display_data` of the pipeline would show."""
 
 PROCESSES_FROM_BYTES: Final = 128 << 20
 """Input or expected output from which worker processes are faster than threads."""

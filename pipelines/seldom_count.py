@@ -1,4 +1,4 @@
-"""How much a job has staged, asked of its engine every few seconds at most: each look is a request.
+"""How much a job has staged. Its engine is asked at most every few seconds, because each question is a request.
 
 Neither the live line nor the end of a run waits long for an engine that does not answer.
 """
@@ -17,7 +17,7 @@ _PATIENCE_SECONDS: Final = 1.0
 
 
 class ThrottledCount:
-    """A `Count` that remembers what it was told; `ask` returns None where the engine does not say."""
+    """A `Count` that remembers the last answer; `ask` returns None if the engine does not answer."""
 
     def __init__(self, ask: Callable[[], Counted | None]) -> None:
         self._ask = ask

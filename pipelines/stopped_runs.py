@@ -6,7 +6,7 @@ runs that no live process holds, and that no generation has come of:
     the same command, the same source        is resumed, if all else is the same: see `resuming`
     the same command, another source         refused, by the names of the files; but where the run was itself refused
                                              (for rejects, for a corrupt file), fixing the source is what was asked for
-    another config                           is left where it is, and told
+    another config                           is left where it is, and reported
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ class WorkerProcesses:
         return _running_pool, (self._token,)
 
     def start(self, at_most: int | None = None) -> None:
-        """Start the processes, if they are not; what they load, they load while this one goes on."""
+        """Start the processes unless they are running; they load their modules while this process continues."""
         if self._pool is None:
             from loky.process_executor import ProcessPoolExecutor
 

@@ -2,7 +2,7 @@
 
     Task ─▶ read_task ─▶ RowEncoder.encode ─▶ TaskStager ─▶ TaskResult
 
-What `ReadRows | EncodeExamples | WriteShards` do with a task as one fused stage, for whoever has the whole task: the
+What `ReadRows | EncodeExamples | WriteShards` do with a task as one fused stage, for a caller with the whole task: the
 worker processes of the local engine, which therefore need not load Beam.
 """
 
@@ -40,7 +40,7 @@ class TaskStaging:
     def stage(self, task: Task) -> TaskResult:
         """Make one attempt at a task; return what it staged, when that is durable.
 
-        A corrupt file is told in the result, as everywhere; what is raised is no fault of the source.
+        A corrupt file is reported in the result, as everywhere; other errors are raised.
         """
         stager = TaskStager(self.storage, self.staging, task.ordinal, self.settings)
         try:

@@ -6,7 +6,7 @@
 
 A job's graph carries what `Create` is given, and engines bound it: Dataflow at 10 MB. A small plan stays in it, since a
 file takes longer to make durable than its bytes to travel. The digest is in the graph, so that what is read is what was
-planned, whoever can write to the folder.
+planned, even if others can write to the folder.
 """
 
 from __future__ import annotations

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from shardmill.pipelines.progress import ProgressWatcher, StagingReader, Stand, Totals, progress_line
+from shardmill.pipelines.progress import ProgressWatcher, StagingReader, RunProgress, Totals, progress_line
 from shardmill.pipelines.report import Counted
 
 TOTALS = {"tasks": 2, "records": 1000, "bytes": 100_000, "shards": 4}
@@ -35,19 +35,19 @@ def write_part(staging: Path, task: int, attempt: str, size: int) -> None:
 
 class TestStagingReader:
     def test_before_there_is_a_plan_the_run_plans(self, tmp_path: Path) -> None:
-        assert StagingReader(str(tmp_path / "not-yet")).read() == Stand("Planning")
+        assert StagingReader(str(tmp_path / "not-yet")).read() == RunProgress("Planning")
 
     def test_finished_tasks_count_exactly_and_parts_at_work_by_their_size(self, tmp_path: Path) -> None:
         write_plan(tmp_path)
         reader = StagingReader(str(tmp_path))
-        assert reader.read() == Stand("Converting")
+        assert reader.read() == RunProgress("Converting")
         write_part(tmp_path, 0, "aa", 30_000)
-        assert reader.read() == Stand("Converting", 0, 300, 30_000, 0)  # by the plan's bytes a record
+        assert reader.read() == RunProgress("Converting", 0, 300, 30_000, 0)  # by the plan's bytes a record
         finish_task(tmp_path, 0, 250, 50_000, ("full", "oversize", "tail"))
         write_part(tmp_path, 1, "bb", 10_000)
-        assert reader.read() == Stand("Converting", 1, 300, 60_000, 2)  # by the first task's
+        assert reader.read() == RunProgress("Converting", 1, 300, 60_000, 2)  # by the first task's
         finish_task(tmp_path, 1, 260, 52_000, ("full",))
-        assert reader.read() == Stand("Finishing", 2, 510, 102_000, 3)
+        assert reader.read() == RunProgress("Finishing", 2, 510, 102_000, 3)
 
     def test_of_two_attempts_at_a_task_one_counts(self, tmp_path: Path) -> None:
         write_plan(tmp_path)
@@ -70,52 +70,52 @@ class TestStagingReader:
         finish_task(tmp_path, 0, 250, 50_000, ("full",))
         counted = Counted()
         reader = StagingReader(str(tmp_path), count=lambda: counted)
-        assert reader.read() == Stand("Converting", 1, 250, 50_000, 1)
+        assert reader.read() == RunProgress("Converting", 1, 250, 50_000, 1)
         counted = Counted(600, 70_000)
-        assert reader.read() == Stand("Converting", 1, 600, 70_000, 1)
+        assert reader.read() == RunProgress("Converting", 1, 600, 70_000, 1)
 
     def test_what_an_engine_waits_for_is_the_line(self, tmp_path: Path) -> None:
         write_plan(tmp_path)
         finish_task(tmp_path, 0, 250, 50_000, ("full",))
-        stand = StagingReader(str(tmp_path), count=lambda: Counted(waiting="for slots: two more")).read()
-        assert progress_line(stand, Totals(**TOTALS), 30) == "Waiting  for slots: two more"
+        progress = StagingReader(str(tmp_path), count=lambda: Counted(waiting="for slots: two more")).read()
+        assert progress_line(progress, Totals(**TOTALS), 30) == "Waiting  for slots: two more"
 
     def test_a_job_that_was_told_to_end_is_said_to(self, tmp_path: Path) -> None:
         write_plan(tmp_path)
-        stand = StagingReader(str(tmp_path), count=lambda: Counted(600, 70_000, ending=True)).read()
+        progress = StagingReader(str(tmp_path), count=lambda: Counted(600, 70_000, ending=True)).read()
         line = "Ending the job, so that it commits nothing later; interrupt again to leave it alone"
-        assert progress_line(stand, Totals(**TOTALS), 30) == line
+        assert progress_line(progress, Totals(**TOTALS), 30) == line
 
 
 class TestProgressLine:
     @pytest.mark.parametrize(
-        ("stand", "seconds", "line"),
+        ("progress", "seconds", "line"),
         [
-            (Stand("Planning"), 0, "Planning"),
-            (Stand("Converting"), 0, "Converting  0 of about 1,000 records · 0 of about 4 full shards"),
+            (RunProgress("Planning"), 0, "Planning"),
+            (RunProgress("Converting"), 0, "Converting  0 of about 1,000 records · 0 of about 4 full shards"),
             (
-                Stand("Converting", 1, 250, 25_000, 1),
+                RunProgress("Converting", 1, 250, 25_000, 1),
                 0.01,
                 "Converting  250 of about 1,000 records · 2.5 MB/s · 1 of about 4 full shards · 1 s left",
             ),
             (
-                Stand("Converting", 1, 250, 25_000, 1),
+                RunProgress("Converting", 1, 250, 25_000, 1),
                 30,
                 "Converting  250 of about 1,000 records · 0.0 MB/s · 1 of about 4 full shards · 1 min 31 s left",
             ),
             (
-                Stand("Converting", 1, 250, 25, 1),
+                RunProgress("Converting", 1, 250, 25, 1),
                 30,
                 "Converting  250 of about 1,000 records · 0.0 MB/s · 1 of about 4 full shards",  # over a day
             ),
             (
-                Stand("Converting", 1, 250, 25, 1),
+                RunProgress("Converting", 1, 250, 25, 1),
                 21,
                 "Converting  250 of about 1,000 records · 0.0 MB/s · 1 of about 4 full shards · 23 h 19 min left",
             ),
-            (Stand("Converting", 1, 250, 25_000, 1, "for slots: two more"), 30, "Waiting  for slots: two more"),
+            (RunProgress("Converting", 1, 250, 25_000, 1, "for slots: two more"), 30, "Waiting  for slots: two more"),
             (
-                Stand("Finishing", 2, 1000, 100_000, 3),
+                RunProgress("Finishing", 2, 1000, 100_000, 3),
                 1,
                 "Finishing  1,000 of about 1,000 records · 0.1 MB/s · 3 of about 4 full shards · "
                 "assembling and publishing",
@@ -123,12 +123,12 @@ class TestProgressLine:
         ],
     )
     def test_the_line_says_phase_records_speed_shards_and_what_is_left(
-        self, stand: Stand, seconds: float, line: str
+        self, progress: RunProgress, seconds: float, line: str
     ) -> None:
-        assert progress_line(stand, Totals(**TOTALS), seconds) == line
+        assert progress_line(progress, Totals(**TOTALS), seconds) == line
 
     def test_what_the_plan_does_not_know_is_left_out(self) -> None:
-        assert progress_line(Stand("Converting", 1, 5, 10, 0), Totals(), 1) == (
+        assert progress_line(RunProgress("Converting", 1, 5, 10, 0), Totals(), 1) == (
             "Converting  5 records · 0.0 MB/s · 0 full shards"
         )
 

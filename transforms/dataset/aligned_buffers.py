@@ -1,7 +1,7 @@
 """Memory at page borders, for files that bypass the page cache; recycled, since a page used again costs nothing.
 
 A fresh page may cost 10 us (in a virtual machine, whose host takes free ones back), so a buffer that was written goes
-to whoever takes the next, and a new one is touched only as far as it is filled.
+to the next user, and a new one is touched only as far as it is filled.
 
     idle  [████████]  [████    ]            a few, the one used last is taken first
     out   [██████  ]  [████████]  [█ ]      large ones up to a bound, then small ones: any number of files may be open

@@ -3,7 +3,7 @@
     staged shards ──▶ sidecars staged ──▶ manifests/0000000N.json ──▶ published under their final names
                                           ▲ before it nothing has happened; after it all has (see `put_manifest`)
 
-Whoever makes number N owns the file names in it. A create that finds another one there has lost, and stops. An append
+The run that creates number N owns the file names in it. A create that finds another one has lost, and stops. An append
 that loses renumbers what it staged, and tries N + 1: see `continuation`.
 """
 

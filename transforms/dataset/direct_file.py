@@ -2,8 +2,8 @@
 
 A write through the cache costs the processor ten times as much as one past it: a page has to be found for every 4 KiB,
 filled, handed to the disk, and taken back, and in the end the cache holds nothing but what nobody reads soon. So bytes
-are gathered in page-aligned buffers, and a thread of its own hands full ones to the disk (O_DIRECT) while work goes on.
-If the disk falls behind, whoever writes waits for it.
+are gathered in page-aligned buffers, and a separate thread writes full ones to the disk (O_DIRECT) meanwhile.
+If the disk falls behind, the writer waits for it.
 
     write(...)   ├──┼─┼────┼──────┼──┼─┼─┼───────┼─┤ close()
                   copied, the GIL released
@@ -11,8 +11,8 @@ If the disk falls behind, whoever writes waits for it.
                     ▼      ▼      ▼      ▼     ▼└─ the end, less than a block: through the cache
     disk         │ direct                      ││▒│       then fsync: size and extents are durable as well
 
-Bytes that happen to be in memory as they will in the file, page for page, need no copy: whoever reads records to write
-them again lays them so (`record_scan`). Only what completes a block is copied, and what is left over at the end:
+Bytes that are in memory as they will be in the file, page for page, need no copy: code that reads records to write
+them again places them so (`record_scan`). Only what completes a block is copied, and what is left over at the end:
 
     memory       │    ▒▒▒▒│████████│████████│▒▒       │     page borders of the writer's bytes
     file         │XXXX▒▒▒▒│████████│████████│▒▒...    │     and of the file: the X were there before

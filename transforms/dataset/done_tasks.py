@@ -82,7 +82,7 @@ def _read(storage: Storage, staging: str, path: str, tasks: int) -> TaskResult |
         result = TaskResult.from_json(read_file(storage.root, f"{staging}/{path}", _RESULT_LIMIT))
         stands = result.path == path and result.task < tasks and _stands(storage, staging, result)
     except (DamageError, ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError):
-        return None  # another release wrote it, or a disk that lies: the task is done again
+        return None  # another release wrote it, or a disk that lost it: the task is done again
     return result if stands else None
 
 

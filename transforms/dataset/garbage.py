@@ -310,7 +310,7 @@ class _Search:
             return self._dead_run(path, delete=False)
         if not self._storage.has_locks:  # its age has to do: a run that works in it adds to it
             return self._dead_run(path, delete=True)
-        with hold_if_dead(self._storage, run_id) as dead:  # and whoever holds a lock removes it in the end
+        with hold_if_dead(self._storage, run_id) as dead:  # and the holder of a lock removes it in the end
             return self._dead_run(path, delete=True) if dead else []
 
     def _dead_run(self, path: str, *, delete: bool) -> list[Garbage]:

@@ -34,7 +34,7 @@ _GENERATION_NAME: Final = re.compile(r"([0-9]{8}|[1-9][0-9]{8,18})\.json")
 
 
 class PartCache:
-    """The parts of manifests that one command has read of a dataset: each is read once, whoever names it.
+    """The parts of manifests that one command has read of a dataset: each is read once, for all generations.
 
     A part is named by its bytes, so what was read of it cannot be out of date; and a command keeps no more of them than
     one manifest may name. `named` are the paths of all that the manifests name that were read with it, or tried to be.
@@ -191,7 +191,7 @@ def _staged_by(root: str, shard: ShardEntry) -> str | None:
     """Return where the generation that added a shard staged it, None if that is unknown."""
     try:
         return staged_file(read_manifest(root, shard.generation).run.staging, shard.path)
-    except (InputError, DamageError):  # whoever asks learns that the shard is missing
+    except (InputError, DamageError):  # the caller finds that the shard is missing
         return None
 
 

@@ -1,4 +1,4 @@
-"""The contents of a damaged compressed file, as far as they can be had.
+"""The contents of a damaged compressed file, as far as they can be recovered.
 
     ├─ member ─┼─ mem▒▒er ─┼─ member ─┼─ member ─┤      a stretch ends where a member cannot be inflated further;
     ╰── stretch ───╯       ╰────── stretch ──────╯      the next one begins with the next member

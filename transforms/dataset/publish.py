@@ -273,9 +273,9 @@ def _replace_sidecars(storage: Storage, manifest: Manifest) -> None:
 def _remove_superseded(storage: Storage, old: Manifest, new: Manifest) -> None:
     """Remove the files of a replaced generation that the new one has none of; its manifest stays.
 
-    In a store nobody is kept from appending meanwhile, and an append may take any of these names. What has them is
-    noted first: if the new generation is the latest after that, it is of the old one, and only that is removed. Whoever
-    has appended had removed it all before.
+    In a store an append may run meanwhile, and may take any of these names. The files that have them are
+    noted first: if the new generation is the latest after that, they are of the old one, and only they are removed. An
+    append removes them all before it begins.
     """
     kept = {shard.path for split in new.splits.values() for shard in split.shards} | set(new.sidecars)
     gone = {shard.path for split in old.splits.values() for shard in split.shards} | set(old.sidecars)
@@ -320,7 +320,7 @@ def _left_to_make(storage: Storage, moves: list[Move], *, listed_only: bool = Fa
 
 
 def _is_linked(storage: Storage, move: Move) -> bool:
-    """Tell whether a staged file on a disk has its final name; one that is staged no more has been moved."""
+    """Tell whether a staged file on a disk has its final name; one that is no longer staged has been moved."""
     source, target = storage.status(move.source), storage.status(move.target)
     if target is None or not target.is_file:
         return False

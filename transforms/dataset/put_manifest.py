@@ -3,7 +3,7 @@
     manifests/shards-….json  ... ──▶ durable ──▶ manifests/0000000N.json, if absent ──▶ are all parts there still?
 
 A part may be there already: the generation before names it, or a run left it that lost or died, and `gc` is about to
-remove it. So whoever commits looks behind itself, and so does `gc`:
+remove it. So the commit checks again afterwards, and so does `gc`:
 
     commit    part is there ── puts manifest ── is the part there still?            else it is written again
     gc                  removes part ── does a manifest name it that is new?        then it is put back

@@ -1,6 +1,6 @@
 """Plain bytes in and out of one TFRecord file.
 
-A file is told by its content, not by its name: plain if it begins with a record's header, else gzip or zlib by their
+A file's kind is known by its content, not its name: plain if it begins with a record's header, else gzip or zlib by their
 magic bytes (`record_scan`). The file is read and not mapped: a mapped file that is cut meanwhile kills the process, and
 its pages would count as ours.
 """

@@ -1,4 +1,4 @@
-"""The walk from record to record that goes on after each damage.
+"""The walk from record to record that continues after each damage.
 
     data wrong        ├─ record ─┤▒▒▒▒▒▒▒▒▒▒├─ record ─┤     its length is right: the next one is behind it
     header wrong      ├─ record ─┤▒▒ ─ ─ ─ ─├─ record ─┤     its length is not known: look on for the next header,

@@ -140,7 +140,7 @@ class _Records:
                 yield from event.payloads
 
     def _note(self, damage: DamagedRange) -> None:
-        """Keep a damage; one that goes on where the last one ended, in the same way, is one with it."""
+        """Record a damage; one that continues the last one in the same way is joined to it."""
         last = self.damages[-1] if self.damages else None
         if last is not None and _goes_on(last, damage):
             self.damages[-1] = replace(last, end=damage.end, records=last.records + damage.records)

@@ -79,7 +79,7 @@ class _Lists:
         """Return the staging folder of a generation, and the shards that are in it."""
         if generation not in self._staged:
             staging, own = "", generation == self._manifest.generation
-            with contextlib.suppress(InputError, DamageError):  # whoever asks learns that the shard is missing
+            with contextlib.suppress(InputError, DamageError):  # the caller finds that the shard is missing
                 manifest = self._manifest if own else read_manifest(self._storage.root, generation)
                 staging = manifest.run.staging
             folder = staged_file(staging, "").rstrip("/")

@@ -3,7 +3,7 @@
     publisher of 5   sees version a ── lists: 5 is the latest ──────────────── put if still a ─▶ no: looks again
     publisher of 6                          commits 6 ── ... ── put: version b ─┘                lists: 6, and stops
 
-Whoever replaces a file looks at its version first, and at the generations after that. So if a newer generation came
+A writer that replaces a file looks at its version first, then at the generations. So if a newer generation came
 before, it is seen; and if it comes later, its publisher replaces what was put here.
 """
 

@@ -65,7 +65,7 @@ class LocalStorage:
     def files_below(self, folder: str) -> Iterator[tuple[str, int]]:
         """Yield every file below a folder; links are not followed.
 
-        A folder that is a link, or has a shard's name, is told like a file: to a glob it is one.
+        A folder that is a link, or has a shard's name, is reported like a file: to a glob it is one.
         """
         root = self.path(folder)
         for below, folders, files in os.walk(root, onerror=_refuse):

@@ -136,7 +136,7 @@ class Storage(Protocol):
         ...
 
     def stated_crcs(self, seen: Mapping[str, FileStatus]) -> dict[str, int | None]:
-        """Return the same for many files that were seen; no request is made for what a list has told already."""
+        """Return the same for many files that were seen; no request is made for what a list has already reported."""
         ...
 
     def crc32c(self, path: str) -> int:

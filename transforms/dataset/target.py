@@ -1,4 +1,4 @@
-"""Whether a run may write where it is told to, before it reads a row."""
+"""Check whether a run may write to its target, before it reads a row."""
 
 from __future__ import annotations
 

@@ -120,7 +120,7 @@ def _older_manifests(root: str, latest: Manifest, parts: PartCache) -> tuple[lis
             manifests.append(read_manifest(root, number, parts))
         except DamageError as error:
             findings.append(_manifest_finding(generation_file("manifests", number, "json"), str(error)))
-    findings = list(dict.fromkeys(findings))  # a part that several name is told once
+    findings = list(dict.fromkeys(findings))  # a part that several name is reported once
     notes: list[str] = []
     if not known and storage_at(root).lies_at("manifests"):
         findings.append(Finding(generation_file("manifests", latest.generation, "json"), "missing"))
@@ -166,7 +166,7 @@ def _lineage(latest: Manifest, manifests: Iterable[Manifest]) -> Iterator[Manife
 
 
 def _gaps(known: Sequence[int]) -> list[int]:
-    """Return the numbers that are missing, the first 1,000: a lone generation 10**18 has more than can be told."""
+    """Return the numbers that are missing, the first 1,000: a lone generation 10**18 has more than can be shown."""
     missing = (n for a, b in pairwise((0, *known)) for n in range(a + 1, b))
     return list(islice(missing, _MOST_GAPS))
 
@@ -233,7 +233,7 @@ def _size_findings(manifest: Manifest, sizes: dict[int, int]) -> Iterator[Findin
     """Yield the shards that break the promise on sizes; `sizes` are those asked for, by generation."""
     for split in manifest.splits.values():
         for generation, entries in groupby(split.shards, key=lambda entry: entry.generation):
-            if generation not in sizes:  # its manifest is damaged, which is told
+            if generation not in sizes:  # its manifest is damaged, which is reported
                 continue
             for path, reason in size_breaches(list(entries), sizes[generation], split.unit_bytes):
                 yield Finding(path, reason)

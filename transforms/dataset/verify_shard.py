@@ -40,7 +40,7 @@ class ShardCheck:
 
     `entry` is None for a file that belongs to no dataset: then only its framing is verified. `largest_frame` bounds
     its framed records, in bytes (None: no bound); `index` is the path of its index, or None. `known` is what a list has
-    told of the file already, or None.
+    reported of the file already, or None.
     """
 
     root: str

@@ -235,7 +235,7 @@ def _count_fits(feature: Feature, count: int) -> bool:
 
 
 def _with_room_behind(payloads: Payloads, reach: int) -> Payloads:
-    """Return payloads in a buffer that goes on for `reach` bytes behind the last one: the same one if it does."""
+    """Return payloads in a buffer that has `reach` more bytes after the last one: the same one if it does."""
     stop = int(payloads.ends.max(initial=0))
     if len(payloads.data) >= stop + reach:
         return payloads

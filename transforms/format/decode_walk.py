@@ -147,7 +147,7 @@ class FeatureWalker:
         """Read entries of any size; return start, size, present, and where the cursors are after it."""
         start, size, stop = np.zeros_like(cursors), np.zeros_like(cursors), cursors.copy()
         present = np.zeros(len(cursors), np.bool_)
-        # Most of these are absent: whoever does not have the key is done.
+        # Most of these are absent: rows without the key are done.
         entry, at = read_size(words, cursors, 0x0A)
         mine = np.flatnonzero((entry >= 0) & (at + entry <= ends))
         mine = mine[self._keyed.matches(words, at[mine])]

@@ -29,7 +29,7 @@ class FramedRows(Rows):
     """A batch of records of one split and one file.
 
     `batch` has as many rows as there are records, and nothing in them. `narrowed` is what the dataset that they come
-    from lost when it was made, told once.
+    from lost when it was made, reported once.
     """
 
     split: str

@@ -1,7 +1,7 @@
 """Walk from record to record by their lengths: many records at once, where they are small.
 
 Where a record begins is known only when the one before it is. But a header proves itself by the CRC of its length, so
-that some can be found in the middle, and as many walks go on in lock-step, each up to the start of the next:
+that some can be found in the middle, and as many walks advance in lock-step, each up to the start of the next:
 
     found    ▼              ▼              ▼              ▼          a header each, in a short window
     walks    ├─┼──┼─┼──┼────┼──┼─┼───┼─┼───┼─┼──┼──┼─┼────┼─┼──┼─    one step of all of them is four calls of numpy

@@ -74,7 +74,7 @@ class RejectSummary:
 
 @dataclass(frozen=True, slots=True)
 class RunInfo:
-    """How a generation came to be: the only part of a manifest that differs between equal runs."""
+    """The run that made a generation: the only part of a manifest that differs between equal runs."""
 
     created: str
     run_id: str

@@ -120,7 +120,7 @@ def _parse_canonical(data: bytes, parts: Callable[[], _Parts]) -> Manifest | Non
     try:
         manifest = _manifest(parse_json(shards.document), shards, parts())
     except (JsonError, Wrong):
-        return None  # parsed as a whole it is told by its right place
+        return None  # parsed as a whole, it is reported with its right place
     return None if shards.lists else manifest
 
 

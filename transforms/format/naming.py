@@ -67,7 +67,7 @@ def is_shard_path(path: str) -> bool:
 
 
 def is_sidecar_path(path: str) -> bool:
-    """Tell whether a sidecar may have this path: whoever replaces a generation removes its sidecars.
+    """Tell whether a sidecar may have this path: a writer that replaces a generation removes its sidecars.
 
     >>> [is_sidecar_path(p) for p in ("features.json", "a.labels.txt", "index/a.idx", "manifests/00000001.json")]
     [True, True, True, False]

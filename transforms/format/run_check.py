@@ -36,7 +36,7 @@ _PATCH_BYTES: Final = _GAP_BYTES + _WORD
 
 
 class _Scratch(threading.local):
-    """Zeros of this thread: whoever writes to them makes them zeros again, which is cheaper than to fill them all."""
+    """Zeros of this thread: a caller that writes to them sets them to zero again, which is cheaper than filling all."""
 
     bytes_: npt.NDArray[np.uint8] = np.zeros(0, np.uint8)
 

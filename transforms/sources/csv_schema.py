@@ -1,4 +1,4 @@
-"""Choose the types of CSV columns: declared, or told from the rows that were read."""
+"""Choose the types of CSV columns: declared, or inferred from the rows that were read."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _TIMED: Final = ("timestamp", "time")
 class PieceEvidence:
     """What a piece says: the rows that were read of it, how many were too wide, and the evidence for each column.
 
-    `blanks` and `nul` are told of streams only: of plain files the scan knows them.
+    `blanks` and `nul` are set for streams only: for plain files the scan finds them.
     """
 
     rows: int

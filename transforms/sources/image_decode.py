@@ -57,7 +57,7 @@ _warnings_as_errors = _PillowWarningsAsErrors()
 
 
 def decode_image(data: Content, name: str, *, pixels_limit: int, load: bool) -> ImageFacts:
-    """Open an image of a format that was told before, as that format alone, and with `load` decode its first frame.
+    """Open an image of a known format, as that format alone, and with `load` decode its first frame.
 
     The limit is checked before anything is decoded.
 

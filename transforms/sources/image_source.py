@@ -2,7 +2,7 @@
 
 root/cat/1.jpg ─┐ list_files: folders are entries, files have sizes; nothing is opened
 root/cat/2.png ─┤ survey: layout -> labels and splits; paths in order, or shuffled; cut into pieces
-root/dog/1.jpg ─┘ read: one read and one check a file; a file that fails is a reject, the run goes on
+root/dog/1.jpg ─┘ read: one read and one check per file; a file that fails is a reject
 """
 
 from __future__ import annotations

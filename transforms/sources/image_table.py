@@ -118,7 +118,7 @@ class ImageTable(Sequence[ImageFile]):
         )
 
     def forget(self) -> None:
-        """Let go of all files: whoever holds the table holds an empty one."""
+        """Release all files: every holder of the table then holds an empty one."""
         self.folders, self.sizes, self.mtimes_ns = self.folders[:0].copy(), self.sizes[:0].copy(), self.sizes[:0].copy()
         self.names = _binary(np.zeros(1, np.int64), b"")
 

@@ -32,7 +32,7 @@ SUFFIXES: Final[dict[str, tuple[str, ...]]] = {
     "numpy": (".npy", ".npz"),
     "tfrecord": (".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz"),
 }
-"""The suffixes by which the format of a file is told, in lower case; case is ignored."""
+"""The suffixes that show the format of a file, in lower case; case is ignored."""
 
 _EDGE_BYTES: Final = 64 * 1024
 _KINDS: Final = (

@@ -98,7 +98,7 @@ class ArrayStream:
 def open_arrays(listed: ListedFile, choice: ArrayChoice, *, whole: bool) -> Iterator[dict[str, ArrayStream]]:
     """Open the chosen arrays of a file, sorted by name; each header has been held against the file's size.
 
-    The kind is told by content. With `whole`, the file is to be loaded at once, and so must be under the limit.
+    The kind is detected by content. With `whole`, the file is to be loaded at once, and so must be under the limit.
 
     Raises:
         NpyError: the file or one of its arrays is not sound, or not one that can be written.

@@ -1,8 +1,8 @@
 """An object of a store as a file to read: ranges of it, never the whole, and each of one version only.
 
-A store answers late and then fast. So what will be read is told beforehand (`expect`), and comes in blocks, of which
+A store answers late and then fast. So readers announce what they will read (`expect`), and it comes in blocks, of which
 the next ones are on their way while one is worked on; what nobody announced comes in windows, which grow as long as the
-reading goes on where one ends:
+reading continues where one ends:
 
     object     ├─────────┬─────────┬─────────┬─────────┬─────┬──────────────────────────────────────────────┬─┤
     expected   │ block 0 │ block 1 │ block 2 │ block 3 │     │              a window, where somebody looked │▓│

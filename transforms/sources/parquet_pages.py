@@ -1,4 +1,4 @@
-"""Walk the page headers of Parquet column chunks before anything is decoded, and refuse those that lie.
+"""Walk the page headers of Parquet column chunks before anything is decoded, and refuse those with false sizes.
 
     column chunk   [header | dictionary page] [header | data page] [header | data page] ...
     header         type, size unpacked, size in the file, checksum, how many values

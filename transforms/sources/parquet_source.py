@@ -286,7 +286,7 @@ def _warnings(footers: Sequence[Footer], columns: int) -> tuple[str, ...]:
 
 
 def _remarks(footers: Sequence[Footer]) -> tuple[str, ...]:
-    """Return what nearly every file has to be told of, so that a screen does not: few writers add checksums."""
+    """Return notes that apply to nearly every file, and so are not shown on screens: few writers add checksums."""
     bare = [footer.name for footer in footers if footer.checksums is False]
     if not bare:
         return ()

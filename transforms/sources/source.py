@@ -129,7 +129,7 @@ class Piece:
 class LazyPieces(Sequence[Piece]):
     """Pieces that are made when they are asked for, as there may be more of them than memory has room for.
 
-    What planning needs of them it is told of all at once; a range of them is of the same class. They go to workers as
+    Planning gets what it needs of all of them at once; a range of them is of the same class. They go to workers as
     a document of bytes, numbers, text and lists.
     """
 
@@ -184,7 +184,7 @@ class StoredPieces(Sequence[Piece]):
     @overload
     def __getitem__(self, index: slice) -> Sequence[Piece]: ...
     def __getitem__(self, index: int | slice) -> Piece | Sequence[Piece]:
-        """Return one piece, or some; whoever needs more than one loads them."""
+        """Return one piece, or some; a caller that needs more than one loads them."""
         return self.load()[index]
 
 

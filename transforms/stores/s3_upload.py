@@ -168,7 +168,7 @@ class S3Upload:
         return True
 
     def _complete_or_conflict(self, **arguments: Any) -> object:
-        """Ask for completion; a conflict, which other requests are just made again after, is told to the caller."""
+        """Request completion; a conflict, after which other requests are simply repeated, is raised to the caller."""
         from botocore.exceptions import ClientError
 
         try:

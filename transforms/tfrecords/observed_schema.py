@@ -2,7 +2,7 @@
 
 All records are read, so that what is stated is true of all: a feature is nullable if a record lacks it, a scalar if
 each that has it has one value, else a list of a fixed or of any length. Types are those of the lists: what an int64
-means (a label, a time) is known to whoever wrote it only.
+means (a label, a time) is known only to its writer.
 
 Records whose keys are sorted are decoded together; others, like TensorFlow's own, are parsed one by one.
 """

@@ -38,7 +38,7 @@ _FIXES: Final = {
 
 
 def pass_over(_: Damage) -> None:
-    """Leave damage to whoever reads the file for its records."""
+    """Leave damage to the reader of the file's records."""
 
 
 def rows_without(count: int, left_out: Iterable[int]) -> npt.NDArray[np.int64]:

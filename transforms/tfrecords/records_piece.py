@@ -24,7 +24,7 @@ class RecordsPiece(Piece):
     """A range of a file (compressed: all of it).
 
     `answers_for` is how many records the file has, on its first piece, 0 on the others; None where nobody knows.
-    `check` says that each record is held against the schema. `narrowed` is told once for a dataset.
+    `check` says that each record is checked against the schema. `narrowed` is reported once for a dataset.
     """
 
     start: int
