@@ -149,3 +149,16 @@ def test_a_declared_column_is_no_note(desk: Any) -> None:
     desk.put({"a.csv": b"a,b\n1,1\n2,N/A\n"})
     assert detected(desk.convert("a.csv", "--set", "schema.columns.b.type=string")) == []
     assert detected(desk.convert("a.csv", "--set", "schema.infer=none", "--overwrite")) == []
+
+
+def test_rows_without_a_value_are_rejected_as_their_warning_says(desk: Any) -> None:
+    desk.put({"a.csv": b"x y,b\n1,2\n,\n,\n3,\n"})
+    screen = desk.convert("a.csv")
+    (line,) = [line for line in screen.out.splitlines() if line.startswith("Warning: ")]
+    assert line == (
+        "Warning: a.csv: 2 rows have no value, and become empty records; to reject them: "
+        "--set 'schema.columns.\"x y\".nullable=false' --max-rejects 2"
+    )
+    again = desk.convert("a.csv", *shlex.split(line.split("reject them: ")[1]), "--overwrite")
+    assert (again.code, "Warning" in again.out) == (0, True)
+    assert desk.records() == [{"x y": 1, "b": 2}, {"x y": 3}]

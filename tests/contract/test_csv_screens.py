@@ -342,14 +342,44 @@ ACCEPTED: dict[str, tuple[bytes | Files, Sequence[str], Sequence[str], list[dict
     "one of two files a header only": (
         {"a.csv": b"a,b\n", "b.csv": b"a,b\n1,x\n"},
         [],
-        ["a int64 int64 no every value is an integer in 1 row"],
+        [
+            "a int64 int64 no every value is an integer in 1 row",
+            "Warning: a.csv: holds a header only, and no row",
+        ],
         [{"a": 1, "b": "x"}],
     ),
     "header only": (
         b"a,b\n",
         [],
-        ["a bytes string yes no value in 0 rows; declare the type if there will be one"],
+        [
+            "a bytes string yes no value in 0 rows; declare the type if there will be one",
+            "Warning: a.csv: holds a header only, and no row",
+        ],
         [],
+    ),
+    "headers only, one in a gzip file": (
+        {"a.csv": b"a,b\n", "b.csv.gz": gzip.compress(b"a,b\n\n"), "c.csv": b"a,b\n1,2\n"},
+        [],
+        [
+            "Warning: b.csv.gz: 1 blank line skipped",
+            "Warning: a.csv and 1 more: holds a header only, and no row",
+        ],
+        [{"a": 1, "b": 2}],
+    ),
+    "rows of delimiters only": (
+        {"a.csv": b"a,b,c\n1,,3\n,,\n,,\n", "b.csv": b"a,b,c\n4,5,6\n,,\n"},
+        [],
+        [
+            "Warning: a.csv and 1 more: 3 rows have no value, and become empty records; to reject them: "
+            "--set schema.columns.a.nullable=false --max-rejects 3"
+        ],
+        [{"a": 1, "c": 3}, {}, {}, {"a": 4, "b": 5, "c": 6}, {}],
+    ),
+    "a row of delimiters only, beside other nulls": (
+        b"a,b\n1,\n,\n,2\n",
+        [],
+        ["Warning: a.csv: 1 row has no value, and becomes an empty record"],
+        [{"a": 1}, {}, {"b": 2}],
     ),
     "blank line in one column": (
         b"a\n1\n\n3\n",
@@ -390,7 +420,11 @@ ACCEPTED: dict[str, tuple[bytes | Files, Sequence[str], Sequence[str], list[dict
     "NA, empty, and quoted empty": (
         b'a,b\n1,NA\n,\n3,""\n',
         [],
-        ['b bytes string yes "NA" (a.csv row 1) is not a number; 3 rows, 1 null'],
+        [
+            'b bytes string yes "NA" (a.csv row 1) is not a number; 3 rows, 1 null',
+            "Warning: a.csv: 1 row has no value, and becomes an empty record; to reject it: "
+            "--set schema.columns.a.nullable=false --max-rejects 1",
+        ],
         [{"a": 1, "b": "NA"}, {}, {"a": 3, "b": ""}],
     ),
     "NA, declared null": (

@@ -16,7 +16,7 @@ Begin with `source`, the contract, and one of the `*_source` modules that keep i
                                     ── csv_chunks    whole records, and their places;  csv_pieces  what a task holds
                                     ── csv_delimiter    detected from the first records
                                     ── csv_header  csv_infer  csv_schema    names and types
-                                    ── csv_obstacles    text that is nearly numbers
+                                    ── csv_obstacles    text that is nearly numbers;  csv_warnings  what is odd
                                     ── csv_parse  csv_cast    cells to proven values;  csv_hints  proposed fixes
     Parquet        parquet_source   ── parquet_footer  parquet_chunks  parquet_pages    metadata, walked by us
                                     ── thrift_compact    its encoding

@@ -28,7 +28,8 @@ _TIMED: Final = ("timestamp", "time")
 class PieceEvidence:
     """What a piece says: the rows that were read of it, how many were too wide, and the evidence for each column.
 
-    `blanks` and `nul` are set for streams only: for plain files the scan finds them.
+    `empty` are the rows that have no value in any of several columns, as a line of delimiters gives. `blanks` and
+    `nul` are set for streams only: for plain files the scan finds them.
     """
 
     rows: int
@@ -36,6 +37,7 @@ class PieceEvidence:
     columns: tuple[Evidence, ...]
     blanks: int = 0
     nul: bool = False
+    empty: int = 0
 
 
 def look_at_piece(
@@ -65,10 +67,18 @@ def look_at_piece(
             tuple(join_evidence(a, b) for a, b in zip(joined.columns, seen, strict=True)),
             joined.blanks + (chunk.counts.blanks if chunk.counts else 0),
             joined.nul or (chunk.counts is not None and b"\0" in chunk.text),
+            joined.empty + _count_empty(cells.columns),
         )
         if limit is not None and joined.rows >= limit:
             break
     return joined
+
+
+def _count_empty(columns: Sequence[pa.Array]) -> int:
+    """Return the rows that are null in all of several columns."""
+    if len(columns) < 2 or not all(column.null_count for column in columns):
+        return 0
+    return int(pc.sum(reduce(pc.and_, (column.is_null() for column in columns))).as_py() or 0)
 
 
 def choose_types(

@@ -31,6 +31,7 @@ from .csv_pieces import CsvPiece, check_count, file_pieces, read_chunks
 from .csv_schema import PieceEvidence, choose_types, look_at_piece
 from .csv_split import FileScan, fold_blocks
 from .csv_text import is_transparent, plain_encoding
+from .csv_warnings import table_warnings
 from .listing import SUFFIXES, list_entries
 from .partitions import refuse_partitions
 from .source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task
@@ -120,7 +121,7 @@ class CsvSource:
             refuse_data_as_header(heads, features, self.rules)
         schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
         warnings = header_warnings(heads)
-        warnings += _warnings(heads, scans, pieces, evidence, parser)
+        warnings += table_warnings(heads, scans, pieces, evidence, parser, whole=whole)
         kept = tuple(p for p in pieces if p.rows != 0)
         detected = (*self.detected, *compressed_files(heads), *self._notes(listing, kept_text, names))
         return Survey(Frozen(schema), choices, kept, tuple(warnings), detected=detected)
@@ -272,28 +273,3 @@ def _refuse_wide_files(pieces: Sequence[CsvPiece], evidence: Sequence[PieceEvide
                 f"every row that was read ({rows}) has more than the {columns} of the "
                 "header; fix the header, or give the names with input.names, or the delimiter with input.delimiter",
             )
-
-
-def _warnings(
-    heads: Sequence[FileHead],
-    scans: dict[int, FileScan],
-    pieces: Sequence[CsvPiece],
-    evidence: Sequence[PieceEvidence],
-    parser: Parser,
-) -> list[str]:
-    found = []
-    streams = {p.entry: e for p, e in zip(pieces, evidence, strict=True) if p.streamed}
-    for index, head in enumerate(heads):
-        if head.names is None:
-            found.append(f"{head.name}: is empty: no header and no row")
-            continue
-        blanks, nul = 0, False
-        if index in scans:
-            blanks, nul = scans[index].end.blanks - head.data.blanks * parser.blank_rows, scans[index].nul
-        elif index in streams:
-            blanks, nul = streams[index].blanks, streams[index].nul
-        if blanks and not parser.blank_rows:
-            found.append(f"{head.name}: {blanks} blank line{'s' * (blanks > 1)} skipped")
-        if nul:
-            found.append(f"{head.name}: holds NUL bytes; they are kept")
-    return found
