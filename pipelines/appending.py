@@ -63,7 +63,7 @@ def append(
         append(data=frame, output="out/people", output__split="val")
 
     The schema is the dataset's: columns of text are cast to it, other columns must have its types. New classes of
-    images get the numbers behind those there are. Files that the dataset holds unchanged are left out; if that leaves
+    images get the numbers after those there are. Files that the dataset holds unchanged are left out; if that leaves
     nothing, there is nothing to do. Several appends may run at once: all of them land.
 
     Args:
@@ -212,7 +212,7 @@ def _died_behind_its_commit(path: str) -> Manifest | None:
 
 
 def _is_run(prepared: Prepared, manifest: Manifest) -> bool:
-    """Tell whether a generation is what a run would append."""
+    """Return whether a generation is what a run would append."""
     spec = prepared.spec
     made = (manifest.operation, manifest.config_fingerprint, manifest.run.source_fingerprint)
     return made == ("append", spec.config_fingerprint, spec.source_fingerprint)

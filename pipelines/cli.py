@@ -54,7 +54,7 @@ def _option(metavar: str, text: str, *names: str, panel: str | None = None) -> A
 
 
 def _command(example: str, name: str | None = None) -> Callable[[Any], Any]:
-    """Return a decorator that makes a command of a function, with an example behind its options."""
+    """Return a decorator that makes a command of a function, with an example after its options."""
     return app.command(name=name, cls=Command, epilog=f"Example: {example}")
 
 

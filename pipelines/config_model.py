@@ -113,7 +113,7 @@ OneByte: TypeAlias = Annotated[str, AfterValidator(_check_one_byte)]
 SplitName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 Count: TypeAlias = Annotated[int, Field(ge=1)]
 Partitions: TypeAlias = Literal["none"] | None
-"""What becomes of columns in the names of folders (`year=2024`): left out, or by default refused."""
+"""How to treat columns in the names of folders (`year=2024`): leave them out, or by default refuse them."""
 Columns: TypeAlias = Annotated[list[str], Field(min_length=1)] | None
 
 
@@ -122,7 +122,7 @@ class _Section(BaseModel):
 
 
 class _Input(_Section):
-    """What every format of input has."""
+    """The keys of every input format."""
 
     paths: Annotated[list[InputPath], Field(min_length=1)]
     columns: Columns = None
@@ -220,7 +220,7 @@ INPUTS: Final[dict[str, type[_Input]]] = {
 
 
 class ColumnConfig(_Section):
-    """What is declared of one column; everything else is inferred from the source."""
+    """The declared type of one column; everything else is inferred from the source."""
 
     type: (
         Literal[
@@ -279,7 +279,7 @@ class OutputConfig(_Section):
 
 
 class LimitsConfig(_Section):
-    """What one value may be at most; more is a reject, or for `columns` an error."""
+    """Limits on single values; beyond them is a reject, or for `columns` an error."""
 
     field_bytes: Size = 64 * 2**20
     record_bytes: RecordSize = 2**30
@@ -325,7 +325,7 @@ class Config(_Section):
 
     @property
     def detected(self) -> tuple[str, ...]:
-        """What `load_config` detected in the input and set, and how it shows: for the screen."""
+        """A value that `load_config` detected in the input and set, with its evidence, for the screen."""
         return self._detected
 
     @property

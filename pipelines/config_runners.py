@@ -20,7 +20,7 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Fie
 from ..transforms.format.printable import printable
 
 STRICT: Final = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=False)
-"""What every section of a config is: it refuses unknown keys, and never converts one type into another."""
+"""The base of every section of a config: it refuses unknown keys, and never converts one type into another."""
 
 MAX_WORKERS: Final = 256
 """Workers are threads of one machine: far more of them than it has processors only wait for each other."""

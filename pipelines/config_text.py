@@ -11,7 +11,7 @@ import yaml
 def set_in_text(text: str, path: Sequence[str], value: object) -> str:
     """Return the text of a config with one value set: `path` is a key, or a section and a key in it.
 
-    A line that has the key, also behind `# `, is replaced; else the key is added to its section, or at the end.
+    A line that has the key, also after `# `, is replaced; else the key is added to its section, or at the end.
 
     >>> print(set_in_text("# split: {}", ["split"], 1), end="")
     split: 1

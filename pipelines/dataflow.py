@@ -71,12 +71,12 @@ def _is_installed() -> bool:
 
 
 def only_builds(beam_args: Sequence[str]) -> bool:
-    """Tell whether Beam is asked for the graph of a job alone (`-- --dry_run`), so that nothing is sent."""
+    """Return whether Beam is asked for the graph of a job alone (`-- --dry_run`), so that nothing is sent."""
     return any(arg.partition("=")[0] == "--dry_run" for arg in beam_args)
 
 
 def waits(runner: DataflowRunner, beam_args: Sequence[str]) -> bool:
-    """Tell whether a run ends when its job has ended."""
+    """Return whether a run ends when its job has ended."""
     return runner.wait and not only_builds(beam_args)
 
 
@@ -133,7 +133,7 @@ def submit(
 
 
 def _was_refused(error: Exception) -> bool:
-    """Tell whether Dataflow, or the store before it, said no; else the request may have come to it."""
+    """Return whether Dataflow, or the store before it, said no; else the request may have come to it."""
     from google.api_core.exceptions import GoogleAPICallError, RetryError, ServerError
 
     if isinstance(error, GoogleAPICallError):

@@ -52,7 +52,7 @@ class Jar:
 
 @dataclass(frozen=True, slots=True)
 class Pinned:
-    """What `flink.jars` states; `plugin` are the coordinates of Maven's plugin that copies files."""
+    """The contents of `flink.jars`; `plugin` are the coordinates of Maven's plugin that copies files."""
 
     plugin: tuple[str, str, str]
     jars: tuple[Jar, ...]
@@ -95,7 +95,7 @@ def jars_folder() -> Path:
 
 
 def is_installed() -> bool:
-    """Tell whether all jars are there, by name and size; their contents were checked when they came."""
+    """Return whether all jars are there, by name and size; their contents were checked when they came."""
     folder = jars_folder()
     try:
         sizes = {entry.name: entry.stat().st_size for entry in os.scandir(folder)}

@@ -117,7 +117,7 @@ class Known:
     mark: str
 
     def is_alive(self) -> bool:
-        """Tell whether the process still runs, and is the one that was started."""
+        """Return whether the process still runs, and is the one that was started."""
         return self.mark in _command_line(self.pid)
 
     def end(self) -> None:

@@ -1,4 +1,4 @@
-"""What a Flink cluster says of itself and of its jobs, over its REST interface."""
+"""The state of a Flink cluster and of its jobs, over its REST interface."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class FlinkRest:
             ) from None
 
     def answers(self) -> bool:
-        """Tell whether a Flink is there."""
+        """Return whether a Flink is there."""
         try:
             self.overview()
         except RunError:

@@ -62,7 +62,7 @@ def job_name(spec: DatasetSpec) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """What a run has of a Flink: so many workers, on so many task managers."""
+    """The share of a Flink that a run has: so many workers, on so many task managers."""
 
     workers: int
     task_managers: int
@@ -255,7 +255,7 @@ def _pipeline(options: Sequence[str], beam_args: Sequence[str]) -> beam.Pipeline
 
 
 def _is_silence(error: BaseException) -> bool:
-    """Tell whether a job server stopped answering, rather than answered that the job failed."""
+    """Return whether a job server stopped answering, rather than answered that the job failed."""
     import grpc
 
     return isinstance(error, grpc.RpcError)

@@ -1,4 +1,4 @@
-"""What is asked of a cluster while it works for a run.
+"""Questions to a cluster while it works for a run.
 
 count_on    how far the job is, and whether it waits for slots           for the line of progress
 JobWatch    an error that no retry can fix, or a cluster that is gone    ends the run at once
@@ -122,11 +122,11 @@ def gone(master: str, name: str) -> RunError:
 
 
 def is_refused(error: RunError) -> bool:
-    """Tell whether nobody listens where Flink was."""
+    """Return whether nobody listens where Flink was."""
     return isinstance(getattr(error.__cause__, "reason", None), ConnectionRefusedError)
 
 
 def is_of_this_machine(master: str) -> bool:
-    """Tell whether a cluster is reached on the loopback."""
+    """Return whether a cluster is reached on the loopback."""
     host = master.rpartition(":")[0].strip("[]")
     return host in ("localhost", "::1") or host.startswith("127.")

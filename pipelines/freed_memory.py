@@ -29,7 +29,7 @@ _MAPPED_BYTES: Final = 32 << 20
 
 
 ARROW_ENVIRONMENT: Final = {"MIMALLOC_PURGE_DELAY": "-1"}
-"""What lets Arrow keep memory, in the environment of a process when it loads Arrow."""
+"""Environment variables that let Arrow keep memory, if set when a process loads it."""
 
 
 def keep_freed_memory() -> None:

@@ -55,7 +55,7 @@ class SortedFiles:
 def sort_files(
     listing: Listing, held: Iterable[HeldSource], options: Collection[str], made: dict[int, str]
 ) -> SortedFiles:
-    """Tell which files are held, under any of `options`; `made` is when each generation was, as its manifest states it.
+    """Return the files that are held, under any of `options`; `made` is the time of each generation in its manifest.
 
     Files of a generation that is no append count as held whatever its options were, which are not known.
     """
@@ -159,13 +159,13 @@ def _names(names: Sequence[str]) -> str:
 
 
 def is_path_of(name: str, shown: str, path: bytes) -> bool:
-    """Tell whether a name that a dataset knows is of a file, which is `shown` so now."""
+    """Return whether a name that a dataset knows is of a file, which is `shown` so now."""
     whole = printable_path(path)
     return name == shown or whole == name or whole.endswith("/" + name.removeprefix("/"))
 
 
 def _may_differ(listing: Listing, entry: SourceEntry, made: str | None) -> bool:
-    """Tell whether a file was written to after its generation was made, and may differ where nobody looked.
+    """Return whether a file was written to after its generation was made, and may differ where nobody looked.
 
     What a store states of an object covers all of it.
     """
@@ -175,7 +175,7 @@ def _may_differ(listing: Listing, entry: SourceEntry, made: str | None) -> bool:
 
 
 def written_since(time_ns: int, made: str) -> bool:
-    """Tell whether a time is after a generation was made, in whole seconds, as its manifest states it.
+    """Return whether a time is after a generation was made, in whole seconds, as its manifest states it.
 
     What was written in the same second was, as a rule, written before it was listed.
     """

@@ -30,7 +30,7 @@ _FILENAME = "image/filename"
 
 @dataclass(frozen=True, slots=True)
 class HeldImages:
-    """What was left out of the folders named in `searched`: what the dataset holds, and what it rejected before."""
+    """The images left out of the folders named in `searched`: what the dataset holds, and what it rejected before."""
 
     searched: frozenset[str] = frozenset()
     unchanged: tuple[Unchanged, ...] = ()
@@ -72,7 +72,7 @@ def _held_digests(dataset: Dataset, wanted: frozenset[str]) -> dict[str, set[byt
 
 
 def _is_held(listing: ImageListing, image: ImageFile, held: Mapping[str, set[bytes]]) -> bool:
-    """Tell whether the dataset holds an image, under its path or the end of it: roots may have been others."""
+    """Return whether the dataset holds an image, under its path or the end of it: roots may have been others."""
     parts = _shown(os.path.join(listing.folders[image.folder].path, image.name)).split("/")
     paths = [path for i in range(len(parts)) if (path := "/".join(parts[i:])) in held]
     digest = _digest(listing, image) if paths else None

@@ -1,4 +1,4 @@
-"""Say what a dataset holds, from its manifest alone, or what can be known of TFRecord files that no manifest describes.
+"""Describe a dataset from its manifest alone, or TFRecord files without a manifest as far as possible.
 
 a dataset       name, generations, splits, schema with nulls, labels, what reads it        no record is read
 anyone's files  number, bytes, compression; features of the first records of the first file
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .screen import Screen
 
 _LOOKED_AT: Final = 1000
-"""So many records of the first of anyone's files are looked at."""
+"""The number of records that are examined in the first file."""
 
 _SHOWN_LABELS: Final = 20
 

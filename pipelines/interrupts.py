@@ -39,11 +39,11 @@ _READER_GONE: Final = 128 + signal.SIGPIPE
 """`shardmill inspect ... | head`: the reader has seen enough. This is how the system's own tools end."""
 
 Body = Callable[["Session"], int | None]
-"""What a command does; it may return an exit code, None is 0."""
+"""The body of a command; it may return an exit code, None is 0."""
 
 
 class Session:
-    """What the body of a command works with: the screen, and the watch over a run's staging folder.
+    """The tools of a command's body: the screen, and the watch over a run's staging folder.
 
     `detected` is what was detected in the data so far: an error may come of it, so it is shown before one.
     """
@@ -184,7 +184,7 @@ def _muted_engine(interrupt: _Interrupt, *, debug: bool) -> Iterator[None]:
 
 
 def _stdout_is_closed() -> bool:
-    """Tell whether it was stdout's reader that went away; then what is left for it goes nowhere."""
+    """Return whether it was stdout's reader that went away; then what is left for it goes nowhere."""
     poll = select.poll()
     poll.register(sys.stdout.fileno(), 0)
     closed = any(event & select.POLLERR for _, event in poll.poll(0))
@@ -194,7 +194,7 @@ def _stdout_is_closed() -> bool:
 
 
 def _wraps_interrupt(error: BaseException) -> bool:
-    """Tell whether an engine's error is an interrupt that it caught in a worker."""
+    """Return whether an engine's error is an interrupt that it caught in a worker."""
     seen: BaseException | None = error
     while seen is not None:
         if isinstance(seen, KeyboardInterrupt) or (isinstance(seen, RuntimeError) and "KeyboardInterrupt" in str(seen)):
@@ -204,7 +204,7 @@ def _wraps_interrupt(error: BaseException) -> bool:
 
 
 def _interrupted(session: Session, number: int, left: str = "") -> int:
-    """Tell what is left: what the run says of it, else what is seen in the dataset's folder."""
+    """Return what is left: what the run says of it, else what is seen in the dataset's folder."""
     _leave_soon(128 + number)
     line = f"{_NAMES[signal.Signals(number)]}: {left or _what_is_left(session.staging)}"
     session.screen.err.print(line, soft_wrap=True)
@@ -222,7 +222,7 @@ def _disk_failed(session: Session, trouble: DiskError) -> int:
 
 
 def _what_is_left(staging: str | None) -> str:
-    """Say what a run that was stopped leaves: nothing, staged work, or a generation that was committed just before."""
+    """Return what a stopped run leaves: nothing, staged work, or a generation that was committed just before."""
     if staging is None or not (is_store_url(staging) or os.path.isdir(staging)):
         return "nothing was committed"
     from ..transforms.dataset.generations import read_manifest
@@ -246,7 +246,7 @@ def _what_is_left(staging: str | None) -> str:
 
 
 def _tell_staged(session: Session, error: ShardmillError) -> None:
-    """Say how much a failed run has left, and what resumes it, if anything does."""
+    """Return how much a failed run has left, and what resumes it, if anything does."""
     if session.staging is not None and is_store_url(session.staging):
         session.screen.err.print(_left_in_store(session.staging), soft_wrap=True, highlight=False)
         return

@@ -1,4 +1,4 @@
-"""What is ready to run: a source, its plan, and what is to be made of it."""
+"""A run that is ready to start: a source, its plan, and its target."""
 
 from __future__ import annotations
 

@@ -44,7 +44,7 @@ _SHOWN_SECONDS: Final = 24 * 3600
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What the plan expects in all; None where it does not know."""
+    """The totals that the plan expects; None if unknown."""
 
     tasks: int | None = None
     records: int | None = None

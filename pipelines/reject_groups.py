@@ -19,7 +19,7 @@ from ..transforms.dataset.generations import read_json_lines
 from ..transforms.format.printable import escaped, printable
 
 SHOWN_GROUPS: Final = 20
-"""So many groups are on the screen; all rejects are in the reject file."""
+"""The number of groups that are shown; all rejects are in the reject file."""
 
 GROUPED_ROWS: Final = 10_000
 GROUPED_CELLS: Final = 100_000
@@ -29,7 +29,7 @@ _PLACES: Final = 3
 
 
 class Cell(NamedTuple):
-    """What is wrong with a cell, or with the whole row where `column` is None."""
+    """An error in a cell, or in the whole row if `column` is None."""
 
     column: str | None
     code: str

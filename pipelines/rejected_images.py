@@ -39,7 +39,7 @@ _MAY_PASS: Final = frozenset({"MISSING_FILE", "UNREADABLE"})
 
 @dataclass(frozen=True, slots=True)
 class RejectedBefore:
-    """What generations have rejected: by the last part of a path, the whole paths with their generations.
+    """The images that generations have rejected: by the last part of a path, the whole paths with their generations.
 
     `made` is when each generation was; `held` are the lines of the lists of sources.
     """
@@ -137,7 +137,7 @@ def split_unchanged(
 
 
 def _is_lasting(reject: Mapping[str, Any], bounds: Mapping[str, str]) -> bool:
-    """Tell whether a picture will be rejected again as long as it and the limits are what they were."""
+    """Return whether a picture will be rejected again as long as it and the limits are what they were."""
     errors = reject["errors"]
     return not any(
         e["code"] in _MAY_PASS or e.get("expected") != bounds.get(e["code"], e.get("expected")) for e in errors

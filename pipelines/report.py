@@ -1,4 +1,4 @@
-"""What a command has to tell: plain data that `screen` shows to people, and that `--json` gives to programs.
+"""The results of commands: plain data that `screen` shows to people, and that `--json` gives to programs.
 
 convert            -> Summary      (what was written, what was rejected, and why columns are what they are)
 convert --dry-run  -> PlanReport   (the same, estimated, before a row is converted)
@@ -21,7 +21,7 @@ from .held_files import Unchanged
 from .reject_groups import RejectGroup
 
 FIRST_REJECTS: Final = 20
-"""So many rejects are in a summary line by line; all of them are in the reject file."""
+"""The number of rejects that a summary lists; all of them are in the reject file."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -152,7 +152,7 @@ class Submitted:
 
 @dataclass(frozen=True, slots=True)
 class SplitEstimate:
-    """What a split is expected to hold: `bytes` are those of its shards."""
+    """The expected contents of a split: `bytes` are those of its shards."""
 
     name: str
     records: int
@@ -162,7 +162,7 @@ class SplitEstimate:
 
 @dataclass(frozen=True, slots=True)
 class PlanReport:
-    """What a conversion would do; nothing was written. `rows_exact` says that `rows` was counted and not estimated.
+    """The plan of a conversion; nothing was written. `rows_exact` says that `rows` was counted and not estimated.
 
     `done_before` are the tasks that a run has done which stopped, so that they would not be done again. Of the
     `sampled` rows, which were converted to tell sizes, `sampled_rejects` will be rejected.
@@ -229,7 +229,7 @@ class PlanReport:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """What an engine says that a job has staged; `ending` is true from its cancellation until it has ended.
+    """The progress of a job according to its engine; `ending` is true from its cancellation until it has ended.
 
     `waiting` says what the job needs and does not have, and what to do about it.
     """

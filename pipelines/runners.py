@@ -34,7 +34,7 @@ def count_workers(workers: int | str) -> int:
 
 
 def wants_processes(asked: Literal[True, False, "auto"], size: int) -> bool:
-    """Tell whether the local engine's workers are processes: as asked, or for `auto` where that is faster.
+    """Return whether the local engine's workers are processes: as asked, or for `auto` where that is faster.
 
     `size` are the bytes of the work: of the input for planning, of the expected output for the conversion.
     """

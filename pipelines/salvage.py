@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from .screen import Screen
 
 _SHOWN: Final = 100
-"""So many damages are shown; a file can have millions."""
+"""The number of damages that are shown; a file can have millions."""
 
 
 def salvage_command(path: str, folder: str, screen: Screen) -> int:

@@ -11,10 +11,10 @@ from ..transforms.format.printable import escaped, printable
 from ..transforms.format.schema import Choice, Feature, Schema
 
 MOST_FEATURES: Final = 200
-"""So many features are shown where a schema is asked for; a table of 20,000 would push all else off the screen."""
+"""The number of features that a schema shows; a table of 20,000 would push all else off the screen."""
 
 FEATURES_AFTER_A_RUN: Final = 12
-"""So many are shown where it is one thing of several."""
+"""The number shown if the schema is one thing of several."""
 
 
 def schema_table(schema: Schema, choices: Sequence[Choice] = (), *, reasons: bool, most: int = MOST_FEATURES) -> Table:

@@ -79,7 +79,7 @@ class Screen:
             self.err.print(Text(_escaped(line), style), soft_wrap=True)
 
     def error(self, error: ShardmillError, detected: Iterable[str] = ()) -> None:
-        """Print an error on stderr, behind what was detected before it and, with `--json`, a document on stdout."""
+        """Print an error on stderr, after what was detected before it and, with `--json`, a document on stdout."""
         for note in detected:
             self.err.print(Text(f"Detected: {_escaped(note)}"), soft_wrap=True)
         text = redacted(str(error))

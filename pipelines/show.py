@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from .screen import Screen
 
 _SHOWN_BYTES: Final = 16
-"""Of bytes that are no text, so many are shown in a table: enough for a file's signature."""
+"""The number of bytes shown of a binary value: enough for a file's signature."""
 
 _SHOWN_VALUES: Final = 8
 

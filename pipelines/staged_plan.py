@@ -36,7 +36,7 @@ ListedEntry: TypeAlias = tuple[str, int, int | str, str, int]
 
 @dataclass(frozen=True, slots=True)
 class RunMark:
-    """What a run is: `operation` and `config` are those of the command.
+    """The identity of a run: `operation` and `config` are those of the command.
 
     `conditions` are all else that its bytes depend on, by what it is called.
     """

@@ -79,7 +79,7 @@ _SHOWN_COLUMNS: Final = 8
 
 @dataclass(frozen=True, slots=True)
 class _Look:
-    """What the first rows of the first file show: its columns, and one whose values are all different."""
+    """Findings from the first rows of the first file: its columns, and one whose values are all different."""
 
     columns: tuple[str, ...] = ()
     key: str | None = None

@@ -40,7 +40,7 @@ FIX: Final = "--set runner.resume=false starts over"
 
 @dataclass(frozen=True, slots=True)
 class StoppedRuns:
-    """What runs that stopped have left in `storage`: `same` are of this command and source.
+    """The staged work of stopped runs in `storage`: `same` are of this command and source.
 
     `outdated` are the run ids of what this command makes useless, `notes` what the user should know of it.
     """

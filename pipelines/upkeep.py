@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from .screen import Screen
 
 _SHOWN: Final = 100
-"""So many files to go are shown, the largest first."""
+"""The number of files to remove that are shown, the largest first."""
 
 
 def log_command(path: str, screen: Screen) -> int:

@@ -4,7 +4,7 @@
                             ├─▶ Flatten ─▶ GroupByKey ─▶ one element: all descriptors
     seed ───────────────────┘
 
-An engine may lose an element, or deliver it twice. The step behind `Gather` runs even if no descriptor arrives, because
+An engine may lose an element, or deliver it twice. The step after `Gather` runs even if no descriptor arrives, because
 the seed does: it knows how many descriptors to expect, and fails, or does what the missing one asked for.
 """
 

@@ -27,7 +27,7 @@ class ReadRows(beam.PTransform):
     """Read a source task by task: `Rows` batches, each task closed by its `TaskEnd`.
 
     `source` is a path, glob or folder, a list of them (their format is known by the suffixes), or a `Source` with
-    options of its own. It is listed and surveyed when the transform is made, so that `info`, which the steps behind it
+    options of its own. It is listed and surveyed when the transform is made, so that `info`, which the steps after it
     need, is known before the pipeline is; `shard_size` should be that of `WriteShards`, since tasks are cut so that
     they fill whole shards.
 

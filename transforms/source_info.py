@@ -1,4 +1,4 @@
-"""What a reader tells the steps behind it, as one value."""
+"""What a reader tells the steps after it, as one value."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ BUFFER_BYTES: Final = 1 << 20
 """Enough for the disk to work at nearly its full speed."""
 
 SMALL_BYTES: Final = 64 << 10
-"""What a file gets where many are open; a multiple of any block."""
+"""The buffer of a file if many are open; a multiple of any block."""
 
 LARGE_BYTES_OUT: Final = 24 << 20
 """Bound of large buffers that are in use in a process."""

@@ -99,7 +99,7 @@ def plan_generation(spec: DatasetSpec, results: Iterable[TaskResult]) -> Plan | 
 
 
 def _states(manifest: Manifest, plan: Plan) -> bool:
-    """Tell whether a manifest states what was planned; shards of an append may have got other numbers."""
+    """Return whether a manifest states what was planned; shards of an append may have got other numbers."""
     planned = sorted((job.split, job.index, job.records, job.bytes, f"{job.crc:08x}") for job in plan.jobs)
     held = [
         (name, shard.records, shard.bytes, shard.crc32c)

@@ -1,4 +1,4 @@
-"""What an append makes of the generation before it: shards numbered on, splits added up, sidecars of the whole.
+"""The generation that an append makes from the last one: shards numbered on, splits added up, sidecars of the whole.
 
     generation 4   train-00000  train-00001
     planned for 5                            train-00002  train-00003

@@ -148,7 +148,7 @@ class DirectFile:
         return end
 
     def _hand_over(self, lent: memoryview | None = None) -> None:
-        """Let the buffer, and lent bytes behind it, be written."""
+        """Let the buffer, and lent bytes after it, be written."""
         buffer, self._buffer = self._buffer, None
         views = [] if buffer is None else [buffer.view[: buffer.filled]]
         if lent is not None:

@@ -1,4 +1,4 @@
-"""What a run that stopped left done: tasks that need not be done again.
+"""The finished tasks of a stopped run, which need not be done again.
 
     tasks/000003.json ──▶ parts/000003-1f0c…/train-0000.part     there, of the size that was staged: of use
     tasks/000004.json ──▶ parts/000004-77ab…/train-0000.part     missing or cut: task 4 is done again
@@ -27,7 +27,7 @@ _RESULT_NAME: Final = re.compile(r"[0-9]{6,9}\.json")
 _ATTEMPT: Final = re.compile(r"[0-9a-f]{16}")
 
 _MAY_PASS: Final = frozenset({"MISSING_FILE", "UNREADABLE"})
-"""Rejects that tell of the moment, and not of the file: permissions can be given without a trace in its listing."""
+"""Transient rejects, not caused by the file: permissions can be given without a trace in its listing."""
 
 
 def read_done_tasks(storage: Storage, staging: str, tasks: int) -> tuple[TaskResult, ...]:
@@ -87,7 +87,7 @@ def _read(storage: Storage, staging: str, path: str, tasks: int) -> TaskResult |
 
 
 def _stands(storage: Storage, staging: str, result: TaskResult) -> bool:
-    """Tell whether a result says nothing of a moment, and all that it names is there."""
+    """Return whether a result says nothing of a moment, and all that it names is there."""
     if result.failures or _ATTEMPT.fullmatch(result.attempt) is None:
         return False
     folder = f"parts/{_attempt(result)}"

@@ -1,4 +1,4 @@
-"""What `verify` finds: each damage by its place, and the report of them all."""
+"""The findings of `verify`: each damage with its place, and the report of them all."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What was verified, and what was found. `notes` are worth knowing and no damage. `bytes` are those of shards.
+    """The result of `verify`. `notes` are worth knowing and no damage. `bytes` are those of shards.
 
     `generation` is None for a TFRecord file that belongs to no dataset. After a `quick` look only sizes are known, and
     `records` are those that the manifest states.

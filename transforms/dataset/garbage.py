@@ -44,7 +44,7 @@ _SPOOLED: Final = re.compile(r"data-[0-9a-f]{16}\.arrow|tmp[a-z0-9_]+\.part")
 
 
 _LOOKED_AT_ONCE: Final = 1000
-"""So many names a store lists, or removes, in one request at most."""
+"""The most names that a store lists, or removes, in one request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +213,7 @@ class _Search:
         return list(self._files)
 
     def is_old(self, path: str) -> bool:
-        """Say whether a listed file, and its name, have not changed for long enough."""
+        """Return whether a listed file, and its name, have not changed for long enough."""
         return path in self._files and self._age(self._files[path]) >= self._older_than
 
     def unnamed(self, listed: Sequence[str], kept: Sequence[Manifest], dropped: Sequence[int]) -> list[Garbage]:

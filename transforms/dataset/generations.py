@@ -152,7 +152,7 @@ def lineage(root: str, manifest: Manifest, parts: PartCache | None = None) -> It
 
 
 def is_replaced(root: str, generation: int | None) -> bool:
-    """Tell whether the latest generation was not made from this one, whose names its files have then; None never is."""
+    """Return whether the latest generation was not made from this one, and so has its names; None never is."""
     if generation is None or list_generations(root)[-1] == generation:
         return False
     return all(manifest.generation != generation for manifest in lineage(root, read_manifest(root)))

@@ -114,7 +114,7 @@ class CompressedFile:
         return bound if limits.output_bytes is None else min(bound, limits.output_bytes)
 
     def _is_headless(self, start: int) -> bool:
-        """Say whether a member is there that is whole but for its header, of the size that most writers give it."""
+        """Return whether a member is there that is whole but for its header, of the size that most writers give it."""
         if self._read(start, 3) == _MAGIC:
             return False
         member = _Member(self._file, start, "gzip", headless=True)
@@ -131,7 +131,7 @@ class CompressedFile:
         return True
 
     def _leads_on(self, start: int) -> bool:
-        """Say whether members follow each other from `start` to the end of the file, or to a damage."""
+        """Return whether members follow each other from `start` to the end of the file, or to a damage."""
         begun = start
         while start < self.size:
             if self._read(start, 3) != _MAGIC:
@@ -184,7 +184,7 @@ class _Member:
             except zlib.error:
                 yield from self._last_pieces(before, data)
                 return
-            # At the end both hold the bytes behind it, if the bound on the output was ever met (CPython's zlib).
+            # At the end both hold the bytes after it, if the bound on the output was ever met (CPython's zlib).
             left = inflater.unused_data if inflater.eof else inflater.unconsumed_tail
             self.offset += len(data) - len(left)
             check, size = update(piece, check), size + len(piece)

@@ -38,7 +38,7 @@ def walk_records(path: Path, *, limit: int | None = None, limits: InflateLimits 
 
 
 def is_compressed(path: Path) -> bool:
-    """Say whether a TFRecord file is compressed, of which the first bytes may be damaged.
+    """Return whether a TFRecord file is compressed, of which the first bytes may be damaged.
 
     Raises:
         InputError: the path is no regular file, or cannot be read.
@@ -48,7 +48,7 @@ def is_compressed(path: Path) -> bool:
 
 
 def _tell_form(file: FileIO, name: bytes) -> Form | None:
-    """Tell how a file is compressed, of which the first bytes may be damaged."""
+    """Return how a file is compressed, of which the first bytes may be damaged."""
     form = tell_form(file, 0)
     if name.endswith(b".gz"):
         return form or (None if is_record_header(file.read(HEADER_BYTES)) else "gzip")

@@ -1,4 +1,4 @@
-"""What runs that did not finish have left in a dataset's folder: nothing removes it by itself, as it may be resumed."""
+"""The work of unfinished runs in a dataset's folder: it is not removed automatically, since it may be resumed."""
 
 from __future__ import annotations
 

@@ -58,7 +58,7 @@ class ObjectStorage:
         return io.BufferedReader(ObjectReader(self.store, self.key(path)), _BUFFER_BYTES)
 
     def lies_at(self, path: str) -> bool:
-        """Tell whether there is an object of this name, or any below it."""
+        """Return whether there is an object of this name, or any below it."""
         return self.size(path) is not None or self._has_below(path)
 
     def status(self, path: str) -> FileStatus | None:

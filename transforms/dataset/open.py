@@ -104,7 +104,7 @@ class Dataset:
         return replace(self, only=split)
 
     def __contains__(self, split: object) -> bool:
-        """Tell whether there is a split of this name."""
+        """Return whether there is a split of this name."""
         return split in self.splits
 
     @property

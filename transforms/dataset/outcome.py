@@ -1,4 +1,4 @@
-"""What became of a run: the generation that it committed, or why it committed none."""
+"""The outcome of a run: the generation that it committed, or why it committed none."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from .spec import DatasetSpec
 
 @dataclass(frozen=True, slots=True)
 class WriteOutcome:
-    """What a run did to the dataset at `path`: either `manifest` or `refusal` is there.
+    """The outcome of a run on the dataset at `path`: either `manifest` or `refusal` is set.
 
     `notes` are what the user should know of rows that are in order, and of how many rows.
     """

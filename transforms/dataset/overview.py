@@ -15,7 +15,7 @@ from .storage_at import storage_at
 
 @dataclass(frozen=True, slots=True)
 class Overview:
-    """What a dataset holds: `manifest` has its totals, each part as one shard; `shards` is how many a split has."""
+    """A dataset's contents: `manifest` has its totals, each part as one shard; `shards` is how many a split has."""
 
     path: str
     manifest: Manifest

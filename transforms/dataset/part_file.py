@@ -1,4 +1,4 @@
-"""What a part is to those who write it. On a local disk it is a `direct_file`."""
+"""The interface of a part being written. On a local disk it is a `direct_file`."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from .storage_at import storage_at
 from .storage_contract import FileStatus, Storage
 
 _REMOVED_AT_ONCE: Final = 1000
-"""So many objects S3 removes in one request at most."""
+"""The most objects that S3 removes in one request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def _move(storage: Storage, move: Move) -> None:
 
 
 def _is_committed(storage: Storage, move: Move) -> bool:
-    """Tell whether the target, of the right size, has the committed bytes: by the manifest's CRC, if it states one."""
+    """Return whether the target, of the right size, has the committed bytes, by the manifest's CRC if there is one."""
     return storage.crc32c(move.target) == (storage.crc32c(move.source) if move.crc is None else int(move.crc, 16))
 
 
@@ -125,7 +125,7 @@ def _has_crc(storage: Storage, move: Move) -> bool:
 def _publish_left(storage: Storage, moves: list[Move], *, held: bool = False) -> None:
     """Make moves that an earlier run, or an engine that loses elements, has left; `held` as for `publish_file`.
 
-    The staged files are held against the manifest first: whatever happened to them since, only committed bytes get a
+    The staged files are checked against the manifest first: whatever happened to them since, only committed bytes get a
     final name.
     """
     for move in moves:
@@ -138,7 +138,7 @@ def _publish_left(storage: Storage, moves: list[Move], *, held: bool = False) ->
 
 
 def _is_other_file(storage: Storage, move: Move) -> bool:
-    """Tell whether what is staged has another size or CRC than the manifest states; a store is asked, never read."""
+    """Return whether what is staged has another size or CRC than the manifest states; a store is asked, never read."""
     size = storage.size(move.source)
     if move.crc is None or size is None:
         return False
@@ -320,7 +320,7 @@ def _left_to_make(storage: Storage, moves: list[Move], *, listed_only: bool = Fa
 
 
 def _is_linked(storage: Storage, move: Move) -> bool:
-    """Tell whether a staged file on a disk has its final name; one that is no longer staged has been moved."""
+    """Return whether a staged file on a disk has its final name; one that is no longer staged has been moved."""
     source, target = storage.status(move.source), storage.status(move.target)
     if target is None or not target.is_file:
         return False

@@ -25,7 +25,7 @@ from .storage_contract import Storage
 
 
 class Documents:
-    """What there is to write of a manifest, serialized once."""
+    """The documents of a manifest, serialized once."""
 
     def __init__(self, manifest: Manifest) -> None:
         self._path = generation_file("manifests", manifest.generation, "json")

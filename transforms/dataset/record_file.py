@@ -1,6 +1,6 @@
 """Plain bytes in and out of one TFRecord file.
 
-A file's kind is known by its content, not its name: plain if it begins with a record's header, else gzip or zlib by their
+Its kind is known by content, not by name: plain if it begins with a record's header, else gzip or zlib by their
 magic bytes (`record_scan`). The file is read and not mapped: a mapped file that is cut meanwhile kills the process, and
 its pages would count as ours.
 """
@@ -49,7 +49,7 @@ def read_records(
 
     Args:
         path: the file.
-        check_crc: whether payloads are held against their CRCs; the lengths always are.
+        check_crc: whether payloads are checked against their CRCs; the lengths always are.
         record_bytes_limit: the longest record that is believed, in bytes; by default 2 GiB, of a compressed file 1 GiB.
         inflate_limits: what a compressed file may become, against decompression bombs.
 

@@ -2,7 +2,7 @@
 
     file ──▶ pieces of 2 MiB (inflated) ──▶ scan_records ──▶ runs of whole records, and damage
 
-Reading holds one piece, or one record where that is larger; a length is believed only as far as there are bytes behind
+Reading holds one piece, or one record where that is larger; a length is believed only as far as there are bytes after
 it. Bytes are in memory as in the file, page for page; or as in the file that they go to, counted from
 `page_origin`, so that they are written from where they are (`direct_file`).
 """
@@ -39,7 +39,7 @@ _COMPRESSED_PIECE_BYTES: Final = 256 << 10
 _PAGE_BYTES: Final = 4096
 
 _DECODER_PADDING: Final = 256
-"""Bytes behind the records of a piece, so that the decoder may look a key further without copying the piece."""
+"""Bytes after the records of a piece, so that the decoder may look a key further without copying the piece."""
 
 
 class ByteFile(Protocol):

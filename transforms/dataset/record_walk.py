@@ -1,6 +1,6 @@
 """The walk from record to record that continues after each damage.
 
-    data wrong        ├─ record ─┤▒▒▒▒▒▒▒▒▒▒├─ record ─┤     its length is right: the next one is behind it
+    data wrong        ├─ record ─┤▒▒▒▒▒▒▒▒▒▒├─ record ─┤     its length is right: the next one is after it
     header wrong      ├─ record ─┤▒▒ ─ ─ ─ ─├─ record ─┤     its length is not known: look on for the next header,
                                                              and see if the data up to there have their CRC
     bytes put in      ├─ record ─┤─ ─▒▒▒▒─ ─├─ record ─┤     both of it
@@ -99,7 +99,7 @@ class _Window:
         return None if self._pieces.left is None else self.stop + self._pieces.left
 
     def need(self, upto: int, keep: int) -> bool:
-        """Say whether the bytes up to an offset are at hand now; those before `keep` need not stay so."""
+        """Return whether the bytes up to an offset are at hand now; those before `keep` need not stay so."""
         while self.stop < upto and not self._ended:
             kept = self.stop - keep
             room = max(_PIECE_BYTES, min(upto - self.stop, kept))
@@ -126,7 +126,7 @@ class _Window:
 
 @dataclass(slots=True)
 class _LostHeader:
-    """A header that could not be read: `crc` is that of the bytes behind it, up to `upto`; `held` what came before."""
+    """A header that could not be read: `crc` is that of the bytes after it, up to `upto`; `held` what came before."""
 
     offset: int
     record: int
@@ -193,7 +193,7 @@ class RecordWalk:
         return reason
 
     def _follows(self, offset: int) -> bool:
-        """Say whether a header is at an offset, or the file ends there: then the record before it ends there."""
+        """Return whether a header is at an offset, or the file ends there: then the record before it ends there."""
         if not self._need(offset + HEADER_BYTES):
             return offset == self._window.stop
         return is_record_header(self._window.head(offset))
@@ -317,7 +317,7 @@ class RecordWalk:
         return int.from_bytes(self._window.head(offset)[:8], "little")
 
     def _is_whole(self, start: int, end: int) -> bool:
-        """Say whether the data of a record from `start` to `end` have the CRC that is behind them."""
+        """Return whether the data of a record from `start` to `end` have the CRC that is after them."""
         known = self._window.end
         if (known is not None and end > known) or not self._need(end):
             return False

@@ -63,7 +63,7 @@ def hold_sidecars(storage: Storage) -> Iterator[None]:
 
 @contextlib.contextmanager
 def hold_if_dead(storage: Storage, run_id: str) -> Iterator[bool]:
-    """Tell whether no process holds the staging folder of a run, and hold it if so.
+    """Return whether no process holds the staging folder of a run, and hold it if so.
 
     Where there are no locks nobody can tell, and it might be held.
     """
@@ -83,7 +83,7 @@ def hold_if_dead(storage: Storage, run_id: str) -> Iterator[bool]:
 
 
 def is_held(storage: Storage, run_id: str) -> bool:
-    """Tell whether a process of this machine holds the staging folder of a run, without making anything."""
+    """Return whether a process of this machine holds the staging folder of a run, without making anything."""
     if not storage.has_locks:
         return False
     try:

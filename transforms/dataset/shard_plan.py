@@ -226,7 +226,7 @@ def _cut_pool(pool: Sequence[Part], shard_size: int, bound: int) -> list[Planned
     marks, firsts = _marks(pool)
     base = int(marks[-1]) if len(marks) else 0
     shards: list[PlannedShard] = []
-    start, first = 0, 0  # where the rest begins, and the first mark behind it
+    start, first = 0, 0  # where the rest begins, and the first mark after it
     while first < len(marks):
         rest = base - start
         if rest > 2 * shard_size - bound:

@@ -38,7 +38,7 @@ class LocalStorage:
         return open(self.path(path), "rb")
 
     def lies_at(self, path: str) -> bool:
-        """Tell whether anything has this name: a file, a folder, a link."""
+        """Return whether anything has this name: a file, a folder, a link."""
         return os.path.lexists(self.path(path))
 
     def status(self, path: str) -> FileStatus | None:

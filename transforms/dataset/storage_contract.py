@@ -61,7 +61,7 @@ class Storage(Protocol):
         ...
 
     def lies_at(self, path: str) -> bool:
-        """Tell whether anything has this name: a file, a folder, a link."""
+        """Return whether anything has this name: a file, a folder, a link."""
         ...
 
     def status(self, path: str) -> FileStatus | None:

@@ -42,7 +42,7 @@ ShardMap = Callable[[Callable[[ShardCheck], ShardFacts], Iterable[ShardCheck]], 
 def verify_dataset(path: str | os.PathLike[str], *, quick: bool = False, run: ShardMap = map) -> Report:
     """Verify the latest generation of a dataset's folder, or one TFRecord file; `run` spreads the shards over workers.
 
-    With `quick` no record is read: of the shards only the sizes are held against the manifest, and the checksums that a
+    With `quick` no record is read: only the sizes of shards are checked against the manifest, and the checksums that a
     store states (a local file system states none); lists and indexes only have to be there. Nothing is repaired, or
     changed at all.
 

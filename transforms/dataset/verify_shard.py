@@ -167,7 +167,7 @@ class _Shard:
         return os.path.join(self.check.root, self.check.file)
 
     def check_size(self) -> bool:
-        """Say whether the file has the size that the manifest states, if it states one."""
+        """Return whether the file has the size that the manifest states, if it states one."""
         entry = self.check.entry
         if entry is None or self.bytes == entry.bytes:
             return True

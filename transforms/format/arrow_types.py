@@ -58,7 +58,7 @@ def plain_type(arrow: pa.DataType) -> pa.DataType:
 
 
 def is_list(arrow: pa.DataType) -> bool:
-    """Say whether values of this plain type are lists of any length."""
+    """Return whether values of this plain type are lists of any length."""
     return bool(
         types.is_list(arrow)
         or types.is_large_list(arrow)
@@ -68,12 +68,12 @@ def is_list(arrow: pa.DataType) -> bool:
 
 
 def is_string(arrow: pa.DataType) -> bool:
-    """Say whether this is one of Arrow's three string types."""
+    """Return whether this is one of Arrow's three string types."""
     return bool(types.is_string(arrow) or types.is_large_string(arrow) or types.is_string_view(arrow))
 
 
 def is_binary(arrow: pa.DataType) -> bool:
-    """Say whether this is one of Arrow's four binary types."""
+    """Return whether this is one of Arrow's four binary types."""
     return bool(
         types.is_binary(arrow)
         or types.is_large_binary(arrow)
@@ -216,7 +216,7 @@ def _declared_type(name: str, natural: str, rule: ColumnRule) -> str:
 
 
 def _holds(wide: str, narrow: str) -> bool:
-    """Tell whether one integer type holds all values of another one."""
+    """Return whether one integer type holds all values of another one."""
     if wide not in INTEGERS:
         return False
     bits, needed = (int(name.removeprefix("u").removeprefix("int")) for name in (wide, narrow))

@@ -167,7 +167,7 @@ def crc32c_shift_each(crcs: U32, lengths: npt.NDArray[np.int64]) -> U32:
 
 
 def crc32c_followed_by(crcs: U32, words: U32) -> U32:
-    """Return the CRC32C of each byte string with one more word of four bytes, little-endian, behind it."""
+    """Return the CRC32C of each byte string with one more word of four bytes, little-endian, after it."""
     return ~crc32c_shift_each(~crcs ^ words, np.full(len(crcs), 4))
 
 
@@ -180,7 +180,7 @@ def crc32c_through(
     end, where running sums are theirs, and those that are asked for are shifted back:
 
         before ─────────────────────────▶ ╮
-        crc 0  ├──────┤ ─────────────────▶ │ sums        each sum without what comes behind it:
+        crc 0  ├──────┤ ─────────────────▶ │ sums        each sum without what comes after it:
         crc 1         ├────────┤ ────────▶ │             ◀──────── sum 1
         crc 2                  ├─────────┤ ╯
     """

@@ -97,7 +97,7 @@ def _bad_utf8(values: pa.Array, feature: Feature) -> list[BadValues]:
 
 
 def _all_ascii(values: pa.Array) -> bool:
-    """Say whether a column's memory is ASCII alone, where it is in one piece: a tenth of the cost of validation."""
+    """Return whether a column's memory is ASCII alone, where it is in one piece: a tenth of the cost of validation."""
     arrow = values.type
     if not (types.is_string(arrow) or types.is_large_string(arrow) or types.is_binary(arrow)):
         return False

@@ -61,7 +61,7 @@ _Values = I64 | npt.NDArray[np.float32] | _Pieces
 def decode_column(feature: Feature, data: U8, span: Span) -> Column:
     """Return the values of a feature whose payloads are where `span` says, as `arrow_type_of(feature)`.
 
-    `data` must hold two words more behind the last payload.
+    `data` must hold two words more after the last payload.
     """
     type_ = arrow_type_of(feature)
     if feature.shape == ():

@@ -2,7 +2,7 @@
 
 Records are canonical when their keys are sorted (`SerializeToString(deterministic=True)`, and our encoder). So all
 records are walked at once, feature by feature in the order of their keys: a cursor that is at the feature's key
-takes its value and moves behind it; a cursor that is at another key stays, and the feature is absent there.
+takes its value and moves after it; a cursor that is at another key stays, and the feature is absent there.
 
     record 0   ▷ [a][b][c]      a: all move    b: 0 and 2 move    c: all move
     record 1   ▷ [a]   [c]                        1 stays: b is absent in record 1
@@ -113,7 +113,7 @@ class FeatureWalker:
 
     @property
     def reach(self) -> int:
-        """How many bytes behind a record's end the walker may look."""
+        """How many bytes after a record's end the walker may look."""
         return self._prefix_bytes + 4 * _LONGEST_SIZE + 2 * WORD
 
     def move(self, words: U64, cursors: I64, ends: I64) -> Span:
@@ -212,7 +212,7 @@ def read_size(words: U64, at: I64, tag: int) -> tuple[I64, I64]:
 def walk_examples(data: U8, starts: I64, ends: I64, walkers: tuple[FeatureWalker, ...]) -> Walk:
     """Walk the records `data[start:end]` over features whose keys are in `map_key_order`.
 
-    `data` must hold as many bytes behind the last record as the walkers reach (`FeatureWalker.reach`).
+    `data` must hold as many bytes after the last record as the walkers reach (`FeatureWalker.reach`).
     """
     words = words_of(data)
     size, cursors = read_size(words, starts, 0x0A)

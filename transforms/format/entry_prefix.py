@@ -82,7 +82,7 @@ class EntryPrefixes:
         return at_index(table, index).take(rows), buffer
 
     def knows(self, values: I64) -> bool:
-        """Say whether all values have `entries`; more are learned if that pays for so many."""
+        """Return whether all values have `entries`; more are learned if that pays for so many."""
         low, high = int(values.min()), int(values.max())
         if self._lowest <= low and high < self._lowest + len(self._entries):
             return True

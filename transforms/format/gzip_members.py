@@ -147,7 +147,7 @@ class _Source:
         self._left = unused
 
     def more(self, wanted: int) -> bool:
-        """Say whether any byte is left, with `wanted` of them at hand if there are as many."""
+        """Return whether any byte is left, with `wanted` of them at hand if there are as many."""
         while len(self._left) < wanted:
             chunk = next(self._chunks, b"")
             if not chunk:

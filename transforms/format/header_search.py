@@ -2,7 +2,7 @@
 
 A header proves itself: 8 bytes of length, then their CRC. So the next record is at the first byte whose twelve bytes
 are a header; by chance that is one of 2**32 places, and what is to be believed needs a second proof beside it: the CRC
-of its data, or another header right behind it.
+of its data, or another header right after it.
 """
 
 from __future__ import annotations

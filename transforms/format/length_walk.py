@@ -72,7 +72,7 @@ def _walk_in_turn(data: npt.NDArray[np.uint8], most: int | None = None) -> I64:
 
 
 def _find_starts(data: npt.NDArray[np.uint8], window: int) -> I64:
-    """Return places of headers, in order: the first in the window behind each of some places, where there is one."""
+    """Return places of headers, in order: the first in the window after each of some places, where there is one."""
     apart = len(data) // _WALKS
     window = min(window, apart - HEADER_BYTES)
     shape, strides = (_WALKS - 1, window), (apart, 1)

@@ -55,7 +55,7 @@ class Part:
 
 
 def is_part_path(path: str) -> bool:
-    """Tell whether a part may have this path.
+    """Return whether a part may have this path.
 
     >>> is_part_path("manifests/shards-3b6f0a4c2e119b517c1e4c390b7e6d52.json"), is_part_path("manifests/00000001.json")
     (True, False)
@@ -73,7 +73,7 @@ def parts_named_in(document: bytes) -> set[str]:
 
 
 def in_parts(shards: Sequence[ShardEntry]) -> Iterator[Part]:
-    """Yield the parts of a split's shards, in order; those behind the last full part are in the manifest."""
+    """Yield the parts of a split's shards, in order; those after the last full part are in the manifest."""
     for start in range(0, len(shards) - PART_SHARDS + 1, PART_SHARDS):
         yield _part(shards[start : start + PART_SHARDS])
 

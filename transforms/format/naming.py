@@ -38,7 +38,7 @@ _SUFFIXES: Final = {"none": ".tfrecord", "gzip": ".tfrecord.gz"}
 
 
 def is_split_name(name: str) -> bool:
-    """Tell whether a split may have this name.
+    """Return whether a split may have this name.
 
     >>> is_split_name("train"), is_split_name("../train")
     (True, False)
@@ -47,7 +47,7 @@ def is_split_name(name: str) -> bool:
 
 
 def is_safe_path(path: str) -> bool:
-    """Tell whether a path from a manifest stays below the folder of its dataset, by its text alone.
+    """Return whether a path from a manifest stays below the folder of its dataset, by its text alone.
 
     >>> [is_safe_path(p) for p in ("train-00000.tfrecord", "a/b", "/a", "a//b", "a/../b", "s3://b/a", "a/", "")]
     [True, True, False, False, False, False, False, False]
@@ -58,7 +58,7 @@ def is_safe_path(path: str) -> bool:
 
 
 def is_shard_path(path: str) -> bool:
-    """Tell whether a shard may have this path: a file of the folder itself, by its suffix a TFRecord file.
+    """Return whether a shard may have this path: a file of the folder itself, by its suffix a TFRecord file.
 
     >>> [is_shard_path(p) for p in ("train-00000.tfrecord", "manifest.json", "index/a.tfrecord", ".x.tfrecord")]
     [True, False, False, False]
@@ -67,7 +67,7 @@ def is_shard_path(path: str) -> bool:
 
 
 def is_sidecar_path(path: str) -> bool:
-    """Tell whether a sidecar may have this path: a writer that replaces a generation removes its sidecars.
+    """Return whether a sidecar may have this path: a writer that replaces a generation removes its sidecars.
 
     >>> [is_sidecar_path(p) for p in ("features.json", "a.labels.txt", "index/a.idx", "manifests/00000001.json")]
     [True, True, True, False]
@@ -76,7 +76,7 @@ def is_sidecar_path(path: str) -> bool:
 
 
 def is_list_path(path: str, folder: str) -> bool:
-    """Tell whether a list of sources or of rejects may have this path.
+    """Return whether a list of sources or of rejects may have this path.
 
     >>> is_list_path("rejects/00000001.jsonl", "rejects"), is_list_path("sources/00000001.jsonl", "rejects")
     (True, False)
@@ -85,7 +85,7 @@ def is_list_path(path: str, folder: str) -> bool:
 
 
 def is_staging_path(path: str) -> bool:
-    """Tell whether a run may have its staging folder here, which is removed with all that is in it.
+    """Return whether a run may have its staging folder here, which is removed with all that is in it.
 
     >>> is_staging_path(".staging/5f0c9b1e2a7d4c88"), is_staging_path("photos"), is_staging_path(".staging")
     (True, False, False)
@@ -117,7 +117,7 @@ def check_shard_name(template: str) -> str:
 
 
 def names_its_count(template: str) -> bool:
-    """Tell whether shard names hold the number of shards: such a dataset takes no append."""
+    """Return whether shard names hold the number of shards: such a dataset takes no append."""
     return any(match[1] == "count" for match in _FIELD.finditer(template))
 
 

@@ -4,8 +4,8 @@ One call for each payload's CRC is most of what reading small records costs. But
 whole run says whether all of them are right. Take the run, and put into each gap between two payloads what would bring
 the CRC's register back to its start, if the payload before it is what its CRC says:
 
-    the run    ...payload │ footer       │ header    │ payload...      register behind a payload: ~crc
-    patched    ...payload │ ~crc (to 0)  │ 0 0 0     │ ~pay load...    behind the first words: all ones ^ the first word
+    the run    ...payload │ footer       │ header    │ payload...      register after a payload: ~crc
+    patched    ...payload │ ~crc (to 0)  │ 0 0 0     │ ~pay load...    after the first words: all ones ^ the first word
 
 Then the register is 0 at the end. Nothing is patched: the exclusive or of both runs is zeros but for the gaps, and has
 the same register. So two CRCs are compared, of the run and of that, each at the speed of memory.
@@ -30,7 +30,7 @@ _ONES: Final = 0xFFFFFFFF
 
 _WORD: Final = 4
 _GAP_BYTES: Final = 16
-"""A footer, and the header behind it."""
+"""A footer, and the header after it."""
 
 _PATCH_BYTES: Final = _GAP_BYTES + _WORD
 
@@ -51,7 +51,7 @@ _scratch: Final = _Scratch()
 
 
 def checksums_hold(payloads: Payloads, crcs: npt.NDArray[np.uint32]) -> bool:
-    """Tell whether every payload has its CRC32C; the records are framed, one after the other, in the buffer.
+    """Return whether every payload has its CRC32C; the records are framed, one after the other, in the buffer.
 
     Raises:
         ValueError: there is no payload, or one is shorter than a word.

@@ -21,7 +21,7 @@ _SHOWN_EQUAL: Final = 40
 
 
 def same_feature(one: Feature, other: Feature) -> bool:
-    """Tell whether two features hold the same values in the same form; one of them may have nulls.
+    """Return whether two features hold the same values in the same form; one of them may have nulls.
 
     >>> same_feature(Feature("a", "int64", "int64"), Feature("a", "int64", "int64", nullable=True))
     True
@@ -44,7 +44,7 @@ def differing_features(expected: Schema, other: Schema) -> dict[str, str]:
 
 
 def schemas_side_by_side(expected: Schema, other: Schema, titles: tuple[str, str], *, marked: dict[str, str]) -> str:
-    """Return both schemas as a table of text, a feature a line; `marked` are the words behind those that differ."""
+    """Return both schemas as a table of text, a feature a line; `marked` are the words after those that differ."""
     rows = [("feature", *titles, ""), *_rows(expected, other, marked)]
     widths = [max(len(row[column]) for row in rows) for column in range(3)]
     lines = [

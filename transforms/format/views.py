@@ -96,7 +96,7 @@ def at_index(views: Views, index: int) -> Views:
 def gather(
     pieces: Sequence[Views], rows: int, buffers: Sequence[pa.Buffer], *, after: Views | None = None
 ) -> tuple[pa.Buffer, I64]:
-    """Put the pieces of every row together, row after row; `after`, one view, is behind them all.
+    """Put the pieces of every row together, row after row; `after`, one view, is after them all.
 
     Each of `pieces` holds one view a row, or a single view that all rows share. The result is the bytes, and
     `int64[rows, len(pieces)]`: where each piece ends in them.

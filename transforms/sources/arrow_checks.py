@@ -83,7 +83,7 @@ def _fixed_size(kind: pa.DataType) -> int | None:
 
 
 def counts_nanoseconds(kind: pa.DataType) -> bool:
-    """Tell whether values, or those of lists, are times in nanoseconds.
+    """Return whether values, or those of lists, are times in nanoseconds.
 
     >>> counts_nanoseconds(pa.list_(pa.timestamp("ns"))), counts_nanoseconds(pa.timestamp("us"))
     (True, False)
@@ -95,7 +95,7 @@ def counts_nanoseconds(kind: pa.DataType) -> bool:
 
 
 def holds_nanoseconds(column: pa.Array) -> bool:
-    """Tell whether a column of times in nanoseconds holds one that is finer than microseconds."""
+    """Return whether a column of times in nanoseconds holds one that is finer than microseconds."""
     while pa.types.is_nested(column.type):
         column = column.flatten()
     raw = np.asarray(column.drop_null().view(pa.int64()))

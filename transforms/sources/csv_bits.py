@@ -14,7 +14,7 @@ as the true one does, and is the same from there on.
 
     text       x y " , " z " , 1 \n
     inside     1 1 0 0 1 1 0 0 0 0          true: no stray
-    outside    0 0[0]0 1 1 0 0 0 0          false: the quote in brackets is a stray, and both agree behind it
+    outside    0 0[0]0 1 1 0 0 0 0          false: the quote in brackets is a stray, and both agree after it
 
 A CRLF ends a line with its LF. A block with a stray in both answers (`5" disk`), or with a lone CR, is left to
 `csv_split`, which takes any text.
@@ -155,7 +155,7 @@ def scan_bits(
     odd = bool(int(parity[-1]) >> 63)  # the last word is filled up with zeros, which change no parity
     halves = []
     for start in (0, 1):
-        # behind a turn both answers are one: that one opened what is open at the end, since a turn ends in "outside"
+        # after a turn both answers are one: that one opened what is open at the end, since a turn ends in "outside"
         like = true if turn >= 0 else start
         inside = odd != bool(like)
         open_at = _last_opening(quotes, parity, like) if inside else -1

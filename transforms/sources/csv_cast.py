@@ -100,7 +100,7 @@ def cell_bytes(cells: pa.Array) -> npt.NDArray[np.int64]:
 
 
 def leading_zeros(cells: pa.Array) -> npt.NDArray[np.int64]:
-    """Return the rows whose text begins, behind a sign, with a zero and another digit."""
+    """Return the rows whose text begins, after a sign, with a zero and another digit."""
     offsets = _offsets(cells)
     if offsets[0] == offsets[-1]:  # no row, or no text in any
         return np.empty(0, np.int64)
@@ -163,7 +163,7 @@ def _prove_integers(cells: pa.Array, target: pa.DataType) -> pa.Array | None:
     if not len(cells) or offsets[0] == offsets[-1]:  # no row, or nulls only
         return values
     text = np.frombuffer(cells.buffers()[2], np.uint8)
-    # a null may take no bytes; at the end of the data its offset points behind them, and is clipped
+    # a null may take no bytes; at the end of the data its offset points after them, and is clipped
     first = text.take(begins, mode="clip")
     odd = np.flatnonzero((first - np.uint8(ord("1")) > 8) & (begins < ends))
     if len(odd) and cells.null_count:

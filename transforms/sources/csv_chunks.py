@@ -106,7 +106,7 @@ class CsvOrigin:
         return start, self.chunk.header_lines + self.chunk.before.lines + int(lines[record]) + inside + 1
 
     def sizes(self) -> npt.NDArray[np.int64]:
-        """Return the bytes of each record, its line end and blank lines behind it included."""
+        """Return the bytes of each record, its line end and blank lines after it included."""
         starts, _ = self._layout()
         return np.diff(starts, append=len(self.chunk.text))
 

@@ -115,7 +115,7 @@ def _obstacles(column: pa.Array, cells: Cells) -> Obstacles | None:
 
 
 def _is_text(column: pa.Array, cells: Cells) -> bool:
-    """Tell whether a column without words is text all the same: such numbers would lose something."""
+    """Return whether a column without words is text all the same: such numbers would lose something."""
     numbers = _is_all(column, pa.int64()) or (_is_all(column, pa.float64()) and _odd_integer(column, cells) is None)
     return not numbers and column.null_count < len(column)
 
@@ -136,7 +136,7 @@ def _odd_integer(column: pa.Array, cells: Cells) -> str | None:
     zeros = leading_zeros(column)
     if len(zeros):
         return f"{_shown(column, int(zeros[0]), cells)} has a leading zero, which a number would lose"
-    # most floats have a point: only the others are held against the pattern, which takes longer than the cast
+    # most floats have a point: only the others are checked against the pattern, which takes longer than the cast
     rows = _true_rows(pc.invert(pc.match_substring(column, ".")))
     rows = rows[_true_rows(pc.match_substring_regex(column.take(pa.array(rows)), _INTEGER_LIKE))]
     problem = first_problem(column.take(pa.array(rows)), pa.int64()) if len(rows) else None

@@ -1,4 +1,4 @@
-"""Say what keeps a column text whose values are numbers otherwise: commas in them, or a few words such as `N/A`.
+"""Find why a column of numbers is read as text: commas in the numbers, or a few words such as `N/A`.
 
 Only a column that is text, and whose first values are mostly numbers, is looked at for it.
 """
@@ -77,7 +77,7 @@ class Obstacles:
         )
 
     def are_told(self, values: int) -> bool:
-        """Tell whether they are exceptions among so many values, or mean null."""
+        """Return whether they are exceptions among so many values, or mean null."""
         nulls = all(word.lower() in _NULLS for word, _ in self.words)
         return bool(self.words or self.commas) and (nulls or self.odd <= _SELDOM * values)
 

@@ -123,7 +123,7 @@ def cast_cells(
 
 
 def check_utf8(cells: Cells, types: Sequence[str], name: str) -> bool:
-    """Tell whether the text of a chunk is known to be UTF-8 as a whole; not looked at if a column is binary.
+    """Return whether the text of a chunk is known to be UTF-8 as a whole; not looked at if a column is binary.
 
     Raises:
         SourceError: it is not.

@@ -54,7 +54,7 @@ bytes to at most 64 (the half-width kana of Shift JIS): the others begin a longe
 class TextForm:
     """How the text of a file is to be read.
 
-    `start` is the offset of the text, behind a byte order mark. `streamed` files are read from their start only;
+    `start` is the offset of the text, after a byte order mark. `streamed` files are read from their start only;
     `located` tells whether an offset in the stream is one in the (decompressed) file.
     """
 
@@ -77,7 +77,7 @@ def plain_encoding(encoding: str) -> str:
 
 @lru_cache
 def is_transparent(encoding: str) -> bool:
-    """Tell whether every ASCII byte stands for itself, and for nothing else, in text of this encoding."""
+    """Return whether every ASCII byte stands for itself, and for nothing else, in text of this encoding."""
     name = plain_encoding(encoding)
     if name == "utf-8":
         return True
@@ -180,7 +180,7 @@ def encoding_hint(text: bytes) -> str:
 
 
 def is_utf8(text: bytes) -> bool:
-    """Tell whether bytes are UTF-8."""
+    """Return whether bytes are UTF-8."""
     try:
         return text.isascii() or text.decode() is not None
     except UnicodeDecodeError:

@@ -40,7 +40,7 @@ _MISFITS: Final = "leave its rows out, where others fit: --max-rejects N"
 
 @dataclass(frozen=True, slots=True)
 class DatasetSchema:
-    """What a dataset has: `name` is how it is called; with `no_rejects` a column in which all cells are bad is none."""
+    """The schema of an existing dataset; with `no_rejects`, a column with only bad cells counts as re-typed."""
 
     name: str
     schema: Schema

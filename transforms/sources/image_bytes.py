@@ -62,7 +62,7 @@ def _open(path: bytes, root: bytes) -> int:
 
 
 def _is_empty(folder: bytes) -> bool:
-    """Tell whether a folder is missing, or holds nothing, like one where nothing is mounted."""
+    """Return whether a folder is missing, or holds nothing, like one where nothing is mounted."""
     try:
         with os.scandir(folder) as entries:
             return next(entries, None) is None

@@ -1,4 +1,4 @@
-"""Tell what an image is by its content, and whether it is whole.
+"""Detect the format of an image by its content, and whether it is whole.
 
     bytes ──tell──▶ jpeg | png | gif | webp | bmp ──▶ header or structure rules (image_jpeg.py, ...) ──▶ ImageFacts
                     tiff | avif | jpeg2000, where `formats` names them ──▶ Pillow
@@ -126,7 +126,7 @@ def tell_image_format(data: Content) -> str | None:
 
 
 def _tell_heif(data: Content) -> str | None:
-    """Return `avif` or `heic` for a HEIF file: a `ftyp` box with a picture's brand, and a `meta` box behind it."""
+    """Return `avif` or `heic` for a HEIF file: a `ftyp` box with a picture's brand, and a `meta` box after it."""
     size = int.from_bytes(data[:4], "big")
     brands = {bytes(data[i : i + 4]) for i in range(8, min(size, 256), 4)}
     name = "avif" if brands & {b"avif", b"avis"} else "heic" if brands & {b"heic", b"heix", b"mif1", b"hevc"} else None

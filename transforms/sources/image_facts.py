@@ -1,4 +1,4 @@
-"""What is known of an image from its bytes, and how to say what is wrong with one."""
+"""Facts about an image from its bytes, and the words for its problems."""
 
 from __future__ import annotations
 

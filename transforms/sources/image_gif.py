@@ -70,7 +70,7 @@ def _colours(data: Content, position: int, flags: int) -> bytes:
 
 
 def _skip_blocks(data: Content, position: int) -> int:
-    """Return the position behind a series of blocks, each its size and as many bytes, ended by a size of 0."""
+    """Return the position after a series of blocks, each its size and as many bytes, ended by a size of 0."""
     while size := data[position]:
         position += 1 + size
     return position + 1

@@ -4,7 +4,7 @@
      SOI      APP1            DQT             SOF0: the header        DHT             SOS           FF is stuffed    EOI
 
 In entropy data FF is followed by 00 or a restart marker, so FF D9 after the first SOS ends the picture. A cut file
-lacks it; whatever comes behind it (a second picture, a maker's trailer) is allowed. Flipped bits inside the entropy
+lacks it; whatever comes after it (a second picture, a maker's trailer) is allowed. Flipped bits inside the entropy
 data cannot be seen: the format carries no checksum.
 """
 
@@ -82,7 +82,7 @@ def _junk(what: str, value: str) -> ImageProblem:
 
 
 def may_be_passed_over(problem: ImageProblem, data: Content) -> bool:
-    """Tell whether a problem is junk before a marker, which decoders pass over, in a file that has an end marker."""
+    """Return whether a problem is junk before a marker, which decoders pass over, in a file that has an end marker."""
     return _PASSED_OVER in str(problem) and _EOI_PATTERN.search(data, len(data) // 2) is not None
 
 

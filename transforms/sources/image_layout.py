@@ -1,4 +1,4 @@
-"""What the folders of images mean: a class, a split and a class, or nothing.
+"""The meaning of image folders: a class, a split and a class, or nothing.
 
     flat            label           split             split_label
     root/1.jpg      root/cat/1.jpg  root/train/1.jpg  root/train/cat/1.jpg

@@ -179,7 +179,7 @@ def _expand(paths: Sequence[str], root: bytes) -> tuple[list[bytes], dict[bytes,
     folders = sorted({*folders, *(path for path in matches if not is_object(path) and os.path.isdir(path))})
     known = set(folders)
     outer = None
-    for inner in sorted(matches, key=_in_tree):  # what is in a folder comes right behind it
+    for inner in sorted(matches, key=_in_tree):  # what is in a folder comes right after it
         if outer is not None and inner.startswith(outer.rstrip(b"/") + b"/"):
             names = entry_name(inner, root), entry_name(outer, root)
             raise InputError(f"{names[0]} is in {names[1]}, which is read too; name one of them")
@@ -215,5 +215,5 @@ def _listing(walk: ImageWalk, base: bytes, apex: bytes | None) -> ImageListing:
 
 
 def _is_part(folder: ImageFolder) -> bool:
-    """Tell whether a folder shows that its root is a class or a split, and not a folder of classes."""
+    """Return whether a folder shows that its root is a class or a split, and not a folder of classes."""
     return folder.path == folder.root or is_split_folder(os.path.basename(folder.root))

@@ -1,4 +1,4 @@
-"""What the names in a folder of images say without a look at the files: hidden, junk, no image, ignored.
+"""Facts from the names in a folder of images, without reading the files: hidden, junk, no image, ignored.
 
 Only listed names are skipped: a file of an unknown suffix, or of none, may be a picture, and its content decides.
 Pictures of formats that are not read, and archives, which may hold pictures, are not listed: each of them is a reject.
@@ -42,7 +42,7 @@ def why_skipped(name: bytes) -> str | None:
 
 
 def is_other_file(name: bytes) -> bool:
-    """Tell whether a file bears a name that images do not have.
+    """Return whether a file bears a name that images do not have.
 
     >>> is_other_file(b"README.txt"), is_other_file(b"LICENSE"), is_other_file(b"1.jpg"), is_other_file(b"00017")
     (True, True, False, False)
@@ -68,7 +68,7 @@ class Ignored:
         )
 
     def __call__(self, folder: bytes, name: bytes) -> bool:
-        """Tell whether a name in a folder, whose path is relative too, is ignored."""
+        """Return whether a name in a folder, whose path is relative too, is ignored."""
         if self.names is not None and self.names.match(os.fsdecode(name)):
             return True
         return self.paths is not None and bool(self.paths.match(os.fsdecode(os.path.join(folder, name))))

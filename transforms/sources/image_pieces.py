@@ -178,7 +178,7 @@ def cut_images(
     piece_rows: int,
     with_bytes: bool,
 ) -> ImagePieces:
-    """Cut files into pieces: each ends behind `piece_bytes`, or `piece_rows` files.
+    """Cut files into pieces: each ends after `piece_bytes`, or `piece_rows` files.
 
     `with_bytes` says that the records hold the files' own bytes.
     """

@@ -24,7 +24,7 @@ _CHUNK: Final = struct.Struct(">I4s").unpack_from
 _CRC: Final = struct.Struct(">I").unpack_from
 _LARGEST_SIDE: Final = 2**31 - 1
 _CHECKED: Final = frozenset({b"PLTE", b"IDAT", b"IEND", b"tRNS"})
-"""Chunks behind the header that decide the pixels; tRNS is ancillary by name, but a damaged one changes them too."""
+"""Chunks after the header that decide the pixels; tRNS is ancillary by name, but a damaged one changes them too."""
 _MODES: Final = {
     (1, 0): "1", (2, 0): "L", (4, 0): "L", (8, 0): "L", (16, 0): "I;16",
     (8, 2): "RGB", (16, 2): "RGB",
@@ -61,7 +61,7 @@ def check_png(data: Content, *, structure: bool) -> ImageFacts:
 
 
 def _walk(data: Content, *, needs_palette: bool) -> bool:
-    """Walk the chunks behind the header to IEND; return whether the file is an animation (APNG)."""
+    """Walk the chunks after the header to IEND; return whether the file is an animation (APNG)."""
     view = memoryview(data)
     size = len(data)
     position = 33

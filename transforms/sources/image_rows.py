@@ -1,6 +1,6 @@
 """Make batches of rows of images, without copying the images.
 
-The files of a batch are read one behind the other into one buffer, and `image/encoded` is an Arrow *binary view* array
+The files of a batch are read one after the other into one buffer, and `image/encoded` is an Arrow *binary view* array
 over it: 16 bytes for each row, and a file that is rejected is read over by the next one.
 
     views    | length | first 4 bytes | buffer 0 | offset |

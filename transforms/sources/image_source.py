@@ -34,10 +34,10 @@ from .source import Frozen, Listing, ParallelMap, Survey, Task
 
 BATCH_ROWS: Final = 256
 BATCH_BYTES: Final = 8 << 20
-"""A batch ends at 256 files or behind 8 MiB: enough to make the cost of a batch small, and a few fit in any memory."""
+"""A batch ends at 256 files or after 8 MiB: enough to make the cost of a batch small, and a few fit in any memory."""
 
 PIECE_BYTES: Final = 1 << 20
-"""Pieces end behind 1 MiB, so that tasks can be cut close to whole shards."""
+"""Pieces end after 1 MiB, so that tasks can be cut close to whole shards."""
 
 _UNUSED: Final = "_unused_"
 
@@ -71,7 +71,7 @@ class ImageSource:
     the paths below the roots only, so that it is the same on every machine; None is the order of the paths' bytes.
     `ignore` are globs of names, or of paths below the root, that are left out.
 
-    `known_classes` are those that have numbers already, from 0: new ones come behind them, and no offset counts.
+    `known_classes` are those that have numbers already, from 0: new ones come after them, and no offset counts.
 
     A file name that is not UTF-8 is a reject: as a feature it would be another name.
 

@@ -1,11 +1,11 @@
 """Walk folders of images in the order of whole paths, so that nothing has to be sorted when all is found.
 
     root/           a-b/1.jpg    names in a folder are compared as what they are the beginning of: a folder has its `/`
-      a-b/          a.jpg        behind it, which comes after `-` and `.`
+      a-b/          a.jpg        after it, which comes after `-` and `.`
       a.jpg         a/1.jpg
       a/            a/B.jpg
 
-Of each folder its own files are sorted, and written behind each other into columns; a flat folder of ten million files
+Of each folder its own files are sorted, and written after each other into columns; a flat folder of ten million files
 takes no more memory than its table.
 """
 
@@ -70,7 +70,7 @@ class FolderEntry(Protocol):
         ...
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:
-        """Tell whether it is a folder."""
+        """Return whether it is a folder."""
         ...
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
@@ -206,7 +206,7 @@ class ImageWalk:
 
 
 def is_inside(path: bytes, root: bytes) -> bool:
-    """Tell whether a path is a root folder or is below it, the links of both resolved."""
+    """Return whether a path is a root folder or is below it, the links of both resolved."""
     real, real_root = os.path.realpath(path), os.path.realpath(root)
     return real == real_root or real.startswith(real_root.rstrip(b"/") + b"/")
 

@@ -288,7 +288,7 @@ def _expand_url(path: str, suffixes: tuple[str, ...], found: _Found) -> bool:
 
 
 def _all_known(matches: list[bytes], found: _Found) -> bool:
-    """Tell whether every match is, or has below it, a file that was found before: a path may be named twice."""
+    """Return whether every match is, or has below it, a file that was found before: a path may be named twice."""
     return all(m in found.paths or any(p.startswith(m.rstrip(b"/") + b"/") for p in found.paths) for m in matches)
 
 
@@ -328,7 +328,7 @@ def _walk(folder: bytes, name: str, found: _Found) -> Iterator[tuple[bytes, os.D
 
 
 def holds_dataset(folder: bytes) -> bool:
-    """Tell whether a folder is a dataset that was written here: its files are no source."""
+    """Return whether a folder is a dataset that was written here: its files are no source."""
     return os.path.isfile(os.path.join(folder, b"manifest.json")) and os.path.isdir(os.path.join(folder, b"manifests"))
 
 

@@ -1,4 +1,4 @@
-"""Say which name was probably meant."""
+"""Guess which name was probably meant."""
 
 from __future__ import annotations
 

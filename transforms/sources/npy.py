@@ -45,7 +45,7 @@ class NpyError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class NpyHeader:
-    """What a header says: the dtype as stored, the shape, the order, and where in the file the data begins."""
+    """The contents of a header: the dtype as stored, the shape, the order, and where in the file the data begins."""
 
     descr: str
     shape: tuple[int, ...]

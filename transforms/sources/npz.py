@@ -27,7 +27,7 @@ ZIP_ERRORS: Final = (
     ValueError,
     struct.error,
 )
-"""What `zipfile` raises on archives that are not sound."""
+"""The errors that `zipfile` raises on damaged archives."""
 
 DIRECTORY_LIMIT: Final = 64 << 20
 """Bytes of an archive's directory: `zipfile` makes an object of each of its entries, ten times as large."""

@@ -96,7 +96,7 @@ class ArrayStream:
 
 @contextmanager
 def open_arrays(listed: ListedFile, choice: ArrayChoice, *, whole: bool) -> Iterator[dict[str, ArrayStream]]:
-    """Open the chosen arrays of a file, sorted by name; each header has been held against the file's size.
+    """Open the chosen arrays of a file, sorted by name; each header has been checked against the file's size.
 
     The kind is detected by content. With `whole`, the file is to be loaded at once, and so must be under the limit.
 

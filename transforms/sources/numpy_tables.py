@@ -67,7 +67,7 @@ def find_tables(headers: Mapping[str, NpyHeader]) -> list[Table]:
 
 
 def is_table(table: Table, headers: Mapping[str, NpyHeader]) -> bool:
-    """Tell whether arrays of one table are columns, surely: as many rows, of another kind of dtype or rank."""
+    """Return whether arrays of one table are columns, surely: as many rows, of another kind of dtype or rank."""
     kinds = {(headers[name].dtype.kind, len(headers[name].shape)) for name in table.columns.values()}
     rows = set(table.rows(headers).values())
     return len(kinds) > 1 and max(rows) > 1 and (len(rows) == 1 or any(map(_is_label, table.columns)))

@@ -180,7 +180,7 @@ class ObjectFile(io.RawIOBase):
 class _Blocks:
     """The blocks of some ranges that will be read, in the order of their places.
 
-    `ends[i]` is behind the last block that is on its way while block i is worked on, and `kept` is how many stay in
+    `ends[i]` is after the last block that is on its way while block i is worked on, and `kept` is how many stay in
     memory: where the ranges are read in turn, all of them if they are not too large together, else of each the block
     that was read, the one that is, and the one that comes.
     """
@@ -216,7 +216,7 @@ class _Blocks:
         return index if index >= 0 and at < self._bounds[index][1] else None
 
     def next_start(self, at: int, size: int) -> int:
-        """Return where the first block behind a place begins; `size` where there is none."""
+        """Return where the first block after a place begins; `size` where there is none."""
         index = bisect_right(self._starts, at)
         return self._starts[index] if index < len(self._starts) else size
 

@@ -172,7 +172,7 @@ def _expand(store: ObjectStore, prefix: str, parts: list[str], *, folders_only: 
 def _expand_deep(
     store: ObjectStore, prefix: str, parts: list[str], *, folders_only: bool
 ) -> Iterator[ObjectInfo | str]:
-    """Yield what `**` and the parts behind it match: `**` stands for any number of folders, but hidden ones."""
+    """Yield what `**` and the parts after it match: `**` stands for any number of folders, but hidden ones."""
     parts = [part for part in parts if part != "**"]
     if not parts:
         yield prefix

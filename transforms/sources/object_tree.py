@@ -33,7 +33,7 @@ class ObjectEntry:
     info: ObjectInfo | None
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002 - there are no links
-        """Tell whether it is a folder."""
+        """Return whether it is a folder."""
         return self.info is None
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:  # noqa: ARG002
@@ -66,7 +66,7 @@ class ObjectTree:
         return nullcontext(self._entries(folder))
 
     def holds_dataset(self, folder: bytes) -> bool:
-        """Tell whether a folder is a dataset that was written here: its files are no source."""
+        """Return whether a folder is a dataset that was written here: its files are no source."""
         if not is_object(folder):
             return holds_dataset(folder)
         url = parse_store_url(folder.decode() + "/")

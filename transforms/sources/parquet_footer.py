@@ -2,7 +2,7 @@
 
     PAR1 | column chunk, column chunk, ... | row group 1: ... | footer | footer length (4 bytes) | PAR1
 
-A footer is data from outside: every number in it that something is planned from is held against the file's size first.
+A footer is data from outside: every number used in planning is checked against the file's size first.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from .source_files import OpenFile, is_object, open_file, open_listed, size_of
 from .stamp import check_stamp
 
 READ_ERRORS: Final = (pa.ArrowException, OSError, ValueError, TypeError, MemoryError, OverflowError)
-"""What pyarrow raises on files that are not sound; UnicodeDecodeError is a ValueError."""
+"""The errors that pyarrow raises on damaged files; UnicodeDecodeError is a ValueError."""
 
 _MAGIC: Final = b"PAR1"
 _ENCRYPTED_MAGIC: Final = b"PARE"
@@ -58,7 +58,7 @@ class RowGroup:
 
 @dataclass(frozen=True, slots=True)
 class Footer:
-    """What planning needs of one file.
+    """The data of one file that planning needs.
 
     `schema` has the chosen columns in the file's order, and `columns` the names of all. `null_reasons` says, for each
     chosen one, why it is or is not nullable: its field's `nullable` is the answer. `checksums` is None where there is
@@ -75,7 +75,7 @@ class Footer:
 
 
 ChangeFooter = Callable[[bytes], bytes]
-"""Returns a footer (the bytes between the pages and its length) that says something else of the same pages."""
+"""A function that changes the schema in a footer (the bytes between the pages and its length), for the same pages."""
 
 
 def open_parquet(
@@ -276,7 +276,7 @@ def _leaf_count(kind: pa.DataType) -> int:
 
 
 def _has_checksums(opened: OpenFile, groups: Sequence[ChunkGroup]) -> bool | None:
-    """Tell whether the first page of the chosen columns carries a CRC32; None where there is no page."""
+    """Return whether the first page of the chosen columns carries a CRC32; None where there is no page."""
     chunk = next((chunk for group in groups for chunk in group.chunks if chunk.values), None)
     if chunk is None:
         return None
@@ -285,7 +285,7 @@ def _has_checksums(opened: OpenFile, groups: Sequence[ChunkGroup]) -> bool | Non
 
 
 def page_has_checksum(header: bytes) -> bool:
-    """Tell whether a page header has its field 4, `crc`.
+    """Return whether a page header has its field 4, `crc`.
 
     A header is a Thrift compact struct: each field begins with a byte of which the high half is the distance from the
     number of the field before, and the low half the type (5: int32, as a varint). Fields 1 to 3 (type, uncompressed

@@ -29,7 +29,7 @@ _FIXED_BYTES: Final = b"\x0e"
 """7, FIXED_LEN_BYTE_ARRAY, as a zigzag varint."""
 
 _LENGTH: Final = bytes((0x05, 2 << 1, RAW_BYTES << 1))
-"""Field 2, `type_length`, an int32 of 12: its number is written in full, so it may come behind any other field."""
+"""Field 2, `type_length`, an int32 of 12: its number is written in full, so it may come after any other field."""
 
 
 def int96_positions(schema: pq.ParquetSchema, leaves: Sequence[int]) -> list[int]:

@@ -1,7 +1,7 @@
 """Read fixed-size lists of which some are null, which pyarrow (19 to 25) writes but refuses to read.
 
 Parquet has lists of any length only. That a list is of fixed size is in the Arrow schema that its writer left in
-the footer; the reader believes it, finds no values behind a null, and takes the page for damaged. So a row group that
+the footer; the reader believes it, finds no values after a null, and takes the page for damaged. So a row group that
 may hold such a null is read as if the footer had no Arrow schema, and its columns are cast to what that schema says:
 the cast knows that a null has no values, and refuses any other list of a wrong length.
 
@@ -22,7 +22,7 @@ _UNKNOWN_KEY: Final = b"ARROW-schema"
 
 
 def is_fixed_list(kind: pa.DataType) -> bool:
-    """Tell whether a column of this type holds lists of a fixed size: tensors do too."""
+    """Return whether a column of this type holds lists of a fixed size: tensors do too."""
     return bool(pa.types.is_fixed_size_list(kind.storage_type if isinstance(kind, pa.BaseExtensionType) else kind))
 
 

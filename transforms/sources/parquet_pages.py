@@ -4,7 +4,7 @@
     header         type, size unpacked, size in the file, checksum, how many values
 
 A decoder allocates by these numbers before it looks at a page: a flipped bit in one can ask for gigabytes. So each is
-held against what a page of its size in the file can be.
+checked against what a page of its size in the file can be.
 
 https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
 """

@@ -35,7 +35,7 @@ def map_in_turn(function: Callable[[T], R], items: Iterable[T], *, heavy: bool =
 
 
 class Stamp(NamedTuple):
-    """What a file was when it was listed: its size in bytes, its mtime in ns; in a store its version, which is enough.
+    """A file's state when it was listed: its size in bytes, its mtime in ns; in a store its version, which is enough.
 
     A version tells one content of an object from all others: S3's etag, or the generation of GCS.
     """
@@ -198,7 +198,7 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """What every task must agree on: the schema, and for sources that split or label by directory their names.
+    """The facts that all tasks share: the schema, and for sources that split or label by directory their names.
 
     `opaque` says that records are plain bytes, which have no schema.
     """
@@ -211,7 +211,7 @@ class Frozen:
 
 @dataclass(frozen=True, slots=True)
 class Survey:
-    """What planning found out before any row is converted: `pieces` in source order, `warnings` for the user.
+    """The results of planning, before any row is converted: `pieces` in source order, `warnings` for the user.
 
     `split_rows` are the rows of each split, where the source itself splits. `tasks` are the pieces of each task, where
     the source knows better than planning does. `detected` says what was detected in the data, with its evidence;
@@ -229,7 +229,7 @@ class Survey:
 
 
 class Source(Protocol):
-    """What a conversion reads, and how: a frozen, picklable dataclass of options.
+    """The input of a conversion: a frozen, picklable dataclass of options.
 
     `list_files` and `survey` run once, where the run is launched; `read` runs in the workers and needs nothing but the
     source itself, a task, and what the survey froze.

@@ -35,7 +35,7 @@ _SCHEMES: Final = (b"s3://", b"gs://")
 
 
 def is_object(path: bytes) -> bool:
-    """Tell whether a path is the URL of an object in a store.
+    """Return whether a path is the URL of an object in a store.
 
     >>> is_object(b"gs://bucket/a.csv"), is_object(b"/data/a.csv")
     (True, False)

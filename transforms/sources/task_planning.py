@@ -38,7 +38,7 @@ BLIND_EXPANSION: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Estimate:
-    """What a conversion is expected to write: rows and bytes of records, framing and compression included.
+    """The expected output of a conversion: rows and bytes of records, framing and compression included.
 
     `sampled` rows were encoded to tell, and `rejects` of them will be rejected.
     """

@@ -4,7 +4,7 @@
     list     [size : 4 bits | type : 4 bits] element ...           (size 15: a varint follows)
     numbers  zigzag varints        binary   varint length, bytes
 
-Every length is held against what is left of the data before it is used, and nesting against a limit.
+Every length is checked against what is left of the data before it is used, and nesting against a limit.
 
 https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md
 """

@@ -1,4 +1,4 @@
-"""What the requests to one bucket have in common, whichever store it is of."""
+"""The common part of requests to one bucket, in either store."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class PreconditionFailed(Exception):
 
 
 class PastEnd(Exception):
-    """The range that was asked for begins behind the object's end."""
+    """The range that was asked for begins after the object's end."""
 
 
 class Bucket(ABC):
@@ -36,7 +36,7 @@ class Bucket(ABC):
         """Return what the store says of an object, or None if there is none."""
 
     def is_marked(self, key: str, mark: str) -> bool:
-        """Tell whether the object of this key was made by the write that bears a mark."""
+        """Return whether the object of this key was made by the write that bears a mark."""
         found = self.head(key)
         return found is not None and found.mark == mark
 
@@ -54,7 +54,7 @@ class Bucket(ABC):
         return StoreUrl(self.scheme, self.bucket, key)
 
     def retried(self, key: str, once: Callable[[], T]) -> T:
-        """Return what a request about a key returns, made again where it fails for the moment.
+        """Return what a request about a key returns, repeated after a transient failure.
 
         Raises:
             StoreError: it failed at each try.

@@ -1,4 +1,4 @@
-"""What is said of a store that refuses or fails: one line, with the place, the reason and the fix.
+"""Errors of a store that refuses or fails: one line, with the place, the reason and the fix.
 
 A client's own text is not passed on: it may hold a signed URL or the name of a key. Its code is, where it is a word.
 """

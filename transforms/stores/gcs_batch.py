@@ -13,7 +13,7 @@ from typing import Any, Final
 from urllib.parse import quote
 
 BATCH_CALLS: Final = 100
-"""So many calls GCS takes in one batch at most."""
+"""The most calls that GCS takes in one batch."""
 
 _SECONDS: Final = 60
 

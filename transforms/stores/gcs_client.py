@@ -73,7 +73,7 @@ class GcsClient(Bucket):
         return True
 
     def call(self, action: str, key: str, request: Callable[[], T]) -> T:
-        """Return the answer to a request on this bucket, made again where it fails for the moment.
+        """Return the answer to a request on this bucket, repeated after a transient failure.
 
         Raises:
             FileNotFoundError: there is no such object.

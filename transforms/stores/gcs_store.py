@@ -18,7 +18,7 @@ from .store_url import StoreUrl
 from .streamed import at_once
 
 PAGE_KEYS = 1000
-"""So many keys GCS lists in one request at most."""
+"""The most keys that GCS lists in one request."""
 
 _FIELDS: Final = "items(name,size,generation,crc32c,updated),prefixes,nextPageToken"
 

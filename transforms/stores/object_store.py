@@ -1,4 +1,4 @@
-"""What an object store does for Shardmill. Both stores keep this contract; one suite of tests runs on both.
+"""The operations of an object store. Both stores keep this contract; one suite of tests runs on both.
 
     an object      appears whole or not at all, and never changes: it is replaced by another one of the same key
     if_absent      of any number of writers one wins, and learns that it did, also where the reply was lost
@@ -25,7 +25,7 @@ class ChangedObject(FileNotFoundError):
 
 @dataclass(frozen=True, slots=True)
 class ObjectInfo:
-    """What a store says of an object.
+    """The metadata of an object in a store.
 
     `version` tells this content from any other that the key had or gets (S3's etag, GCS's generation). `crc32c` is the
     store's own checksum of the whole content; None where it reports none (as lists of S3 do). `modified` is in seconds

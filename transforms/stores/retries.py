@@ -1,7 +1,7 @@
 """Which failures of a store are tried again, and when.
 
 Both clients can do this themselves, each by rules of its own, and neither tells whether an earlier try may have acted.
-Here one rule serves both: a failure of the moment is tried again after a random time, which doubles in the mean.
+Here one rule serves both: a transient failure is tried again after a random time, whose mean doubles.
 
     try 1 ─ 503 ─▶ up to 0.2 s ─▶ try 2 ─ 503 ─▶ up to 0.4 s ─▶ try 3 ─ ... try 10 ─ 503 ─▶ an error of one line
 """
@@ -24,7 +24,7 @@ _LONGEST_PAUSE: Final = 20.0
 
 
 class PassingFailure(Exception):
-    """A failure of the moment; `cause` is the client's error. The request may have been done, its reply lost."""
+    """A transient failure; `cause` is the client's error. The request may have been done, its reply lost."""
 
     def __init__(self, cause: Exception) -> None:
         super().__init__(str(cause))

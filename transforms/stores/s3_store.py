@@ -20,7 +20,7 @@ from .store_url import StoreUrl
 from .streamed import at_once
 
 PAGE_KEYS = 1000
-"""So many keys S3 lists, or removes, in one request at most."""
+"""The most keys that S3 lists, or removes, in one request."""
 
 _COPY_LIMIT: Final = 5 << 30
 """CopyObject takes no larger object, and a part of a copy is no larger."""

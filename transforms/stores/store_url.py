@@ -36,7 +36,7 @@ class StoreUrl:
 
 
 def is_store_url(text: object) -> bool:
-    """Tell whether a text names a place in a store: one of another scheme, or a path, does not.
+    """Return whether a text names a place in a store: one of another scheme, or a path, does not.
 
     >>> is_store_url("s3://bucket/a.csv"), is_store_url("data/a.csv"), is_store_url("https://host/a.csv")
     (True, False, False)

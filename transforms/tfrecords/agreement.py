@@ -23,7 +23,7 @@ Labels = dict[str, tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What a dataset states of its records; `name` is how it is shown, without a schema they are plain bytes."""
+    """The schema that a dataset states; `name` is how it is shown, without a schema its records are plain bytes."""
 
     name: str
     schema: Schema | None
@@ -103,13 +103,13 @@ def agree_with_files(name: str, schema: Schema | None, observations: Sequence[Ob
 
 
 def hold_no_examples(observations: Sequence[Observation]) -> bool:
-    """Tell whether files hold records, and all are plain bytes: neither Examples nor messages that look like them."""
+    """Return whether files hold records, and all are plain bytes: neither Examples nor messages that look like them."""
     seen = [one for one in observations if one.records or one.bad]
     return bool(seen) and all(one.is_foreign and one.other is None for one in seen)
 
 
 def allows_more(dataset: Stated, expected: Schema) -> bool:
-    """Tell whether records of a dataset may lack what a schema says is always there."""
+    """Return whether records of a dataset may lack what a schema says is always there."""
     needed = {feature.name for feature in expected if not feature.nullable}
     return any(feature.nullable and feature.name in needed for feature in dataset.schema or ())
 

@@ -1,4 +1,4 @@
-"""What the paths of a `tfrecord` input name: the shards of a generation, or plain files.
+"""The files that the paths of a `tfrecord` input name: the shards of a generation, or plain files.
 
     out/people                      a dataset: the shards of its latest generation, in the manifest's order
     out/people/train-*.tfrecord     the same shards, one by one: their dataset's manifest says what they hold
@@ -163,7 +163,7 @@ class _Finder:
 
 
 def is_dataset(folder: bytes) -> bool:
-    """Tell whether a folder is a dataset, also while its first generation is not wholly published."""
+    """Return whether a folder is a dataset, also while its first generation is not wholly published."""
     if is_object(folder):
         url = parse_store_url(folder.decode() + "/manifests/")
         return any(True for _ in store_at(url).walk(url.key))

@@ -58,7 +58,7 @@ class Observation:
 
     @property
     def is_foreign(self) -> bool:
-        """Tell whether records were seen, and none of them was an Example that holds anything."""
+        """Return whether records were seen, and none of them was an Example that holds anything."""
         return self.bad > 0 and not self.features
 
     def add(self, payloads: Payloads) -> None:

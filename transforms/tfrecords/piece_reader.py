@@ -134,7 +134,7 @@ class PieceReader:
         )  # fmt: skip
 
     def _take_damages(self, run: RecordRun) -> list[Damage]:
-        """Return the damages of this run's records; what is behind them is kept."""
+        """Return the damages of this run's records; what is after them is kept."""
         stop = run.first_record + len(run)
         taken = [damage for damage in self._damages if damage.record < stop]
         self._damages[:] = [damage for damage in self._damages if damage.record >= stop]
@@ -157,7 +157,7 @@ class PieceReader:
         return self._before
 
     def _broken(self, damage: Damage) -> SourceError:
-        """Return the error of damage to the framing, behind which nothing can be found."""
+        """Return the error of damage to the framing, after which nothing can be found."""
         piece = self.piece
         if piece.stop is not None and piece.stop < piece.stamp[0]:
             with open_file(piece) as file:

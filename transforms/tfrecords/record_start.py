@@ -35,7 +35,7 @@ def find_record_start(read: ReadAt, offset: int, size: int) -> int | None:
 
 
 def _leads_on(read: ReadAt, place: int, size: int) -> bool:
-    """Tell whether a header leads to another, and that to the next, or to the end of the file."""
+    """Return whether a header leads to another, and that to the next, or to the end of the file."""
     for _ in range(_CHAIN):
         if place == size:
             return True

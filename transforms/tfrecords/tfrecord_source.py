@@ -40,7 +40,7 @@ from .records_piece import RecordsPiece, cut_run, is_compressed, whole_file
 
 @dataclass(frozen=True, slots=True)
 class _Agreement:
-    """What the inputs hold together; each record of the files in `checked` is held against the schema."""
+    """What the inputs hold together; each record of the files in `checked` is checked against the schema."""
 
     schema: Schema
     labels: Labels = field(default_factory=dict)
