@@ -19,7 +19,7 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from . import dataset_commands, flink_commands, interrupts, merge_commands
-from .options import Command, fractions_in, names_in, number_or_text
+from .options import Command, Debug, Json, Overwrite, Quiet, answer, fractions_in, names_in, number_or_text, option
 
 if TYPE_CHECKING:
     from .config_model import Config
@@ -31,9 +31,9 @@ class _QuickHelpGroup(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
         """Return the options of the group: help, version, and those that typer adds for completion."""
         params = super().get_params(ctx)
-        for option in params:
-            if option.default is None:
-                option.default = False
+        for param in params:
+            if param.default is None:
+                param.default = False
         return params
 
 
@@ -49,10 +49,6 @@ app = typer.Typer(
 )
 
 
-def _option(metavar: str, text: str, *names: str, panel: str | None = None) -> Any:
-    return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=panel)
-
-
 def _command(example: str, name: str | None = None) -> Callable[[Any], Any]:
     """Return a decorator that makes a command of a function, with an example after its options."""
     return app.command(name=name, cls=Command, epilog=f"Example: {example}")
@@ -61,22 +57,19 @@ def _command(example: str, name: str | None = None) -> Callable[[Any], Any]:
 _SOURCES_HELP: Final = "A config (.yaml), or the files, folders or globs to read; both: these instead of the config's."
 _SET_HELP: Final = "Any key of the config, like output.order=source; may be given again and again."
 
-_Format: TypeAlias = Annotated[str | None, _option("NAME", "csv, parquet, images, numpy or tfrecord.")]
-_Delimiter: TypeAlias = Annotated[str | None, _option("SIGN", "CSV: what separates columns, like ; or tab.")]
+_Format: TypeAlias = Annotated[str | None, option("NAME", "csv, parquet, images, numpy or tfrecord.")]
+_Delimiter: TypeAlias = Annotated[str | None, option("SIGN", "CSV: what separates columns, like ; or tab.")]
 _NoHeader: TypeAlias = Annotated[bool, typer.Option("--no-header", help="CSV: the first line is data.")]
-_Columns: TypeAlias = Annotated[str | None, _option("A,B", "Keep only these columns.")]
-_Fractions: TypeAlias = Annotated[str | None, _option("A=X,B=Y", "Cut rows into splits: train=0.9,val=0.1.")]
+_Columns: TypeAlias = Annotated[str | None, option("A,B", "Keep only these columns.")]
+_Fractions: TypeAlias = Annotated[str | None, option("A=X,B=Y", "Cut rows into splits: train=0.9,val=0.1.")]
 _DATAFLOW: Final = "Dataflow options"
-_Project: TypeAlias = Annotated[str | None, _option("ID", "The project of Google Cloud.", panel=_DATAFLOW)]
-_Region: TypeAlias = Annotated[str | None, _option("REGION", "Where the job runs.", panel=_DATAFLOW)]
-_Staging: TypeAlias = Annotated[str | None, _option("GS_URL", "A folder for the job's files.", panel=_DATAFLOW)]
-_Image: TypeAlias = Annotated[str | None, _option("IMAGE", "The workers' image, with a tag.", panel=_DATAFLOW)]
+_Project: TypeAlias = Annotated[str | None, option("ID", "The project of Google Cloud.", panel=_DATAFLOW)]
+_Region: TypeAlias = Annotated[str | None, option("REGION", "Where the job runs.", panel=_DATAFLOW)]
+_Staging: TypeAlias = Annotated[str | None, option("GS_URL", "A folder for the job's files.", panel=_DATAFLOW)]
+_Image: TypeAlias = Annotated[str | None, option("IMAGE", "The workers' image, with a tag.", panel=_DATAFLOW)]
 _Wait: TypeAlias = Annotated[
     bool | None, typer.Option("--wait/--no-wait", help="Wait for the job to end.", rich_help_panel=_DATAFLOW)
 ]
-_Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
-_Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
-_Debug: TypeAlias = Annotated[bool, typer.Option("--debug", help="Show the traceback of an unexpected error.")]
 
 
 def _print_version(*, asked: bool) -> None:
@@ -101,31 +94,31 @@ def _root(
 def convert(
     context: typer.Context,
     sources: Annotated[list[str], typer.Argument(help=_SOURCES_HELP)],
-    output: Annotated[str | None, _option("FOLDER", "The folder of the dataset.", "-o", "--output")] = None,
+    output: Annotated[str | None, option("FOLDER", "The folder of the dataset.", "-o", "--output")] = None,
     format: _Format = None,  # noqa: A002
     delimiter: _Delimiter = None,
     no_header: _NoHeader = False,
     columns: _Columns = None,
     split_fractions: _Fractions = None,
-    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the dataset that is there.")] = False,
-    shard_size: Annotated[str | None, _option("SIZE", "Bytes of a shard, like 128MiB or 1GB.")] = None,
-    max_rejects: Annotated[str | None, _option("N", 'Rows that may be rejected: a number, or "1%".')] = None,
-    workers: Annotated[str | None, _option("N", "How many workers, or auto.")] = None,
-    runner: Annotated[str | None, _option("NAME", "The engine: local, flink or dataflow.")] = None,
+    overwrite: Overwrite = False,
+    shard_size: Annotated[str | None, option("SIZE", "Bytes of a shard, like 128MiB or 1GB.")] = None,
+    max_rejects: Annotated[str | None, option("N", 'Rows that may be rejected: a number, or "1%".')] = None,
+    workers: Annotated[str | None, option("N", "How many workers, or auto.")] = None,
+    runner: Annotated[str | None, option("NAME", "The engine: local, flink or dataflow.")] = None,
     project: _Project = None,
     region: _Region = None,
     staging: _Staging = None,
     image: _Image = None,
     wait: _Wait = None,
-    compression: Annotated[str | None, _option("KIND", "none or gzip.")] = None,
-    order: Annotated[str | None, _option("ORDER", "task (fast) or source (records follow the source).")] = None,
-    split: Annotated[str | None, _option("NAME", "The name of the split, where the source has none.")] = None,
-    name: Annotated[str | None, _option("NAME", "The name of the dataset.")] = None,
-    set_values: Annotated[list[str] | None, _option("KEY=VALUE", _SET_HELP, "--set")] = None,
+    compression: Annotated[str | None, option("KIND", "none or gzip.")] = None,
+    order: Annotated[str | None, option("ORDER", "task (fast) or source (records follow the source).")] = None,
+    split: Annotated[str | None, option("NAME", "The name of the split, where the source has none.")] = None,
+    name: Annotated[str | None, option("NAME", "The name of the dataset.")] = None,
+    set_values: Annotated[list[str] | None, option("KEY=VALUE", _SET_HELP, "--set")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show schema, tasks and sizes; write nothing.")] = False,
-    as_json: _Json = False,
-    quiet: _Quiet = False,
-    debug: _Debug = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:
     """Convert CSV, Parquet, images or NumPy arrays to TFRecord shards.
 
@@ -137,35 +130,35 @@ def convert(
     def body(session: interrupts.Session) -> None:
         _convert(session, sources, set_values or [], flags, options, dry_run=dry_run)
 
-    _answer(body, as_json=as_json, quiet=quiet, debug=debug)
+    answer(body, as_json=as_json, quiet=quiet, debug=debug)
 
 
 @_command("shardmill append data/new/*.csv -o out/sales")
 def append(
     context: typer.Context,
     sources: Annotated[list[str], typer.Argument(help=_SOURCES_HELP)],
-    output: Annotated[str | None, _option("FOLDER", "The folder of the dataset.", "-o", "--output")] = None,
+    output: Annotated[str | None, option("FOLDER", "The folder of the dataset.", "-o", "--output")] = None,
     format: _Format = None,  # noqa: A002
     delimiter: _Delimiter = None,
     no_header: _NoHeader = False,
     columns: _Columns = None,
     split_fractions: _Fractions = None,
     force: Annotated[bool, typer.Option("--force", help="Append files again that the dataset holds.")] = False,
-    changed: Annotated[str | None, _option("HOW", "Files that have changed: append (all rows) or skip.")] = None,
-    shard_size: Annotated[str | None, _option("SIZE", "Bytes of a new shard; the dataset's if not given.")] = None,
-    max_rejects: Annotated[str | None, _option("N", 'Rows that may be rejected: a number, or "1%".')] = None,
-    workers: Annotated[str | None, _option("N", "How many workers, or auto.")] = None,
-    runner: Annotated[str | None, _option("NAME", "The engine: local, flink or dataflow.")] = None,
+    changed: Annotated[str | None, option("HOW", "Files that have changed: append (all rows) or skip.")] = None,
+    shard_size: Annotated[str | None, option("SIZE", "Bytes of a new shard; the dataset's if not given.")] = None,
+    max_rejects: Annotated[str | None, option("N", 'Rows that may be rejected: a number, or "1%".')] = None,
+    workers: Annotated[str | None, option("N", "How many workers, or auto.")] = None,
+    runner: Annotated[str | None, option("NAME", "The engine: local, flink or dataflow.")] = None,
     project: _Project = None,
     region: _Region = None,
     staging: _Staging = None,
     image: _Image = None,
-    split: Annotated[str | None, _option("NAME", "The split to append to, where the source has none.")] = None,
-    set_values: Annotated[list[str] | None, _option("KEY=VALUE", _SET_HELP, "--set")] = None,
+    split: Annotated[str | None, option("NAME", "The split to append to, where the source has none.")] = None,
+    set_values: Annotated[list[str] | None, option("KEY=VALUE", _SET_HELP, "--set")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show files, tasks and sizes; write nothing.")] = False,
-    as_json: _Json = False,
-    quiet: _Quiet = False,
-    debug: _Debug = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:
     """Add new files to a dataset.
 
@@ -185,7 +178,7 @@ def append(
         else:
             session.screen.append_plan(dry_run_append(config, force=force, changed=changed))
 
-    _answer(body, as_json=as_json, quiet=quiet, debug=debug)
+    answer(body, as_json=as_json, quiet=quiet, debug=debug)
 
 
 def _load(
@@ -233,9 +226,9 @@ def init(
     delimiter: _Delimiter = None,
     no_header: _NoHeader = False,
     columns: _Columns = None,
-    set_values: Annotated[list[str] | None, _option("KEY=VALUE", _SET_HELP, "--set")] = None,
-    as_json: _Json = False,
-    debug: _Debug = False,
+    set_values: Annotated[list[str] | None, option("KEY=VALUE", _SET_HELP, "--set")] = None,
+    as_json: Json = False,
+    debug: Debug = False,
 ) -> None:
     """Write a commented config for your data."""
     flags = {key: flag for key, flag in _flags(context).items() if key != "output.path"}
@@ -245,7 +238,7 @@ def init(
 
         write_starter(sources, output, session.screen, set_values=set_values or [], flags=flags)
 
-    _answer(body, as_json=as_json, quiet=False, debug=debug)
+    answer(body, as_json=as_json, quiet=False, debug=debug)
 
 
 _command("shardmill info out/sales")(dataset_commands.info)
@@ -293,10 +286,6 @@ def _flags(context: typer.Context) -> dict[str, tuple[str, object]]:
         typed = "-o" if name == "output" else f"--{no}{name.replace('_', '-')}"
         given[_FLAGS[name]] = (typed, _SWITCHES[name] if name in _SWITCHES else _READ.get(name, str)(value))
     return given
-
-
-def _answer(body: interrupts.Body, *, as_json: bool, quiet: bool, debug: bool) -> NoReturn:
-    raise typer.Exit(interrupts.run(body, as_json=as_json, quiet=quiet, debug=debug))
 
 
 def split_beam_options(args: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -3,26 +3,18 @@
 # ruff: noqa: FBT002  (typer makes a flag of a parameter with a default)
 from __future__ import annotations
 
-from typing import Annotated, Any, NoReturn, TypeAlias
+from typing import Annotated
 
 import typer
 
 from . import interrupts
-
-
-def _option(metavar: str, text: str, *names: str) -> Any:
-    return typer.Option(*names, metavar=metavar, help=text)
-
-
-_Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
-_Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
-_Debug: TypeAlias = Annotated[bool, typer.Option("--debug", help="Show the traceback of an unexpected error.")]
+from .options import Debug, Json, Quiet, answer, option
 
 
 def info(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A dataset's folder, or TFRecord files.")],
-    as_json: _Json = False,
-    debug: _Debug = False,
+    as_json: Json = False,
+    debug: Debug = False,
 ) -> None:
     """Show what a dataset holds: splits, schema, labels, readers.
 
@@ -34,15 +26,15 @@ def info(
 
         info_command(path, session.screen)
 
-    _answer(body, as_json=as_json, quiet=False, debug=debug)
+    answer(body, as_json=as_json, quiet=False, debug=debug)
 
 
 def inspect_command(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A dataset's folder, or any TFRecord file.")],
     count: Annotated[int, typer.Option("-n", "--count", metavar="N", min=0, help="How many records.")] = 3,
     split: Annotated[str | None, typer.Option(metavar="NAME", help="Only this split of a dataset.")] = None,
-    as_json: _Json = False,
-    debug: _Debug = False,
+    as_json: Json = False,
+    debug: Debug = False,
 ) -> None:
     """Show records as tables or JSON."""
 
@@ -51,15 +43,15 @@ def inspect_command(
 
         inspect(path, count, session.screen, split)
 
-    _answer(body, as_json=as_json, quiet=False, debug=debug)
+    answer(body, as_json=as_json, quiet=False, debug=debug)
 
 
 def verify(
     path: Annotated[str, typer.Argument(metavar="PATH", help="A dataset's folder, or a TFRecord file.")],
     quick: Annotated[bool, typer.Option("--quick", help="Read no record: sizes, a store's checksums.")] = False,
-    as_json: _Json = False,
-    quiet: _Quiet = False,
-    debug: _Debug = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:
     """Check every record, checksum and count of a dataset.
 
@@ -71,15 +63,15 @@ def verify(
 
         return verify_command(path, session.screen, quick=quick)
 
-    _answer(body, as_json=as_json, quiet=quiet, debug=debug)
+    answer(body, as_json=as_json, quiet=quiet, debug=debug)
 
 
 def salvage(
     path: Annotated[str, typer.Argument(metavar="FILE", help="A damaged TFRecord file, plain or compressed.")],
-    output: Annotated[str, _option("FOLDER", "Where to write the new file, of the same name.", "-o", "--output")],
-    as_json: _Json = False,
-    quiet: _Quiet = False,
-    debug: _Debug = False,
+    output: Annotated[str, option("FOLDER", "Where to write the new file, of the same name.", "-o", "--output")],
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:
     """Copy the intact records out of a damaged TFRecord file.
 
@@ -91,13 +83,13 @@ def salvage(
 
         return salvage_command(path, output, session.screen)
 
-    _answer(body, as_json=as_json, quiet=quiet, debug=debug)
+    answer(body, as_json=as_json, quiet=quiet, debug=debug)
 
 
 def log(
     path: Annotated[str, typer.Argument(metavar="FOLDER", help="A dataset's folder.")],
-    as_json: _Json = False,
-    debug: _Debug = False,
+    as_json: Json = False,
+    debug: Debug = False,
 ) -> None:
     """List the generations of a dataset, and what each added."""
 
@@ -106,20 +98,20 @@ def log(
 
         return log_command(path, session.screen)
 
-    _answer(body, as_json=as_json, quiet=False, debug=debug)
+    answer(body, as_json=as_json, quiet=False, debug=debug)
 
 
 def gc(
     path: Annotated[str, typer.Argument(metavar="FOLDER", help="A dataset's folder.")],
-    older_than: Annotated[str, _option("TIME", "Only what did not change for so long: 7d, 36h, 0s.")] = "7d",
+    older_than: Annotated[str, option("TIME", "Only what did not change for so long: 7d, 36h, 0s.")] = "7d",
     keep: Annotated[
         int | None,
         typer.Option(metavar="N", min=1, help="Keep only the latest N generations, and those they came from."),
     ] = None,
     delete: Annotated[bool, typer.Option("--delete", help="Remove it; without this it is only shown.")] = False,
-    as_json: _Json = False,
-    quiet: _Quiet = False,
-    debug: _Debug = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:
     """Show or remove files that a dataset does not need.
 
@@ -131,8 +123,4 @@ def gc(
 
         return gc_command(path, older_than, keep, session.screen, delete=delete)
 
-    _answer(body, as_json=as_json, quiet=quiet, debug=debug)
-
-
-def _answer(body: interrupts.Body, *, as_json: bool, quiet: bool, debug: bool) -> NoReturn:
-    raise typer.Exit(interrupts.run(body, as_json=as_json, quiet=quiet, debug=debug))
+    answer(body, as_json=as_json, quiet=quiet, debug=debug)

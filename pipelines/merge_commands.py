@@ -4,34 +4,28 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Final, Literal, NoReturn, TypeAlias
+from typing import Annotated, Final, Literal, NoReturn, TypeAlias
 
 import typer
 
 from . import interrupts
+from .options import Debug, Json, Overwrite, Quiet, answer, number_or_text, option
 
 _SINGLE_FILE_BYTES: Final = 1 << 50
 """The shard size of a dataset that is one file a split: no dataset of files reaches it, and JSON numbers hold it."""
 
 
-def _option(metavar: str, text: str, *names: str) -> Any:
-    return typer.Option(*names, metavar=metavar, help=text)
-
-
-_Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
-_Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
-_Debug: TypeAlias = Annotated[bool, typer.Option("--debug", help="Show the traceback of an unexpected error.")]
 _DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Show schema, tasks and sizes; write nothing.")]
 _Single: TypeAlias = Annotated[bool, typer.Option("--single-file", help="Write one file for each split.")]
 _Output: TypeAlias = Annotated[str, typer.Option("-o", "--output", metavar="FOLDER", help="The folder of the dataset.")]
-_ShardSize: TypeAlias = Annotated[str | None, _option("SIZE", "Bytes of a shard, like 128MiB or 1GB.")]
-_Compression: TypeAlias = Annotated[str | None, _option("KIND", "none or gzip.")]
-_Name: TypeAlias = Annotated[str | None, _option("NAME", "The name of the dataset.")]
-_Workers: TypeAlias = Annotated[str | None, _option("N", "How many workers, or auto.")]
-_MaxRejects: TypeAlias = Annotated[str | None, _option("N", 'Damaged records that are left out: a number, or "1%".')]
-_Records: TypeAlias = Annotated[str | None, _option("KIND", "example, or opaque for records that are not Examples.")]
+_ShardSize: TypeAlias = Annotated[str | None, option("SIZE", "Bytes of a shard, like 128MiB or 1GB.")]
+_Compression: TypeAlias = Annotated[str | None, option("KIND", "none or gzip.")]
+_Name: TypeAlias = Annotated[str | None, option("NAME", "The name of the dataset.")]
+_Workers: TypeAlias = Annotated[str | None, option("N", "How many workers, or auto.")]
+_MaxRejects: TypeAlias = Annotated[str | None, option("N", 'Damaged records that are left out: a number, or "1%".')]
+_Records: TypeAlias = Annotated[str | None, option("KIND", "example, or opaque for records that are not Examples.")]
 _SET_HELP: Final = "Any key of the config, like output.sidecars=[]; may be given again and again."
-_Set: TypeAlias = Annotated[list[str] | None, _option("KEY=VALUE", _SET_HELP, "--set")]
+_Set: TypeAlias = Annotated[list[str] | None, option("KEY=VALUE", _SET_HELP, "--set")]
 
 
 def merge(
@@ -42,16 +36,17 @@ def merge(
     shard_size: _ShardSize = None,
     single_file: _Single = False,
     compression: _Compression = None,
-    split: Annotated[str | None, _option("NAME", "The split of files that are of no dataset.")] = None,
+    overwrite: Overwrite = False,
+    split: Annotated[str | None, option("NAME", "The split of files that are of no dataset.")] = None,
     records: _Records = None,
     name: _Name = None,
     max_rejects: _MaxRejects = None,
     workers: _Workers = None,
     set_values: _Set = None,
     dry_run: _DryRun = False,
-    as_json: _Json = False,
-    quiet: _Quiet = False,
-    debug: _Debug = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:
     """Merge datasets and TFRecord files into one dataset.
 
@@ -61,11 +56,12 @@ def merge(
         "output.path": ("-o", output),
         "output.shard_size": _size(shard_size, single_file=single_file),
         "output.compression": ("--compression", compression),
+        "output.if_exists": ("--overwrite", "replace" if overwrite else None),
         "output.split": ("--split", split),
         "input.records": ("--records", records),
         "name": ("--name", name),
         "max_rejects": ("--max-rejects", max_rejects),
-        "runner.workers": ("--workers", _number(workers)),
+        "runner.workers": ("--workers", None if workers is None else number_or_text(workers)),
     }
     _run("merge", sources, flags, set_values or [], dry_run=dry_run, as_json=as_json, quiet=quiet, debug=debug)
 
@@ -76,23 +72,25 @@ def rebuild(
     shard_size: _ShardSize = None,
     single_file: _Single = False,
     compression: _Compression = None,
+    overwrite: Overwrite = False,
     name: _Name = None,
     max_rejects: _MaxRejects = None,
     workers: _Workers = None,
     set_values: _Set = None,
     dry_run: _DryRun = False,
-    as_json: _Json = False,
-    quiet: _Quiet = False,
-    debug: _Debug = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
 ) -> None:
     """Write the same records in shards of another size or compression."""
     flags = {
         "output.path": ("-o", output),
         "output.shard_size": _size(shard_size, single_file=single_file),
         "output.compression": ("--compression", compression),
+        "output.if_exists": ("--overwrite", "replace" if overwrite else None),
         "name": ("--name", name),
         "max_rejects": ("--max-rejects", max_rejects),
-        "runner.workers": ("--workers", _number(workers)),
+        "runner.workers": ("--workers", None if workers is None else number_or_text(workers)),
     }
     _run("rebuild", [source], flags, set_values or [], dry_run=dry_run, as_json=as_json, quiet=quiet, debug=debug)
 
@@ -119,7 +117,7 @@ def _run(
         else:
             session.screen.summary(planned.run(session.watch))
 
-    raise typer.Exit(interrupts.run(body, as_json=as_json, quiet=quiet, debug=debug))
+    answer(body, as_json=as_json, quiet=quiet, debug=debug)
 
 
 def _size(shard_size: str | None, *, single_file: bool) -> tuple[str, object]:
@@ -133,7 +131,3 @@ def _size(shard_size: str | None, *, single_file: bool) -> tuple[str, object]:
     if shard_size is not None:
         raise typer.BadParameter("goes without --shard-size: there is one shard", param_hint="--single-file")
     return "--single-file", _SINGLE_FILE_BYTES
-
-
-def _number(text: str | None) -> object:
-    return int(text) if text is not None and text.isdecimal() else text

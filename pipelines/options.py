@@ -1,4 +1,4 @@
-"""What an unknown option of a command was meant to be: options of other tools, and near misses of ours.
+"""The options that commands share, and what an unknown one was meant to be: of other tools, and near misses of ours.
 
 Nothing here takes time to import: every command starts with it.
 """
@@ -6,11 +6,13 @@ Nothing here takes time to import: every command starts with it.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Annotated, Any, Final, NoReturn, TypeAlias
 
 import typer
 from typer.core import TyperCommand
 from typer.exceptions import TyperException
+
+from . import interrupts
 
 _NEAR: Final = 0.8
 """So alike a guess must be to what was typed: --shard-sise is --shard-size, and --overwrite is not --no-wait."""
@@ -18,7 +20,6 @@ _NEAR: Final = 0.8
 _REPLACE: Final = (
     ("--overwrite", "to replace the dataset that is there: --overwrite"),
     ("--force", "an append only adds; to replace the dataset: shardmill convert FILES -o FOLDER --overwrite"),
-    ("--set", "to replace the dataset that is there: --set output.if_exists=replace"),
 )
 
 _MEANT: Final = {
@@ -61,6 +62,22 @@ _SAME: Final = {
     "--no-resume": ("--restart", "--fresh"),
     "--verbose": ("-v", "-vv"),
 }
+
+
+def option(metavar: str, text: str, *names: str, panel: str | None = None) -> Any:
+    """Return an option of a command: how its value is shown, and its help."""
+    return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=panel)
+
+
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+Debug: TypeAlias = Annotated[bool, typer.Option("--debug", help="Show the traceback of an unexpected error.")]
+Overwrite: TypeAlias = Annotated[bool, typer.Option("--overwrite", help="Replace the dataset that is there.")]
+
+
+def answer(body: interrupts.Body, *, as_json: bool, quiet: bool, debug: bool) -> NoReturn:
+    """Run the body of a command, and exit with its code."""
+    raise typer.Exit(interrupts.run(body, as_json=as_json, quiet=quiet, debug=debug))
 
 
 class Command(TyperCommand):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from shardmill.pipelines import open_dataset
 from shardmill.pipelines.cli import main
 
 pytestmark = pytest.mark.usefixtures("without_engine")
@@ -37,3 +38,25 @@ def test_a_folder_below_or_beside_the_source_is_fine(desk: Any, output: str) -> 
         with pytest.raises(SystemExit):
             main(["convert", "data", "-o", output])
         assert said in desk.capsys.readouterr().out
+
+
+@pytest.mark.parametrize("command", ["convert", "merge", "rebuild"])
+def test_the_error_of_a_folder_that_holds_a_dataset_names_the_option_that_writes_over_it(
+    desk: Any, command: str
+) -> None:
+    desk.put({"a.csv": b"id\n1\n", "b.csv": b"id\n2\n"})
+    for name in ("a", "b"):
+        with pytest.raises(SystemExit):
+            main(["convert", f"{name}.csv", "-o", name])
+    desk.capsys.readouterr()
+    line = [command, "b.csv" if command == "convert" else "b", "-o", "a"]
+    with pytest.raises(SystemExit) as refused:
+        main(line)
+    err = desk.capsys.readouterr().err
+    assert (refused.value.code, "choose another folder (-o), or write over it: --overwrite (in Python" in err) == (
+        2,
+        True,
+    )
+    with pytest.raises(SystemExit) as ended:
+        main([*line, "--overwrite"])
+    assert (ended.value.code, open_dataset("a").to_table("train").column("id").to_pylist()) == (0, [2])

@@ -99,7 +99,7 @@ class TestConfigs:
     def test_another_config_for_the_same_folder_is_refused_or_replaces_it(self, people: Path, tmp_path: Path) -> None:
         convert(people)
         before = (tmp_path / "out/manifest.json").read_bytes()
-        with pytest.raises(TargetError, match=r"holds dataset out, generation 1, .*if_exists=replace"):
+        with pytest.raises(TargetError, match=r'holds dataset out, generation 1, .*if_exists="replace"'):
             convert(people, compression="gzip")
         assert (tmp_path / "out/manifest.json").read_bytes() == before
         replaced = convert(people, compression="gzip", if_exists="replace")

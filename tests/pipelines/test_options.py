@@ -80,7 +80,7 @@ def test_a_wrong_value_is_told_by_its_option(
         ("convert", "-j", "how many work at once: --workers 4"),
         ("convert", "--seed", "images in a random order: --set shuffle.seed=7"),
         ("append", "--overwrite", "an append only adds; to replace the dataset: shardmill convert FILES -o FOLDER"),
-        ("merge", "--overwrite", "to replace the dataset that is there: --set output.if_exists=replace"),
+        ("merge", "--force", "to replace the dataset that is there: --overwrite"),
         ("verify", "--overwrite", ""),
         ("convert", "--snow-fall", ""),
     ],

@@ -195,7 +195,7 @@ def find_commit(spec: DatasetSpec) -> Commit | None:
 
 def _lost(spec: DatasetSpec, generation: int) -> Refusal:
     """Leave and return the refusal of a run that another writer was faster than."""
-    fix = "write elsewhere, or over it: --set output.if_exists=replace"
+    fix = "write elsewhere, or over it: --overwrite"
     if spec.if_exists == "replace":
         fix = "to write over that one too, run it again"
     return _refused(

@@ -94,7 +94,7 @@ def _move(storage: Storage, move: Move) -> None:
             return
         raise CommitError(
             f"{storage.path(move.target)} was committed, but is neither there nor in {move.source}: its staging folder "
-            f"was changed; convert again with --set output.if_exists=replace"
+            f"was changed; convert again with --overwrite"
         )
     if move.replaces:
         storage.place(move.source, move.target)
@@ -132,7 +132,7 @@ def _publish_left(storage: Storage, moves: list[Move], *, held: bool = False) ->
         if _is_other_file(storage, move):
             raise CommitError(
                 f"{storage.path(move.source)} is not the committed {move.target}: its staging folder was changed; "
-                f"convert again with --set output.if_exists=replace"
+                f"convert again with --overwrite"
             )
         publish_file(storage, move, held=held)
 
