@@ -61,13 +61,19 @@ def type_text(feature: Feature) -> str:
     return f"{text}[{', '.join(map(str, feature.shape))}]" if feature.shape else text
 
 
-def nulls_text(schema: Schema) -> str | None:
-    """Return which features may be null, and what that is in a record; None if there are none."""
-    names = [name_text(feature.name) for feature in schema if feature.nullable]
+def nulls_text(schema: Schema, choices: Sequence[Choice] = ()) -> str | None:
+    """Return which features have nulls, and what that is in a record; None if there are none.
+
+    Where `choices` counted the nulls, only those that were found are meant: a sample cannot prove that there are none.
+    """
+    counts = {choice.column: choice.nulls for choice in choices}
+    names = [feature.name for feature in schema if feature.nullable and counts.get(feature.name) != 0]
     if not names:
         return None
+    where = "in" if all(counts.get(name) for name in names) else "possible in"
+    shown = ", ".join(map(name_text, names[:5]))
     more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
     return (
-        f"Nulls possible in {', '.join(names[:5])}{more}: a record lacks the feature then, and TFDS shows a number or "
-        "text of its own in its place (README.md, Nulls)"
+        f"Nulls {where} {shown}{more}: a record lacks the feature then, and TFDS shows a number or text of its own in "
+        "its place (README.md, Nulls)"
     )

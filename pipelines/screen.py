@@ -178,11 +178,10 @@ class Screen:
         since = " in all generations" if manifest.operation == "append" else ""
         for entry in manifest.narrowed:
             zeros = f", {entry.underflows:,} became zero" if entry.underflows else ""
+            error = f"exact ones among them; largest relative error {entry.max_relative_error:.1e}{zeros}"
+            lost = error if entry.max_relative_error else "all exact"
             values = f"{_count(entry.values, 'value')}{since}"
-            self.text(
-                f"Narrowed {_escaped(entry.name)}: {entry.from_} to {entry.to}, {values}, "
-                f"largest relative error {entry.max_relative_error:.1e}{zeros}"
-            )
+            self.text(f"Narrowed {_escaped(entry.name)}: {entry.from_} to {entry.to}, {values}, {lost}")
 
     def _rejected(self, summary: Summary) -> None:
         rejects = summary.manifest.rejects
@@ -318,7 +317,7 @@ class Screen:
         for choice in choices[:MOST_FEATURES] if planned else ():
             if choice.column not in names:  # a column that became several features
                 self.text(f"{name_text(choice.column)}: {_escaped(choice.type)}: {_escaped(choice.reason)}")
-        nulls = None if planned else nulls_text(schema)
+        nulls = None if planned else nulls_text(schema, choices)
         if nulls is not None:
             self.text(nulls)
 

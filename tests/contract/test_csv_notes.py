@@ -162,3 +162,32 @@ def test_rows_without_a_value_are_rejected_as_their_warning_says(desk: Any) -> N
     again = desk.convert("a.csv", *shlex.split(line.split("reject them: ")[1]), "--overwrite")
     assert (again.code, "Warning" in again.out) == (0, True)
     assert desk.records() == [{"x y": 1, "b": 2}, {"x y": 3}]
+
+
+def nulls_lines(screen: Any) -> list[str]:
+    return [line.split(":")[0] for line in screen.out.splitlines() if line.startswith("Nulls ")]
+
+
+def test_a_csv_that_is_only_sampled_names_the_columns_in_which_nulls_were_found(
+    desk: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shardmill.transforms.sources.csv_source.AUTO_BYTES", 10)
+    desk.put({"a.csv": b"a,b,c\n1,,x\n2,3,y\n", "b.csv": b"a,b,c\n1,2,x\n"})
+    screen = desk.convert("a.csv")
+    assert re.search(r"^a +int64 +int64 +yes$", screen.out, re.MULTILINE)
+    assert nulls_lines(screen) == ["Nulls in b"]
+    assert nulls_lines(desk.convert("b.csv", "--overwrite")) == []
+
+
+def test_a_csv_that_is_wholly_read_names_the_columns_in_which_nulls_were_found(desk: Any) -> None:
+    desk.put({"a.csv": b"a,b,c\n1,,\n2,3,y\n"})
+    assert nulls_lines(desk.convert("a.csv")) == ["Nulls in b, c"]
+
+
+@pytest.mark.parametrize(
+    ("price", "lost"),
+    [("1.5", "2 values, all exact"), ("1.1", "2 values, exact ones among them; largest relative error 2.2e-08")],
+)
+def test_what_is_said_of_narrowing_is_true_of_exact_values(desk: Any, price: str, lost: str) -> None:
+    desk.put({"a.csv": f"price\n{price}\n0.25\n".encode()})
+    assert f"Narrowed price: float64 to float32, {lost}\n" in desk.convert("a.csv").out

@@ -278,7 +278,10 @@ ACCEPTED: dict[str, tuple[Files, Sequence[str], Sequence[str], list[dict[str, An
     "float64, narrowed and reported": (
         column([0.1, 1e-50]),
         [],
-        ["Narrowed x: float64 to float32, 2 values, largest relative error 1.0e+00, 1 became zero"],
+        [
+            "Narrowed x: float64 to float32, 2 values, exact ones among them; largest relative error 1.0e+00, 1 became "
+            "zero"
+        ],
         [{"x": float(np.float32(0.1))}, {"x": 0.0}],
     ),
     "float64, exact": (column([0.1, 1e39]), ["--set", "schema.columns.x.as=bytes"], [], [{"x": 0.1}, {"x": 1e39}]),

@@ -136,7 +136,7 @@ vec      float list  float32[3, 2]        no
 words    bytes list  list of string       no
 Nulls possible in price: a record lacks the feature then, and TFDS shows a number or text of its own in its place \
 (README.md, Nulls)
-Narrowed price: float64 to float32, 24 values, largest relative error 5.9e-08, 2 became zero
+Narrowed price: float64 to float32, 24 values, exact ones among them; largest relative error 5.9e-08, 2 became zero
 
 Rejected 1 row (out/pets/rejects/00000001.jsonl):
   BAD_TYPE 1

@@ -101,8 +101,12 @@ class ColumnRule:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """Why a column has the type that it has: printed by `--dry-run` and by the summary."""
+    """Why a column has the type that it has: printed by `--dry-run` and by the summary.
+
+    `nulls` are those that were found in the rows that decided it; None where none were counted.
+    """
 
     column: str
     type: str
     reason: str
+    nulls: int | None = None

@@ -107,7 +107,7 @@ def choose_types(
         nullable = found.nulls > 0 or not whole or found.kind == "null"
         feature, how = feature_of(pa.field(name, arrow, nullable), rule)
         features.append(feature)
-        choices.append(Choice(name, feature.type, f"{reason} ({how})" if how != str(arrow) else reason))
+        choices.append(Choice(name, feature.type, f"{reason} ({how})" if how != str(arrow) else reason, found.nulls))
     return features, tuple(choices), kept_text
 
 
