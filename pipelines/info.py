@@ -13,10 +13,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 from rich.table import Table
 
+from ..transforms.dataset.leftovers import staged_by_dead_runs
 from ..transforms.dataset.overview import Overview, read_overview
 from ..transforms.dataset.record_file import read_record_batches
+from ..transforms.dataset.run_lock import is_held
+from ..transforms.dataset.storage_at import storage_at
+from ..transforms.errors import InputError
 from ..transforms.format.gzip_members import sniff_form
 from ..transforms.format.manifest import Manifest
+from ..transforms.format.naming import STAGING_FOLDER
 from ..transforms.format.printable import counted, printable, printable_path
 from ..transforms.format.schema import Schema
 from ..transforms.format.sizes import format_size
@@ -61,7 +66,7 @@ def info_command(path: str, screen: Screen) -> None:
     """Print what a dataset, or TFRecord files, hold.
 
     Raises:
-        InputError: there is nothing at the path.
+        InputError: there is nothing at the path, or only what a run left that stopped.
         DamageError: the manifest, or the start of the first file, is damaged.
     """
     path = path.rstrip("/") or path
@@ -72,11 +77,39 @@ def info_command(path: str, screen: Screen) -> None:
         else:
             _print_dataset(overview, screen)
         return
+    stopped = _stopped_text(path)
+    if stopped is not None:
+        raise InputError(stopped)
     foreign = look_at_files(path)
     if screen.as_json:
         screen.data(_foreign_document(foreign))
     else:
         _print_foreign(foreign, screen)
+
+
+def _stopped_text(path: str) -> str | None:
+    """Say that runs stopped in a folder before anything was committed, and what to do; None where there is no trace."""
+    if is_store_url(path) or not os.path.isdir(os.path.join(path, STAGING_FOLDER)):
+        return None
+    from ..transforms.dataset.done_tasks import count_results
+    from .screen import shown_path
+    from .staged_plan import read_staged_plan
+
+    storage, where = storage_at(path), shown_path(path)
+    plans = [plan for name in storage.list(STAGING_FOLDER) if (plan := read_staged_plan(storage, name)) is not None]
+    if not plans:
+        return None
+    if any(is_held(storage, plan.run_id) for plan in plans):
+        return f"{where}: holds no dataset yet: a run is writing to it"
+    done = ", ".join(
+        f"{count_results(storage, plan.staging):,} of {counted(plan.tasks, 'task')} done" for plan in plans
+    )
+    runs = "a run" if len(plans) == 1 else f"{len(plans):,} runs"
+    size = format_size(staged_by_dead_runs(storage))
+    return (
+        f"{where}: holds no dataset yet: {runs} stopped here ({done}; {size} staged). To resume: the same command "
+        f"again; to see what may go: shardmill gc {shlex.quote(where)} --older-than 0s"
+    )
 
 
 def look_at_files(path: str) -> ForeignFiles:

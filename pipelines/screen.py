@@ -240,8 +240,10 @@ class Screen:
         for feature, classes in new.items():
             shown = [f"{printable(name)} = {number}" for name, number in classes.items()]
             more = f" and {len(shown) - _MAX_CLASSES:,} more" if len(shown) > _MAX_CLASSES else ""
-            what = "New class" if len(shown) == 1 else f"{len(shown):,} new classes"
-            self.text(f"{what} of {name_text(feature)}: {', '.join(shown[:_MAX_CLASSES])}{more}")
+            what = (
+                "1 new class, and its number" if len(shown) == 1 else f"{len(shown):,} new classes, and their numbers"
+            )
+            self.text(f"{what} in {name_text(feature)}: {', '.join(shown[:_MAX_CLASSES])}{more}")
 
     def _print_plan(self, plan: PlanReport) -> None:
         verb = "append to" if plan.command == "append" else "write"

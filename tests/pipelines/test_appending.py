@@ -522,7 +522,9 @@ class TestScreen:
         assert self.shardmill(capsys, "convert", "made", "-o", "out")[0] == 0
         for dry in (["--dry-run"], []):
             code, text, _ = self.shardmill(capsys, "append", "more", "-o", "out", *dry)
-            assert (code, "2 new classes of image/class/label: dog = 1, owl = 2" in text.splitlines()) == (0, True)
+            new = "2 new classes, and their numbers in image/class/label: dog = 1, owl = 2"
+            assert (code, new in text.splitlines()) == (0, True)
+            assert "Detected: layout label: 3 classes in these files, from the names of folders (input.layout)" in text
         code, text, _ = self.shardmill(capsys, "append", "more", "-o", "out", "--force", "--json")
         assert json.loads(text)["added"]["classes"] == {}
 

@@ -140,3 +140,28 @@ def test_nothing_there_is_an_input_error(tmp_path: Path, capsys: pytest.CaptureF
     assert info(capsys, str(tmp_path / "gone"))[0] == 2
     with pytest.raises(InputError, match="no dataset"):
         read_overview(str(tmp_path))
+
+
+def test_a_folder_in_which_a_run_stopped_says_so_and_how_to_resume_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.csv").write_text("id,n\n" + "".join(f"{i},{i}\n" for i in range(99)) + "x\n")
+    command = ["convert", "a.csv", "-o", "out", "--workers", "1"]
+    with pytest.raises(SystemExit):
+        main(command)
+    capsys.readouterr()
+    with pytest.raises(SystemExit) as ended:
+        main(["info", "out"])
+    err = capsys.readouterr().err
+    assert ended.value.code == 2
+    assert err.startswith("error: out: holds no dataset yet: a run stopped here (1 of 1 task done; ")
+    assert err.endswith(
+        " staged). To resume: the same command again; to see what may go: shardmill gc out --older-than 0s\n"
+    )
+    with pytest.raises(SystemExit) as ended:
+        main(["gc", "out", "--older-than", "0s"])
+    assert (ended.value.code, "Would remove" in capsys.readouterr().out) == (0, True)
+    with pytest.raises(SystemExit) as ended:
+        main([*command, "--max-rejects", "1"])
+    assert (ended.value.code, "resuming: 1 of 1 tasks already done" in capsys.readouterr().err) == (0, True)

@@ -233,7 +233,8 @@ class ImageSource:
             return ()
         found = [f"splits {', '.join(splits)}"] if splits else []
         if layout != "split" and layout != "flat":
-            found.append("1 class" if len(classes) == 1 else f"{len(classes)} classes")
+            here = "" if self.known_classes is None else " in these files"  # the dataset may have others
+            found.append(f"{'1 class' if len(classes) == 1 else f'{len(classes)} classes'}{here}")
         what = f"{' and '.join(found)}, from the names of folders" if found else "files without classes"
         return (f"layout {layout}: {what} (input.layout)",)
 
