@@ -191,3 +191,21 @@ def test_a_csv_that_is_wholly_read_names_the_columns_in_which_nulls_were_found(d
 def test_what_is_said_of_narrowing_is_true_of_exact_values(desk: Any, price: str, lost: str) -> None:
     desk.put({"a.csv": f"price\n{price}\n0.25\n".encode()})
     assert f"Narrowed price: float64 to float32, {lost}\n" in desk.convert("a.csv").out
+
+
+@pytest.mark.parametrize(
+    ("body", "line", "records"),
+    [
+        (b"0,1,2\n7,8,9\n", "0,1,2", [{"column_0": 0, "column_1": 1, "column_2": 2}]),
+        (b"name,1990,1991\nx,7,8\n", "name,1990,1991", [{"column_0": "name", "column_1": 1990, "column_2": 1991}]),
+    ],
+)
+def test_a_first_line_of_numbers_that_is_taken_for_names_is_said(
+    desk: Any, body: bytes, line: str, records: list[dict[str, Any]]
+) -> None:
+    desk.put({"a.csv": body})
+    note = f"a.csv: the first line is the header, though it holds numbers: {line}; if it is data: --no-header"
+    assert_both_say(desk, ["a.csv"], note)
+    assert detected(desk.convert("a.csv", "--set", "input.header=true", "--overwrite")) == []
+    assert detected(desk.convert("a.csv", *note.rsplit(": ", 1)[1].split(), "--overwrite")) == []
+    assert desk.records()[:1] == records

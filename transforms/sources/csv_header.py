@@ -111,8 +111,12 @@ def refuse_names_of_other_headers(heads: Sequence[FileHead]) -> None:
             )
 
 
-def refuse_data_as_header(heads: Sequence[FileHead], features: Sequence[Feature], rules: Container[str]) -> None:
+def refuse_data_as_header(
+    heads: Sequence[FileHead], features: Sequence[Feature], rules: Container[str]
+) -> tuple[str, ...]:
     """Refuse a header that looks like a row: every column of numbers has a number for a name in the file.
+
+    Return what is to be said of one that may be a row, and is taken for names.
 
     Names of a user's own replace the header, so that a first row would be lost without a word. Numbers in even steps
     are names (pandas' own 0, 1, 2; years). Declared columns have no say.
@@ -127,9 +131,13 @@ def refuse_data_as_header(heads: Sequence[FileHead], features: Sequence[Feature]
     known = [number for number in numbers if number is not None]
     steps = {b - a for a, b in pairwise(known)}
     even = all(number.is_integer() for number in known) and (len(steps) == 1 or known in ([0], [1]))
-    if not names or len(known) < len(numbers) or even:
-        return
+    if not names or len(known) < len(numbers):
+        return ()
     line = printable(",".join(head.cells))
+    if even:
+        return (
+            f"{head.name}: the first line is the header, though it holds numbers: {line}; if it is data: --no-header",
+        )
     raise SourceError(
         head.name,
         f"the first line looks like data, not like a header: {line}; if it is data: --no-header, or with "

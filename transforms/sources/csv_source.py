@@ -117,13 +117,13 @@ class CsvSource:
             pieces = [replace(p, rows=f.rows) if p.streamed else p for p, f in zip(pieces, evidence, strict=True)]
         seen = [found for found in evidence if found.rows]
         features, choices, kept_text = choose_types(parser, self.rules, seen, infer=self.infer, whole=whole)
-        if self.check_header and self.header:
-            refuse_data_as_header(heads, features, self.rules)
+        unsure = self.check_header and self.header
+        of_header = refuse_data_as_header(heads, features, self.rules) if unsure else ()
         schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
         warnings = header_warnings(heads)
         warnings += table_warnings(heads, scans, pieces, evidence, parser, whole=whole)
         kept = tuple(p for p in pieces if p.rows != 0)
-        detected = (*self.detected, *compressed_files(heads), *self._notes(listing, kept_text, names))
+        detected = (*self.detected, *compressed_files(heads), *of_header, *self._notes(listing, kept_text, names))
         return Survey(Frozen(schema), choices, kept, tuple(warnings), detected=detected)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
