@@ -8,17 +8,14 @@ tell        the summary, or the error that says why nothing was committed
 
 from __future__ import annotations
 
-import json
 import os
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
-from itertools import islice
 from typing import TYPE_CHECKING
 
-from ..transforms.dataset.generations import read_json_lines
 from ..transforms.dataset.leftovers import staged_by_dead_runs
 from ..transforms.dataset.outcome import WriteOutcome, read_outcome
 from ..transforms.dataset.refusal import Refusal
@@ -40,8 +37,8 @@ from .flink_run import check_flink, end_orphan, flink_pipeline, job_name
 from .flink_watch import count_on
 from .prepare import prepare
 from .prepared import Prepared
-from .reject_groups import read_groups, rejects_text
-from .report import FIRST_REJECTS, Count, PlanReport, Submitted, Summary, Watch, oversize_warnings
+from .reject_groups import read_head, rejects_text
+from .report import Count, PlanReport, Submitted, Summary, Watch, oversize_warnings
 from .resuming import look_ahead, take_over
 from .runners import count_workers, make_pipeline, wants_processes
 from .staged_plan import PLAN_FILE
@@ -253,7 +250,7 @@ def refused(spec: DatasetSpec, refusal: Refusal) -> Exception:
     error = refusal.error()
     if refusal.rejects is None or not isinstance(error, TooManyRejects):
         return error
-    groups = read_groups(spec.path, refusal.rejects)
+    groups = read_head(spec.path, refusal.rejects).groups
     return TooManyRejects(
         f"{refusal.message}\n{rejects_text(refusal.rejected, {}, groups)}",  # it has the codes
         os.path.join(spec.path, refusal.rejects),
@@ -265,7 +262,7 @@ def refused(spec: DatasetSpec, refusal: Refusal) -> Exception:
 def summary_of(prepared: Prepared, manifest: Manifest, seconds: float, *, nothing_to_do: bool = False) -> Summary:
     """Return what a run did, or that a generation holds it."""
     spec, survey = prepared.spec, prepared.plan.survey
-    rejects = manifest.rejects.path
+    rejects = read_head(spec.path, manifest.rejects.path)
     notes = [f"{text}: {count:,}" for text, count in read_notes(spec.path, manifest).items()]
     return Summary(
         path=spec.path,
@@ -273,16 +270,11 @@ def summary_of(prepared: Prepared, manifest: Manifest, seconds: float, *, nothin
         seconds=seconds,
         choices=survey.choices,
         warnings=(*survey.warnings, *notes, *oversize_warnings(manifest)),
-        first_rejects=_first_rejects(spec.path, rejects) if rejects is not None else (),
-        reject_groups=read_groups(spec.path, rejects) if rejects is not None else (),
+        first_rejects=rejects.first,
+        reject_groups=rejects.groups,
         nothing_to_do=nothing_to_do,
         done_before=len(prepared.done),
         detected=survey.detected,
         remarks=survey.remarks,
         left_behind=0 if nothing_to_do else staged_by_dead_runs(spec.storage, spec.run_id),
     )
-
-
-def _first_rejects(root: str, path: str) -> tuple[str, ...]:
-    """Return the first lines of a reject file below the dataset's folder."""
-    return tuple(json.dumps(document) for _, document in islice(read_json_lines(root, path), FIRST_REJECTS))

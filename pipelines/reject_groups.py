@@ -9,6 +9,7 @@ Rows are equal if all their bad cells have the same columns, codes and messages;
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +18,9 @@ from typing import Any, Final, NamedTuple
 
 from ..transforms.dataset.generations import read_json_lines
 from ..transforms.format.printable import escaped, printable
+
+FIRST_REJECTS: Final = 20
+"""The number of rejects that a summary lists; all of them are in the reject file."""
 
 SHOWN_GROUPS: Final = 20
 """The number of groups that are shown; all rejects are in the reject file."""
@@ -49,9 +53,27 @@ class RejectGroup:
         return {"rows": self.rows, "first": list(self.first), "errors": [cell._asdict() for cell in self.cells]}
 
 
-def read_groups(root: str, path: str) -> tuple[RejectGroup, ...]:
-    """Return the groups of a reject file of a dataset, as far as it is looked at."""
-    return group_rejects(_some(document for _, document in read_json_lines(root, path)))
+class RejectHead(NamedTuple):
+    """The start of a reject file: its `first` lines as JSON, and its groups."""
+
+    first: tuple[str, ...] = ()
+    groups: tuple[RejectGroup, ...] = ()
+
+
+def read_head(root: str, path: str | None) -> RejectHead:
+    """Read the start of a reject file of a dataset, as far as it is looked at; without a file it is empty."""
+    if path is None:
+        return RejectHead()
+    first: list[str] = []
+
+    def documents() -> Iterator[dict[str, Any]]:
+        for number, document in read_json_lines(root, path):
+            if number <= FIRST_REJECTS:
+                first.append(json.dumps(document))
+            yield document
+
+    groups = group_rejects(_some(documents()))
+    return RejectHead(tuple(first), groups)
 
 
 def group_rejects(documents: Iterable[Mapping[str, Any]]) -> tuple[RejectGroup, ...]:

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
-from typing import Any, Final, Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from ..transforms.format.manifest import Manifest
 from ..transforms.format.printable import counted, printable_path
@@ -19,9 +19,6 @@ from ..transforms.format.schema import Choice, Schema
 from ..transforms.format.sizes import format_size
 from .held_files import Unchanged
 from .reject_groups import RejectGroup
-
-FIRST_REJECTS: Final = 20
-"""The number of rejects that a summary lists; all of them are in the reject file."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

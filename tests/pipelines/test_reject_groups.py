@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from shardmill.pipelines.cli import main
-from shardmill.pipelines.reject_groups import group_rejects, rejects_text
+from shardmill.pipelines.reject_groups import group_rejects, read_head, rejects_text
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -94,3 +94,11 @@ def test_a_dry_run_says_which_of_the_rows_that_it_looked_at_will_be_rejected(
     assert lines[at + 2].startswith("  a.csv row 3: BAD_WIDTH: ")
     sample = json.loads("{" + document)["sample"]
     assert (sample["rows"], [group["rows"] for group in sample["rejects"]]) == (4, [2, 1])
+
+
+def test_the_start_of_a_reject_file_gives_its_first_lines_and_its_groups(tmp_path: Path) -> None:
+    lines = [json.dumps(reject(row, ("price", "no float"))) for row in range(30)]
+    (tmp_path / "rejects.jsonl").write_text("\n".join(lines) + "\n")
+    first, groups = read_head(str(tmp_path), "rejects.jsonl")
+    assert (list(first), [group.rows for group in groups]) == (lines[:20], [30])
+    assert read_head(str(tmp_path), None) == ((), ())
