@@ -29,7 +29,7 @@ Nothing is imported before it is used, so that `shardmill --help` answers at onc
                                     ── flink_pool    Python workers;  flink_rest  what a cluster says of itself
                                     ── flink_watch   what is asked of it while it works for a run
                    flink_commands   flink install, up, down  ── flink_cluster  a cluster of this machine
-                   worker_errors    why a job failed, as engines tell it
+                   worker_errors    why a job failed, as engines report it
     words          screen           all that is printed;  report  what there is to say
                                     ── reject_groups  equal rejects together;  schema_table
                    progress         the live line  ── seldom_count  by what an engine says

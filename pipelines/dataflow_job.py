@@ -89,7 +89,7 @@ class DataflowJob:
 
 
 def _cancel(result: DataflowPipelineResult, client: DataflowApplicationClient, submitted: Submitted) -> str:
-    """Tell a job to end, and wait until it has; return what may come of it still, if it does not."""
+    """Cancel a job, and wait until it has ended; return what may still come of it, if it does not end."""
     refused = None
     try:
         client.modify_job_state(result.job_id(), "JOB_STATE_CANCELLED")

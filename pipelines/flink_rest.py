@@ -87,7 +87,7 @@ class FlinkRest:
         return Job(latest["jid"], latest["state"])
 
     def work(self, job: Job) -> Work:
-        """Return what a job wants, and what of it runs. Steps share slots: the widest one tells how many."""
+        """Return what a job wants, and what of it runs. Steps share slots: the widest one decides how many."""
         steps = self.get(f"/jobs/{job.id}")["vertices"]
         wanted = max((step["parallelism"] for step in steps), default=0)
         return Work(wanted, sum(step["tasks"].get("RUNNING", 0) for step in steps))

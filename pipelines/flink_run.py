@@ -109,7 +109,7 @@ def end_orphan(runner: FlinkRunner, job: str) -> None:
 def flink_pipeline(runner: FlinkRunner, tasks: int, beam_args: Sequence[str], name: str) -> Iterator[beam.Pipeline]:
     """Give an empty pipeline, and run it on Flink, as the job of a name, when the context is left.
 
-    More workers than `tasks` would idle. What a disk refused is raised as the engine tells it.
+    More workers than `tasks` would idle. A disk error is raised as the engine reports it.
 
     Raises:
         RunError: Flink failed; the text has the cause, and where the log is.
@@ -183,7 +183,7 @@ def _end_job(runner: FlinkRunner, name: str, error: BaseException, failure: Exce
 
 
 def cancel(master: str, name: str) -> bool:
-    """End the job of a name, if one runs, and wait until nothing of it does; tell whether that came true."""
+    """End the job of a name, if one runs, and wait until it has ended; return whether it has."""
     rest = FlinkRest(master)
     until = time.monotonic() + _CANCEL_SECONDS
     asked = False

@@ -92,7 +92,7 @@ def sort_files(
 def without_empty_files(listing: Listing, found: SortedFiles) -> SortedFiles:
     """Leave out text files without a byte, where nothing else is wanted, and say so.
 
-    Of several files an empty one is no more than a warning, and it is that too if the others are held already.
+    An empty file among several is only a warning, also if the others are held already.
     """
     empty = [listing.entries[index] for index in found.wanted if not listing.entries[index].bytes]
     if listing.format != "csv" or not found.unchanged or len(empty) != len(found.wanted):

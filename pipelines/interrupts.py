@@ -129,7 +129,7 @@ def run(body: Body, *, as_json: bool, quiet: bool, debug: bool) -> int:
             session.screen.error(error, session.detected)
             _tell_staged(session, error)
             return error.exit_code
-        except Exception as error:  # noqa: BLE001  (the last line of defence: it is told)
+        except Exception as error:  # noqa: BLE001  (the last line of defence: it is reported)
             if interrupt.signal is not None or _wraps_interrupt(error):
                 return _interrupted(session, interrupt.signal or signal.SIGINT)
             if (trouble := disk_error(error)) is not None and not debug:

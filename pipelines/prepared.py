@@ -22,8 +22,8 @@ from .stopped_runs import StoppedRuns
 class Prepared:
     """A conversion that is ready to run: nothing of it has been written yet.
 
-    `mark`, `listed` and `stopped` are what tells it from other runs, the source as it was listed in whole, and what
-    runs that stopped have left. `done` are the results of those, where the run resumes them: `plan` then has the
+    `mark` identifies the run, `listed` is the whole source as it was listed, `stopped` is what stopped runs have
+    left. `done` are the results of those, where the run resumes them: `plan` then has the
     tasks that are left.
     """
 

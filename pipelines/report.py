@@ -161,8 +161,8 @@ class SplitEstimate:
 class PlanReport:
     """The plan of a conversion; nothing was written. `rows_exact` says that `rows` was counted and not estimated.
 
-    `done_before` are the tasks that a run has done which stopped, so that they would not be done again. Of the
-    `sampled` rows, which were converted to tell sizes, `sampled_rejects` will be rejected.
+    `done_before` are the tasks that a stopped run has finished, so that they would not be done again. To
+    estimate sizes, `sampled` rows were converted; `sampled_rejects` of them will be rejected.
     """
 
     path: str
@@ -247,7 +247,7 @@ class Watch(Protocol):
     def __call__(
         self, staging: str, notes: Sequence[str] = (), count: Count | None = None
     ) -> AbstractContextManager[object]:
-        """Tell the notes; return the context in which the run writes below the folder `staging`."""
+        """Report the notes; return the context in which the run writes below the folder `staging`."""
         ...
 
 
@@ -255,7 +255,7 @@ def oversize_warnings(manifest: Manifest) -> list[str]:
     """Return a warning for each split with a record that no shard of the size can hold."""
     return [
         f"split {name}: its largest record takes {format_size(split.unit_bytes)}, over the shard size: such records "
-        "stand alone in shards of their own"
+        "have shards of their own"
         for name, split in manifest.splits.items()
         if split.unit_bytes > manifest.shard_size
     ]

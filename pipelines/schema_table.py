@@ -18,7 +18,7 @@ FEATURES_AFTER_A_RUN: Final = 12
 
 
 def schema_table(schema: Schema, choices: Sequence[Choice] = (), *, reasons: bool, most: int = MOST_FEATURES) -> Table:
-    """Return the table of the first features of a schema, in the order of the source if the choices tell it."""
+    """Return the table of the first features of a schema, in the order of the source if the choices give it."""
     known = {choice.column: choice for choice in choices}
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in ("feature", "kind", "type", "nulls", *(["reason"] if reasons else [])):

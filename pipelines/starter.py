@@ -176,7 +176,7 @@ def write_starter(
 
     Raises:
         ConfigError: a path matches nothing, the format is unclear, or a value is wrong.
-        TargetError: the file is there already.
+        TargetError: the file exists.
         RunError: it cannot be written.
     """
     text = starter_text(sources, config, set_values=set_values, flags=flags)

@@ -1,7 +1,7 @@
 """Runs that stopped: which of them this command can resume, and which it must not.
 
-A run that was killed, interrupted or refused leaves its staging folder, and `plan.json` in it says what it was. Of the
-runs that no live process holds, and that no generation has come of:
+A run that was killed, interrupted or refused leaves its staging folder, and `plan.json` in it describes it. Those that
+no live process holds, and from which no generation was made:
 
     the same command, the same source        is resumed, if all else is the same: see `resuming`
     the same command, another source         refused, by the names of the files; but where the run was itself refused

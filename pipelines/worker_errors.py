@@ -1,4 +1,4 @@
-"""Why a job failed, as far as an engine tells what was raised in a worker: as the traceback of Python."""
+"""Why a job failed, as far as an engine reports what was raised in a worker: as the traceback of Python."""
 
 from __future__ import annotations
 

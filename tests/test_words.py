@@ -1,4 +1,4 @@
-"""The words that docs/style.md avoids are in no page, config, `--help` or message."""
+"""The words that docs/style.md avoids are in no page, config, `--help`, message, docstring or comment."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import ast
 import contextlib
 import io
 import re
+import tokenize
 from pathlib import Path
 
 import pytest
@@ -19,7 +20,8 @@ MODULES = [path for folder in ("pipelines", "transforms") for path in (REPO / fo
 CONFIGS = list((REPO / "configs").glob("*.yaml"))
 BANNED = re.compile(
     r"\b(?:anew|foretold|whoever|mend(?:s|ed|ing)?|in silence|reckoned|small letters|is there already"
-    r"|(?:is|are|be|was|were) told|told by|(?:gone|goes|go|going) on with)\b"
+    r"|told|tells? (?:of|how|what|it)|(?:gone|goes|go|going|went) on with|seldom|heed(?:s|ed)?|lest|thereof"
+    r"|(?:lies?|stands?)(?! for| in for|-)|stood|held against|of the moment|in the mean|c[ao]me to be)\b"
     r"|(?:(?<=[.!?] )|(?<=\A)|(?<=\n\n))Of (?:a|all|each|several|the|those|two|what)\b",
     re.IGNORECASE,
 )
@@ -52,18 +54,31 @@ def test_no_help_text_has_any() -> None:
         assert banned_in(re.sub(r"\s+", " ", shown.getvalue())) == [], command
 
 
-def messages_of(tree: ast.Module) -> list[str]:
-    """Return the literals of a module that are no docstrings: what errors, notes and screens are made of."""
+def texts_of(module: Path) -> tuple[list[str], list[str]]:
+    """Return the docstrings and comments of a module, and its other literals, which messages are made of."""
+    tree = ast.parse(module.read_text())
     bodies = [body for node in ast.walk(tree) if isinstance(body := getattr(node, "body", None), list)]
     docs = {id(item.value) for body in bodies for item in body if isinstance(item, ast.Expr)}
-    literals = (node for node in ast.walk(tree) if isinstance(node, ast.Constant) and id(node) not in docs)
-    return [literal.value for literal in literals if isinstance(literal.value, str)]
+    literals = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)]
+    with tokenize.open(module) as file:
+        comments = [token.string for token in tokenize.generate_tokens(file.readline) if token.type == tokenize.COMMENT]
+    docstrings = [str(literal.value) for literal in literals if id(literal) in docs]
+    return docstrings + comments, [str(literal.value) for literal in literals if id(literal) not in docs]
 
 
 def test_no_message_of_the_product_has_any() -> None:
     for module in MODULES:
-        for text in messages_of(ast.parse(module.read_text())):
-            assert banned_in(f"…{text}") == [], module.name  # a literal may go on after a value
+        for text in texts_of(module)[1]:
+            assert banned_in(f"…{text}") == [], module.name  # a literal may follow a value
+
+
+def test_no_docstring_or_comment_of_the_product_has_any() -> None:
+    found = {}
+    for module in MODULES:
+        bad = [words for text in texts_of(module)[0] for words in banned_in(text)]
+        if bad:
+            found[str(module.relative_to(REPO))] = bad
+    assert found == {}
 
 
 def test_the_words_that_the_style_lists_are_those_that_are_looked_for() -> None:

@@ -28,7 +28,7 @@ KEYED: Final = tuple[int, bytes]
 def packed(value: object) -> bytes:
     """Return a descriptor as bytes, so that no coder of the engine's own choosing has a say in it.
 
-    Large ones are deflated: one step sees those of all tasks at once, and of a shuffled source each tells of most of
+    Large ones are deflated: one step sees those of all tasks at once, and of a shuffled source each covers most of
     its folders.
     """
     data = pickle.dumps(value, protocol=5)

@@ -112,8 +112,8 @@ DAMAGED: dict[str, Case] = {
         unreadable(END + 7),
     ),
     "zeros after the end": Case(
-        FILE + bytes(100), 11, END, "zeros stand where it should begin", 10,
-        "what lay in 1 range that cannot be read (100 B)", "zeros stand where it should begin", unreadable(END + 100),
+        FILE + bytes(100), 11, END, "zeros where it should begin", 10,
+        "what lay in 1 range that cannot be read (100 B)", "zeros where it should begin", unreadable(END + 100),
     ),
     "a length of 1 TiB": Case(
         FILE + header(1 << 40) + bytes(50), 11, END, LONG.format(1 << 40), 10, "at least 1 record (62 B)",

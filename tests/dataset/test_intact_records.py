@@ -140,7 +140,7 @@ def test_what_is_wrong_with_each_record_is_told_with_its_place() -> None:
     assert [payload for _, payload in found] == [r for i, r in enumerate(RECORDS) if i not in (2, 4)]
     assert damages == [
         DamagedRange(3, 2 * FRAME, 3 * FRAME, "the checksum of its data is wrong", 1),
-        DamagedRange(5, 4 * FRAME, 5 * FRAME, "zeros stand where it should begin", 0),
+        DamagedRange(5, 4 * FRAME, 5 * FRAME, "zeros where it should begin", 0),
         DamagedRange(
             8, 7 * FRAME, 8 * FRAME, "the checksum of its length is wrong; its data are whole", recovered=True
         ),

@@ -120,8 +120,7 @@ def test_each_damage_of_a_shard_is_named_and_records_are_found_again_after_it(so
     shard.write_bytes(data)
     assert findings(sound)[1:] == [
         f"{FIRST}: 5 whole records, the manifest states 6",
-        f"{FIRST} record 2 at byte {FRAME}: zeros stand where it should begin; no record can be read up to byte "
-        f"{2 * FRAME}",
+        f"{FIRST} record 2 at byte {FRAME}: zeros where it should begin; no record can be read up to byte {2 * FRAME}",
         f"{FIRST} record 4 at byte {3 * FRAME}: the checksum of its data is wrong",
         f"{FIRST} record 5 at byte {4 * FRAME}: the checksum of its data is wrong",
     ]

@@ -112,7 +112,7 @@ def test_a_whole_record_over_the_limit_is_refused() -> None:
 @pytest.mark.parametrize(
     ("tail", "reason"),
     [
-        (bytes(100), "zeros stand where it should begin"),
+        (bytes(100), "zeros where it should begin"),
         (b"garbage, and more of it", "the checksum of its length is wrong"),
         (b"short", "only 5 of the 12 bytes of its header are there: the file is cut, or continues wrongly"),
     ],

@@ -32,8 +32,7 @@ def test_records_over_the_shard_size_are_a_warning_also_when_nothing_is_left_to_
         "output": {"path": str(tmp_path / "out"), "shard_size": "64KiB"},
     }
     warnings = (
-        "split train: its largest record takes 97.7 KiB, over the shard size: such records stand alone in shards of "
-        "their own",
+        "split train: its largest record takes 97.7 KiB, over the shard size: such records have shards of their own",
     )
     first, again = convert(config), convert(config)
     assert (first.warnings, first.nothing_to_do) == (warnings, False)

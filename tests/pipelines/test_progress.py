@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from shardmill.pipelines.progress import ProgressWatcher, StagingReader, RunProgress, Totals, progress_line
+from shardmill.pipelines.progress import ProgressWatcher, RunProgress, StagingReader, Totals, progress_line
 from shardmill.pipelines.report import Counted
 
 TOTALS = {"tasks": 2, "records": 1000, "bytes": 100_000, "shards": 4}

@@ -40,7 +40,7 @@ def test_what_was_saved_and_what_was_lost_is_said(broken: Path, capsys: pytest.C
     assert out.splitlines() == [
         "record 2, bytes 100 to 200: the checksum of its data is wrong (lost: 1 record)",
         "record 5, bytes 400 to 500: the checksum of its length is wrong; its data are whole (recovered)",
-        "record 7, bytes 600 to 700: zeros stand where it should begin (lost: what lay there)",
+        "record 7, bytes 600 to 700: zeros where it should begin (lost: what lay there)",
         "record 10, bytes 900 to 990: its data is cut: it takes 100 bytes, and 90 are left in the file "
         "(lost: 1 record)",
         "Wrote saved/x.tfrecord: 7 records, 588 B.",

@@ -174,7 +174,7 @@ BAD_FILES: dict[str, tuple[Callable[[Path], None], str, str]] = {
         "its arrays are array, more; the first file has array",
     ),
     "npz with another file": (save_with_foreign_member, "UNSUPPORTED", '"readme.txt" is not a .npy file'),
-    "npz with a member outside": (save_npz_with_a_far_member, "CORRUPT", "does not lie inside of the file"),
+    "npz with a member outside": (save_npz_with_a_far_member, "CORRUPT", "is not inside the file"),
     "npz that is cut": (
         save_cut_npz,
         "TRUNCATED",

@@ -98,7 +98,9 @@ def _check_result(result: TaskResult) -> list[str]:
         counted = {row.entry: row.read for row in result.counts if row.read}
         read = {entry: rows for entry, rows in result.rows_read.items() if rows}
         if counted != read and not result.failures:
-            problems.append(f"task {result.task}: its reader read {read} rows (by entry), {counted} came to be encoded")
+            problems.append(
+                f"task {result.task}: its reader read {read} rows (by entry), {counted} reached the encoder"
+            )
     return problems
 
 

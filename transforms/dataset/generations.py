@@ -161,7 +161,7 @@ def is_replaced(root: str, generation: int | None) -> bool:
 def locate_shard(root: str, manifest: Manifest, shard: ShardEntry) -> str:
     """Return where a shard is, relative to the folder: still in staging, or else at its final path.
 
-    Of the manifest's own generation staging comes first: while a replaced dataset is published, its old shards still
+    For the manifest's own generation staging comes first: while a replaced dataset is published, its old shards still
     have the final names. Those of older generations are published before anything is appended to them, but for an
     append that was faster by a little: then the older one's own manifest says where they are staged.
 

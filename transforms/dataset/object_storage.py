@@ -165,7 +165,7 @@ class ObjectStorage:
         return None if found is None else found.crc32c
 
     def stated_crcs(self, seen: Mapping[str, FileStatus]) -> dict[str, int | None]:
-        """Return the same for many objects that were seen, those of which lists do not tell it many at once."""
+        """Return the same for many seen objects; those whose lists do not have it are requested many at once."""
         unknown = [path for path, status in seen.items() if status.crc32c is None]
         known = {path: status.crc32c for path, status in seen.items()}
         return known | dict(zip(unknown, at_once(self.stated_crc32c, unknown), strict=True))

@@ -69,7 +69,7 @@ def plan_dataset(spec: DatasetSpec, results: Iterable[TaskResult], *, committed:
     A run that has committed has left its lists there, which may not be published yet: they stay.
 
     The same results, in any order, give the same plan: an engine may try this step again. They are taken one by one:
-    of a shuffled source each tells of many entries, and is let go of when that is added up.
+    of a shuffled source each covers many entries, and is let go of when that is added up.
     """
     ledger = Ledger()
     ordered = _in_order([ledger.enter(result) for result in results])

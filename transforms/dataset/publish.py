@@ -152,7 +152,7 @@ def _is_other_file(storage: Storage, move: Move) -> bool:
 def complete_publish(storage: Storage, commit: Commit) -> None:
     """Replace the sidecars and `manifest.json` when all moves are made, then remove the staging folder.
 
-    Sidecars tell of all generations: where an older one is not wholly published yet, its files are moved before.
+    Sidecars describe all generations: where an older one is not wholly published yet, its files are moved before.
     """
     _complete(storage, commit)
     storage.remove_tree(_run_folder(commit.manifest))

@@ -78,7 +78,7 @@ def read_record_batches(
     """Yield the records of a TFRecord file in runs of about 2 MiB, from byte `start` on, which begins a record.
 
     Where a file is compressed, `start` is that of a gzip member which begins with a record, in compressed bytes, and
-    offsets count from there. `first_record` is the number of the record at `start`. Of a plain file the records up to
+    offsets count from there. `first_record` is the number of the record at `start`. In a plain file the records up to
     byte `stop` are read, which ends one.
     With `on_damage`, damage is handed to it instead of raised: a record whose data are damaged stays in its run and is
     named by `damaged`; after damage to the framing nothing further can be found, and the iterator ends.

@@ -133,7 +133,7 @@ def scan_file(
 
 
 def tell_form(file: ByteFile, start: int) -> Form | None:
-    """Tell from the bytes at `start` how a file is compressed, None if it is not; the file is there again."""
+    """Return how a file is compressed, by the bytes at `start`; None if it is not. Its position is as before."""
     head = file.read(HEADER_BYTES)
     file.seek(start)
     # A record of 560,927 bytes begins with gzip's magic bytes: its CRC tells them apart.

@@ -9,7 +9,7 @@ had left over, their tails, are pooled in task order and cut again at cut points
     task 2 │ full │ full │ tail ┘ = pool ──▶   what is left, over S:            ├── half ──┤── half ──┤
                                                what is left, up to S:           ├── one shard ──┤
 
-Cut at the last cut point up to S, a shard is larger than S - u. Of a rest between S and 2S - u, cut at the cut point
+Cut at the last cut point up to S, a shard is larger than S - u. If a rest between S and 2S - u is cut at the cut point
 nearest its middle, both halves are at most (2S - u)/2 + u/2 = S, and at least (S - u)/2. A pool smaller than that
 takes in the last full part, if there is one. So in a split without a unit over S: no shard is larger than S; all but
 the last two pooled ones are larger than S - u; if the split holds at least S - u, none is smaller than (S - u)/2.
@@ -62,7 +62,7 @@ class CutTable(Sequence[CutPoint]):
         try:
             return cls(np.array(cuts, np.int64).reshape(len(cuts), 3))
         except OverflowError as error:
-            raise ValueError("a cut point lies beyond 2**63") from error
+            raise ValueError("a cut point is beyond 2**63") from error
 
     @classmethod
     def from_bytes(cls, data: bytes) -> CutTable:

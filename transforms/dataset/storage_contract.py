@@ -17,7 +17,7 @@ from .shard_plan import PartRange
 
 @dataclass(frozen=True, slots=True)
 class FileStatus:
-    """What is known of a file that is not opened: `identity` tells it from another one of its name.
+    """What is known of a file that is not opened: `identity` distinguishes it from another one of its name.
 
     `changed` is when it, or its name, last changed, in seconds since 1970. `freed` is how many bytes its removal frees.
     `crc32c` is the checksum of its bytes, where the storage itself says it: GCS always, S3 if asked for this one file.

@@ -165,7 +165,7 @@ def _whole_floats(values: pa.Array, feature: Feature) -> tuple[F32, list[BadValu
 
 
 def _equal_to_floats(raw: npt.NDArray[Any], floats: F32) -> npt.NDArray[np.bool_]:
-    """Tell where floats are their integers: 2**63 and 2**64 are floats, and no integers that come back."""
+    """Return where floats equal their integers: 2**63 and 2**64 are floats, and no integers that come back."""
     with np.errstate(invalid="ignore"):
         back = floats.astype(raw.dtype)
     exact: npt.NDArray[np.bool_] = (back == raw) & (

@@ -88,7 +88,7 @@ class RowEncoder:
     def encode(self, rows: Rows | pa.RecordBatch) -> Block:
         """Return the records of a batch by split, in order, and its rejects in row order; framed rows pass as they are.
 
-        Of a bare record batch the block has no task, and rejects name the source `batch`.
+        The block of a bare record batch has no task, and its rejects name the source `batch`.
 
         Raises:
             SchemaError: the batch is not of the schema.

@@ -35,7 +35,7 @@ _NEUTRAL_LENGTH: Final = np.full(1, len(NEUTRAL), np.int64)
 
 _STRETCH_BYTES: Final = 4 << 20
 """Records are written in stretches of about so many bytes. Threads take turns at Python between the steps of a stretch:
-with 1 MiB two of them stood in each other's way twice as often, which cost 6 % of the CPU and 8 % of the wall clock."""
+with 1 MiB two of them blocked each other twice as often, which cost 6 % of the CPU and 8 % of the wall clock."""
 
 
 def frame_in_place(

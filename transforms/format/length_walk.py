@@ -36,7 +36,7 @@ _WINDOW_RECORDS: Final = 1.3
 """Length of a window, in records: long enough for nearly all walks, and to search it is most of the work."""
 
 _LONGEST_WALK: Final = 4
-"""Of the length that all would have if each began where it is looked for: the longest says how many steps there are."""
+"""In units of the length that all would have if each began at its place: the longest decides the number of steps."""
 
 _MOST_HITS: Final = 64
 """Places for each walk that may look like a length: data full of zeros have many, and to prove them takes long."""

@@ -1,7 +1,7 @@
 """The manifest: the JSON document that states one generation of a dataset.
 
 It is written in one canonical form (key order, spaces, one shard and one feature a line, a final newline), so that
-equal generations are equal bytes, and people can read and diff them. Of a split of 10,000 shards and more it names
+equal generations are equal bytes, and people can read and diff them. For a split of 10,000 shards and more it names
 parts, which state them: see `manifest_parts`. It is read strictly, since it may come from anywhere: unknown or repeated
 keys, a newer format, values out of range and paths that leave the folder are refused.
 `docs/format.md` describes every key.

@@ -89,7 +89,7 @@ def is_staging_path(path: str) -> bool:
 
     >>> is_staging_path(".staging/5f0c9b1e2a7d4c88"), is_staging_path("photos"), is_staging_path(".staging")
     (True, False, False)
-    >>> is_staging_path(".staging/5f0c9b1e2a7d4c88/try-00000003")  # of an append that was numbered anew
+    >>> is_staging_path(".staging/5f0c9b1e2a7d4c88/try-00000003")  # of a renumbered append
     True
     """
     return _STAGING_PATH.fullmatch(path) is not None

@@ -10,8 +10,8 @@ the CRC's register back to its start, if the payload before it is what its CRC s
 Then the register is 0 at the end. Nothing is patched: the exclusive or of both runs is zeros but for the gaps, and has
 the same register. So two CRCs are compared, of the run and of that, each at the speed of memory.
 
-Of a run with one damaged record the registers always differ. Of several, they agree by chance once in 2**32, as the CRC
-of a damaged record itself does.
+With one damaged record in a run, the registers always differ. With several, they agree by chance once in 2**32, as does
+the CRC of a damaged record itself.
 """
 
 from __future__ import annotations

@@ -160,7 +160,7 @@ def _look_at_next(rest: npt.NDArray[np.uint8], left: int | None, limit: int) -> 
     head = rest[:HEADER_BYTES].tobytes()
     if not is_record_header(head):
         zeros = not any(head)
-        return 0, "zeros stand where it should begin" if zeros else _WRONG_LENGTH
+        return 0, "zeros where it should begin" if zeros else _WRONG_LENGTH
     length = int.from_bytes(head[:8], "little")
     if length > limit:
         bound = (

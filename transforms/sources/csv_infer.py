@@ -1,4 +1,4 @@
-"""Tell the types of CSV columns from their text: what some rows prove, and what several proofs prove together.
+"""Infer the types of CSV columns from their text: what some rows prove, and what several proofs prove together.
 
     no value  ->  int64  ->  float64  ->  string         each step takes all texts of the steps before it
     no value  ->  bool   ->  string

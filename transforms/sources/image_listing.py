@@ -75,7 +75,7 @@ def list_images(paths: Sequence[str], base: str, scan: Scan | None = None, ignor
 
     A path that exists is taken literally, else it is a glob; relative ones are relative to the folder `base`. The root
     of a file that is named is its folder. Names are relative to the nearest folder above all roots, so that they are
-    unique. `scan` tells what folders hold, if that is not for their file system to say. `ignore` are globs of names, or
+    unique. `scan` lists folders that are in no file system. `ignore` are globs of names, or
     of paths below the root, that are left out.
 
     Raises:

@@ -21,7 +21,7 @@ from .image_listing import ImageListing
 from .image_table import ImageFile
 
 KEY_BITS: Final = 64
-"""Of a digest and its row: as much as one number holds."""
+"""The bits of a digest and its row: as much as one number holds."""
 
 _AT_ONCE: Final = 1 << 20
 

@@ -5,7 +5,7 @@
       a.jpg         a/1.jpg
       a/            a/B.jpg
 
-Of each folder its own files are sorted, and written after each other into columns; a flat folder of ten million files
+The files of each folder itself are sorted, and written into columns in order; a flat folder of ten million files
 takes no more memory than its table.
 """
 
@@ -57,7 +57,7 @@ class ImageFolder:
 
 
 class FolderEntry(Protocol):
-    """One thing that a folder holds, as `os.scandir` tells it."""
+    """One thing that a folder holds, as `os.scandir` returns it."""
 
     @property
     def name(self) -> bytes:
@@ -79,7 +79,7 @@ class FolderEntry(Protocol):
 
 
 Scan = Callable[[bytes], AbstractContextManager[Iterable[FolderEntry]]]
-"""Tells what a folder holds, in any order: `os.scandir`, or whatever knows the folders of another kind of tree."""
+"""Lists a folder, in any order: `os.scandir`, or the same for another kind of tree."""
 
 
 class FolderFacts(NamedTuple):
@@ -235,7 +235,7 @@ def _measure_path(path: bytes, root: bytes) -> tuple[int, int]:
 def facts_of(folder: ImageFolder, images: ImageTable) -> FolderFacts:
     """Return what is stated of a folder with some files, which are in the order of their names.
 
-    The digest is over sizes and names; in a store also over versions, which tell of contents.
+    The digest is over sizes and names; in a store also over versions, which change with the contents.
     """
     sizes, names = images.sizes.tolist(), images.names.to_pylist()
     size, latest = int(images.sizes.clip(min=0).sum()), int(images.mtimes_ns.max())

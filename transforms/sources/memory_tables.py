@@ -160,7 +160,7 @@ def _not_data(data: object, of: str = "") -> DataError:
 
 
 def _is_pandas(data: object, name: str) -> bool:
-    """Tell a class of pandas by its type's names, so that pandas is imported by nobody but the caller who made one."""
+    """Recognise a pandas class by its type's names, so that only the caller who made one imports pandas."""
     return any(t.__name__ == name and t.__module__.split(".")[0] == "pandas" for t in type(data).__mro__)
 
 

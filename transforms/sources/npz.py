@@ -82,7 +82,7 @@ def open_npz(listed: ListedFile) -> Iterator[zipfile.ZipFile]:
             # A member's offset that is before the file is a seek that the system refuses.
             if error.errno != errno.EINVAL:
                 raise
-            raise NpyError("CORRUPT", "a member of it does not lie inside of the file") from error
+            raise NpyError("CORRUPT", "a member of it is not inside the file") from error
 
 
 def array_members(archive: zipfile.ZipFile, limit_bytes: int | None) -> dict[str, zipfile.ZipInfo]:

@@ -58,11 +58,11 @@ class ObjectFile(io.RawIOBase):
         self._windows: OrderedDict[int, bytes] = OrderedDict()
 
     def readable(self) -> bool:
-        """Tell that it can be read."""
+        """Return True: it can be read."""
         return True
 
     def seekable(self) -> bool:
-        """Tell that any place of it can be gone to."""
+        """Return True: any place in it can be reached."""
         return True
 
     def tell(self) -> int:

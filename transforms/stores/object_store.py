@@ -2,7 +2,7 @@
 
     an object      appears whole or not at all, and never changes: it is replaced by another one of the same key
     if_absent      of any number of writers one wins, and learns that it did, also where the reply was lost
-    failures       of the moment (503, 429, lost connections) are retried, and then reported in one line
+    failures       that are transient (503, 429, lost connections) are retried, and then reported in one line
 
 A reply can be lost after the store has acted. So each conditional write bears a mark of its own in the object's
 metadata: a writer that gets the answer "already exists" checks whether it wrote that object itself.
