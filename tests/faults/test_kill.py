@@ -1,4 +1,4 @@
-"""Real commands die by `kill -9` at random moments: 4 of each command here, 100 of each in `long`."""
+"""Real commands die by `kill -9` at random moments: 2 of each command here, 100 of each in `long`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import pytest
 Deaths = Callable[[str, int, int], dict[str, Any]]
 Say = Callable[[str, str], None]
 
-KILLS = 4
+KILLS = 2
 SEED = 20261121
 
 

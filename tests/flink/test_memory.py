@@ -19,7 +19,7 @@ could not hold a third of the output with the 0.77 GB that its heap may grow to.
 """
 
 OUTPUT = 3e9
-GROUP_ROWS, SMALL_GROUPS, LARGE_GROUPS = 50_000, 4, 16
+GROUP_ROWS, SMALL_GROUPS, LARGE_GROUPS = 50_000, 4, 12
 
 
 def measured(folder: Path, groups: int) -> Measured:
