@@ -16,7 +16,7 @@ Nothing is imported before it is used, so that `shardmill --help` answers at onc
                    resuming         continue where a run stopped
                                     ── stopped_runs  what there is;  staged_plan  what it was
                    appending        append: finish, prepare_append, the same run, again where that is void
-                                    ── held_files  held_images  rejected_images   what the dataset has already
+                                    ── held_files  held_images  rejected_images  unchanged   what is held already
                    merge_commands   merge, rebuild: merging stages existing records without an engine
                    verify  show  info  starter    the other commands: verify, inspect, info, init
                    salvage  upkeep             salvage, log and gc

@@ -18,27 +18,12 @@ from typing import Final
 
 from ..transforms.dataset.source_list import HeldSource
 from ..transforms.errors import UsageError
-from ..transforms.format.naming import generation_file
 from ..transforms.format.printable import printable_path
 from ..transforms.sources.source import Listing, SourceEntry
+from .unchanged import Unchanged, names_of
 
 _COVERED_BYTES: Final = 128 << 10
 """A file of this size is covered by its fingerprint as a whole."""
-
-_NAMED: Final = 5
-
-
-@dataclass(frozen=True, slots=True)
-class Unchanged:
-    """An input file, or the `files` of a folder of images, that a generation read, and that was left out.
-
-    `rejected` says that the generation has no record of it.
-    """
-
-    name: str
-    generation: int
-    files: int = 1
-    rejected: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +67,10 @@ def sort_files(
     warnings = []
     if late:
         warnings.append(
-            f"{_names(late)}: written to since, but of the same size and fingerprint, and left out; --force appends all"
+            f"{names_of(late)}: written to since, but of the same size and fingerprint, and left out; --force appends all"
         )
     if other:
-        warnings.append(f"{_names(other)}: held by the dataset, from other options; appended again with these")
+        warnings.append(f"{names_of(other)}: held by the dataset, from other options; appended again with these")
     return SortedFiles(tuple(wanted), tuple(unchanged), tuple(changed), tuple(warnings))
 
 
@@ -131,31 +116,7 @@ def changed_warning(names: Sequence[str]) -> str:
 
 
 def _changed_text(names: Sequence[str]) -> str:
-    return f"{_names(names)}: changed since the dataset took {'it' if len(names) == 1 else 'them'} in"
-
-
-def unchanged_line(unchanged: Sequence[Unchanged]) -> str:
-    """Return in words what was left out."""
-    generations = sorted({file.generation for file in unchanged})
-    by = f"generation{'s' * (len(generations) > 1)} {', '.join(map(str, generations))}"
-    files = sum(file.files for file in unchanged)
-    count = "1 unchanged file" if files == 1 else f"{files:,} unchanged files"
-    return f"{count} ({by}): {_names(sorted({file.name for file in unchanged}))}"
-
-
-def rejected_line(rejected: Sequence[Unchanged], where: str) -> str:
-    """Return in words what was left out since it was rejected before, and the reject files; `where` is the dataset."""
-    files = sum(file.files for file in rejected)
-    count = "1 file was" if files == 1 else f"{files:,} files were"
-    lists = sorted({file.generation for file in rejected})
-    see = _names([f"{where}/{generation_file('rejects', generation, 'jsonl')}" for generation in lists])
-    again = "it is replaced" if files == 1 else "they are replaced"
-    return f"{count} rejected before, unchanged, and not read again until {again}: see {see}"
-
-
-def _names(names: Sequence[str]) -> str:
-    shown = ", ".join(names[:_NAMED])
-    return shown if len(names) <= _NAMED else f"{shown} and {len(names) - _NAMED:,} more"
+    return f"{names_of(names)}: changed since the dataset took {'it' if len(names) == 1 else 'them'} in"
 
 
 def is_path_of(name: str, shown: str, path: bytes) -> bool:

@@ -22,8 +22,8 @@ from ..transforms.sources.image_rows import ENCODED
 from ..transforms.sources.image_table import ImageFile
 from ..transforms.sources.source import Listing
 from ..transforms.sources.source_files import is_object
-from .held_files import Unchanged
 from .rejected_images import RejectedBefore, counted_by_folder
+from .unchanged import Unchanged
 
 _FILENAME = "image/filename"
 

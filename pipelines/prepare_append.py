@@ -34,7 +34,6 @@ from .config_model import Config, ImagesInput, without_later_defaults
 from .config_sources import encoder_of, source_of
 from .held_files import (
     SortedFiles,
-    Unchanged,
     changed_warning,
     settle_changed,
     sort_files,
@@ -47,6 +46,7 @@ from .rejected_images import RejectedBefore, split_unchanged
 from .runners import count_workers, threads
 from .staged_plan import ListedSource, mark_of
 from .stopped_runs import find_stopped
+from .unchanged import Unchanged
 
 _DECIDED = ("compression", "order", "shard_name")
 """Keys of `output` that are the dataset's, whatever a config that was written for another one says."""

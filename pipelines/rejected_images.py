@@ -31,7 +31,8 @@ from ..transforms.sources.image_walk import facts_of
 from ..transforms.sources.source import Listing
 from ..transforms.sources.source_files import is_object
 from .config_model import LimitsConfig
-from .held_files import Unchanged, is_path_of, written_since
+from .held_files import is_path_of, written_since
+from .unchanged import Unchanged
 
 _MAY_PASS: Final = frozenset({"MISSING_FILE", "UNREADABLE"})
 """Codes of what was wrong at that time, and not with the picture."""

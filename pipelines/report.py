@@ -17,8 +17,8 @@ from ..transforms.format.manifest import Manifest
 from ..transforms.format.printable import counted, printable_path
 from ..transforms.format.schema import Choice, Schema
 from ..transforms.format.sizes import format_size
-from .held_files import Unchanged
 from .reject_groups import RejectGroup
+from .unchanged import Unchanged
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -27,10 +27,10 @@ from ..transforms.format.printable import counted as _count
 from ..transforms.format.printable import escaped, printable, printable_path, redacted, safe_json
 from ..transforms.format.schema import Choice, Schema
 from ..transforms.format.sizes import format_size
-from .held_files import rejected_line, unchanged_line
 from .reject_groups import rejects_text
 from .report import PlanReport, Submitted, Summary
 from .schema_table import FEATURES_AFTER_A_RUN, MOST_FEATURES, name_text, nulls_text, schema_table
+from .unchanged import rejected_line, unchanged_line
 
 _FILE_WIDTH: Final = 200
 """Columns where stdout is no terminal: tables are not folded to a screen that is not there."""
