@@ -67,7 +67,8 @@ def sort_files(
     warnings = []
     if late:
         warnings.append(
-            f"{names_of(late)}: written to since, but of the same size and fingerprint, and left out; --force appends all"
+            f"{names_of(late)}: written to since, but of the same size and fingerprint, and left out; "
+            f"--force appends all"
         )
     if other:
         warnings.append(f"{names_of(other)}: held by the dataset, from other options; appended again with these")
