@@ -24,7 +24,7 @@ from ..transforms.format.printable import printable
 from .config_errors import config_error, problems_of, unknown_format
 from .config_model import INPUTS, Config, InputOfAnyFormat, InputOfUnknownFormat
 from .config_runners import RUNNER_ALIASES, RUNNERS, not_a_runner, out_of_reach
-from .config_yaml import Document, Path, Place, Problem, copy_values, dotted, read_document, read_scalar
+from .config_yaml import COMMAND_LINE, Document, Path, Place, Problem, copy_values, dotted, read_document, read_scalar
 
 CONFIG_SUFFIXES: Final = (".yaml", ".yml")
 """These distinguish a config from a file to convert."""
@@ -68,7 +68,7 @@ def load_config(
     for text in set_values:
         _apply_set(document, text, cwd)
     if paths:
-        _put(document, ("input", "paths"), list(paths), Place("command line"))
+        _put(document, ("input", "paths"), list(paths), COMMAND_LINE)
         _absolute_paths(document, cwd)
         base = cwd
     for key, flag in (flags or {}).items():
@@ -95,7 +95,7 @@ def _open(source: str | os.PathLike[str] | Mapping[str, Any] | None) -> tuple[st
     """Return the config's printable name, the folder its paths are relative to, and its values."""
     if source is None or isinstance(source, Mapping):
         values = copy_values(source or {})
-        return "config", os.getcwd(), Document(values, {(): Place("config")})
+        return "config", os.getcwd(), Document(values, {(): COMMAND_LINE if source is None else Place("config")})
     path = os.fspath(source)
     name = printable(path)
     try:

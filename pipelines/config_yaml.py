@@ -39,6 +39,10 @@ class Place:
         return self.source if self.line is None else f"{self.source}:{self.line}:{self.column}"
 
 
+COMMAND_LINE: Final = Place("command line")
+"""The place of what was typed, in a shell or in Python, and of what is missing where there is no config."""
+
+
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One thing that is wrong with a config."""
@@ -47,6 +51,12 @@ class Problem:
     text: str
 
     def __str__(self) -> str:
+        """Return place and text; without a config in the words of the command line, whose user knows no keys."""
+        key, _, text = self.text.partition(": ")
+        if self.place == COMMAND_LINE and key.startswith("input.paths"):
+            return text
+        if self.place == COMMAND_LINE and key == "output" and text.startswith("is missing"):
+            return 'the folder of the dataset is missing; say where to write: -o out/ (in Python: output="out/")'
         return f"{self.place}: {self.text}"
 
 

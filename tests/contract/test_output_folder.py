@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from shardmill.pipelines import open_dataset
+from shardmill.pipelines import convert, open_dataset
 from shardmill.pipelines.cli import main
+from shardmill.transforms.errors import ConfigError
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -60,3 +61,15 @@ def test_the_error_of_a_folder_that_holds_a_dataset_names_the_option_that_writes
     with pytest.raises(SystemExit) as ended:
         main([*line, "--overwrite"])
     assert (ended.value.code, open_dataset("a").to_table("train").column("id").to_pylist()) == (0, [2])
+
+
+@pytest.mark.parametrize("command", ["convert", "append"])
+def test_a_missing_output_is_named_by_its_option(desk: Any, command: str) -> None:
+    desk.put({"a.csv": b"id\n1\n"})
+    with pytest.raises(SystemExit) as ended:
+        main([command, "a.csv"])
+    said = 'the folder of the dataset is missing; say where to write: -o out/ (in Python: output="out/")'
+    assert (ended.value.code, desk.capsys.readouterr().err) == (2, f"error: {said}\n")
+    with pytest.raises(ConfigError, match="is missing; say where to write: -o out/"):
+        convert("a.csv")
+    convert("a.csv", output="out/")

@@ -133,7 +133,7 @@ class TestAnswers:
     def test_a_path_that_matches_nothing_exits_2(self, tmp_path: Path) -> None:
         done = shardmill("convert", "gone/*.csv", "-o", "out", "--json", cwd=tmp_path)
         assert done.returncode == 2
-        text = f"command line: input.paths: gone/*.csv: no such file or folder (looked in {tmp_path})"
+        text = f"gone/*.csv: no such file or folder (looked in {tmp_path})"
         assert done.stderr == f"error: {text}\n"
         assert json.loads(done.stdout) == {"error": {"type": "ConfigError", "exit_code": 2, "message": text}}
 

@@ -44,7 +44,7 @@ class NumpySource:
     rules: dict[str, ColumnRule] = field(default_factory=dict)
     record_bytes: int = RECORD_BYTES
     as_records: bool = False
-    call: Call = field(default_factory=Call)
+    call: Call = field(default_factory=Call, compare=False)
 
     def __post_init__(self) -> None:
         if self.rows and not self.feature:
