@@ -63,8 +63,8 @@ def append(
         append(data=frame, output="out/people", output__split="val")
 
     The schema is the dataset's: columns of text are cast to it, other columns must have its types. New classes of
-    images get the numbers after those there are. Files that the dataset holds unchanged are left out; if that leaves
-    nothing, there is nothing to do. Several appends may run at once: all of them land.
+    images get the numbers after the existing ones. Files that the dataset holds unchanged are left out; if that leaves
+    nothing, there is nothing to do. Several appends may run at once: all of them are committed.
 
     Args:
         config: files, folders or globs, or a config, as for `convert`. Compression, order, names and sidecars are the
@@ -76,7 +76,7 @@ def append(
             `skip` them; by default they are refused. Of folders of images the new ones are appended.
         **settings: other values of the config, its dots written as double underscores (`limits__pixels=10**6`); the
             keys of `input` and `output` go without their section (`delimiter=";"`, `shard_size="64MiB"`),
-            but for `output__split`.
+            except `output__split`.
 
     Returns:
         the summary: its `manifest` states the dataset as it is now.

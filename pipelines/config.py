@@ -131,7 +131,7 @@ def _apply_set(document: Document, text: str, cwd: str) -> None:
 
 
 def _quotes_hint(path: Path, value: str, error: str) -> str:
-    """Return how a value that is no YAML is given as text; one that has quotes already may be anything."""
+    """Return how a value that is not YAML is given as text; one that has quotes already may be anything."""
     if not error.startswith("is not YAML") or any(sign in value for sign in "\"'\\"):
         return ""
     written = shlex.quote(f'{dotted(path)}="{printable(value)}"')

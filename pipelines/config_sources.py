@@ -51,7 +51,7 @@ def encoder_of(config: Config, frozen: Frozen) -> RowEncoder:
 
     Raises:
         UsageError: the config splits what the source's folders split already, or allows records that cannot be read.
-        SchemaError: the key of the split is no scalar feature.
+        SchemaError: the key of the split is not a scalar feature.
     """
     if config.split is not None and frozen.splits:
         other = "label" if frozen.labels else "flat"

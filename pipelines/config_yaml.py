@@ -127,7 +127,7 @@ def read_scalar(text: str) -> Any:
     """Return the value of a piece of YAML, as in `--set a.b=<text>`.
 
     Raises:
-        ValueError: it is no YAML, or holds a key twice.
+        ValueError: it is not YAML, or holds a key twice.
     """
     document = Document()
     try:

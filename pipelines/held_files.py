@@ -42,7 +42,7 @@ def sort_files(
 ) -> SortedFiles:
     """Return the files that are held, under any of `options`; `made` is the time of each generation in its manifest.
 
-    Files of a generation that is no append count as held whatever its options were, which are not known.
+    Files of a generation that is not an append count as held whatever its options were, which are not known.
     """
     by_tail: dict[str, list[HeldSource]] = {}
     for source in held:

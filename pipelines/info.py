@@ -47,7 +47,7 @@ _READ_GZIP: Final = ("tf.data", "TFX", "tfrecord (PyTorch)", "shardmill.pipeline
 class ForeignFiles:
     """TFRecord files that no manifest describes: what the first records of the first of them hold, if any are there.
 
-    `problem` is what these are, where they are no Examples. Of shards, `stated` are the records that the manifest of
+    `problem` is what these are, where they are not Examples. Of shards, `stated` are the records that the manifest of
     their `dataset` states.
     """
 

@@ -1,4 +1,4 @@
-"""The options that commands share, and what an unknown one was meant to be: of other tools, and near misses of ours.
+"""The options that commands share, and suggestions for unknown ones: those of other tools, and near misses.
 
 Nothing here takes time to import: every command starts with it.
 """

@@ -21,7 +21,7 @@ def salvage_command(path: str, folder: str, screen: Screen) -> int:
     """Copy the intact records of a file, and print what was lost; return 0, or 3 if anything is damaged.
 
     Raises:
-        InputError: the path is no regular file, or cannot be read.
+        InputError: the path is not a regular file, or cannot be read.
         TargetError: the folder cannot take the new file.
     """
     report = salvage_file(path, folder)

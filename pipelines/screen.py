@@ -33,7 +33,7 @@ from .schema_table import FEATURES_AFTER_A_RUN, MOST_FEATURES, name_text, nulls_
 from .unchanged import rejected_line, unchanged_line
 
 _FILE_WIDTH: Final = 200
-"""Columns where stdout is no terminal: tables are not folded to a screen that is not there."""
+"""Columns where stdout is not a terminal: tables are not folded to a screen that is not there."""
 
 _MAX_CLASSES: Final = 20
 

@@ -70,7 +70,7 @@ def inspect(path: str, count: int, screen: Screen, split: str | None = None) -> 
 
 
 def record_document(record: ShownRecord, example: ExampleMessage | None) -> dict[str, Any]:
-    """Return the JSON object of a record; `features` is null where the payload is no Example."""
+    """Return the JSON object of a record; `features` is null where the payload is not an Example."""
     document: dict[str, Any] = {"record": record.record, "file": record.file, "offset": record.offset}
     if example is None:
         document |= {"features": None, "problem": _problem(record.payload), "bytes": len(record.payload)}

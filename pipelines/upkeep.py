@@ -67,7 +67,7 @@ def gc_command(path: str, older_than: str, keep: int | None, screen: Screen, *, 
     """Print, and with `delete` remove, what no kept generation needs and what is old enough; return 0.
 
     Raises:
-        UsageError: `older_than` is no duration, or `keep` is less than 1.
+        UsageError: `older_than` is not a duration, or `keep` is less than 1.
         InputError: there is no dataset.
         DamageError: the manifest of a generation that stays is damaged.
         TargetError: a folder of the dataset is a link.

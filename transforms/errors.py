@@ -83,11 +83,11 @@ class InputError(UsageError):
 
 
 class TargetError(UsageError):
-    """The output folder holds another dataset, or something that is no dataset."""
+    """The output folder holds another dataset, or something that is not a dataset."""
 
 
 class StoreAccessError(UsageError):
-    """An object store lets nobody in: its client is not installed, or credentials, bucket or permission are missing."""
+    """An object store is not accessible: its client is not installed, or credentials, bucket or permission are missing."""
 
 
 class DamageError(ShardmillError):

@@ -136,7 +136,7 @@ def _pair_names(data_name: str) -> tuple[str, str]:
 
 
 def _dtype(feature: Feature) -> np.dtype | None:
-    """Return the dtype of a feature's values, or None if they are no numbers and no times."""
+    """Return the dtype of a feature's values, or None if they are neither numbers nor times."""
     if feature.type in _NUMBERS:
         return np.dtype(feature.type)
     if feature.type == "float64":

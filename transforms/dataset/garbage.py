@@ -1,7 +1,7 @@
 """Garbage: what is in a dataset's folder and no kept generation needs.
 
     kept         the latest generations, and all that they were made from; by default all there are
-    may go       manifests and files of the others; files with a name of ours that no generation has; what a writer
+    may go       manifests and files of the others; files with Shardmill's names that no generation has; what a writer
                  that was killed left half written; staging folders of runs that are dead
     stays        whatever is younger than a week, in doubt by the clock of the file system; whatever a live run works
                  in; the staging folder that any manifest on disk names, as its files may not be published yet;

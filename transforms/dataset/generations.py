@@ -118,7 +118,7 @@ def read_json_lines(root: str, path: str) -> Iterator[tuple[int, dict[str, Any]]
     """Yield each line of a file of the dataset as the object that it holds, with its number from 1.
 
     Raises:
-        DamageError: the file is missing, or a line is no JSON object, or longer than any of ours.
+        DamageError: the file is missing, or a line is not a JSON object, or longer than any of ours.
     """
     check_regular(root, path)
     with storage_at(root).open(path) as file:

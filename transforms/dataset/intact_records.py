@@ -24,7 +24,7 @@ def walk_records(path: Path, *, limit: int | None = None, limits: InflateLimits 
     compressed file may become.
 
     Raises:
-        InputError: the path is no regular file, or cannot be read.
+        InputError: the path is not a regular file, or cannot be read.
     """
     with open_on_disk(path, printable_path(os.fspath(path))) as file:
         form = _tell_form(file, os.fsencode(path))
@@ -41,7 +41,7 @@ def is_compressed(path: Path) -> bool:
     """Return whether a TFRecord file is compressed, of which the first bytes may be damaged.
 
     Raises:
-        InputError: the path is no regular file, or cannot be read.
+        InputError: the path is not a regular file, or cannot be read.
     """
     with open_on_disk(path, printable_path(os.fspath(path))) as file:
         return _tell_form(file, os.fsencode(path)) is not None

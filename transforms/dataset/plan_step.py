@@ -99,7 +99,7 @@ def read_refusal(spec: DatasetSpec) -> Refusal | None:
 
 
 def _in_order(results: Iterable[TaskResult]) -> list[TaskResult]:
-    """Sort by task. Bundles that are no tasks come last, and get numbers of their own in their parts."""
+    """Sort by task. Bundles that are not tasks come last, and get numbers of their own in their parts."""
     ordered = sorted(results, key=lambda result: (result.task == NO_TASK, result.task, result.attempt))
     number = max((result.task for result in ordered), default=0) + 1
     for i, result in enumerate(ordered):
@@ -122,7 +122,7 @@ def _decide(spec: DatasetSpec, results: Sequence[TaskResult], accounts: Accounts
         return Refusal(kind, message, total.read, total.rejected, accounts.by_code, known)
 
     failures = list(dict.fromkeys(text for result in results for text in result.failures))
-    if failures:  # the counts of a task that broke do not add up: that is no second problem
+    if failures:  # the counts of a task that broke do not add up: that is not a second problem
         return refuse("failed", _lines(failures))
     if accounts.problems:
         return refuse("failed", _lines(["rows do not add up; nothing was committed", *accounts.problems]))

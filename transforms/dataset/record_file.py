@@ -56,7 +56,7 @@ def read_records(
     Raises:
         DamageError: the file is damaged or cut; names the file, the record, its offset and the reason. The records
             before it have been yielded.
-        InputError: the path is no regular file, or cannot be read.
+        InputError: the path is not a regular file, or cannot be read.
     """
     for run in read_record_batches(
         path, check_crc=check_crc, record_bytes_limit=record_bytes_limit, inflate_limits=inflate_limits
@@ -85,7 +85,7 @@ def read_record_batches(
 
     Raises:
         DamageError: the file is damaged or cut; the records before it have been yielded.
-        InputError: the path is no regular file, or cannot be read.
+        InputError: the path is not a regular file, or cannot be read.
     """
     name = printable_path(os.fspath(path))
 

@@ -2,7 +2,7 @@
 
 The same source and config always stage in the same folder, which a run clears when it begins: a second one at the
 same time would take the parts away from under the first. The kernel lets go of the lock when its process ends, however
-it ends. It holds among the processes of one machine, where runs are launched; it is no part of the commit, which is
+it ends. It holds among the processes of one machine, where runs are launched; it is not part of the commit, which is
 safe without it. Stores have no locks: there each run has a folder of its own.
 """
 

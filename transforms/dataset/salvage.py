@@ -77,7 +77,7 @@ def salvage_file(path: Path, folder: str | os.PathLike[str]) -> SalvageReport:
     none is made.
 
     Raises:
-        InputError: the path is no regular file, or cannot be read.
+        InputError: the path is not a regular file, or cannot be read.
         TargetError: the folder holds a file of that name, or a dataset, or cannot be written.
     """
     source, root = os.fsdecode(os.fspath(path)), os.fspath(folder)

@@ -57,7 +57,7 @@ class CutTable(Sequence[CutPoint]):
         """Return the table of some cut points.
 
         Raises:
-            ValueError: they are no triples of numbers.
+            ValueError: they are not triples of numbers.
         """
         try:
             return cls(np.array(cuts, np.int64).reshape(len(cuts), 3))

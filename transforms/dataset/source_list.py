@@ -51,7 +51,7 @@ def read_notes(root: str, manifest: Manifest) -> dict[str, int]:
     """Return how many rows of a published generation there are of each note, from its list of sources.
 
     Raises:
-        DamageError: the list is missing, or a line of it is no JSON object.
+        DamageError: the list is missing, or a line of it is not a JSON object.
     """
     notes: Counter[str] = Counter()
     for number, document in _read_list(root, manifest):
@@ -99,7 +99,7 @@ def read_rejects(root: str, manifest: Manifest) -> Iterator[dict[str, Any]]:
     """Yield the lines of a generation's reject file, published or not.
 
     Raises:
-        DamageError: the file is missing, or a line is no JSON object.
+        DamageError: the file is missing, or a line is not a JSON object.
     """
     for _, document in _read_lines(root, manifest, manifest.rejects.path, "rejects.jsonl"):
         yield document

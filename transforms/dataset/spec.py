@@ -73,7 +73,7 @@ def rejects_allowed(max_rejects: int | str, rows_read: int) -> int:
     (3, 2)
 
     Raises:
-        UsageError: it is no number of rows, and no percentage.
+        UsageError: it is neither a number of rows nor a percentage.
     """
     if isinstance(max_rejects, int) and not isinstance(max_rejects, bool) and max_rejects >= 0:
         return max_rejects

@@ -30,7 +30,7 @@ def prepare_target(spec: DatasetSpec, *, clear: bool = True) -> Manifest | None:
 
     Raises:
         TargetError: the folder holds another dataset (and `if_exists` is "refuse"), or files of someone else that have
-            names of ours; or it cannot be written.
+            Shardmill's names; or it cannot be written.
     """
     latest = finish_publish(spec.path, spec.run_id)
     if latest is None:
@@ -60,7 +60,7 @@ def replacing_what_is_there(spec: DatasetSpec) -> DatasetSpec:
 
 
 def _foreign_names(spec: DatasetSpec) -> list[str]:
-    """Return names of ours in a folder that is no dataset; not a `manifests` in which a run died before its commit."""
+    """Return Shardmill's names in a folder without a dataset, except `manifests` where a run died before its commit."""
     storage = spec.storage
     if all(name.startswith(".") or is_part_path(f"manifests/{name}") for name in storage.list("manifests")):
         ours = [name for name in _OUR_NAMES if name != "manifests" or storage.size(name) is not None]

@@ -93,7 +93,7 @@ def _lists(array: pa.Array) -> Cells:
     if present is not None:
         lengths = np.diff(offsets)
         if bool(lengths[~present].any()):
-            # What is under a null row is no value: neither written nor checked.
+            # What is under a null row is not a value: neither written nor checked.
             values = _selectable(values).take(int64_array(np.flatnonzero(np.repeat(present, lengths))))
             offsets = _ends(np.where(present, lengths, 0))
     return Cells(plain_array(values), offsets, present)

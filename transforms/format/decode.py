@@ -38,7 +38,7 @@ _BLOCK_ROWS: Final = 6144
 
 
 class ExampleError(DamageError):
-    """A record is no Example of the schema; `row` counts from 0 in the batch that was decoded."""
+    """A record is not an Example of the schema; `row` counts from 0 in the batch that was decoded."""
 
     def __init__(self, row: int, reason: str) -> None:
         super().__init__(f"record {row + 1} of the batch: {reason}")
@@ -51,7 +51,7 @@ class ExampleError(DamageError):
 
 @dataclass(frozen=True, slots=True)
 class RecordProblem:
-    """Why a record is no Example of the schema; `row` counts from 0 in the batch."""
+    """Why a record is not an Example of the schema; `row` counts from 0 in the batch."""
 
     row: int
     reason: str
@@ -99,7 +99,7 @@ class ExampleDecoder:
         """Return the records as one batch.
 
         Raises:
-            ExampleError: a record is no Example of the schema.
+            ExampleError: a record is not an Example of the schema.
             ValueError: one column has more than 2 GiB of bytes values.
         """
         decoded = self.try_decode(payloads)
@@ -108,7 +108,7 @@ class ExampleDecoder:
         return decoded.batch
 
     def try_decode(self, payloads: Payloads | pa.Array | Sequence[bytes]) -> Decoded:
-        """Return the records as one batch, and what is wrong with those that are no Examples of the schema."""
+        """Return the records as one batch, and what is wrong with those that are not Examples of the schema."""
         if not isinstance(payloads, Payloads):
             whole = payloads if isinstance(payloads, pa.Array) else None
             payloads = Payloads.from_bytes(payloads) if whole is None else Payloads.from_arrow(whole)
@@ -218,7 +218,7 @@ def decode_examples(
     """Return serialized Examples as one Arrow batch; `ExampleDecoder` says how, and keeps its work for the next batch.
 
     Raises:
-        ExampleError: a record is no Example of the schema.
+        ExampleError: a record is not an Example of the schema.
         KeyError: a column is no feature of the schema.
     """
     return ExampleDecoder(schema, columns).decode(payloads)

@@ -16,7 +16,7 @@ def parse_duration(text: str) -> int:
     (604800, 5400, 0)
 
     Raises:
-        ValueError: the text is no duration; it says what one looks like.
+        ValueError: the text is not a duration; it says what one looks like.
     """
     match = _DURATION.fullmatch(text)
     if match is None or match[2] not in _SECONDS:

@@ -62,7 +62,7 @@ class RowEncoder:
     `field_bytes_limit` bound a serialized record, and a string or binary value, in bytes.
 
     Raises:
-        SchemaError: the key of the split is no scalar feature.
+        SchemaError: the key of the split is not a scalar feature.
     """
 
     schema: Schema
@@ -243,7 +243,7 @@ def encode_rows(
     """Encode one batch; for many, keep a `RowEncoder`, which remembers the prefixes of entries.
 
     Raises:
-        SchemaError: the batch is not of the schema, or the key of the split is no scalar feature.
+        SchemaError: the batch is not of the schema, or the key of the split is not a scalar feature.
     """
     return RowEncoder(schema, split or SplitRule(), splits_by_code, record_bytes_limit, field_bytes_limit).encode(rows)
 

@@ -169,7 +169,7 @@ def _narrowing_document(entry: Narrowing) -> dict[str, Any]:
 
 
 def _document(manifest: Manifest, parts: Mapping[str, Sequence[PartEntry]]) -> bytes:
-    # A name that is no valid Unicode holds lone surrogates; `backslashreplace` writes them as JSON's own escape.
+    # A name that is not valid Unicode holds lone surrogates; `backslashreplace` writes them as JSON's own escape.
     return ("{" + ",\n ".join(_lines(manifest, parts)) + "}\n").encode("utf-8", "backslashreplace")
 
 

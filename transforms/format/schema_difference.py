@@ -5,7 +5,7 @@
     stops    list of int64 (int64 list)  -             missing
     tip      -                         int64 (int64)   added
 
-Whether nulls are allowed is no part of it: that is decided row by row.
+Whether nulls are allowed is not part of it: that is decided row by row.
 """
 
 from __future__ import annotations

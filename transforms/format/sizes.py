@@ -31,7 +31,7 @@ def parse_size(value: object) -> int:
     (65536, 1500000000, 7)
 
     Raises:
-        ValueError: the value is no size; the text says what one looks like.
+        ValueError: the value is not a size; the text says what one looks like.
     """
     if isinstance(value, bool) or not isinstance(value, (int, str)):
         raise ValueError(f"{value!r} is not a size; write it like 128MiB, 1GB or 4096")

@@ -5,7 +5,7 @@ r"""Read JSON that anyone may have written: measured before it is parsed, and th
 
 A parser makes an object of every value: `[[],[],[], ...` takes 24 times its size, and `[[[[ ...` all of the stack. So
 the brackets and commas outside of strings are counted first, a window at a time. Then one key may not be twice in an
-object (the last would win), and NaN and Infinity, which Python would take, are no numbers; nor is 1e999, which it would
+object (the last would win), and NaN and Infinity, which Python accepts, are not numbers; nor is 1e999, which it would
 take for an infinity.
 """
 
@@ -21,7 +21,7 @@ import numpy.typing as npt
 from .printable import printable
 
 MAX_DEPTH: Final = 16
-"""Levels of arrays and objects: the deepest document of ours, a manifest, has 6."""
+"""Levels of arrays and objects: the deepest document, a manifest, has 6."""
 
 MEMORY_LIMIT: Final = 768 << 20
 """Bytes that the values of a document may take in memory. A manifest of a million shards takes 600 MB."""

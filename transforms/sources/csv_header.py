@@ -122,7 +122,7 @@ def refuse_data_as_header(
     are names (pandas' own 0, 1, 2; years). Declared columns have no say.
 
     Raises:
-        SourceError: the first record of a file is no header.
+        SourceError: the first record of a file is not a header.
     """
     head = next(head for head in heads if head.names is not None)
     cells = dict(zip(head.names or (), head.cells, strict=True))

@@ -12,7 +12,7 @@ from ..format.printable import printable
 from .nearest import nearest_name
 
 _MOST_NAMES: Final = 20
-"""A list of more names is no command that anybody reads."""
+"""A list of more names is not a command that anybody reads."""
 
 
 def set_list(key: str, values: Sequence[str]) -> str:

@@ -56,7 +56,7 @@ class Commas:
 
 @dataclass(frozen=True, slots=True)
 class Obstacles:
-    """What is no number in a column: `odd` cells with these words, each with a place of it; in quotes if `quoted`."""
+    """The cells of a column that are no numbers: `odd` cells with these words, each with a place; in quotes if `quoted`."""
 
     odd: int = 0
     words: tuple[tuple[str, str], ...] = ()
@@ -85,7 +85,7 @@ class Obstacles:
 def find_obstacles(
     cells: pa.Array, place: Callable[[int], str], text: bytes, quote: int | None
 ) -> tuple[npt.NDArray[np.int64], Obstacles] | None:
-    """Return the rows that are no numbers, and what they hold; None where the first cells are no numbers mostly.
+    """Return the rows that are not numbers, and what they hold; None where the first cells are not numbers mostly.
 
     `place` tells where a row is; `text` is what the cells were parsed from.
     """

@@ -46,7 +46,7 @@ class CsvSource:
     false, or instead of it; `columns` are the ones to keep (None: all). `quote` None reads quotes as text.
     `null_values` are the unquoted cells that are null. `infer` is `auto`, `full` or `none`; `rules` are declared types,
     by column. With `partitions` none, columns in the names of folders (`year=2024`) are left out, else refused. With
-    `check_header` a first record that looks like data is no header; `detected` says what was found out
+    `check_header` a first record that looks like data is not a header; `detected` says what was found out
     about the files before, for the user.
 
     Raises:

@@ -5,7 +5,7 @@
                     anything else ──▶ NOT_AN_IMAGE or UNSUPPORTED
 
 The name of the file plays no part. The five formats are read without Pillow, in about 2 us for a JPEG; `decode` then
-also loads the pixels. The others have no rules of ours, so they are loaded where more than the header is asked for.
+also loads the pixels. The others have no rules here, so they are loaded where more than the header is asked for.
 """
 
 from __future__ import annotations

@@ -143,7 +143,7 @@ class ImageSource:
         )
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
-        """Yield the images of a task, in batches; what is no good image is a reject.
+        """Yield the images of a task, in batches; what is not a good image is a reject.
 
         Raises:
             SourceError: a file is not what it was when it was listed.

@@ -3,7 +3,7 @@
 A path that exists is taken literally, so `a[1].csv` works as it is; only what does not exist is read as a glob.
 A folder gives the files below it that bear one of the format's suffixes: names that begin with `.` or `_` are skipped
 and counted as `hidden`, other suffixes as `other`, links to folders (they may run in a circle) as `links`, folders
-below it that hold a dataset of ours as `dataset`: `convert . -o out` must not read its own output the next time. A file
+below it that are datasets as `dataset`: `convert . -o out` must not read its own output the next time. A file
 that is named, or matched by a glob, is taken whatever its suffix.
 """
 
@@ -91,7 +91,7 @@ def expand_paths(
     Relative paths are relative to the folder `base`. With `names_only` the files of a folder are not looked at.
 
     Raises:
-        InputError: a path matches nothing, is no regular file or folder, or a folder cannot be read.
+        InputError: a path matches nothing, is not a regular file or folder, or a folder cannot be read.
     """
     found = _find(paths, base, suffixes, names_only=names_only)
     return sorted(found.paths), dict(sorted(found.skipped.items()))  # a folder gives its names in no order of its own

@@ -34,7 +34,7 @@ def table_of_rows(rows: Sequence[Row]) -> pa.Table:
 
     Raises:
         SchemaError: a column's values have no common type.
-        DataError: a key is no string.
+        DataError: a key is not a string.
     """
     return _table(rows, 1)
 
@@ -44,7 +44,7 @@ def tables_of_rows(rows: Iterator[Row]) -> Iterator[pa.Table]:
 
     Raises:
         SchemaError: a later row has another column, or a value that the column's type does not hold exactly.
-        DataError: a key is no string, or an item is no dict.
+        DataError: a key is not a string, or an item is no dict.
     """
     schema, number = None, 1
     for chunk in _chunks(rows):

@@ -93,7 +93,7 @@ def array_members(archive: zipfile.ZipFile, limit_bytes: int | None) -> dict[str
     `zipfile` unpacks no more of a member than its directory entry says.
 
     Raises:
-        NpyError: a member is no array, appears twice, is encrypted or packed by another method (UNSUPPORTED or
+        NpyError: a member is not an array, appears twice, is encrypted or packed by another method (UNSUPPORTED or
             CORRUPT), or they are over the limit (RECORD_TOO_LARGE).
     """
     members: dict[str, zipfile.ZipInfo] = {}

@@ -224,7 +224,7 @@ def _part_pattern(part: str) -> str:
 def _files_below(
     prefix: str, infos: Iterable[ObjectInfo], suffixes: tuple[str, ...], found: FoundObjects
 ) -> Iterator[ObjectInfo]:
-    """Yield the objects below a folder that bear a suffix; hidden names, datasets of ours and others are counted."""
+    """Yield the objects below a folder that have a suffix; hidden names, datasets and others are counted."""
     listed = [info for info in infos if not info.key.endswith("/")]
     datasets = dataset_folders(info.key for info in listed)
     passed: set[str] = set()

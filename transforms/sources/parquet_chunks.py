@@ -151,7 +151,7 @@ def _read_meta(reader: ThriftReader) -> Chunk:
 
 
 def _read_statistics(reader: ThriftReader) -> tuple[int | None, bool]:
-    """Return how many nulls there are, and whether an extreme is an int64 that is no multiple of 1000."""
+    """Return how many nulls there are, and whether an extreme is an int64 that is not a multiple of 1000."""
     nulls, odd = None, False
     for number, kind in reader.fields():
         if number == _NULL_COUNT and kind in NUMBERS:

@@ -33,7 +33,7 @@ _BOMB_BYTES: Final = 256 << 20
 _BOMB_RATIO: Final = 1000
 _BOMB_VALUES: Final = 16 << 20
 _VALUES_A_BYTE: Final = 8000
-"""Runs of one value take a few bytes each, whatever their length: more values than these are no table but a bomb."""
+"""Runs of one value take a few bytes each, whatever their length: more values than these are not a table but a bomb."""
 
 
 PackedSpans = bytes

@@ -1,6 +1,6 @@
 """The pieces of a task as text, for a file that workers read them from: JSON, since nothing in a file is unpickled.
 
-A piece is its class's name and its fields, in their order. Bytes are `{"b": base64}`, other values of ours, like a
+A piece is its class's name and its fields, in their order. Bytes are `{"b": base64}`, other product values, like a
 `Cut`, are `{"c": name, "v": fields}`. The files are ours, and proven by a digest before they are read: see
 `transforms/staged_tasks.py`.
 """

@@ -30,7 +30,7 @@ _LONGEST_VARINT: Final = 10
 
 
 class ThriftError(ValueError):
-    """The data is no compact Thrift."""
+    """The data is not compact Thrift."""
 
 
 class ThriftReader:

@@ -6,7 +6,7 @@
 Where another request for the same key was under way (409), or the upload is not there any more, Amazon wants it begun
 again: parts of a copy are copied again, while those of a stream, whose bytes are gone, can only be completed again.
 
-What fits one piece is put in one request instead. What a killed process leaves is no object, and cannot be seen; it
+What fits one piece is put in one request instead. What a killed process leaves is not an object, and cannot be seen; it
 takes space until a rule of the bucket (AbortIncompleteMultipartUpload) removes it.
 """
 

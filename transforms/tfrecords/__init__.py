@@ -1,4 +1,4 @@
-"""Existing TFRecord files as a source: datasets of ours, and anyone's files. No Beam here.
+"""Existing TFRecord files as a source: Shardmill's datasets, and anyone's files. No Beam here.
 
 tfrecord_source     list, survey, read: records become blocks as they are
     ── inputs           what paths name: the shards of a generation in its order, or files

@@ -44,7 +44,7 @@ class _Seen:
 
 @dataclass(slots=True)
 class Observation:
-    """What Examples were seen to hold; `name` is the file's. `bad` counts records that are no Examples.
+    """What Examples were seen to hold; `name` is the file's. `bad` counts records that are not Examples.
 
     `other` is what one of these is: a SequenceExample, or an ExampleListWithContext.
     """
