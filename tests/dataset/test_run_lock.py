@@ -3,10 +3,11 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
-from shardmill.transforms.dataset.run_lock import hold_run
+from shardmill.transforms.dataset.run_lock import hold_run, is_held
 from shardmill.transforms.dataset.spec import DatasetSpec
 from shardmill.transforms.errors import TargetError
 
@@ -66,6 +67,26 @@ def test_a_lock_that_its_holder_removed_is_not_taken_for_ours(tmp_path: Path, mo
     with hold_run(spec):
         assert len(calls) == 2
         assert lock.exists()
+
+
+def test_who_asks_whether_a_run_is_held_is_never_taken_for_its_holder(tmp_path: Path) -> None:
+    """Commands ask this of each other's runs when they end, at any moment."""
+    spec = spec_of(tmp_path)
+    ended = threading.Event()
+
+    def ask() -> None:
+        while not ended.is_set():
+            is_held(spec.storage, spec.run_id)
+
+    asker = threading.Thread(target=ask)
+    asker.start()
+    try:
+        for _ in range(300):
+            with hold_run(spec):
+                assert is_held(spec.storage, spec.run_id)
+    finally:
+        ended.set()
+        asker.join()
 
 
 def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:

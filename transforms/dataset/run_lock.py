@@ -91,11 +91,20 @@ def is_held(storage: Storage, run_id: str) -> bool:
     except FileNotFoundError:
         return False
     try:
+        return _is_locked(file)
+    finally:
+        os.close(file)
+
+
+def _is_locked(file: int) -> bool:
+    """Return whether another process holds the lock of an open file.
+
+    Whoever only asks shares the lock for that moment; `_locked` does not take one who asks for a holder.
+    """
+    try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
     except BlockingIOError:
         return True
-    finally:
-        os.close(file)
     return False
 
 
@@ -117,7 +126,11 @@ def _locked(path: str, *, wait: bool) -> int:
             fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             if os.path.exists(path) and os.path.samestat(os.fstat(file), os.stat(path)):
                 return file
+        except BlockingIOError:
+            if _is_locked(file):
+                os.close(file)
+                raise
         except OSError:
             os.close(file)
             raise
-        os.close(file)  # its holder removed it meanwhile: lock the one that has the name now
+        os.close(file)  # its holder removed it, or somebody asked who holds it: lock the one that has the name now
