@@ -87,7 +87,7 @@ class TargetError(UsageError):
 
 
 class StoreAccessError(UsageError):
-    """An object store is not accessible: its client is not installed, or credentials, bucket or permission are missing."""
+    """An object store is not accessible: its client, credentials, the bucket or a permission is missing."""
 
 
 class DamageError(ShardmillError):

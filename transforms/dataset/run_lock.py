@@ -99,7 +99,7 @@ def is_held(storage: Storage, run_id: str) -> bool:
 def _is_locked(file: int) -> bool:
     """Return whether another process holds the lock of an open file.
 
-    Whoever only asks shares the lock for that moment; `_locked` does not take one who asks for a holder.
+    To ask is to share the lock for that moment; `_locked` does not confuse that with holding it.
     """
     try:
         fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
