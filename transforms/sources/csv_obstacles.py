@@ -56,7 +56,7 @@ class Commas:
 
 @dataclass(frozen=True, slots=True)
 class Obstacles:
-    """The cells of a column that are no numbers: `odd` cells with these words and their places; in quotes if `quoted`."""
+    """The cells of a column that are no numbers: `odd` cells with these words and places; in quotes if `quoted`."""
 
     odd: int = 0
     words: tuple[tuple[str, str], ...] = ()
