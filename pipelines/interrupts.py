@@ -78,7 +78,7 @@ class Session:
 class _Interrupt:
     """Handles SIGINT and SIGTERM while it is open: the first raises KeyboardInterrupt, the second ends at once.
 
-    The exception may be raised anywhere in the engine. Beam's local runner waits for ever for a worker that had not
+    The exception may be raised anywhere in the engine. Beam's local runner waits forever for a worker that had not
     connected yet when the runner was closed; so what is stuck is left, by `session`, after some time.
     """
 
@@ -138,7 +138,7 @@ def run(body: Body, *, as_json: bool, quiet: bool, debug: bool) -> int:
 
 
 class _Nowhere(io.TextIOBase):
-    """A stream that takes text and keeps none of it."""
+    """A stream that discards its text."""
 
     def write(self, text: str) -> int:
         return len(text)
@@ -168,9 +168,9 @@ class _OfThisThread(io.TextIOBase):
 
 @contextmanager
 def _muted_engine(interrupt: _Interrupt, *, debug: bool) -> Iterator[None]:
-    """Keep off the screen what an engine prints to stderr by itself: the tracebacks of its threads, at every error.
+    """Hide what an engine itself prints to stderr: the tracebacks of its threads, at every error.
 
-    The screen has its own hold of stderr. After an interrupt, or a failure, the threads keep failing until the process
+    The screen has its own handle of stderr. After an interrupt or a failure, the threads keep failing until the process
     ends.
     """
     before = sys.stderr

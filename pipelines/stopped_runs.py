@@ -52,7 +52,7 @@ class StoppedRuns:
     notes: tuple[str, ...] = ()
 
     def finished(self, mark: RunMark, listing: Listing) -> Plan | None:
-        """Return the plan of a run whose tasks are all done, if it is of use to the run of a mark."""
+        """Return the plan of a run whose tasks are all done, if it is usable for the run of a mark."""
         for staged in self.same if self.resume else ():
             alike = staged.mark == mark and len(staged.rows) == len(listing.entries)
             if alike and len(read_done_tasks(self.storage, staged.staging, staged.tasks)) == staged.tasks:

@@ -19,7 +19,7 @@ PAGES = [REPO / "README.md", REPO / "CONTRIBUTING.md", *(REPO / "docs").glob("*.
 MODULES = [path for folder in ("pipelines", "transforms") for path in (REPO / folder).rglob("*.py")]
 CONFIGS = list((REPO / "configs").glob("*.yaml"))
 BANNED = re.compile(
-    r"\b(?:anew|foretold|whoever|mend(?:s|ed|ing)?|in silence|reckoned|small letters|is there already"
+    r"\b(?:anew|foret(?:old|ells?)|whoever|mend(?:s|ed|ing)?|in silence|reckoned|small letters|is there already"
     r"|told|tells? (?:of|how|what|it)|(?:gone|goes|go|going|went) on with|seldom|heed(?:s|ed)?|lest|thereof"
     r"|(?:lies?|stands?)(?! for| in for|-)|stood|held against|of the moment|in the mean|c[ao]me to be)\b"
     r"|(?:(?<=[.!?] )|(?<=\A)|(?<=\n\n))Of (?:a|all|each|several|the|those|two|what)\b",

@@ -33,7 +33,7 @@ PLAN_FOLDER: Final = "plan"
 """In the run's staging folder."""
 
 FILE_BYTES: Final = 1 << 20
-"""Of text in a file of tasks: a worker reads all of it for one task, and on object stores each is a request."""
+"""Bytes of text in a file of tasks: a worker reads all of it for one task, and in object stores each is a request."""
 
 IN_GRAPH_BYTES: Final = 256 << 10
 """A plan of so much text stays in the graph, and so do as many bytes of entries."""

@@ -6,7 +6,7 @@
 Only descriptors cross a stage boundary, never records. What each step does is a function of `dataset/`; none of Beam's
 own file sinks has a part in it.
 
-An engine that loses a descriptor, or delivers it twice, is noticed by the next step that sees all of them: it fails the
+If an engine loses a descriptor, or delivers it twice, the next step that sees all of them detects it. It fails the
 run with a message that says so, or the result is whole all the same. Missing tasks are noticed if their number is known
 (`info.tasks`); nothing is known of how many plain records there should be.
 """
@@ -51,7 +51,7 @@ from .source_info import SourceInfo
 
 _BATCH_RECORDS: Final = 4096
 _BATCH_BYTES: Final = 4 << 20
-"""Plain records are framed so many, or so many bytes, at once."""
+"""The number of plain records, or bytes, that are framed at once."""
 
 METRICS: Final = "shardmill"
 """The namespace of Beam's metrics: `records` and `bytes` that were staged."""
@@ -185,7 +185,7 @@ class WriteShards(beam.PTransform):
 
 
 class _StagePartsFn(beam.DoFn):
-    """Stages the blocks of each task; what comes from no task is staged a bundle at a time."""
+    """Stages the blocks of each task; records without a task are staged a bundle at a time."""
 
     def __init__(self, spec: DatasetSpec, split: str) -> None:
         self._spec = spec
@@ -199,11 +199,11 @@ class _StagePartsFn(beam.DoFn):
         self._staged_bytes = Metrics.counter(METRICS, "bytes")
 
     def start_bundle(self) -> None:
-        """Let go of what a failed bundle left."""
+        """Release what a failed bundle left."""
         self._abandon()
 
     def process(self, element: Block | TaskEnd | TaskResult | bytes) -> Iterator[tuple[int, bytes]]:
-        """Stage one element; the end of a task gives its result, a result goes by."""
+        """Stage one element. The end of a task yields its result; a result passes unchanged."""
         try:
             if isinstance(element, TaskResult):
                 yield self._counted(element)
@@ -226,7 +226,7 @@ class _StagePartsFn(beam.DoFn):
             raise
 
     def finish_bundle(self) -> Iterator[WindowedValue]:
-        """Give the result of what came from no task."""
+        """Yield the result of the records without a task."""
         if self._task is not None:
             self._abandon()
             raise RuntimeError("not fused: a bundle ended within a task; reading and writing must be one fused stage")
@@ -236,7 +236,7 @@ class _StagePartsFn(beam.DoFn):
             yield WindowedValue(self._counted(result), GlobalWindow().max_timestamp(), (GlobalWindow(),))
 
     def teardown(self) -> None:
-        """Let go of what a failed bundle left."""
+        """Release what a failed bundle left."""
         self._abandon()
 
     def _counted(self, result: TaskResult) -> tuple[int, bytes]:
@@ -280,7 +280,7 @@ class _PlanShardsFn(beam.DoFn):
         self._done = done
 
     def process(self, gathered: tuple[int, Iterable[bytes]]) -> Iterator[bytes]:
-        """Give the draft of the manifest and the shards to make."""
+        """Yield the draft of the manifest and the shards to make."""
         check_shared(self._spec.storage, self._spec.proof)
         plan = plan_generation(self._spec, self._results(gathered))
         if isinstance(plan, Refusal):
@@ -302,7 +302,7 @@ class _AssembleShardFn(beam.DoFn):
         self._spec = spec
 
     def process(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """Make the shard, and pass its job on, without what it was made of; drafts and refusals go by."""
+        """Make the shard, and pass on its job without its pieces; drafts and refusals pass unchanged."""
         job = unpacked(data)
         if isinstance(job, ShardJob):
             check_shared(self._spec.storage, self._spec.proof)
@@ -318,7 +318,7 @@ class _CommitFn(beam.DoFn):
         self._spec = spec
 
     def process(self, gathered: tuple[int, Iterable[bytes]]) -> Iterator[bytes]:
-        """Give the commit and the files to publish, or the refusal."""
+        """Yield the commit and the files to publish, or the refusal."""
         decided = commit_arrived(self._spec, gathered_values(gathered))
         yield packed(decided)
         if isinstance(decided, Commit):
@@ -332,7 +332,7 @@ class _PublishFileFn(beam.DoFn):
         self._spec = spec
 
     def process(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """Move the file; commits and refusals go by."""
+        """Move the file; commits and refusals pass unchanged."""
         move = unpacked(data)
         if isinstance(move, Move):
             publish_file(self._spec.storage, move)
@@ -348,7 +348,7 @@ class _CompleteFn(beam.DoFn):
         self._raise_refusal = raise_refusal
 
     def process(self, gathered: tuple[int, Iterable[bytes]]) -> Iterator[tuple[int, bytes]]:
-        """Give the outcome; if nothing arrived, it is read from what earlier steps left."""
+        """Yield the outcome; if nothing arrived, it is read from what earlier steps left."""
         yield keyed(self._outcome(next(gathered_values(gathered), None)))
 
     def _outcome(self, decided: Commit | Refusal | None) -> WriteOutcome:
@@ -359,8 +359,8 @@ class _CompleteFn(beam.DoFn):
 
 
 class _ReportFn(_CompleteFn):
-    """Reports the outcome, once; where completing did not run, this step does it."""
+    """Reports the outcome, once; if completing did not run, this step does it."""
 
     def process(self, gathered: tuple[int, Iterable[bytes]]) -> Iterator[WriteOutcome]:  # type: ignore[override]
-        """Give the outcome."""
+        """Yield the outcome."""
         yield next(gathered_values(gathered), None) or self._outcome(None)

@@ -126,7 +126,7 @@ class DirectFile:
         self._done.result()
 
     def abandon(self) -> None:
-        """Let go of the file, whatever is in it; nothing waits for the disk."""
+        """Release the file, whatever is in it; nothing waits for the disk."""
         if self._done is None:
             self._abandoned = True
             if self._buffer is not None:
@@ -265,7 +265,7 @@ def go_through_cache(file: int) -> None:
 
 
 def drop_pages(file: int, offset: int, length: int) -> None:
-    """Let go of the cached pages of a range that is durable: their memory is the kernel's next to use."""
+    """Release the cached pages of a range that is durable: their memory is the kernel's next to use."""
     with contextlib.suppress(OSError):  # advice: a file system that takes none keeps the pages
         os.posix_fadvise(file, offset, length, os.POSIX_FADV_DONTNEED)
 

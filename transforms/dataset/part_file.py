@@ -26,5 +26,5 @@ class PartFile(Protocol):
         ...
 
     def abandon(self) -> None:
-        """Let go of the file, whatever is in it: its attempt has failed."""
+        """Release the file, whatever is in it: its attempt has failed."""
         ...

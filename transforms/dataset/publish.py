@@ -48,7 +48,7 @@ class Move:
 
 
 def moves_of(commit: Commit) -> list[Move]:
-    """Return what has to be moved to publish a generation; the sidecars that change are replaced at the end."""
+    """Return the files to move to publish a generation; the sidecars that change are replaced at the end."""
     manifest, staging, number = commit.manifest, commit.manifest.run.staging, commit.manifest.generation
     replaces = commit.superseded is not None
     moves = [
@@ -216,7 +216,7 @@ def _complete(storage: Storage, commit: Commit) -> None:
 
 
 def _publish_older(storage: Storage, latest: Manifest) -> list[Move]:
-    """Make, and return, the moves of earlier generations whose runs have not come to it, or died before."""
+    """Make, and return, the moves of earlier generations whose runs have not made them yet, or died before."""
     made: list[Move] = []
     for manifest in _staged_lineage(storage, latest):
         if manifest.generation != latest.generation:
@@ -229,7 +229,7 @@ def _publish_older(storage: Storage, latest: Manifest) -> list[Move]:
 
 
 def _staged_lineage(storage: Storage, latest: Manifest) -> Iterator[Manifest]:
-    """Yield the generations that a dataset is made of whose runs have a staging folder still, the latest first."""
+    """Yield the generations of a dataset's lineage whose runs still have a staging folder, the latest first."""
     left = {f"{STAGING_FOLDER}/{name}" for name in storage.list(STAGING_FOLDER) if "." not in name}
     generations = lineage(storage.root, latest)
     while left and (manifest := next(generations, None)) is not None:
@@ -240,13 +240,13 @@ def _staged_lineage(storage: Storage, latest: Manifest) -> Iterator[Manifest]:
 
 
 def _remove_published(storage: Storage, latest: Manifest, run_id: str | None) -> None:
-    """Remove the staging folders of published generations, but for those of live runs, who do that themselves."""
+    """Remove the staging folders of published generations, except those of live runs, which do that themselves."""
     for manifest in _staged_lineage(storage, latest):
         if manifest.run.run_id == run_id:
             storage.remove_tree(_run_folder(manifest))
             continue
         with hold_if_dead(storage, manifest.run.run_id) as dead:
-            # without locks: who publishes it too finds its files published
+            # without locks: another publisher finds its files published
             if dead or not storage.has_locks:
                 targets = {move.target for move in moves_of(Commit(manifest))}
                 if len(_files(storage, targets)) == len(targets):
@@ -255,7 +255,7 @@ def _remove_published(storage: Storage, latest: Manifest, run_id: str | None) ->
 
 
 def _run_folder(manifest: Manifest) -> str:
-    """Return the staging folder of a run: what a generation was staged in is in it, or is it."""
+    """Return the staging folder of a run: a generation was staged in it, or in a folder in it."""
     return "/".join(manifest.run.staging.split("/")[:2])
 
 
@@ -288,7 +288,7 @@ def _remove_superseded(storage: Storage, old: Manifest, new: Manifest) -> None:
 
 
 def _files(storage: Storage, paths: set[str]) -> dict[str, FileStatus]:
-    """Return what is known of those files that are there, by one look at each of their folders."""
+    """Return what is known of the files that exist, by one listing of each of their folders."""
     found = {}
     for folder in sorted({os.path.dirname(path) for path in paths}):
         for name, status in storage.entries(folder):

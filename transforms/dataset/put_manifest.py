@@ -48,7 +48,7 @@ class Documents:
         return None
 
     def put(self, storage: Storage, held: Collection[str] = ()) -> bool:
-        """Make the manifest, if there is none of its number; say whether it is ours.
+        """Create the manifest, if there is none of its number; return whether this run's manifest has the number.
 
         `held` are the parts that the generation before names, which have just been read.
         """

@@ -164,7 +164,7 @@ def open_regular(path: Path, name: str) -> FileIO | ObjectReader:
         except FileNotFoundError:
             raise InputError(f"{name}: no such object") from None
     try:
-        # A FIFO would block in open() for ever: look first.
+        # A FIFO would block in open() forever: look first.
         if not stat.S_ISREG(os.stat(path).st_mode):
             raise InputError(f"{name}: not a regular file; give a TFRecord file")
         return open(path, "rb", buffering=0)

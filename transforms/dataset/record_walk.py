@@ -309,7 +309,7 @@ class RecordWalk:
                 self._forget(start)
 
     def _forget(self, offset: int) -> None:
-        """Give up lost headers that are too far behind."""
+        """Drop lost headers that are too far behind."""
         while self._lost and offset - self._lost[0].offset > _HOLD_BYTES:
             del self._lost[0]
 

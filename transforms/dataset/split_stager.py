@@ -82,7 +82,7 @@ class SplitStager:
         return SplitParts(self._trimmed(), self._digest)
 
     def abandon(self) -> None:
-        """Let go of all files: the attempt has failed."""
+        """Release all files: the attempt has failed."""
         for file in self._files:
             file.abandon()
 

@@ -136,7 +136,7 @@ class TaskStager:
         return result
 
     def abandon(self) -> None:
-        """Let go of all files of a failed attempt; they stay where they are, and count for nothing."""
+        """Close all files of a failed attempt; they stay where they are, and are ignored."""
         for stager in self._splits.values():
             stager.abandon()
         if self._rejects is not None:

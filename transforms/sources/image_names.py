@@ -42,7 +42,7 @@ def why_skipped(name: bytes) -> str | None:
 
 
 def is_other_file(name: bytes) -> bool:
-    """Return whether a file bears a name that images do not have.
+    """Return whether a file has a name that images do not have.
 
     >>> is_other_file(b"README.txt"), is_other_file(b"LICENSE"), is_other_file(b"1.jpg"), is_other_file(b"00017")
     (True, True, False, False)

@@ -137,7 +137,7 @@ class ImagePieces(LazyPieces):
         return digest.digest()
 
     def forget(self) -> None:
-        """Let go of the table of all files."""
+        """Release the table of all files."""
         self.table.forget()
 
     def to_document(self) -> dict[str, Any]:

@@ -53,7 +53,7 @@ _HASHED: Final = (Feature(SHA256, "bytes", "string"),)
 
 
 class ImageRow(NamedTuple):
-    """One good image: where its bytes are, and what its header and its folder say of it; a tuple, for its price."""
+    """One good image: where its bytes are, and what its header and its folder say of it; a tuple, to be cheap."""
 
     offset: int
     size: int

@@ -146,7 +146,7 @@ def list_file(path: bytes, base: bytes) -> SourceEntry:
     """Return the entry of one regular file, or object; `base` is an absolute folder.
 
     Raises:
-        InputError: it is not a regular file (a named pipe would block for ever), or it cannot be read.
+        InputError: it is not a regular file (a named pipe would block forever), or it cannot be read.
     """
     name = entry_name(path, base)
     if is_object(path):

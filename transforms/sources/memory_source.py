@@ -142,7 +142,7 @@ def spool(
     """Write data to an Arrow file in a folder, which is made if need be, and return the source that reads it.
 
     `data` is a pandas DataFrame, an Arrow table, batch or reader (or anything with `__arrow_c_stream__`), or a dict of
-    NumPy arrays whose first axis is the row. The file bears the name of its content, so that the same data twice is
+    NumPy arrays whose first axis is the row. The file has the name of its content, so that the same data twice is
     one file. In a DataFrame NaN is a null, as pandas means it; in arrays it is a value.
 
     Raises:

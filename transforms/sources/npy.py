@@ -20,7 +20,7 @@ import numpy.typing as npt
 from ..format.printable import printable
 
 HEADER_READ_BYTES: Final = 16 * 1024
-"""So many bytes of a file hold any header that is read; numpy too takes none of more than 10,000 bytes."""
+"""The most bytes that a header may take; numpy too refuses one of more than 10,000 bytes."""
 
 _MAGIC: Final = b"\x93NUMPY"
 _HEADER_LIMIT: Final = 10_000

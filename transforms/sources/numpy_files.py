@@ -58,7 +58,7 @@ class ArrayStream:
     packed: bool
 
     def expect(self, start: int, stop: int) -> None:
-        """Foretell which bytes of the file will be read, where it is not packed."""
+        """Announce which bytes of the file will be read, where it is not packed."""
         if not self.packed:
             expect(cast(OpenFile, self.file), [(start, stop)])
 

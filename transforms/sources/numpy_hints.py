@@ -20,7 +20,7 @@ from .source import SourceEntry
 from .source_files import is_object
 
 MOST_FILES: Final = 8
-"""Of more files each one is a record, surely."""
+"""With more files than this, each one is certainly a record."""
 
 Headers = Mapping[str, NpyHeader]
 

@@ -30,19 +30,19 @@ from ..stores.streamed import pool
 from .source import ListedFile
 
 BLOCK_BYTES: Final = 4 << 20
-"""What one request brings where the reading was announced: at 25 ms a request, two on their way bring some 200 MB/s."""
+"""The bytes of one request if the reading was announced: at 25 ms a request, two on their way bring some 200 MB/s."""
 
 AHEAD: Final = 2
-"""Blocks that are on their way while one is worked on, each by a thread of its own."""
+"""The number of blocks that are fetched while one is processed, each by its own thread."""
 
 KEPT_BYTES: Final = 64 << 20
-"""What of one file may be in memory where several places of it are read in turn, as the columns of a row group are."""
+"""The bytes of one file that may be in memory if several places are read in turn, like the columns of a row group."""
 
 _SMALLEST_BLOCK_BYTES: Final = 64 << 10
 _SMALLEST_WINDOW_BYTES: Final = 64 << 10
 _WINDOWS_BYTES: Final = 32 << 20
 _NEAR_BYTES: Final = 256 << 10
-"""A gap of this size is read over: a request of its own takes longer."""
+"""A gap of up to this size is read, because another request would take longer."""
 
 
 class ObjectFile(io.RawIOBase):
@@ -66,11 +66,11 @@ class ObjectFile(io.RawIOBase):
         return True
 
     def tell(self) -> int:
-        """Return the place of the next byte."""
+        """Return the position of the next byte."""
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Go to a place, and return it.
+        """Set the position, and return it.
 
         Raises:
             OSError: it is before the start.
@@ -82,7 +82,7 @@ class ObjectFile(io.RawIOBase):
         return self._at
 
     def read(self, size: int | None = -1, /) -> bytes:
-        """Read so many bytes, or all that are left; fewer only at the end."""
+        """Read `size` bytes, or all that are left; fewer only at the end."""
         data = self.read_at(self.size if size is None or size < 0 else size, self._at)
         self._at += len(data)
         return data
@@ -95,13 +95,13 @@ class ObjectFile(io.RawIOBase):
         return len(data)
 
     def close(self) -> None:
-        """Forget what was read, and what is on its way."""
+        """Discard what was read, and what is being fetched."""
         self._forget()
         self._windows.clear()
         super().close()
 
     def expect(self, ranges: Iterable[tuple[int, int]], *, in_turn: bool = False) -> None:
-        """Foretell what will be read: (start, stop) each, from front to back, or several of them `in_turn`."""
+        """Announce what will be read: (start, stop) each, from front to back, or several of them `in_turn`."""
         self._forget()
         self._blocks = _Blocks(ranges, in_turn=in_turn)
 
@@ -121,7 +121,7 @@ class ObjectFile(io.RawIOBase):
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def _block(self, index: int, at: int, stop: int) -> bytes:
-        """Return what a block has from `at` to `stop`, and see that the next ones are on their way."""
+        """Return the bytes of a block from `at` to `stop`, and start to fetch the next ones."""
         blocks = self._blocks
         for number in range(index, blocks.ends[index]):
             if number not in self._coming:
@@ -146,7 +146,7 @@ class ObjectFile(io.RawIOBase):
             if at == start + len(data):
                 grown = 2 * len(data)
         wanted = max(stop - at, min(grown, BLOCK_BYTES), _SMALLEST_WINDOW_BYTES)
-        # who looks at the end of a file will look right before it too: footers and directories are there
+        # after the end of a file, the bytes right before it are read: footers and directories are there
         start = at if grown or at + wanted <= self.size else max(self.size - wanted, 0)
         data = self._fetch(start, min(start + wanted, limit))
         self._windows[start] = data
@@ -155,7 +155,7 @@ class ObjectFile(io.RawIOBase):
         return data[at - start : stop - start]
 
     def _whole(self, start: int, stop: int) -> bytes:
-        """Return a large range, its pieces fetched side by side."""
+        """Return a large range, with its pieces fetched in parallel."""
         try:
             store = store_at(self._url)
             return b"".join(read_ahead(store, self._url.key, start, stop, version=self._file.stamp.version))

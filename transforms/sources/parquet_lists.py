@@ -29,7 +29,7 @@ def is_fixed_list(kind: pa.DataType) -> bool:
 def footer_of_plain_lists(footer: bytes) -> bytes:
     """Return a footer (the bytes between the pages and its length) without its Arrow schema.
 
-    A column that bears the key's name is read under another one: only the order of columns counts here.
+    A column that has the key's name is read under another one: only the order of columns counts here.
     """
     return footer.replace(_KEY, _UNKNOWN_KEY)
 

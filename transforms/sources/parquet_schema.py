@@ -15,7 +15,7 @@ from .arrow_checks import common_type, meaning
 from .parquet_footer import Footer
 
 _NAMED_COLUMNS: Final = 200
-"""So many columns are in a command that can be copied; more are for a config."""
+"""The most columns in a command to copy; more belong in a config."""
 
 
 def keep_columns(names: Sequence[str]) -> str:

@@ -24,7 +24,7 @@ _SPLIT_FOLDER: Final = re.compile(rf"(?:{'|'.join(_SPLITS)})(?:_?[0-9]{{4}})?", 
 
 
 def is_split_folder(name: bytes) -> bool:
-    """Return whether a folder bears the name of a split.
+    """Return whether a folder has the name of a split.
 
     >>> is_split_folder(b"Train"), is_split_folder(b"val2017"), is_split_folder(b"cat")
     (True, True, False)

@@ -155,7 +155,7 @@ class LazyPieces(Sequence[Piece]):
 
     @abstractmethod
     def forget(self) -> None:
-        """Let go of what the pieces are made of: they have been written elsewhere, and take much memory here."""
+        """Release what the pieces are made of: they have been written elsewhere, and take much memory here."""
 
     @abstractmethod
     def to_document(self) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def read_at(opened: OpenFile) -> ReadAt:
 
 
 def expect(opened: OpenFile, ranges: Iterable[tuple[int, int]], *, in_turn: bool = False) -> None:
-    """Foretell what will be read: (start, stop) each, from front to back, or several of them `in_turn`.
+    """Announce what will be read: (start, stop) each, from front to back, or several of them `in_turn`.
 
     The kernel reads local files ahead by itself.
     """

@@ -36,7 +36,7 @@ class Bucket(ABC):
         """Return what the store says of an object, or None if there is none."""
 
     def is_marked(self, key: str, mark: str) -> bool:
-        """Return whether the object of this key was made by the write that bears a mark."""
+        """Return whether the object of this key was made by the write that has a mark."""
         found = self.head(key)
         return found is not None and found.mark == mark
 

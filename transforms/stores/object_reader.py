@@ -37,11 +37,11 @@ class ObjectReader(io.RawIOBase):
         self._coming: Iterator[bytes] | None = None
 
     def readable(self) -> bool:
-        """Say that it can be read."""
+        """Return True: it can be read."""
         return True
 
     def seekable(self) -> bool:
-        """Say that any place of it can be."""
+        """Return True: any place in it can be read."""
         return True
 
     def tell(self) -> int:
@@ -49,7 +49,7 @@ class ObjectReader(io.RawIOBase):
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Go to a place."""
+        """Set the position."""
         base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
         self._at = max(base + offset, 0)
         return self._at
@@ -69,7 +69,7 @@ class ObjectReader(io.RawIOBase):
         return len(data)
 
     def close(self) -> None:
-        """Let go of what is on its way."""
+        """Discard what is being fetched."""
         self._let_go()
         super().close()
 

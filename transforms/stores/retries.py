@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 TRIES: Final = 10
-"""Of one request: with the pauses below, some 45 s on the average before a store that is down is given up."""
+"""The tries of one request: with the pauses below, some 45 s on the average before a store that is down is given up."""
 
 _FIRST_PAUSE: Final = 0.2
 _LONGEST_PAUSE: Final = 20.0

@@ -30,7 +30,7 @@ _PART_BYTES: Final = 5 << 20
 """S3 takes none that is smaller, but for the last; three are in memory at once."""
 
 _PARTS_OF_ONE_SIZE: Final = 1000
-"""So many parts of 5 MiB, then as many of 10 MiB, and so on: the largest object has 268 GiB, in pieces of 50 MiB."""
+"""Parts of 5 MiB, then as many of 10 MiB, and so on: the largest object has 268 GiB, in pieces of 50 MiB."""
 
 _CONFLICT: Final = "ConditionalRequestConflict"
 _NO_UPLOAD: Final = "NoSuchUpload"

@@ -34,7 +34,7 @@ _SENDING_THREADS: Final = 3
 _FINISHING_THREADS: Final = 2
 
 _KEPT_BUFFERS: Final = 12
-"""Of one size: what two workers fill and send, and what is completed meanwhile."""
+"""The buffers of one size: two workers fill and send them, while another upload is completed."""
 
 _free_buffers: dict[int, deque[bytearray]] = {}
 
