@@ -11,10 +11,10 @@ import time
 import zlib
 from collections.abc import Callable
 
-from shardmill.transforms.format.arrow_types import feature_of
-from shardmill.transforms.format.encode_rows import encode_rows
-from shardmill.transforms.format.gzip_members import compress_member
-from shardmill.transforms.format.schema import Schema
+from shardmill.transforms.format.encode.encode_rows import encode_rows
+from shardmill.transforms.format.schema.arrow_types import feature_of
+from shardmill.transforms.format.schema.schema import Schema
+from shardmill.transforms.format.tfrecord.gzip_members import compress_member
 from workloads import table
 
 MEMBER_BYTES = 1 << 20

@@ -18,7 +18,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow as pa
 from measure import Measured, measure, warm_files, warm_memory
-from shardmill.transforms.format.tfrecord import frame_records
+from shardmill.transforms.format.tfrecord.framing import frame_records
 
 HERE = Path(__file__).parent
 LENGTHS = (230, 1000, 10_000, 100_000)

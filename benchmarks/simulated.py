@@ -13,29 +13,29 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 from scale import SHARD_BYTES, MadeUpFolders, Phases, apart
-from shardmill.pipelines.config import load_config
-from shardmill.pipelines.config_model import Config
-from shardmill.pipelines.prepare import prepare
-from shardmill.pipelines.prepare_append import prepare_append
-from shardmill.pipelines.prepared import Prepared
-from shardmill.pipelines.resuming import take_over
-from shardmill.pipelines.runners import make_pipeline
-from shardmill.transforms.dataset.garbage import collect_garbage
-from shardmill.transforms.dataset.history import list_history
-from shardmill.transforms.dataset.open import open_dataset
-from shardmill.transforms.dataset.shard_plan import PartRange
-from shardmill.transforms.dataset.spec import DatasetSpec
-from shardmill.transforms.dataset.stage import TaskStager
-from shardmill.transforms.dataset.storage import LocalStorage
-from shardmill.transforms.dataset.target import prepare_target
-from shardmill.transforms.dataset.task_result import TaskResult
-from shardmill.transforms.dataset.verify import verify_dataset
-from shardmill.transforms.format.blocks import Block, EntryCounts, Frames
-from shardmill.transforms.format.rows import TaskEnd
-from shardmill.transforms.sources.image_listing import ImageListing, list_images
-from shardmill.transforms.sources.image_pieces import RECORD_OVERHEAD_BYTES, ImagePieces
-from shardmill.transforms.sources.image_source import ImageSource
-from shardmill.transforms.sources.source import StoredPieces, Task
+from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.config.model import Config
+from shardmill.pipelines.engines.beam_pipeline import make_pipeline
+from shardmill.pipelines.prepare.append import prepare_append
+from shardmill.pipelines.prepare.convert import prepare
+from shardmill.pipelines.prepare.prepared import Prepared
+from shardmill.pipelines.runs.resume import take_over
+from shardmill.transforms.dataset.cleanup.garbage import collect_garbage
+from shardmill.transforms.dataset.commit.target import prepare_target
+from shardmill.transforms.dataset.generations.history import list_history
+from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.dataset.shard_plan.shard_plan import PartRange
+from shardmill.transforms.dataset.stage.spec import DatasetSpec
+from shardmill.transforms.dataset.stage.task_result import TaskResult
+from shardmill.transforms.dataset.stage.task_stager import TaskStager
+from shardmill.transforms.dataset.storage.local_storage import LocalStorage
+from shardmill.transforms.format.flow.blocks import Block, EntryCounts, Frames
+from shardmill.transforms.format.flow.rows import TaskEnd
+from shardmill.transforms.sources.contract.source import StoredPieces, Task
+from shardmill.transforms.sources.images.listing import ImageListing, list_images
+from shardmill.transforms.sources.images.pieces import RECORD_OVERHEAD_BYTES, ImagePieces
+from shardmill.transforms.sources.images.source import ImageSource
 from shardmill.transforms.stage_tasks import StageTasks
 
 
@@ -185,7 +185,7 @@ def _scan_all(root: Path, images: int) -> None:
 
 def _graph_bytes(prepared: Prepared) -> int:
     import apache_beam as beam
-    from shardmill.pipelines.steps import add_steps
+    from shardmill.pipelines.prepare.read_encode_write import add_steps
 
     pipeline = beam.Pipeline()
     add_steps(pipeline, prepared)

@@ -21,15 +21,16 @@ from typing import Any, Final, Literal
 import pyarrow as pa
 from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
-from shardmill.pipelines import config_model, config_runners
+from shardmill.pipelines.config import model as config_model
+from shardmill.pipelines.config import runners as config_runners
 from shardmill.transforms import errors
-from shardmill.transforms.dataset.open import Dataset
-from shardmill.transforms.format.arrow_types import arrow_type_of, feature_of, why_unsupported
-from shardmill.transforms.format.rejects import CODES
-from shardmill.transforms.format.schema import Feature, Schema
-from shardmill.transforms.format.sizes import parse_size
-from shardmill.transforms.format.tfds import features as tfds_features
-from shardmill.transforms.sources.image_rows import image_schema
+from shardmill.transforms.dataset.reading.open_dataset import Dataset
+from shardmill.transforms.format.flow.rejects import CODES
+from shardmill.transforms.format.schema.arrow_types import arrow_type_of, feature_of, why_unsupported
+from shardmill.transforms.format.schema.schema import Feature, Schema
+from shardmill.transforms.format.sidecars.tfds import features as tfds_features
+from shardmill.transforms.format.wording.sizes import parse_size
+from shardmill.transforms.sources.images.rows import image_schema
 from table_words import CONFIG_WORDS, IMAGE_WORDS, REJECT_WORDS
 
 DOCS: Final = Path(__file__).parent

@@ -18,11 +18,23 @@ import typer
 from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
-from . import dataset_commands, flink_commands, interrupts, merge_commands
-from .options import Command, Debug, Json, Overwrite, Quiet, answer, fractions_in, names_in, number_or_text, option
+from .commands import dataset_commands, flink_commands, merge_commands
+from .commands import session as interrupts
+from .commands.option_hints import (
+    Command,
+    Debug,
+    Json,
+    Overwrite,
+    Quiet,
+    answer,
+    fractions_in,
+    names_in,
+    number_or_text,
+    option,
+)
 
 if TYPE_CHECKING:
-    from .config_model import Config
+    from .config.model import Config
 
 
 class _QuickHelpGroup(TyperGroup):
@@ -170,7 +182,7 @@ def append(
 
     def body(session: interrupts.Session) -> None:
         config = _load(session, sources, set_values or [], flags)
-        from .appending import dry_run_append, run_append
+        from .runs.append import dry_run_append, run_append
 
         if not dry_run:
             summary = run_append(config, force=force, changed=changed, beam_options=options, watch=session.watch)
@@ -185,7 +197,7 @@ def _load(
     session: interrupts.Session, sources: Sequence[str], set_values: Sequence[str], flags: Mapping[str, object]
 ) -> Config:
     """Return the config of a command: the first source may be one."""
-    from .config import load_config, split_sources
+    from .config.load import load_config, split_sources
 
     config, paths = split_sources(sources)
     loaded = load_config(config, set_values=set_values, flags=flags, paths=paths)
@@ -203,8 +215,8 @@ def _convert(
     dry_run: bool,
 ) -> None:
     config = _load(session, sources, set_values, flags)
-    from .conversion import dry_run as plan_only
-    from .conversion import run_convert
+    from .runs.convert import dry_run as plan_only
+    from .runs.convert import run_convert
 
     if dry_run:
         session.screen.plan(plan_only(config))
@@ -234,7 +246,7 @@ def init(
     flags = {key: flag for key, flag in _flags(context).items() if key != "output.path"}
 
     def body(session: interrupts.Session) -> None:
-        from .starter import write_starter
+        from .commands.starter_config import write_starter
 
         write_starter(sources, output, session.screen, set_values=set_values or [], flags=flags)
 
@@ -309,7 +321,7 @@ def main(args: Sequence[str] | None = None) -> NoReturn:
         sys.exit(app(ours, prog_name="shardmill", **extra) or 0)
     except TyperException as wrong:
         from ..transforms.errors import UsageError
-        from .screen import Screen
+        from .screens.screen import Screen
 
         error = UsageError(wrong.format_message())
         Screen(as_json=True).error(error)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from shardmill.pipelines import conversion
-from shardmill.pipelines.config_runners import LocalRunner
+from shardmill.pipelines.config.runners import LocalRunner
+from shardmill.pipelines.runs import convert as conversion
 
 from . import tiers
 from .faults.plain_run import run_plainly

@@ -11,10 +11,10 @@ import sys
 from typing import Any
 
 from apache_beam.options.pipeline_options import GoogleCloudOptions, SetupOptions, WorkerOptions
-from shardmill.pipelines.config import load_config
-from shardmill.pipelines.config_runners import DataflowRunner
-from shardmill.pipelines.dataflow import check_dataflow, make_job
-from shardmill.pipelines.prepare import prepare
+from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.config.runners import DataflowRunner
+from shardmill.pipelines.engines.dataflow.submission import check_dataflow, make_job
+from shardmill.pipelines.prepare.convert import prepare
 
 RUNNER = DataflowRunner(
     name="dataflow",

@@ -19,9 +19,9 @@ from typing import Any
 import pandas as pd
 import pytest
 from shardmill.pipelines import append, open_dataset
-from shardmill.transforms.dataset.garbage import collect_garbage
-from shardmill.transforms.dataset.verify import verify_dataset
-from shardmill.transforms.format import manifest_parts
+from shardmill.transforms.dataset.cleanup.garbage import collect_garbage
+from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.format.manifest import parts as manifest_parts
 
 LOW = (1 << 64) - 1
 SHARD_SIZE = 65536

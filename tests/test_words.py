@@ -10,8 +10,8 @@ import tokenize
 from pathlib import Path
 
 import pytest
-from shardmill.pipelines import flink_commands
 from shardmill.pipelines.cli import app, main
+from shardmill.pipelines.commands import flink_commands
 
 REPO = Path(__file__).parent.parent
 STYLE = REPO / "docs/style.md"

@@ -2,9 +2,9 @@
 
     from shardmill.transforms import ReadRows, EncodeExamples, WriteShards, read_records, write_records
 
-The modules of this folder are the Beam faces; the folders below hold the plain functions under them. Two have no Beam:
-`stage_task` does what the first two faces and the first step of the third do, in one call, for worker processes
-(`stage_tasks` is its face), and `staged_tasks` keeps a large plan out of the job's graph. Nothing is imported before it
+The modules of this folder are the Beam faces; the rooms below hold the plain functions under them. Two have no Beam:
+`task_staging` does what the first two faces and the first step of the third do, in one call, for worker processes
+(`stage_tasks` is its face), and `plan_files` keeps a large plan out of the job's graph. Nothing is imported before it
 is used: Beam alone takes seconds.
 """
 
@@ -14,8 +14,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from .dataset.record_file import read_records as read_records
-    from .dataset.record_file import write_records as write_records
+    from .dataset.records.record_file import read_records as read_records
+    from .dataset.records.record_file import write_records as write_records
     from .encode import EncodeExamples as EncodeExamples
     from .read import ReadRows as ReadRows
     from .write import WriteShards as WriteShards
@@ -26,8 +26,8 @@ _MODULES: Final = {
     "ReadRows": ".read",
     "EncodeExamples": ".encode",
     "WriteShards": ".write",
-    "read_records": ".dataset.record_file",
-    "write_records": ".dataset.record_file",
+    "read_records": ".dataset.records.record_file",
+    "write_records": ".dataset.records.record_file",
 }
 
 

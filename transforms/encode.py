@@ -9,10 +9,10 @@ import apache_beam as beam
 import pyarrow as pa
 
 from .errors import UsageError
-from .format.blocks import Block
-from .format.encode_rows import RowEncoder
-from .format.rows import Rows, TaskEnd
-from .format.schema import Schema
+from .format.encode.encode_rows import RowEncoder
+from .format.flow.blocks import Block
+from .format.flow.rows import Rows, TaskEnd
+from .format.schema.schema import Schema
 from .source_info import SourceInfo
 
 

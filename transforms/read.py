@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 
 import apache_beam as beam
 
-from .format.encode_rows import RowEncoder
-from .format.rows import Rows, TaskEnd
-from .format.schema import Schema
-from .format.sizes import parse_size
+from .format.encode.encode_rows import RowEncoder
+from .format.flow.rows import Rows, TaskEnd
+from .format.schema.schema import Schema
+from .format.wording.sizes import parse_size
+from .plan_files import TaskFile, by_file
 from .source_info import SourceInfo
-from .sources.listing import detect_format
-from .sources.pick import pick_source
-from .sources.read_task import read_task
-from .sources.source import Frozen, Source, Task, map_in_turn
-from .sources.task_planning import Plan, make_plan
-from .staged_tasks import TaskFile, by_file
-from .tfrecords.tfrecord_source import TfrecordSource
+from .sources.contract.planning import Plan, make_plan
+from .sources.contract.read_task import read_task
+from .sources.contract.source import Frozen, Source, Task, map_in_turn
+from .sources.files.listing import detect_format
+from .sources.registry.pick import pick_source
+from .sources.tfrecord.source import TfrecordSource
 
 
 @dataclass(eq=False)

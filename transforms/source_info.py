@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from .errors import UsageError
-from .format.encode_rows import RowEncoder
-from .format.printable import printable
-from .format.schema import Schema
+from .format.encode.encode_rows import RowEncoder
+from .format.schema.schema import Schema
+from .format.wording.printable import printable
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import apache_beam as beam
 
-from .dataset.task_result import TaskResult
-from .sources.source import Task
+from .dataset.stage.task_result import TaskResult
+from .sources.contract.source import Task
 
 
 @dataclass(eq=False)

@@ -24,28 +24,28 @@ from apache_beam.transforms.window import GlobalWindow, GlobalWindows
 from apache_beam.utils.windowed_value import WindowedValue
 
 from .beam_streams import warn_of_timed_flushes
-from .dataset.assemble import assemble_shard
-from .dataset.commit import Commit, commit_arrived, plan_generation
-from .dataset.done_tasks import read_result
-from .dataset.outcome import WriteOutcome
-from .dataset.plan_step import ShardJob
-from .dataset.publish import Move, moves_of, publish_file
-from .dataset.refusal import Refusal
-from .dataset.shared_folder import check_shared
-from .dataset.spec import DatasetSpec
-from .dataset.stage import TaskStager
-from .dataset.storage_at import absolute
-from .dataset.target import prepare_target, replacing_what_is_there
-from .dataset.task_result import TaskResult
-from .dataset.write_generation import complete_generation
+from .dataset.commit.commit_generation import Commit, commit_arrived, plan_generation
+from .dataset.commit.outcome import WriteOutcome
+from .dataset.commit.publish import Move, moves_of, publish_file
+from .dataset.commit.target import prepare_target, replacing_what_is_there
+from .dataset.commit.write_generation import complete_generation
+from .dataset.shards.assemble import assemble_shard
+from .dataset.shards.plan_step import ShardJob
+from .dataset.shards.refusal import Refusal
+from .dataset.stage.done_tasks import read_result
+from .dataset.stage.spec import DatasetSpec
+from .dataset.stage.task_result import TaskResult
+from .dataset.stage.task_stager import TaskStager
+from .dataset.storage.shared_folder import check_shared
+from .dataset.storage.storage_at import absolute
 from .errors import UsageError
-from .format.blocks import Block
-from .format.naming import DEFAULT_SHARD_NAME, dataset_name, is_split_name
-from .format.printable import printable
-from .format.rows import TaskEnd
-from .format.schema import Schema
-from .format.sizes import parse_size
-from .format.tfrecord import frame_records
+from .format.flow.blocks import Block
+from .format.flow.rows import TaskEnd
+from .format.manifest.naming import DEFAULT_SHARD_NAME, dataset_name, is_split_name
+from .format.schema.schema import Schema
+from .format.tfrecord.framing import frame_records
+from .format.wording.printable import printable
+from .format.wording.sizes import parse_size
 from .gather import KEYED, Gather, gathered_values, keyed, packed, unpacked
 from .source_info import SourceInfo
 

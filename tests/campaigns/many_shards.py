@@ -49,7 +49,7 @@ def busy(processes: int) -> Iterator[None]:
 def convert(folder: Path, shards: int, processes: str, seconds: float) -> str | None:
     """Run the command and look at what it wrote; return what is wrong, None if nothing is."""
     from shardmill.pipelines import open_dataset
-    from shardmill.transforms.dataset.verify import verify_dataset
+    from shardmill.transforms.dataset.integrity.verify import verify_dataset
 
     out = folder / "out"
     command = [sys.executable, "-m", "shardmill.pipelines", "convert", str(folder / "rows.parquet"), "-o", str(out)]

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 from shardmill.pipelines.cli import main
-from shardmill.transforms.dataset.generations import read_manifest
-from shardmill.transforms.dataset.open import open_dataset
+from shardmill.transforms.dataset.generations.manifest_files import read_manifest
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
 Content = bytes | Callable[[Path], object]
 """What a file holds, or what makes it."""

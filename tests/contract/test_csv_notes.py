@@ -9,7 +9,7 @@ from typing import Any
 import pandas as pd
 import pytest
 from shardmill.pipelines import convert
-from shardmill.transforms.dataset.generations import read_manifest
+from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -171,7 +171,7 @@ def nulls_lines(screen: Any) -> list[str]:
 def test_a_csv_that_is_only_sampled_names_the_columns_in_which_nulls_were_found(
     desk: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("shardmill.transforms.sources.csv_source.AUTO_BYTES", 10)
+    monkeypatch.setattr("shardmill.transforms.sources.csv.source.AUTO_BYTES", 10)
     desk.put({"a.csv": b"a,b,c\n1,,x\n2,3,y\n", "b.csv": b"a,b,c\n1,2,x\n"})
     screen = desk.convert("a.csv")
     assert re.search(r"^a +int64 +int64 +yes$", screen.out, re.MULTILINE)

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 from shardmill.pipelines.cli import main
-from shardmill.transforms.format.gzip_members import compress_member
+from shardmill.transforms.format.tfrecord.gzip_members import compress_member
 
 from ..tiers import but_some_thorough
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from shardmill.pipelines.cli import main
-from shardmill.transforms.dataset.generations import read_manifest
+from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 

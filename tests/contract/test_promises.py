@@ -18,9 +18,9 @@ import pytest
 from PIL import Image
 from shardmill.pipelines import convert, open_dataset
 from shardmill.transforms import read, write
-from shardmill.transforms.format.manifest import Manifest
-from shardmill.transforms.format.rows import Rows, TaskEnd
-from shardmill.transforms.sources.source import Task
+from shardmill.transforms.format.flow.rows import Rows, TaskEnd
+from shardmill.transforms.format.manifest.manifest import Manifest
+from shardmill.transforms.sources.contract.source import Task
 
 from ..tiers import but_some_thorough
 

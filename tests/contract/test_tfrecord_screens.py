@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 from crc32c import crc32c
 from shardmill.pipelines.cli import main
-from shardmill.transforms.dataset.record_file import read_records
-from shardmill.transforms.format.example_proto import example_from_values
-from shardmill.transforms.format.gzip_members import compress_member
-from shardmill.transforms.format.tfrecord import FRAME_BYTES
+from shardmill.transforms.dataset.records.record_file import read_records
+from shardmill.transforms.format.encode.example_proto import example_from_values
+from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES
+from shardmill.transforms.format.tfrecord.gzip_members import compress_member
 
 SECRET = "payload that nobody is to see"
 RECORDS = [

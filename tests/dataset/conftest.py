@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 from crc32c import crc32c
-from shardmill.transforms.dataset.record_file import write_records
-from shardmill.transforms.format.checksum import record_digests
-from shardmill.transforms.format.manifest import (
+from shardmill.transforms.dataset.records.record_file import write_records
+from shardmill.transforms.format.buffers.checksum import record_digests
+from shardmill.transforms.format.manifest.manifest import (
     Manifest,
     RejectSummary,
     RowCounts,
@@ -19,9 +19,9 @@ from shardmill.transforms.format.manifest import (
     SourceSummary,
     SplitEntry,
 )
-from shardmill.transforms.format.naming import shard_file_name
-from shardmill.transforms.format.schema import Schema
-from shardmill.transforms.format.sidecars import sidecar_files
+from shardmill.transforms.format.manifest.naming import shard_file_name
+from shardmill.transforms.format.schema.schema import Schema
+from shardmill.transforms.format.sidecars.sidecar_files import sidecar_files
 
 DatasetBuilder = Callable[..., Manifest]
 

@@ -12,30 +12,30 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from shardmill.transforms.dataset import commit as commit_module
-from shardmill.transforms.dataset import put_manifest as put_module
-from shardmill.transforms.dataset import write_generation as write_generation_module
-from shardmill.transforms.dataset.assemble import assemble_shard
-from shardmill.transforms.dataset.commit import Commit
-from shardmill.transforms.dataset.generations import read_manifest
-from shardmill.transforms.dataset.open import open_dataset
-from shardmill.transforms.dataset.outcome import WriteOutcome, read_outcome
-from shardmill.transforms.dataset.plan_step import Plan, plan_dataset
-from shardmill.transforms.dataset.publish import Move, complete_publish, finish_publish, moves_of, publish_file
-from shardmill.transforms.dataset.refusal import Refusal
-from shardmill.transforms.dataset.spec import DatasetSpec, EntryInfo, rejects_allowed
-from shardmill.transforms.dataset.stage import TaskStager
-from shardmill.transforms.dataset.storage import LocalStorage
-from shardmill.transforms.dataset.target import prepare_target, replacing_what_is_there
-from shardmill.transforms.dataset.task_result import TaskResult
-from shardmill.transforms.dataset.verify import verify_dataset
-from shardmill.transforms.dataset.write_generation import write_generation
+from shardmill.transforms.dataset.commit import commit_generation as commit_module
+from shardmill.transforms.dataset.commit import put_manifest as put_module
+from shardmill.transforms.dataset.commit import write_generation as write_generation_module
+from shardmill.transforms.dataset.commit.commit_generation import Commit
+from shardmill.transforms.dataset.commit.outcome import WriteOutcome, read_outcome
+from shardmill.transforms.dataset.commit.publish import Move, complete_publish, finish_publish, moves_of, publish_file
+from shardmill.transforms.dataset.commit.target import prepare_target, replacing_what_is_there
+from shardmill.transforms.dataset.commit.write_generation import write_generation
+from shardmill.transforms.dataset.generations.manifest_files import read_manifest
+from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.dataset.shards.assemble import assemble_shard
+from shardmill.transforms.dataset.shards.plan_step import Plan, plan_dataset
+from shardmill.transforms.dataset.shards.refusal import Refusal
+from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo, rejects_allowed
+from shardmill.transforms.dataset.stage.task_result import TaskResult
+from shardmill.transforms.dataset.stage.task_stager import TaskStager
+from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 from shardmill.transforms.errors import CommitError, RunError, TargetError, TooManyRejects, UsageError
-from shardmill.transforms.format.blocks import Block, EntryCounts, Narrowing
-from shardmill.transforms.format.rejects import CellError, Place, Reject
-from shardmill.transforms.format.rows import TaskEnd
-from shardmill.transforms.format.schema import Feature, Schema
-from shardmill.transforms.format.tfrecord import frame_records
+from shardmill.transforms.format.flow.blocks import Block, EntryCounts, Narrowing
+from shardmill.transforms.format.flow.rejects import CellError, Place, Reject
+from shardmill.transforms.format.flow.rows import TaskEnd
+from shardmill.transforms.format.schema.schema import Feature, Schema
+from shardmill.transforms.format.tfrecord.framing import frame_records
 
 SCHEMA = Schema((Feature("x", "int64", "int64"),))
 PAYLOAD = b"\n\x0c\n\n\n\x01x\x12\x05\x1a\x03\n\x01"  # {"x": [n]}, without its last byte

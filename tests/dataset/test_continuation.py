@@ -11,24 +11,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shardmill.transforms.dataset import commit as commit_module
-from shardmill.transforms.dataset import open as open_module
-from shardmill.transforms.dataset.assemble import assemble_shard
-from shardmill.transforms.dataset.continuation import append_to
-from shardmill.transforms.dataset.generations import lineage, read_manifest
-from shardmill.transforms.dataset.open import open_dataset
-from shardmill.transforms.dataset.outcome import WriteOutcome, read_outcome
-from shardmill.transforms.dataset.plan_step import Plan, plan_dataset
-from shardmill.transforms.dataset.publish import complete_publish, finish_publish, moves_of, publish_file
-from shardmill.transforms.dataset.source_list import HeldSource, read_held_sources
-from shardmill.transforms.dataset.spec import DatasetSpec, EntryInfo
-from shardmill.transforms.dataset.storage import LocalStorage
-from shardmill.transforms.dataset.target import prepare_target
-from shardmill.transforms.dataset.verify import verify_dataset
-from shardmill.transforms.dataset.write_generation import write_generation
+from shardmill.transforms.dataset.commit import commit_generation as commit_module
+from shardmill.transforms.dataset.commit.append_commit import append_to
+from shardmill.transforms.dataset.commit.outcome import WriteOutcome, read_outcome
+from shardmill.transforms.dataset.commit.publish import complete_publish, finish_publish, moves_of, publish_file
+from shardmill.transforms.dataset.commit.target import prepare_target
+from shardmill.transforms.dataset.commit.write_generation import write_generation
+from shardmill.transforms.dataset.generations.manifest_files import lineage, read_manifest
+from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.reading import open_dataset as open_module
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.dataset.shards.assemble import assemble_shard
+from shardmill.transforms.dataset.shards.plan_step import Plan, plan_dataset
+from shardmill.transforms.dataset.shards.source_list import HeldSource, read_held_sources
+from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
+from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 from shardmill.transforms.errors import CommitError
-from shardmill.transforms.format.manifest import Manifest, ShardEntry
-from shardmill.transforms.format.schema import Feature, Schema
+from shardmill.transforms.format.manifest.manifest import Manifest, ShardEntry
+from shardmill.transforms.format.schema.schema import Feature, Schema
 
 from .test_commit import _Crash, _crash_at, payload, spec_of, stage_all, tree, write
 

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shardmill.transforms.dataset import direct_file
-from shardmill.transforms.dataset.aligned_buffers import (
+from shardmill.transforms.dataset.storage import direct_file
+from shardmill.transforms.dataset.storage.aligned_buffers import (
     BUFFER_BYTES,
     LARGE_BYTES_OUT,
     SMALL_BYTES,
     AlignedBuffer,
     BufferPool,
 )
-from shardmill.transforms.dataset.direct_file import DirectFile, append_range
+from shardmill.transforms.dataset.storage.direct_file import DirectFile, append_range
 
 from ..tiers import examples
 

@@ -9,13 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shardmill.transforms.dataset.garbage import WEEK_SECONDS, GarbageReport, collect_garbage
-from shardmill.transforms.dataset.open import open_dataset
-from shardmill.transforms.dataset.run_lock import hold_run
-from shardmill.transforms.dataset.spec import EntryInfo
-from shardmill.transforms.dataset.target import prepare_target
-from shardmill.transforms.dataset.verify import verify_dataset
-from shardmill.transforms.dataset.write_generation import write_generation
+from shardmill.transforms.dataset.cleanup.garbage import WEEK_SECONDS, GarbageReport, collect_garbage
+from shardmill.transforms.dataset.commit.target import prepare_target
+from shardmill.transforms.dataset.commit.write_generation import write_generation
+from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.dataset.stage.run_lock import hold_run
+from shardmill.transforms.dataset.stage.spec import EntryInfo
 from shardmill.transforms.errors import DamageError, InputError, TargetError, UsageError
 
 from .test_commit import _Crash, _crash_at, spec_of, stage_all, tree, write
@@ -249,7 +249,7 @@ def test_a_link_is_never_followed_nor_removed(tmp_path: Path) -> None:
 
 
 def test_a_stray_that_became_a_shard_meanwhile_stays(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from shardmill.transforms.dataset import garbage
+    from shardmill.transforms.dataset.cleanup import garbage
 
     write(spec_of(tmp_path))
     out = tmp_path / "out"

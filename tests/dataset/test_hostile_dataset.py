@@ -11,18 +11,18 @@ from typing import Any
 
 import numpy as np
 import pytest
-from shardmill.transforms.dataset import generations
-from shardmill.transforms.dataset.generations import list_generations, read_json_lines
-from shardmill.transforms.dataset.open import open_dataset
-from shardmill.transforms.dataset.publish import finish_publish
-from shardmill.transforms.dataset.run_lock import hold_run
-from shardmill.transforms.dataset.source_list import read_notes
-from shardmill.transforms.dataset.spec import DatasetSpec
-from shardmill.transforms.dataset.verify import verify_dataset
+from shardmill.transforms.dataset.commit.publish import finish_publish
+from shardmill.transforms.dataset.generations import manifest_files as generations
+from shardmill.transforms.dataset.generations.manifest_files import list_generations, read_json_lines
+from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.dataset.shards.source_list import read_notes
+from shardmill.transforms.dataset.stage.run_lock import hold_run
+from shardmill.transforms.dataset.stage.spec import DatasetSpec
 from shardmill.transforms.errors import DamageError, TargetError
-from shardmill.transforms.format.example_proto import example_from_values
-from shardmill.transforms.format.manifest import RunInfo, SourceSummary
-from shardmill.transforms.format.schema import Feature, Schema
+from shardmill.transforms.format.encode.example_proto import example_from_values
+from shardmill.transforms.format.manifest.manifest import RunInfo, SourceSummary
+from shardmill.transforms.format.schema.schema import Feature, Schema
 
 Builder = Callable[..., Any]
 

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 import pytest
-from shardmill.transforms.dataset.incomplete_file import incomplete_file
+from shardmill.transforms.dataset.storage.incomplete_file import incomplete_file
 
 
 def write_then_fail(path: Path) -> None:

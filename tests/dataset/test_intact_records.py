@@ -11,12 +11,12 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shardmill.transforms.dataset.intact_records import walk_records
-from shardmill.transforms.dataset.record_file import write_records
-from shardmill.transforms.dataset.record_walk import DamagedRange, RecordWalk
-from shardmill.transforms.format.gzip_members import compress_member
-from shardmill.transforms.format.scan import ScanStart
-from shardmill.transforms.format.tfrecord import frame_records
+from shardmill.transforms.dataset.integrity.intact_records import walk_records
+from shardmill.transforms.dataset.integrity.record_walk import DamagedRange, RecordWalk
+from shardmill.transforms.dataset.records.record_file import write_records
+from shardmill.transforms.format.tfrecord.framing import frame_records
+from shardmill.transforms.format.tfrecord.gzip_members import compress_member
+from shardmill.transforms.format.tfrecord.scan import ScanStart
 
 from ..tiers import examples
 
@@ -199,7 +199,7 @@ def test_records_inside_of_a_record_are_never_taken_for_those_of_the_file(outer:
 
 
 def test_a_length_that_is_a_lie_takes_no_memory_and_no_record() -> None:
-    from shardmill.transforms.format.tfrecord import header_words
+    from shardmill.transforms.format.tfrecord.framing import header_words
 
     for length in (1 << 29, 1 << 40, (1 << 62) - 1):
         lie = header_words(np.array([length], np.int64)).tobytes()
@@ -225,7 +225,7 @@ def test_records_behind_much_garbage_are_found() -> None:
 
 @pytest.mark.parametrize("length", [1 << 20, 1 << 22, 1 << 29])
 def test_a_hundred_thousand_headers_of_long_records_are_passed_in_time(length: int) -> None:
-    from shardmill.transforms.format.tfrecord import header_words
+    from shardmill.transforms.format.tfrecord.framing import header_words
 
     lies = header_words(np.array([length], np.int64)).tobytes() * (1 << 17)
     began = time.process_time()

@@ -11,19 +11,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shardmill.transforms.dataset import generations, put_manifest
-from shardmill.transforms.dataset.garbage import GarbageReport, collect_garbage
-from shardmill.transforms.dataset.generations import list_generations, read_manifest
-from shardmill.transforms.dataset.history import list_history
-from shardmill.transforms.dataset.open import open_dataset
-from shardmill.transforms.dataset.spec import DatasetSpec, EntryInfo
-from shardmill.transforms.dataset.storage import LocalStorage
-from shardmill.transforms.dataset.target import prepare_target
-from shardmill.transforms.dataset.verify import verify_dataset
-from shardmill.transforms.dataset.write_generation import write_generation
+from shardmill.transforms.dataset.cleanup.garbage import GarbageReport, collect_garbage
+from shardmill.transforms.dataset.commit import put_manifest
+from shardmill.transforms.dataset.commit.target import prepare_target
+from shardmill.transforms.dataset.commit.write_generation import write_generation
+from shardmill.transforms.dataset.generations import manifest_files as generations
+from shardmill.transforms.dataset.generations.history import list_history
+from shardmill.transforms.dataset.generations.manifest_files import list_generations, read_manifest
+from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
+from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 from shardmill.transforms.errors import DamageError
-from shardmill.transforms.format import manifest_parts
-from shardmill.transforms.format.manifest import ShardEntry
+from shardmill.transforms.format.manifest import parts as manifest_parts
+from shardmill.transforms.format.manifest.manifest import ShardEntry
 
 from .test_commit import _Crash, _crash_at, spec_of, stage_all, tree, without_run, write
 from .test_continuation import add, append_spec, assert_whole

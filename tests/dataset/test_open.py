@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from shardmill.transforms.dataset.open import open_dataset
-from shardmill.transforms.dataset.record_file import write_records
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.errors import DamageError, InputError, SchemaError, UsageError
-from shardmill.transforms.format.example_proto import example_from_values
-from shardmill.transforms.format.schema import Feature, Schema
+from shardmill.transforms.format.encode.example_proto import example_from_values
+from shardmill.transforms.format.schema.schema import Feature, Schema
 
 PEOPLE = Schema(
     (
@@ -307,7 +307,7 @@ def test_a_negative_shape_is_damage(arrays: Path, shape: list[int]) -> None:
 
 def test_reading_records_and_batches_imports_neither_beam_nor_pandas(people: Path) -> None:
     program = (
-        "import sys; from shardmill.transforms.dataset.open import open_dataset; "
+        "import sys; from shardmill.transforms.dataset.reading.open_dataset import open_dataset; "
         f"dataset = open_dataset({os.fspath(people)!r}); list(dataset.batches('train')); "
         "print([name for name in ('apache_beam', 'pandas', 'pyarrow.dataset') if name in sys.modules])"
     )

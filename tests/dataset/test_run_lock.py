@@ -7,14 +7,14 @@ import threading
 from pathlib import Path
 
 import pytest
-from shardmill.transforms.dataset.run_lock import hold_run, is_held
-from shardmill.transforms.dataset.spec import DatasetSpec
+from shardmill.transforms.dataset.stage.run_lock import hold_run, is_held
+from shardmill.transforms.dataset.stage.spec import DatasetSpec
 from shardmill.transforms.errors import TargetError
 
 HOLDER = """
 import sys
-from shardmill.transforms.dataset.run_lock import hold_run
-from shardmill.transforms.dataset.spec import DatasetSpec
+from shardmill.transforms.dataset.stage.run_lock import hold_run
+from shardmill.transforms.dataset.stage.spec import DatasetSpec
 with hold_run(DatasetSpec(path=sys.argv[1], name="x", shard_size=65536, run_id="a" * 16)):
     print("held", flush=True)
     sys.stdin.read()

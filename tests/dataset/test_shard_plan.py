@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from shardmill.transforms.dataset.cut_points import CutChooser
-from shardmill.transforms.dataset.shard_plan import (
+from shardmill.transforms.dataset.shard_plan.cut_points import CutChooser
+from shardmill.transforms.dataset.shard_plan.shard_plan import (
     CUTS_PER_SHARD,
     CutPoint,
     Part,

@@ -1,8 +1,8 @@
 from __future__ import annotations
 
 import pytest
-from shardmill.transforms.dataset.shard_sizes import size_breaches
-from shardmill.transforms.format.manifest import ShardEntry
+from shardmill.transforms.dataset.integrity.shard_sizes import size_breaches
+from shardmill.transforms.format.manifest.manifest import ShardEntry
 
 S = 65536
 UNIT = 1000

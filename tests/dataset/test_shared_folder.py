@@ -8,8 +8,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from shardmill.transforms.dataset.spec import DatasetSpec
-from shardmill.transforms.dataset.stage import TaskStager
+from shardmill.transforms.dataset.stage.spec import DatasetSpec
+from shardmill.transforms.dataset.stage.task_stager import TaskStager
 from shardmill.transforms.errors import UnseenError
 
 

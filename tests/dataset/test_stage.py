@@ -13,16 +13,16 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shardmill.transforms.dataset.frame_slices import FrameSlices
-from shardmill.transforms.dataset.split_stager import StageSettings
-from shardmill.transforms.dataset.stage import TaskStager
-from shardmill.transforms.dataset.storage import LocalStorage
-from shardmill.transforms.dataset.task_result import TaskResult
+from shardmill.transforms.dataset.stage.split_stager import StageSettings
+from shardmill.transforms.dataset.stage.task_result import TaskResult
+from shardmill.transforms.dataset.stage.task_stager import TaskStager
+from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 from shardmill.transforms.errors import UsageError
-from shardmill.transforms.format.blocks import Block, EntryCounts, Frames, Narrowing
-from shardmill.transforms.format.rejects import CellError, Place, Reject
-from shardmill.transforms.format.rows import TaskEnd
-from shardmill.transforms.format.tfrecord import frame_records
+from shardmill.transforms.format.buffers.frame_slices import FrameSlices
+from shardmill.transforms.format.flow.blocks import Block, EntryCounts, Frames, Narrowing
+from shardmill.transforms.format.flow.rejects import CellError, Place, Reject
+from shardmill.transforms.format.flow.rows import TaskEnd
+from shardmill.transforms.format.tfrecord.framing import frame_records
 
 from ..tiers import examples
 

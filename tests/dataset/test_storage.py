@@ -9,8 +9,8 @@ import time
 from pathlib import Path
 
 import pytest
-from shardmill.transforms.dataset.shard_plan import CutPoint, Part, PartRange
-from shardmill.transforms.dataset.storage import LocalStorage
+from shardmill.transforms.dataset.shard_plan.shard_plan import CutPoint, Part, PartRange
+from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 
 
 def storage_in(root: Path) -> LocalStorage:
@@ -98,7 +98,7 @@ def test_of_many_writers_of_one_name_one_wins_and_its_file_is_whole(tmp_path: Pa
 def test_a_writer_that_is_killed_leaves_the_whole_file_or_none(tmp_path: Path) -> None:
     program = (
         "import sys\n"
-        "from shardmill.transforms.dataset.storage import LocalStorage\n"
+        "from shardmill.transforms.dataset.storage.local_storage import LocalStorage\n"
         "storage = LocalStorage(sys.argv[1])\n"
         "print('go', flush=True)\n"
         "n = 0\n"

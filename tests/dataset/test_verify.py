@@ -13,15 +13,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-from shardmill.transforms.dataset.findings import Finding, Report
-from shardmill.transforms.dataset.record_file import write_records
-from shardmill.transforms.dataset.verify import verify_dataset
+from shardmill.transforms.dataset.integrity.findings import Finding, Report
+from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.errors import DamageError, InputError
-from shardmill.transforms.format.example_proto import example_from_values
-from shardmill.transforms.format.index import index_path, index_text
-from shardmill.transforms.format.manifest import Manifest, RejectSummary, RowCounts, SourceSummary
-from shardmill.transforms.format.schema import Feature, Schema
-from shardmill.transforms.format.tfrecord import FRAME_BYTES
+from shardmill.transforms.format.encode.example_proto import example_from_values
+from shardmill.transforms.format.manifest.manifest import Manifest, RejectSummary, RowCounts, SourceSummary
+from shardmill.transforms.format.schema.schema import Feature, Schema
+from shardmill.transforms.format.sidecars.dali_index import index_path, index_text
+from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES
 
 SCHEMA = Schema((Feature("id", "int64", "int64"), Feature("name", "bytes", "string", nullable=True)))
 
@@ -430,7 +430,7 @@ def test_a_folder_without_a_dataset_is_a_wrong_path(tmp_path: Path) -> None:
 
 def test_verifying_imports_neither_beam_nor_pandas(sound: Path) -> None:
     program = (
-        "import sys; from shardmill.transforms.dataset.verify import verify_dataset; "
+        "import sys; from shardmill.transforms.dataset.integrity.verify import verify_dataset; "
         f"assert verify_dataset({os.fspath(sound)!r}).ok; "
         "print([name for name in ('apache_beam', 'pandas', 'pyarrow.dataset') if name in sys.modules])"
     )

@@ -24,9 +24,9 @@ import typer
 from calls import Call, Calls, Fault
 from plain_run import run_plainly
 from scenarios import Scenario
-from shardmill.pipelines import conversion
 from shardmill.pipelines.cli import main as shardmill
-from shardmill.transforms.sources import task_planning
+from shardmill.pipelines.runs import convert as conversion
+from shardmill.transforms.sources.contract import planning as task_planning
 from states import Known, half_written, known, problems_of, tree
 
 STUCK_SECONDS = 300

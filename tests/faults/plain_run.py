@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from shardmill.transforms.dataset.write_generation import write_generation
-from shardmill.transforms.stage_task import TaskStaging
+from shardmill.transforms.dataset.commit.write_generation import write_generation
+from shardmill.transforms.task_staging import TaskStaging
 
 
 def run_plainly(prepared: Any, *_: Any) -> None:

@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shardmill.pipelines import append, convert, merging, open_dataset
+from shardmill.pipelines import append, convert, open_dataset
+from shardmill.pipelines.runs import merge as merging
 from shardmill.transforms import read, write
-from shardmill.transforms.dataset import write_generation
-from shardmill.transforms.dataset.generations import list_generations
-from shardmill.transforms.dataset.verify import verify_dataset
-from shardmill.transforms.format.rows import TaskEnd
-from shardmill.transforms.stage_task import TaskStaging
+from shardmill.transforms.dataset.commit import write_generation
+from shardmill.transforms.dataset.generations.manifest_files import list_generations
+from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.format.flow.rows import TaskEnd
+from shardmill.transforms.task_staging import TaskStaging
 
 ROWS = 400
 

@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from shardmill.pipelines.flink_cluster import Cluster
+from shardmill.pipelines.engines.flink.cluster import Cluster
 
 from ..stores import servers
 from .running import BlindPool, shardmill, wait_for
@@ -44,7 +44,7 @@ def blind_pool(tmp_path: Path) -> Iterator[BlindPool]:
         pytest.skip(reason)
     hidden = tmp_path / "hidden"
     hidden.mkdir()
-    script = 'mount -t tmpfs none "$1" && exec "$2" -m shardmill.pipelines.flink_pool serve 0 blind'
+    script = 'mount -t tmpfs none "$1" && exec "$2" -m shardmill.pipelines.engines.flink.worker_pool serve 0 blind'
     command = [*unshared, "sh", "-c", script, "sh", str(hidden), sys.executable]
     log = tmp_path / "pool.log"
     with log.open("w") as said, subprocess.Popen(command, stderr=said, text=True) as process:

@@ -18,8 +18,8 @@ import numpy as np
 import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
-from shardmill.pipelines.flink_cluster import Cluster
-from shardmill.transforms.dataset.object_storage import ObjectStorage
+from shardmill.pipelines.engines.flink.cluster import Cluster
+from shardmill.transforms.dataset.storage.object_storage import ObjectStorage
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 

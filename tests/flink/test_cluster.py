@@ -16,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shardmill.pipelines.flink_cluster import Cluster
-from shardmill.pipelines.flink_rest import FlinkRest
-from shardmill.transforms.dataset.generations import read_manifest
+from shardmill.pipelines.engines.flink.cluster import Cluster
+from shardmill.pipelines.engines.flink.rest import FlinkRest
+from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 from shardmill.transforms.write import METRICS
 
 from ..stores import servers

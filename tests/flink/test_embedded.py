@@ -10,7 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
-from shardmill.pipelines.flink_processes import free_port
+from shardmill.pipelines.engines.flink.processes import free_port
 
 from ..stores import servers
 from .running import CONFIGS, fetched, same_bytes, shardmill, wait_for, wait_until_ended, write_table

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from shardmill.pipelines import flink_jars
+from shardmill.pipelines.engines.flink import jars as flink_jars
 from shardmill.transforms.errors import RunError
 
 from .running import shardmill

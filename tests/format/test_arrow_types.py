@@ -3,8 +3,8 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 from shardmill.transforms.errors import SchemaError
-from shardmill.transforms.format.arrow_types import arrow_type_of, feature_of
-from shardmill.transforms.format.schema import ColumnRule, Feature
+from shardmill.transforms.format.schema.arrow_types import arrow_type_of, feature_of
+from shardmill.transforms.format.schema.schema import ColumnRule, Feature
 
 
 @pytest.mark.parametrize(

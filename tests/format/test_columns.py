@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.errors import SchemaError
-from shardmill.transforms.format.arrow_types import feature_of
-from shardmill.transforms.format.blocks import Narrowing
-from shardmill.transforms.format.columns import Conversion, absent_column, feature_column
-from shardmill.transforms.format.rejects import CellProblem
-from shardmill.transforms.format.schema import ColumnRule, Feature
+from shardmill.transforms.format.columns.feature_column import Conversion, absent_column, feature_column
+from shardmill.transforms.format.flow.blocks import Narrowing
+from shardmill.transforms.format.flow.rejects import CellProblem
+from shardmill.transforms.format.schema.arrow_types import feature_of
+from shardmill.transforms.format.schema.schema import ColumnRule, Feature
 
 
 def convert(array: pa.Array, rule: ColumnRule | None = None, **options: Any) -> Conversion:
@@ -220,7 +220,7 @@ def test_a_batch_that_is_not_of_the_schema_is_an_error(array: pa.Array, feature:
 
 
 def test_a_large_string_in_a_buffer_beyond_the_reach_of_views_is_sliced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shardmill.transforms.format.columns_bytes.BUFFER_LIMIT", 40)
+    monkeypatch.setattr("shardmill.transforms.format.columns.bytes.BUFFER_LIMIT", 40)
     cells = ["x" * n for n in (30, 5, 20, 13, 12)]
     array = pa.array(cells, pa.large_string()).slice(2)
     column = convert(array).column

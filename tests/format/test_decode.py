@@ -11,15 +11,15 @@ import pytest
 from google.protobuf.message import DecodeError
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shardmill.transforms.format.arrow_types import arrow_type_of
-from shardmill.transforms.format.decode import (
+from shardmill.transforms.format.buffers.payloads import Payloads
+from shardmill.transforms.format.decode.decode_examples import (
     ExampleDecoder,
     ExampleError,
     decode_examples,
 )
-from shardmill.transforms.format.example_proto import Example, example_from_values
-from shardmill.transforms.format.payloads import Payloads
-from shardmill.transforms.format.schema import Feature, Schema
+from shardmill.transforms.format.encode.example_proto import Example, example_from_values
+from shardmill.transforms.format.schema.arrow_types import arrow_type_of
+from shardmill.transforms.format.schema.schema import Feature, Schema
 
 from ..tiers import examples
 
@@ -214,7 +214,7 @@ def test_canonical_records_do_not_need_protobuf(monkeypatch: pytest.MonkeyPatch)
     def refuse(payload: bytes) -> None:
         raise AssertionError(f"asked protobuf for {payload[:40]!r}")
 
-    monkeypatch.setattr("shardmill.transforms.format.decode.parse_example", refuse)
+    monkeypatch.setattr("shardmill.transforms.format.decode.decode_examples.parse_example", refuse)
     check(decode_examples(payloads, schema), schema, rows)
 
 

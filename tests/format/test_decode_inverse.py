@@ -6,11 +6,11 @@ from typing import Any
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shardmill.transforms.format.arrow_types import feature_of
-from shardmill.transforms.format.columns import feature_column
-from shardmill.transforms.format.decode import decode_examples
-from shardmill.transforms.format.example import encode_examples
-from shardmill.transforms.format.schema import ColumnRule, Feature, Schema
+from shardmill.transforms.format.columns.feature_column import feature_column
+from shardmill.transforms.format.decode.decode_examples import decode_examples
+from shardmill.transforms.format.encode.example import encode_examples
+from shardmill.transforms.format.schema.arrow_types import feature_of
+from shardmill.transforms.format.schema.schema import ColumnRule, Feature, Schema
 
 from ..tiers import examples
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 from google.protobuf import descriptor_pool
-from shardmill.transforms.format.example_proto import (
+from shardmill.transforms.format.encode.example_proto import (
     Example,
     example_from_values,
     feature_values,

@@ -5,11 +5,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format import frame_in_place as module
-from shardmill.transforms.format.checksum import crc32c
-from shardmill.transforms.format.frame_in_place import NEUTRAL, frame_in_place
-from shardmill.transforms.format.tfrecord import frame_records
-from shardmill.transforms.format.views import reference_views
+from shardmill.transforms.format.buffers.checksum import crc32c
+from shardmill.transforms.format.buffers.views import reference_views
+from shardmill.transforms.format.encode import frame_in_place as module
+from shardmill.transforms.format.encode.frame_in_place import NEUTRAL, frame_in_place
+from shardmill.transforms.format.tfrecord.framing import frame_records
 
 
 def test_reading_the_neutral_bytes_first_changes_no_checksum() -> None:

@@ -9,10 +9,10 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format.framed_rows import FramedRows, empty_batch, frames_in_place
-from shardmill.transforms.format.rows import RowOrigin
-from shardmill.transforms.format.scan import scan_records
-from shardmill.transforms.format.tfrecord import frame_records
+from shardmill.transforms.format.encode.framed_rows import FramedRows, empty_batch, frames_in_place
+from shardmill.transforms.format.flow.rows import RowOrigin
+from shardmill.transforms.format.tfrecord.framing import frame_records
+from shardmill.transforms.format.tfrecord.scan import scan_records
 
 RECORDS = st.lists(st.binary(max_size=60), min_size=1, max_size=20)
 

@@ -7,7 +7,7 @@ import zlib
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format.gzip_members import (
+from shardmill.transforms.format.tfrecord.gzip_members import (
     InflateError,
     InflateLimits,
     compress_member,

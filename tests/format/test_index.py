@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format.index import index_path, index_text
+from shardmill.transforms.format.sidecars.dali_index import index_path, index_text
 
 
 def test_an_index_is_offset_and_framed_length_one_record_a_line() -> None:

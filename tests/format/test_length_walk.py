@@ -7,9 +7,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format import length_walk
-from shardmill.transforms.format.length_walk import walk_records
-from shardmill.transforms.format.tfrecord import frame_records
+from shardmill.transforms.format.tfrecord import length_walk
+from shardmill.transforms.format.tfrecord.framing import frame_records
+from shardmill.transforms.format.tfrecord.length_walk import walk_records
 
 
 @pytest.fixture(autouse=True)

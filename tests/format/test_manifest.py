@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.errors import DamageError
-from shardmill.transforms.format import manifest_parser
-from shardmill.transforms.format.blocks import Narrowing
-from shardmill.transforms.format.manifest import (
+from shardmill.transforms.format.flow.blocks import Narrowing
+from shardmill.transforms.format.manifest import parser as manifest_parser
+from shardmill.transforms.format.manifest.manifest import (
     Manifest,
     RejectSummary,
     RowCounts,
@@ -20,8 +20,8 @@ from shardmill.transforms.format.manifest import (
     SourceSummary,
     SplitEntry,
 )
-from shardmill.transforms.format.manifest_parser import parse_manifest
-from shardmill.transforms.format.schema import Feature, Schema
+from shardmill.transforms.format.manifest.parser import parse_manifest
+from shardmill.transforms.format.schema.schema import Feature, Schema
 
 GOLDEN = """\
 {"format": "shardmill.manifest", "format_version": 1, "generation": 1, "parent": null, "operation": "create",

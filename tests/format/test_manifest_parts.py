@@ -12,10 +12,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.errors import DamageError
-from shardmill.transforms.format import manifest_parser, manifest_parts
-from shardmill.transforms.format.manifest import Manifest, ShardEntry, SplitEntry
-from shardmill.transforms.format.manifest_parser import parse_manifest
-from shardmill.transforms.format.manifest_parts import parse_part
+from shardmill.transforms.format.manifest import parser as manifest_parser
+from shardmill.transforms.format.manifest import parts as manifest_parts
+from shardmill.transforms.format.manifest.manifest import Manifest, ShardEntry, SplitEntry
+from shardmill.transforms.format.manifest.parser import parse_manifest
+from shardmill.transforms.format.manifest.parts import parse_part
 
 from .test_manifest import MANIFEST
 

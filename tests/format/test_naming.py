@@ -5,7 +5,7 @@ import doctest
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format import naming
+from shardmill.transforms.format.manifest import naming
 
 
 def test_the_examples_in_the_docstrings_hold() -> None:

@@ -5,7 +5,14 @@ import json
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format.printable import VALUE_LIMIT, escaped, printable, printable_path, redacted, safe_json
+from shardmill.transforms.format.wording.printable import (
+    VALUE_LIMIT,
+    escaped,
+    printable,
+    printable_path,
+    redacted,
+    safe_json,
+)
 
 
 @given(st.text(max_size=200) | st.binary(max_size=200))

@@ -7,11 +7,11 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format.checksum import crc32c
-from shardmill.transforms.format.payloads import Payloads
-from shardmill.transforms.format.run_check import checksums_hold
-from shardmill.transforms.format.scan import scan_records
-from shardmill.transforms.format.tfrecord import frame_records
+from shardmill.transforms.format.buffers.checksum import crc32c
+from shardmill.transforms.format.buffers.payloads import Payloads
+from shardmill.transforms.format.tfrecord.framing import frame_records
+from shardmill.transforms.format.tfrecord.run_check import checksums_hold
+from shardmill.transforms.format.tfrecord.scan import scan_records
 
 RECORDS = st.lists(st.binary(min_size=4, max_size=60), min_size=1, max_size=40)
 

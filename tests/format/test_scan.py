@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format.scan import Damage, Scan, ScanStart, is_record_header, scan_records
+from shardmill.transforms.format.tfrecord.scan import Damage, Scan, ScanStart, is_record_header, scan_records
 
 
 def masked(data: bytes) -> bytes:

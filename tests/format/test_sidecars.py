@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 
-from shardmill.transforms.format.manifest import (
+from shardmill.transforms.format.manifest.manifest import (
     Manifest,
     RejectSummary,
     RowCounts,
@@ -11,8 +11,8 @@ from shardmill.transforms.format.manifest import (
     SourceSummary,
     SplitEntry,
 )
-from shardmill.transforms.format.schema import Feature, Schema
-from shardmill.transforms.format.sidecars import sidecar_files
+from shardmill.transforms.format.schema.schema import Feature, Schema
+from shardmill.transforms.format.sidecars.sidecar_files import sidecar_files
 
 SHARD = ShardEntry("train-00000.tfrecord", 1, 9, 650, "9a71c4d0")
 

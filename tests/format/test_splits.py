@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.errors import SchemaError, UsageError
-from shardmill.transforms.format.arrow_types import feature_of
-from shardmill.transforms.format.columns import FeatureColumn, feature_column
-from shardmill.transforms.format.schema import Feature, Schema
-from shardmill.transforms.format.splits import SplitRule
+from shardmill.transforms.format.columns.feature_column import FeatureColumn, feature_column
+from shardmill.transforms.format.encode.splits import SplitRule
+from shardmill.transforms.format.schema.arrow_types import feature_of
+from shardmill.transforms.format.schema.schema import Feature, Schema
 
 
 def column(array: pa.Array) -> FeatureColumn:

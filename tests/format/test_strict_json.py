@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format import strict_json
-from shardmill.transforms.format.strict_json import MAX_DEPTH, JsonError, parse_json
+from shardmill.transforms.format.manifest import strict_json
+from shardmill.transforms.format.manifest.strict_json import MAX_DEPTH, JsonError, parse_json
 
 text = st.text(alphabet=st.sampled_from(list('a"\\[]{},:\x00\u2028é')), max_size=8)
 values = st.recursive(

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format.schema import Feature, Schema
-from shardmill.transforms.format.tfds import (
+from shardmill.transforms.format.schema.schema import Feature, Schema
+from shardmill.transforms.format.sidecars.tfds import (
     SplitShards,
     dataset_info,
     features,

@@ -5,9 +5,9 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format import tfrecord
-from shardmill.transforms.format.checksum import crc32c, mask, record_digests
-from shardmill.transforms.format.tfrecord import FRAME_BYTES, frame_records, framed_crcs, join_frames
+from shardmill.transforms.format.buffers.checksum import crc32c, mask, record_digests
+from shardmill.transforms.format.tfrecord import framing as tfrecord
+from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES, frame_records, framed_crcs, join_frames
 
 
 def slow_frame(payload: bytes) -> bytes:

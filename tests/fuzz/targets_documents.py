@@ -10,16 +10,16 @@ import random
 from typing import Any
 
 from mutate import EXTREMES, mutate
-from shardmill.pipelines.config import load_config
-from shardmill.pipelines.config_yaml import read_document, read_scalar
-from shardmill.pipelines.report import Summary
-from shardmill.pipelines.screen import Screen
-from shardmill.transforms.dataset.arrays import ArrayReader
+from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.config.yaml_reader import read_document, read_scalar
+from shardmill.pipelines.report.summary import Summary
+from shardmill.pipelines.screens.screen import Screen
+from shardmill.transforms.dataset.reading.arrays import ArrayReader
 from shardmill.transforms.errors import ConfigError, DamageError
-from shardmill.transforms.format.decode import ExampleDecoder
-from shardmill.transforms.format.manifest_parser import parse_manifest
-from shardmill.transforms.format.schema import Feature, Schema
-from shardmill.transforms.format.sidecars import sidecar_files
+from shardmill.transforms.format.decode.decode_examples import ExampleDecoder
+from shardmill.transforms.format.manifest.parser import parse_manifest
+from shardmill.transforms.format.schema.schema import Feature, Schema
+from shardmill.transforms.format.sidecars.sidecar_files import sidecar_files
 from targets import Target, ours
 from targets_records import PAYLOADS, SCHEMA
 

@@ -13,16 +13,16 @@ import numpy as np
 import pyarrow as pa
 from crc32c import crc32c
 from mutate import EXTREMES, mutate, varint
-from shardmill.pipelines.show import ShownRecord, record_document
-from shardmill.transforms.dataset.intact_records import is_compressed, walk_records
-from shardmill.transforms.dataset.record_file import read_record_batches
-from shardmill.transforms.dataset.record_walk import DamagedRange
+from shardmill.pipelines.commands.inspect_records import ShownRecord, record_document
+from shardmill.transforms.dataset.integrity.intact_records import is_compressed, walk_records
+from shardmill.transforms.dataset.integrity.record_walk import DamagedRange
+from shardmill.transforms.dataset.records.record_file import read_record_batches
 from shardmill.transforms.errors import DamageError, InputError
-from shardmill.transforms.format.decode import ExampleDecoder
-from shardmill.transforms.format.example_proto import example_from_values, feature_values, parse_example
-from shardmill.transforms.format.gzip_members import InflateError, InflateLimits, compress_member, inflate
-from shardmill.transforms.format.schema import Feature, Schema
-from shardmill.transforms.format.tfrecord import frame_records
+from shardmill.transforms.format.decode.decode_examples import ExampleDecoder
+from shardmill.transforms.format.encode.example_proto import example_from_values, feature_values, parse_example
+from shardmill.transforms.format.schema.schema import Feature, Schema
+from shardmill.transforms.format.tfrecord.framing import frame_records
+from shardmill.transforms.format.tfrecord.gzip_members import InflateError, InflateLimits, compress_member, inflate
 from targets import Target, file_of, ours
 
 SCHEMA = Schema(

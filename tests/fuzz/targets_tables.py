@@ -13,18 +13,18 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from mutate import mutate
 from shardmill.transforms.errors import ShardmillError
-from shardmill.transforms.format.encode_rows import RowEncoder
-from shardmill.transforms.sources.arrow_checks import check_batch
-from shardmill.transforms.sources.csv_bits import LF, Dialect
-from shardmill.transforms.sources.csv_parse import CsvLimits
-from shardmill.transforms.sources.csv_source import CsvSource
-from shardmill.transforms.sources.csv_split import fold_blocks, record_ends, safe_cut, scan_block
-from shardmill.transforms.sources.npy import HEADER_READ_BYTES, NpyError, parse_header
-from shardmill.transforms.sources.numpy_source import NumpySource
-from shardmill.transforms.sources.parquet_chunks import EncryptedError, read_groups
-from shardmill.transforms.sources.parquet_source import ParquetSource
-from shardmill.transforms.sources.source import Task, map_in_turn
-from shardmill.transforms.sources.thrift_compact import ThriftError
+from shardmill.transforms.format.encode.encode_rows import RowEncoder
+from shardmill.transforms.format.schema.arrow_checks import check_batch
+from shardmill.transforms.sources.contract.source import Task, map_in_turn
+from shardmill.transforms.sources.csv.parse import CsvLimits
+from shardmill.transforms.sources.csv.records.quote_bits import LF, Dialect
+from shardmill.transforms.sources.csv.records.record_starts import fold_blocks, record_ends, safe_cut, scan_block
+from shardmill.transforms.sources.csv.source import CsvSource
+from shardmill.transforms.sources.numpy.npy import HEADER_READ_BYTES, NpyError, parse_header
+from shardmill.transforms.sources.numpy.source import NumpySource
+from shardmill.transforms.sources.parquet.column_chunks import EncryptedError, read_groups
+from shardmill.transforms.sources.parquet.source import ParquetSource
+from shardmill.transforms.sources.parquet.thrift_compact import ThriftError
 from targets import FOLDER, Target, file_of, ours
 
 CSV = [

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from shardmill.transforms.dataset.record_file import write_records
-from shardmill.transforms.format.checksum import crc32c
-from shardmill.transforms.format.example_proto import example_from_values
-from shardmill.transforms.format.manifest import (
+from shardmill.transforms.dataset.records.record_file import write_records
+from shardmill.transforms.format.buffers.checksum import crc32c
+from shardmill.transforms.format.encode.example_proto import example_from_values
+from shardmill.transforms.format.manifest.manifest import (
     Manifest,
     RejectSummary,
     RowCounts,
@@ -17,7 +17,7 @@ from shardmill.transforms.format.manifest import (
     SourceSummary,
     SplitEntry,
 )
-from shardmill.transforms.format.schema import Feature, Schema
+from shardmill.transforms.format.schema.schema import Feature, Schema
 
 RUN_ID = "5f0c9b1e2a7d4c88"
 

@@ -18,7 +18,7 @@ _NAME = "killed"
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(
-    ["shardmill.pipelines.cli", "shardmill.pipelines.merging", "shardmill.transforms.write"]
+    ["shardmill.pipelines.cli", "shardmill.pipelines.runs.merge", "shardmill.transforms.write"]
 )
 
 _METHODS = ("replace", "place", "assemble", "publish", "put_if_absent", "remove_tree")
@@ -44,8 +44,8 @@ def run_until(death: Death, folder: Path, args: Sequence[str]) -> None:
 
 def on_storage(told: Callable[[str, bool], None]) -> Callable[[], None]:
     """Let every change of a dataset's storage be told, before and behind it; return what undoes this."""
-    from shardmill.pipelines.worker_processes import WorkerProcesses
-    from shardmill.transforms.dataset.storage import LocalStorage
+    from shardmill.pipelines.engines.local.worker_processes import WorkerProcesses
+    from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 
     def wrapped(owner: type, method: str) -> Callable[..., Any]:
         original = getattr(owner, method)

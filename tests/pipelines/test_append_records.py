@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 from shardmill.pipelines import append, convert, open_dataset
-from shardmill.pipelines.report import Summary
-from shardmill.transforms.dataset.record_file import write_records
-from shardmill.transforms.dataset.verify import verify_dataset
+from shardmill.pipelines.report.summary import Summary
+from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.errors import SchemaError, TooManyRejects, UsageError
-from shardmill.transforms.format.example_proto import example_from_values
+from shardmill.transforms.format.encode.example_proto import example_from_values
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.pipelines.cli import main
-from shardmill.transforms.dataset.verify import verify_dataset
+from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.errors import SchemaError, TargetError, TooManyRejects, UsageError
 
 pytestmark = pytest.mark.usefixtures("without_engine")
@@ -568,7 +568,7 @@ class TestInterrupted:
     def test_a_publish_that_was_cut_short_is_finished_by_the_next_append(
         self, out: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        from shardmill.transforms.dataset import write_generation
+        from shardmill.transforms.dataset.commit import write_generation
 
         def die(*_: object) -> None:
             raise KeyboardInterrupt

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pickle
 
 from apache_beam.options.pipeline_options import DirectOptions, PipelineOptions, StandardOptions
-from shardmill.pipelines.beam_options import ParsedOptions
+from shardmill.pipelines.engines.beam_options import ParsedOptions
 
 FLAGS = ["--direct_num_workers=3", "--direct_running_mode=multi_threading", "--experiments=a"]
 

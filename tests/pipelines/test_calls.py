@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from shardmill.pipelines import append, convert, open_dataset
-from shardmill.pipelines.calls import load_call
 from shardmill.pipelines.cli import main
-from shardmill.pipelines.config_model import CsvInput
+from shardmill.pipelines.config.model import CsvInput
+from shardmill.pipelines.runs.python_api import load_call
 from shardmill.transforms.errors import DataError, ShardmillWarning, TooManyRejects
 
 pytestmark = pytest.mark.usefixtures("without_engine")

@@ -11,11 +11,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from shardmill.pipelines import interrupts
 from shardmill.pipelines.cli import split_beam_options
-from shardmill.transforms.dataset.record_file import write_records
+from shardmill.pipelines.commands import session as interrupts
+from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.errors import ConfigError, ShardmillError, TooManyRejects
-from shardmill.transforms.format.example_proto import example_from_values
+from shardmill.transforms.format.encode.example_proto import example_from_values
 
 from .cpu_time import cpu_of_python, slowness
 
@@ -263,7 +263,7 @@ class TestEnds:
     ) -> None:
         script = (
             "import sys, threading\n"
-            "from shardmill.pipelines import interrupts\n"
+            "from shardmill.pipelines.commands import session as interrupts\n"
             "def body(session):\n"
             "    with session.watch('staged'):\n"
             "        print('ready', flush=True)\n"
@@ -304,7 +304,7 @@ class TestEnds:
     def test_a_thread_that_does_not_end_does_not_hold_an_interrupted_run(self, tmp_path: Path) -> None:
         script = (
             "import sys, threading\n"
-            "from shardmill.pipelines import interrupts\n"
+            "from shardmill.pipelines.commands import session as interrupts\n"
             "interrupts._GRACE_SECONDS = 0.2\n"
             "def body(session):\n"
             "    threading.Thread(target=threading.Event().wait).start()\n"
@@ -319,9 +319,9 @@ class TestEnds:
         script = (
             "import signal, sys\n"
             "from apache_beam.runners.portability.fn_api_runner import worker_handlers as handlers\n"
-            "from shardmill.pipelines import interrupts\n"
+            "from shardmill.pipelines.commands import session as interrupts\n"
             "from shardmill.pipelines.cli import main\n"
-            "from shardmill.transforms.sources import task_planning\n"
+            "from shardmill.transforms.sources.contract import planning as task_planning\n"
             "interrupts._STUCK_SECONDS = 0.2\n"
             "task_planning.MIN_TASK_BYTES = 60_000\n"
             "start = handlers.EmbeddedGrpcWorkerHandler.start_worker\n"

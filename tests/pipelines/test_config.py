@@ -12,9 +12,9 @@ import pytest
 import yaml
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.pipelines.config import load_config
-from shardmill.pipelines.config_model import Config
-from shardmill.pipelines.prepare_append import options_fingerprint
+from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.config.model import Config
+from shardmill.pipelines.prepare.append import options_fingerprint
 from shardmill.transforms.errors import ConfigError
 
 EVERY_KEY = """\

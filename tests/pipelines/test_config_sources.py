@@ -6,20 +6,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shardmill.pipelines.config import load_config
-from shardmill.pipelines.config_sources import encoder_of, source_of
+from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.config.sources import encoder_of, source_of
 from shardmill.transforms.errors import ConfigError, UsageError
-from shardmill.transforms.format.scan import LARGEST_RECORD_BYTES
-from shardmill.transforms.format.schema import ColumnRule, Feature, Schema
-from shardmill.transforms.format.splits import SplitRule
-from shardmill.transforms.sources.csv_parse import CsvLimits
-from shardmill.transforms.sources.csv_source import CsvSource
-from shardmill.transforms.sources.image_layout import MAX_LABEL_OFFSET
-from shardmill.transforms.sources.image_source import ImageSource
-from shardmill.transforms.sources.numpy_source import NumpySource
-from shardmill.transforms.sources.parquet_source import ParquetSource
-from shardmill.transforms.sources.source import Frozen
-from shardmill.transforms.tfrecords.tfrecord_source import TfrecordSource
+from shardmill.transforms.format.encode.splits import SplitRule
+from shardmill.transforms.format.schema.schema import ColumnRule, Feature, Schema
+from shardmill.transforms.format.tfrecord.scan import LARGEST_RECORD_BYTES
+from shardmill.transforms.sources.contract.source import Frozen
+from shardmill.transforms.sources.csv.parse import CsvLimits
+from shardmill.transforms.sources.csv.source import CsvSource
+from shardmill.transforms.sources.images.layout import MAX_LABEL_OFFSET
+from shardmill.transforms.sources.images.source import ImageSource
+from shardmill.transforms.sources.numpy.source import NumpySource
+from shardmill.transforms.sources.parquet.source import ParquetSource
+from shardmill.transforms.sources.tfrecord.source import TfrecordSource
 
 
 def made(section: dict[str, Any], **others: Any) -> object:

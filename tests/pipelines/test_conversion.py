@@ -19,13 +19,13 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 from shardmill.pipelines import convert, open_dataset
-from shardmill.pipelines.config import load_config
-from shardmill.pipelines.conversion import watch_run
-from shardmill.pipelines.prepare import prepare
-from shardmill.pipelines.prepared import Prepared
-from shardmill.pipelines.runners import make_pipeline
-from shardmill.pipelines.steps import add_steps
-from shardmill.transforms.dataset.stage import TaskStager
+from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.engines.beam_pipeline import make_pipeline
+from shardmill.pipelines.prepare.convert import prepare
+from shardmill.pipelines.prepare.prepared import Prepared
+from shardmill.pipelines.prepare.read_encode_write import add_steps
+from shardmill.pipelines.runs.convert import watch_run
+from shardmill.transforms.dataset.stage.task_stager import TaskStager
 from shardmill.transforms.errors import ConfigError, RunError, TargetError, TooManyRejects, UnseenError, UsageError
 
 from .cpu_time import slowness_by_the_clock

@@ -10,13 +10,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from shardmill.pipelines import dataflow
 from shardmill.pipelines.cli import main
-from shardmill.pipelines.config import load_config
-from shardmill.pipelines.config_runners import DataflowRunner, LocalRunner
-from shardmill.pipelines.report import Submitted
-from shardmill.pipelines.screen import Screen
-from shardmill.transforms.dataset.spec import DatasetSpec
+from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.config.runners import DataflowRunner, LocalRunner
+from shardmill.pipelines.engines.dataflow import submission as dataflow
+from shardmill.pipelines.report.summary import Submitted
+from shardmill.pipelines.screens.screen import Screen
+from shardmill.transforms.dataset.stage.spec import DatasetSpec
 from shardmill.transforms.errors import ConfigError, UsageError
 
 RUNNER = {

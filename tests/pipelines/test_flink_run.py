@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from shardmill.pipelines.flink_cluster import Cluster, up
-from shardmill.pipelines.flink_processes import Known, cause_in
-from shardmill.pipelines.flink_run import _failure
+from shardmill.pipelines.engines.flink.cluster import Cluster, up
+from shardmill.pipelines.engines.flink.pipeline import _failure
+from shardmill.pipelines.engines.flink.processes import Known, cause_in
 from shardmill.transforms.errors import UsageError
 
 JAVA = """\

@@ -11,13 +11,13 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from shardmill.pipelines import flink_watch
-from shardmill.pipelines.disk_errors import disk_error
-from shardmill.pipelines.flink_processes import free_port
-from shardmill.pipelines.flink_rest import FlinkRest
-from shardmill.pipelines.flink_watch import JobWatch, counted, is_of_this_machine
-from shardmill.pipelines.report import Counted
-from shardmill.pipelines.worker_errors import lasting_error
+from shardmill.pipelines.engines.disk_errors import disk_error
+from shardmill.pipelines.engines.flink import watch as flink_watch
+from shardmill.pipelines.engines.flink.processes import free_port
+from shardmill.pipelines.engines.flink.rest import FlinkRest
+from shardmill.pipelines.engines.flink.watch import JobWatch, counted, is_of_this_machine
+from shardmill.pipelines.engines.worker_errors import lasting_error
+from shardmill.pipelines.report.summary import Counted
 from shardmill.transforms.errors import RunError, UnseenError
 
 NAME = "shardmill-table-1"

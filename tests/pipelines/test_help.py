@@ -6,8 +6,8 @@ import re
 import shlex
 
 import pytest
-from shardmill.pipelines import flink_commands
 from shardmill.pipelines.cli import app, main
+from shardmill.pipelines.commands import flink_commands
 
 COMMANDS = [[c.name or c.callback.__name__] for c in app.registered_commands if c.callback]
 COMMANDS += [["flink", c.callback.__name__] for c in flink_commands.app.registered_commands if c.callback]

@@ -8,14 +8,14 @@ from pathlib import Path
 
 import pytest
 from shardmill.pipelines.cli import main
-from shardmill.pipelines.info import look_at_files, readers_of
-from shardmill.transforms.dataset.overview import read_overview
-from shardmill.transforms.dataset.record_file import write_records
+from shardmill.pipelines.commands.info import look_at_files, readers_of
+from shardmill.transforms.dataset.generations.overview import read_overview
+from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.errors import DamageError, InputError
-from shardmill.transforms.format.example_proto import example_from_values
-from shardmill.transforms.format.manifest import Manifest, ShardEntry, SplitEntry
-from shardmill.transforms.format.manifest_parser import parse_manifest
-from shardmill.transforms.format.schema import Feature, Schema
+from shardmill.transforms.format.encode.example_proto import example_from_values
+from shardmill.transforms.format.manifest.manifest import Manifest, ShardEntry, SplitEntry
+from shardmill.transforms.format.manifest.parser import parse_manifest
+from shardmill.transforms.format.schema.schema import Feature, Schema
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 

@@ -9,10 +9,10 @@ from pathlib import Path
 
 import pytest
 from shardmill.pipelines.cli import main
-from shardmill.transforms.dataset.leftovers import staged_by_dead_runs
-from shardmill.transforms.dataset.refusal import Refusal
-from shardmill.transforms.dataset.storage import LocalStorage
-from shardmill.transforms.dataset.storage_contract import FileStatus
+from shardmill.transforms.dataset.cleanup.leftovers import staged_by_dead_runs
+from shardmill.transforms.dataset.shards.refusal import Refusal
+from shardmill.transforms.dataset.storage.contract import FileStatus
+from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 from shardmill.transforms.errors import RunError
 
 pytestmark = pytest.mark.usefixtures("without_engine")

@@ -15,15 +15,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardmill.pipelines import convert, open_dataset
-from shardmill.pipelines.merging import plan_merge
-from shardmill.pipelines.report import Summary
-from shardmill.transforms.dataset.generations import read_manifest
-from shardmill.transforms.dataset.record_file import read_records, write_records
-from shardmill.transforms.dataset.verify import verify_dataset
+from shardmill.pipelines.report.summary import Summary
+from shardmill.pipelines.runs.merge import plan_merge
+from shardmill.transforms.dataset.generations.manifest_files import read_manifest
+from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.records.record_file import read_records, write_records
 from shardmill.transforms.errors import RunError, SchemaError, TooManyRejects
-from shardmill.transforms.format.checksum import add_digests, crc32c, mask, record_digests
-from shardmill.transforms.format.example_proto import example_from_values
-from shardmill.transforms.format.tfrecord import FRAME_BYTES
+from shardmill.transforms.format.buffers.checksum import add_digests, crc32c, mask, record_digests
+from shardmill.transforms.format.encode.example_proto import example_from_values
+from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES
 
 from ..tiers import examples
 

@@ -15,14 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import convert, open_dataset
 from shardmill.pipelines.cli import main
-from shardmill.transforms.dataset.aligned_buffers import AlignedBuffer
-from shardmill.transforms.dataset.generations import read_manifest
-from shardmill.transforms.dataset.record_file import read_records, write_records
-from shardmill.transforms.dataset.verify import verify_dataset
-from shardmill.transforms.format.checksum import add_digests
-from shardmill.transforms.format.example_proto import example_from_values
-from shardmill.transforms.format.manifest import Manifest
-from shardmill.transforms.format.tfrecord import FRAME_BYTES
+from shardmill.transforms.dataset.generations.manifest_files import read_manifest
+from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.records.record_file import read_records, write_records
+from shardmill.transforms.dataset.storage.aligned_buffers import AlignedBuffer
+from shardmill.transforms.format.buffers.checksum import add_digests
+from shardmill.transforms.format.encode.example_proto import example_from_values
+from shardmill.transforms.format.manifest.manifest import Manifest
+from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -139,7 +139,7 @@ def test_what_is_rebuilt_there_and_back_is_the_same_to_the_byte(tmp_path: Path, 
 def test_files_are_cut_where_shards_will_end_so_that_few_bytes_are_copied(
     tmp_path: Path, shardmill: Shardmill, workers: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from shardmill.transforms.dataset.storage import LocalStorage
+    from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 
     payloads = opaque_file(tmp_path / "x.tfrecord", 40_000)
     copied: list[str] = []

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
-from shardmill.pipelines.config import load_config
-from shardmill.pipelines.conversion import dry_run
+from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.runs.convert import dry_run
 from shardmill.transforms.errors import SchemaError, SourceError
 
 COLUMNS = [f"c{index}" for index in range(5)]

@@ -5,10 +5,10 @@ import signal
 from pathlib import Path
 
 import pytest
-from shardmill.pipelines import verify as verify_module
-from shardmill.pipelines.process_map import map_in_processes
-from shardmill.pipelines.screen import Screen
-from shardmill.pipelines.verify import verify_command
+from shardmill.pipelines.commands import verify as verify_module
+from shardmill.pipelines.commands.verify import verify_command
+from shardmill.pipelines.engines.local.process_map import map_in_processes
+from shardmill.pipelines.screens.screen import Screen
 from shardmill.transforms.errors import RunError
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 from rich.console import Console
-from shardmill.pipelines.progress import ProgressWatcher, RunProgress, StagingReader, Totals, progress_line
-from shardmill.pipelines.report import Counted
+from shardmill.pipelines.report.summary import Counted
+from shardmill.pipelines.screens.progress import ProgressWatcher, RunProgress, StagingReader, Totals, progress_line
 
 TOTALS = {"tasks": 2, "records": 1000, "bytes": 100_000, "shards": 4}
 

@@ -22,8 +22,8 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.pipelines.cli import main
-from shardmill.transforms.dataset.generations import list_generations, read_manifest
-from shardmill.transforms.dataset.verify import verify_dataset
+from shardmill.transforms.dataset.generations.manifest_files import list_generations, read_manifest
+from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.errors import TooManyRejects
 
 from ..tiers import but_some_thorough
@@ -322,7 +322,7 @@ class TestRejects:
         shutil.copytree(pets, desk.root / "pets")
         args = ("convert", "pets", "-o", "out", "--max-rejects", "1")
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("shardmill.transforms.sources.image_source.read_image_bytes", _unreadable)
+            patch.setattr("shardmill.transforms.sources.images.source.read_image_bytes", _unreadable)
             assert desk.run(*args)[0] == 4
         code, _, err = desk.run(*args)
         assert (code, err) == (0, "")
@@ -330,7 +330,7 @@ class TestRejects:
 
 
 def _unreadable(path: bytes, *_: object) -> memoryview:
-    from shardmill.transforms.sources.image_facts import ImageProblem
+    from shardmill.transforms.sources.images.formats.facts import ImageProblem
 
     raise ImageProblem("UNREADABLE", f"{path!r} cannot be read", expected="a readable file")
 
@@ -412,7 +412,7 @@ class TestChangedSources:
     def test_data_in_memory_that_changed_are_begun_anew(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         data = {"a": np.arange(10), "b": np.arange(10.0)}
         with monkeypatch.context() as patch:
-            patch.setattr("shardmill.transforms.dataset.write_generation.commit_generation", _fail)
+            patch.setattr("shardmill.transforms.dataset.commit.write_generation.commit_generation", _fail)
             for rows in (data, {**data, "b": data["b"] + 1}):
                 with pytest.raises(OSError, match="the power went"):
                     convert(data=rows, output=tmp_path / "out")

@@ -8,13 +8,13 @@ import json
 from pathlib import Path
 
 import pytest
-from shardmill.pipelines.reject_groups import group_rejects
-from shardmill.pipelines.report import PlanReport, SplitEstimate, Summary
-from shardmill.pipelines.screen import Screen
-from shardmill.transforms.dataset.findings import Finding, Report
+from shardmill.pipelines.report.reject_groups import group_rejects
+from shardmill.pipelines.report.summary import PlanReport, SplitEstimate, Summary
+from shardmill.pipelines.screens.screen import Screen
+from shardmill.transforms.dataset.integrity.findings import Finding, Report
 from shardmill.transforms.errors import ConfigError, TooManyRejects
-from shardmill.transforms.format.blocks import Narrowing
-from shardmill.transforms.format.manifest import (
+from shardmill.transforms.format.flow.blocks import Narrowing
+from shardmill.transforms.format.manifest.manifest import (
     Manifest,
     RejectSummary,
     RowCounts,
@@ -23,7 +23,7 @@ from shardmill.transforms.format.manifest import (
     SourceSummary,
     SplitEntry,
 )
-from shardmill.transforms.format.schema import Choice, Feature, Schema
+from shardmill.transforms.format.schema.schema import Choice, Feature, Schema
 
 SCHEMA = Schema(
     (

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shardmill.pipelines.screen import Screen
-from shardmill.pipelines.show import inspect
-from shardmill.transforms.dataset.record_file import write_records
+from shardmill.pipelines.commands.inspect_records import inspect
+from shardmill.pipelines.screens.screen import Screen
+from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.errors import DamageError, InputError, UsageError
-from shardmill.transforms.format.example_proto import example_from_values
+from shardmill.transforms.format.encode.example_proto import example_from_values
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 

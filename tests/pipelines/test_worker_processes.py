@@ -17,13 +17,13 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import convert
-from shardmill.pipelines.config import load_config
-from shardmill.pipelines.prepare import prepare
-from shardmill.pipelines.runners import PROCESSES_FROM_BYTES, wants_processes
-from shardmill.pipelines.worker_processes import WorkerProcesses
+from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.engines.beam_pipeline import PROCESSES_FROM_BYTES, wants_processes
+from shardmill.pipelines.engines.local.worker_processes import WorkerProcesses
+from shardmill.pipelines.prepare.convert import prepare
 from shardmill.transforms.errors import RunError
-from shardmill.transforms.sources.source import Task, map_in_turn
-from shardmill.transforms.stage_task import TaskStaging
+from shardmill.transforms.sources.contract.source import Task, map_in_turn
+from shardmill.transforms.task_staging import TaskStaging
 
 from .cpu_time import slowness_by_the_clock
 

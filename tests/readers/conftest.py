@@ -15,7 +15,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from shardmill.pipelines import convert
-from shardmill.transforms.dataset.open import Dataset, open_dataset
+from shardmill.transforms.dataset.reading.open_dataset import Dataset, open_dataset
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 

@@ -11,7 +11,7 @@ import numpy as np
 from nvidia.dali import fn, pipeline_def, types
 from nvidia.dali import tfrecord as tfrec
 from PIL import Image
-from shardmill.transforms.dataset.open import Dataset
+from shardmill.transforms.dataset.reading.open_dataset import Dataset
 
 
 def test_dali_reads_and_decodes_every_image(sample: Callable[..., Dataset]) -> None:

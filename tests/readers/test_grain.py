@@ -5,7 +5,7 @@ from __future__ import annotations
 import grain.python as grain
 import tensorflow as tf
 from grain.experimental import TFRecordIterDataset
-from shardmill.transforms.dataset.open import Dataset
+from shardmill.transforms.dataset.reading.open_dataset import Dataset
 
 
 def test_grain_yields_the_records_of_every_sample(any_sample: Dataset) -> None:

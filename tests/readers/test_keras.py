@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-from shardmill.transforms.dataset.open import Dataset
+from shardmill.transforms.dataset.reading.open_dataset import Dataset
 
 SIDE = 32
 SPEC = {

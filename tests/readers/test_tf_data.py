@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 import tensorflow as tf
-from shardmill.transforms.dataset.open import Dataset
-from shardmill.transforms.format.schema import Feature
+from shardmill.transforms.dataset.reading.open_dataset import Dataset
+from shardmill.transforms.format.schema.schema import Feature
 
 DTYPES = {"int64": tf.int64, "float": tf.float32, "bytes": tf.string}
 

@@ -14,9 +14,9 @@ import tensorflow as tf
 import tensorflow_datasets as tfds
 from PIL import Image
 from shardmill.pipelines import convert
-from shardmill.transforms.dataset.open import Dataset, open_dataset
-from shardmill.transforms.dataset.verify import verify_dataset
-from shardmill.transforms.format.schema import Feature
+from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.reading.open_dataset import Dataset, open_dataset
+from shardmill.transforms.format.schema.schema import Feature
 
 NULL_INT = np.iinfo(np.int64).min
 NULL_FLOAT = np.finfo(np.float32).min

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from shardmill.transforms.dataset.open import Dataset
+from shardmill.transforms.dataset.reading.open_dataset import Dataset
 
 Samples = Callable[..., Dataset]
 

@@ -6,7 +6,7 @@ import math
 from pathlib import Path
 
 from google.protobuf import text_format
-from shardmill.transforms.dataset.open import Dataset
+from shardmill.transforms.dataset.reading.open_dataset import Dataset
 from tensorflow_metadata.proto.v0 import schema_pb2
 
 TYPES = {"int64": schema_pb2.INT, "float": schema_pb2.FLOAT, "bytes": schema_pb2.BYTES}

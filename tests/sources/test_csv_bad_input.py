@@ -7,11 +7,11 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pytest
 from shardmill.transforms.errors import SchemaError, SourceError
-from shardmill.transforms.format.rows import Rows
-from shardmill.transforms.format.schema import ColumnRule
-from shardmill.transforms.sources.csv_parse import CsvLimits
-from shardmill.transforms.sources.csv_source import CsvSource
-from shardmill.transforms.sources.source import Survey, Task, map_in_turn
+from shardmill.transforms.format.flow.rows import Rows
+from shardmill.transforms.format.schema.schema import ColumnRule
+from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
+from shardmill.transforms.sources.csv.parse import CsvLimits
+from shardmill.transforms.sources.csv.source import CsvSource
 
 T = TypeVar("T")
 R = TypeVar("R")

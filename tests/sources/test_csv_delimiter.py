@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from shardmill.pipelines import convert, open_dataset
 from shardmill.pipelines.cli import main
 from shardmill.transforms.read import ReadRows
-from shardmill.transforms.sources.csv_delimiter import SIGNS, AmbiguousDelimiter, Delimiter, _detect, detect_delimiter
+from shardmill.transforms.sources.csv.delimiter import SIGNS, AmbiguousDelimiter, Delimiter, _detect, detect_delimiter
 
 
 @pytest.mark.parametrize(

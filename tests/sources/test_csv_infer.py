@@ -2,11 +2,11 @@ from __future__ import annotations
 
 import pyarrow as pa
 import pytest
-from shardmill.transforms.sources.csv_bits import Dialect
-from shardmill.transforms.sources.csv_chunks import Chunk
-from shardmill.transforms.sources.csv_infer import Evidence, explain, join_evidence, look_at_columns
-from shardmill.transforms.sources.csv_parse import Parser, parse_cells
-from shardmill.transforms.sources.csv_split import Cut
+from shardmill.transforms.sources.csv.infer_types import Evidence, explain, join_evidence, look_at_columns
+from shardmill.transforms.sources.csv.parse import Parser, parse_cells
+from shardmill.transforms.sources.csv.records.chunks import Chunk
+from shardmill.transforms.sources.csv.records.quote_bits import Dialect
+from shardmill.transforms.sources.csv.records.record_starts import Cut
 
 
 def look(*values: str, typed: tuple[str, ...] = ()) -> Evidence:

@@ -11,12 +11,14 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from shardmill.transforms.errors import SchemaError, SourceError, UsageError
-from shardmill.transforms.format.rows import Rows
-from shardmill.transforms.format.schema import ColumnRule, Feature
-from shardmill.transforms.sources import csv_chunks, csv_pieces, csv_source
-from shardmill.transforms.sources.csv_source import CsvSource
-from shardmill.transforms.sources.pick import pick_source
-from shardmill.transforms.sources.source import Survey, Task
+from shardmill.transforms.format.flow.rows import Rows
+from shardmill.transforms.format.schema.schema import ColumnRule, Feature
+from shardmill.transforms.sources.contract.source import Survey, Task
+from shardmill.transforms.sources.csv import pieces as csv_pieces
+from shardmill.transforms.sources.csv import source as csv_source
+from shardmill.transforms.sources.csv.records import chunks as csv_chunks
+from shardmill.transforms.sources.csv.source import CsvSource
+from shardmill.transforms.sources.registry.pick import pick_source
 
 from ..tiers import examples
 

@@ -10,8 +10,8 @@ import pyarrow.csv as pacsv
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from shardmill.transforms.sources.csv_bits import Dialect, scan_bits
-from shardmill.transforms.sources.csv_split import (
+from shardmill.transforms.sources.csv.records.quote_bits import Dialect, scan_bits
+from shardmill.transforms.sources.csv.records.record_starts import (
     Cut,
     FileScan,
     fold_blocks,

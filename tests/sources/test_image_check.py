@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 from shardmill.transforms.errors import UsageError
-from shardmill.transforms.format.rejects import CODES
-from shardmill.transforms.sources.image_check import DEFAULT_FORMATS, ImageCheck, tell_image_format
-from shardmill.transforms.sources.image_facts import ImageFacts, ImageProblem
+from shardmill.transforms.format.flow.rejects import CODES
+from shardmill.transforms.sources.images.check import DEFAULT_FORMATS, ImageCheck, tell_image_format
+from shardmill.transforms.sources.images.formats.facts import ImageFacts, ImageProblem
 
 from ..tiers import examples
 

@@ -16,12 +16,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 from shardmill.transforms.errors import InputError, SchemaError, SourceError, UsageError
-from shardmill.transforms.format.rows import Rows
-from shardmill.transforms.sources import image_source
-from shardmill.transforms.sources.image_listing import ImageListing
-from shardmill.transforms.sources.image_rows import view_array
-from shardmill.transforms.sources.image_source import ImageSource
-from shardmill.transforms.sources.source import Survey, Task
+from shardmill.transforms.format.flow.rows import Rows
+from shardmill.transforms.sources.contract.source import Survey, Task
+from shardmill.transforms.sources.images import source as image_source
+from shardmill.transforms.sources.images.listing import ImageListing
+from shardmill.transforms.sources.images.rows import view_array
+from shardmill.transforms.sources.images.source import ImageSource
 
 
 def draw(kind: str = "JPEG", size: tuple[int, int] = (8, 6), mode: str = "RGB", seed: int = 0, **options: Any) -> bytes:

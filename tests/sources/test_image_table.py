@@ -18,12 +18,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.errors import InputError
-from shardmill.transforms.sources import image_order
-from shardmill.transforms.sources.image_listing import list_images
-from shardmill.transforms.sources.image_order import shuffled
-from shardmill.transforms.sources.image_pieces import ImagePieces, ReadFolder, cut_images
-from shardmill.transforms.sources.image_table import ImageColumns, ImageFile, ImageTable
-from shardmill.transforms.sources.image_walk import FolderEntry, ImageFolder
+from shardmill.transforms.sources.images import order as image_order
+from shardmill.transforms.sources.images.listing import list_images
+from shardmill.transforms.sources.images.order import shuffled
+from shardmill.transforms.sources.images.pieces import ImagePieces, ReadFolder, cut_images
+from shardmill.transforms.sources.images.table import ImageColumns, ImageFile, ImageTable
+from shardmill.transforms.sources.images.walk import FolderEntry, ImageFolder
 
 FILES = st.lists(
     st.builds(

@@ -18,12 +18,12 @@ import pytest
 from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 from shardmill.transforms.errors import InputError, SourceError, UsageError
-from shardmill.transforms.format.rejects import Reject
-from shardmill.transforms.format.rows import Rows
-from shardmill.transforms.sources.image_listing import list_images
-from shardmill.transforms.sources.image_source import ImageSource
-from shardmill.transforms.sources.image_walk import FolderEntry
-from shardmill.transforms.sources.source import Task
+from shardmill.transforms.format.flow.rejects import Reject
+from shardmill.transforms.format.flow.rows import Rows
+from shardmill.transforms.sources.contract.source import Task
+from shardmill.transforms.sources.images.listing import list_images
+from shardmill.transforms.sources.images.source import ImageSource
+from shardmill.transforms.sources.images.walk import FolderEntry
 
 
 def draw(kind: str = "JPEG", size: tuple[int, int] = (32, 20), mode: str = "RGB", **options: Any) -> bytes:

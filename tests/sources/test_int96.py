@@ -12,16 +12,16 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from shardmill.transforms.errors import SourceError
-from shardmill.transforms.format.arrow_types import feature_of
-from shardmill.transforms.format.columns import feature_column
-from shardmill.transforms.format.rows import Rows
-from shardmill.transforms.format.schema import ColumnRule
-from shardmill.transforms.sources import parquet_source
-from shardmill.transforms.sources.int96 import Moments, exact_timestamps
-from shardmill.transforms.sources.parquet_int96 import footer_of_raw_int96
-from shardmill.transforms.sources.parquet_source import ParquetSource
-from shardmill.transforms.sources.source import Task, map_in_turn
-from shardmill.transforms.sources.thrift_compact import ThriftError
+from shardmill.transforms.format.columns.feature_column import feature_column
+from shardmill.transforms.format.flow.rows import Rows
+from shardmill.transforms.format.schema.arrow_types import feature_of
+from shardmill.transforms.format.schema.schema import ColumnRule
+from shardmill.transforms.sources.contract.source import Task, map_in_turn
+from shardmill.transforms.sources.parquet import source as parquet_source
+from shardmill.transforms.sources.parquet.int96 import Moments, exact_timestamps
+from shardmill.transforms.sources.parquet.int96_reader import footer_of_raw_int96
+from shardmill.transforms.sources.parquet.source import ParquetSource
+from shardmill.transforms.sources.parquet.thrift_compact import ThriftError
 
 DAY = 86_400 * 10**9
 EPOCH = 2_440_588

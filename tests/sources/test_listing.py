@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from shardmill.transforms.errors import InputError
-from shardmill.transforms.sources.listing import SUFFIXES, detect_format, list_entries
+from shardmill.transforms.sources.files.listing import SUFFIXES, detect_format, list_entries
 
 CSV = SUFFIXES["csv"]
 

@@ -10,8 +10,8 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from shardmill.transforms.errors import DataError, SchemaError, UsageError
-from shardmill.transforms.sources import memory_rows
-from shardmill.transforms.sources.memory_tables import memory_table
+from shardmill.transforms.sources.memory import rows as memory_rows
+from shardmill.transforms.sources.memory.tables import memory_table
 
 
 def table(data: object) -> pa.Table:

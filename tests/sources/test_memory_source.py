@@ -15,12 +15,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardmill.transforms.errors import SchemaError, SourceError, UsageError
-from shardmill.transforms.format.rejects import Place
-from shardmill.transforms.format.rows import Rows
-from shardmill.transforms.format.schema import ColumnRule
-from shardmill.transforms.sources import memory_tables
-from shardmill.transforms.sources.memory_source import MemorySource, spool
-from shardmill.transforms.sources.source import Survey, Task, map_in_turn
+from shardmill.transforms.format.flow.rejects import Place
+from shardmill.transforms.format.flow.rows import Rows
+from shardmill.transforms.format.schema.schema import ColumnRule
+from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
+from shardmill.transforms.sources.memory import tables as memory_tables
+from shardmill.transforms.sources.memory.source import MemorySource, spool
 
 from ..tiers import examples
 
@@ -266,7 +266,7 @@ def test_the_columns_are_mapped_and_not_copied(tmp_path: Path) -> None:
 def test_pandas_is_not_imported_for_arrow_data_and_arrays(tmp_path: Path) -> None:
     code = (
         "import sys, numpy, pyarrow\n"
-        "from shardmill.transforms.sources.memory_source import spool\n"
+        "from shardmill.transforms.sources.memory.source import spool\n"
         "data = {'x': numpy.ones((3, 2)), 'y': numpy.array([True, False, True]), 'z': numpy.zeros(3, 'M8[D]')}\n"
         f"source = spool(data, {str(tmp_path)!r})\n"
         "source.survey(source.list_files(), lambda function, items: list(map(function, items)))\n"

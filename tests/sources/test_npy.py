@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from shardmill.transforms.sources.npy import NpyError, dtype_text, parse_header
+from shardmill.transforms.sources.numpy.npy import NpyError, dtype_text, parse_header
 
 
 def saved(array: npt.NDArray[Any], version: tuple[int, int] | None = None) -> bytes:

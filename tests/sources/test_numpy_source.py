@@ -12,15 +12,17 @@ import numpy.typing as npt
 import pyarrow as pa
 import pytest
 from shardmill.transforms.errors import RunError, SchemaError, SourceError, UsageError
-from shardmill.transforms.format.rejects import Place
-from shardmill.transforms.format.rows import Rows
-from shardmill.transforms.format.schema import ColumnRule, Feature
-from shardmill.transforms.sources import npz, numpy_records, numpy_rows
-from shardmill.transforms.sources.listing import list_file
-from shardmill.transforms.sources.npy import NpyError
-from shardmill.transforms.sources.npz import open_npz
-from shardmill.transforms.sources.numpy_source import NumpySource
-from shardmill.transforms.sources.source import Survey, Task, map_in_turn
+from shardmill.transforms.format.flow.rejects import Place
+from shardmill.transforms.format.flow.rows import Rows
+from shardmill.transforms.format.schema.schema import ColumnRule, Feature
+from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
+from shardmill.transforms.sources.files.listing import list_file
+from shardmill.transforms.sources.numpy import npz
+from shardmill.transforms.sources.numpy import records as numpy_records
+from shardmill.transforms.sources.numpy import rows as numpy_rows
+from shardmill.transforms.sources.numpy.npy import NpyError
+from shardmill.transforms.sources.numpy.npz import open_npz
+from shardmill.transforms.sources.numpy.source import NumpySource
 
 
 def survey(source: NumpySource) -> Survey:

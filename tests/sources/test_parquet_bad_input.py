@@ -10,11 +10,11 @@ import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
 import pytest
 from shardmill.transforms.errors import SchemaError, ShardmillError, SourceError
-from shardmill.transforms.sources.parquet_chunks import Chunk
-from shardmill.transforms.sources.parquet_pages import check_pages, pack_spans
-from shardmill.transforms.sources.parquet_source import ParquetSource
-from shardmill.transforms.sources.source import Survey, Task, map_in_turn
-from shardmill.transforms.sources.thrift_compact import ThriftError
+from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
+from shardmill.transforms.sources.parquet.column_chunks import Chunk
+from shardmill.transforms.sources.parquet.pages import check_pages, pack_spans
+from shardmill.transforms.sources.parquet.source import ParquetSource
+from shardmill.transforms.sources.parquet.thrift_compact import ThriftError
 
 ROWS = 300
 TABLE = pa.table({"id": range(ROWS), "name": [f"name {i % 50}" for i in range(ROWS)], "tags": [[1, 2]] * ROWS})

@@ -13,13 +13,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardmill.transforms.errors import SchemaError, SourceError
-from shardmill.transforms.format.rejects import Place
-from shardmill.transforms.format.rows import Rows
-from shardmill.transforms.format.schema import ColumnRule
-from shardmill.transforms.sources import parquet_source
-from shardmill.transforms.sources.parquet_chunks import read_groups
-from shardmill.transforms.sources.parquet_source import ParquetPiece, ParquetSource
-from shardmill.transforms.sources.source import Survey, Task, map_in_turn
+from shardmill.transforms.format.flow.rejects import Place
+from shardmill.transforms.format.flow.rows import Rows
+from shardmill.transforms.format.schema.schema import ColumnRule
+from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
+from shardmill.transforms.sources.parquet import source as parquet_source
+from shardmill.transforms.sources.parquet.column_chunks import read_groups
+from shardmill.transforms.sources.parquet.source import ParquetPiece, ParquetSource
 
 from ..tiers import examples
 

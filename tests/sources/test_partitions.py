@@ -8,9 +8,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import append, convert
-from shardmill.transforms.dataset.open import open_dataset
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import InputError, UsageError
-from shardmill.transforms.sources.partitions import partition_columns
+from shardmill.transforms.sources.files.partitions import partition_columns
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 

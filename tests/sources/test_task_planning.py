@@ -7,13 +7,22 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format.encode_rows import RowEncoder
-from shardmill.transforms.format.rows import RowOrigin, Rows
-from shardmill.transforms.format.schema import Feature, Schema
-from shardmill.transforms.format.splits import SplitRule
-from shardmill.transforms.sources.csv_source import CsvSource
-from shardmill.transforms.sources.source import Frozen, Listing, Piece, Source, SourceEntry, Survey, Task, map_in_turn
-from shardmill.transforms.sources.task_planning import Plan, make_plan, plan_tasks
+from shardmill.transforms.format.encode.encode_rows import RowEncoder
+from shardmill.transforms.format.encode.splits import SplitRule
+from shardmill.transforms.format.flow.rows import RowOrigin, Rows
+from shardmill.transforms.format.schema.schema import Feature, Schema
+from shardmill.transforms.sources.contract.planning import Plan, make_plan, plan_tasks
+from shardmill.transforms.sources.contract.source import (
+    Frozen,
+    Listing,
+    Piece,
+    Source,
+    SourceEntry,
+    Survey,
+    Task,
+    map_in_turn,
+)
+from shardmill.transforms.sources.csv.source import CsvSource
 
 MIB = 1 << 20
 S = 64 * MIB

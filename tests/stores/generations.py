@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from shardmill.transforms.dataset.assemble import assemble_shard
-from shardmill.transforms.dataset.commit import Commit, commit_generation
-from shardmill.transforms.dataset.continuation import append_to
-from shardmill.transforms.dataset.generations import read_manifest
-from shardmill.transforms.dataset.plan_step import Plan, plan_dataset
-from shardmill.transforms.dataset.publish import finish_publish
-from shardmill.transforms.dataset.spec import DatasetSpec, EntryInfo
+from shardmill.transforms.dataset.commit.append_commit import append_to
+from shardmill.transforms.dataset.commit.commit_generation import Commit, commit_generation
+from shardmill.transforms.dataset.commit.publish import finish_publish
+from shardmill.transforms.dataset.generations.manifest_files import read_manifest
+from shardmill.transforms.dataset.shards.assemble import assemble_shard
+from shardmill.transforms.dataset.shards.plan_step import Plan, plan_dataset
+from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
 
 from ..dataset.test_commit import spec_of, stage_all, write
 

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import pytest
 from shardmill.pipelines import convert, open_dataset
-from shardmill.transforms.dataset import publish
-from shardmill.transforms.dataset.generations import read_manifest
-from shardmill.transforms.dataset.object_storage import ObjectStorage
-from shardmill.transforms.dataset.publish import finish_publish
-from shardmill.transforms.dataset.verify import verify_dataset
+from shardmill.transforms.dataset.commit import publish
+from shardmill.transforms.dataset.commit.publish import finish_publish
+from shardmill.transforms.dataset.generations.manifest_files import read_manifest
+from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.storage.object_storage import ObjectStorage
 from shardmill.transforms.errors import ShardmillError
-from shardmill.transforms.stores import retries
+from shardmill.transforms.stores.common import retries
 
 from ..tiers import but_some_thorough
 from . import servers
@@ -76,7 +76,7 @@ def test_whoever_dies_leaves_the_old_generation_or_the_new_one(table: str, local
     program = (
         "import os, re, sys\n"
         "from shardmill.pipelines import convert\n"
-        "from shardmill.transforms.dataset.object_storage import ObjectStorage\n"
+        "from shardmill.transforms.dataset.storage.object_storage import ObjectStorage\n"
         "method, _, pattern = sys.argv[3].partition(' ')\n"
         "real = getattr(ObjectStorage, method)\n"
         "def call(self, *args):\n"

@@ -8,7 +8,7 @@ import pytest
 from shardmill.pipelines import append, convert
 from shardmill.pipelines.cli import main
 from shardmill.transforms.errors import InputError, UsageError
-from shardmill.transforms.tfrecords.tfrecord_source import TfrecordSource
+from shardmill.transforms.sources.tfrecord.source import TfrecordSource
 
 from .conftest import S3_TOO, Bucket, shards
 

@@ -13,15 +13,15 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.pipelines.cli import main
-from shardmill.pipelines.merging import plan_merge
-from shardmill.transforms.dataset import garbage
-from shardmill.transforms.dataset.generations import list_generations, read_manifest
-from shardmill.transforms.dataset.object_storage import ObjectStorage
-from shardmill.transforms.dataset.record_file import write_records
-from shardmill.transforms.dataset.verify import verify_dataset
+from shardmill.pipelines.runs.merge import plan_merge
+from shardmill.transforms.dataset.cleanup import garbage
+from shardmill.transforms.dataset.generations.manifest_files import list_generations, read_manifest
+from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.records.record_file import write_records
+from shardmill.transforms.dataset.storage.object_storage import ObjectStorage
 from shardmill.transforms.errors import DamageError, StoreAccessError, TargetError, TooManyRejects, UsageError
-from shardmill.transforms.format import manifest_parts
-from shardmill.transforms.format.checksum import crc32c
+from shardmill.transforms.format.buffers.checksum import crc32c
+from shardmill.transforms.format.manifest import parts as manifest_parts
 
 from .conftest import ROWS, S3_TOO, Bucket, Local, files_of
 from .generations import create

@@ -13,10 +13,10 @@ import pytest
 from PIL import Image
 from shardmill.pipelines import append, convert
 from shardmill.transforms.errors import InputError, SourceError, UsageError
-from shardmill.transforms.format.rejects import Reject
-from shardmill.transforms.sources import image_source
-from shardmill.transforms.sources.image_source import ImageSource
-from shardmill.transforms.sources.source import Listing, Task, map_in_turn
+from shardmill.transforms.format.flow.rejects import Reject
+from shardmill.transforms.sources.contract.source import Listing, Task, map_in_turn
+from shardmill.transforms.sources.images import source as image_source
+from shardmill.transforms.sources.images.source import ImageSource
 
 from .conftest import S3_TOO, Bucket, shards
 from .gateway import Request

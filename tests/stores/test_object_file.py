@@ -8,10 +8,10 @@ import random
 
 import pytest
 from shardmill.transforms.errors import SourceError
-from shardmill.transforms.sources import object_file
-from shardmill.transforms.sources.listing import list_entries
-from shardmill.transforms.sources.object_file import ObjectFile
-from shardmill.transforms.sources.source import SourceEntry
+from shardmill.transforms.sources.contract.source import SourceEntry
+from shardmill.transforms.sources.files import object_file
+from shardmill.transforms.sources.files.listing import list_entries
+from shardmill.transforms.sources.files.object_file import ObjectFile
 
 from .conftest import Bucket
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from shardmill.pipelines.config import load_config
+from shardmill.pipelines.config.load import load_config
 from shardmill.transforms.errors import InputError, StoreAccessError
-from shardmill.transforms.sources.csv_delimiter import detect_delimiter
-from shardmill.transforms.sources.listing import SUFFIXES, detect_format, expand_paths, list_entries
+from shardmill.transforms.sources.csv.delimiter import detect_delimiter
+from shardmill.transforms.sources.files.listing import SUFFIXES, detect_format, expand_paths, list_entries
 
 from .conftest import Bucket
 

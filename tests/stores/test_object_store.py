@@ -10,12 +10,13 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from shardmill.transforms.errors import StoreAccessError
-from shardmill.transforms.format.checksum import crc32c
-from shardmill.transforms.stores import gcs_store, s3_store
+from shardmill.transforms.format.buffers.checksum import crc32c
+from shardmill.transforms.stores.common.object_store import ChangedObject, ObjectStore
+from shardmill.transforms.stores.common.read_ahead import read_ahead
+from shardmill.transforms.stores.common.store_url import parse_store_url
 from shardmill.transforms.stores.connect import store_at
-from shardmill.transforms.stores.object_store import ChangedObject, ObjectStore
-from shardmill.transforms.stores.read_ahead import read_ahead
-from shardmill.transforms.stores.store_url import parse_store_url
+from shardmill.transforms.stores.gcs import store as gcs_store
+from shardmill.transforms.stores.s3 import store as s3_store
 
 
 @pytest.fixture
@@ -169,7 +170,7 @@ def test_a_client_that_is_not_installed_is_told_by_its_extra(scheme: str, module
         f"import sys; sys.modules[{module!r}] = None\n"
         "from shardmill.transforms.errors import StoreAccessError\n"
         "from shardmill.transforms.stores.connect import store_at\n"
-        "from shardmill.transforms.stores.store_url import parse_store_url\n"
+        "from shardmill.transforms.stores.common.store_url import parse_store_url\n"
         f"try: store_at(parse_store_url('{scheme}://bucket/x'))\n"
         "except StoreAccessError as error: print(error)\n"
     )

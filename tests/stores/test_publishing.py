@@ -7,14 +7,14 @@ from functools import partial
 from typing import Any
 
 import pytest
-from shardmill.transforms.dataset import verify, verify_folder
-from shardmill.transforms.dataset.open import open_dataset
-from shardmill.transforms.dataset.publish import finish_publish
-from shardmill.transforms.dataset.storage_at import storage_at
-from shardmill.transforms.dataset.verify import verify_dataset
-from shardmill.transforms.dataset.verify_shard import ShardCheck, ShardFacts, verify_size
-from shardmill.transforms.stores import object_reader
-from shardmill.transforms.stores.read_ahead import read_ahead
+from shardmill.transforms.dataset.commit.publish import finish_publish
+from shardmill.transforms.dataset.integrity import verify, verify_folder
+from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.integrity.verify_shard import ShardCheck, ShardFacts, verify_size
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.dataset.storage.storage_at import storage_at
+from shardmill.transforms.stores.common import object_reader
+from shardmill.transforms.stores.common.read_ahead import read_ahead
 
 from .generations import commit
 

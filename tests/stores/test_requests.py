@@ -9,14 +9,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from shardmill.transforms.dataset.garbage import collect_garbage
-from shardmill.transforms.dataset.object_storage import ObjectStorage
-from shardmill.transforms.dataset.open import open_dataset
-from shardmill.transforms.dataset.publish import finish_publish
-from shardmill.transforms.dataset.verify import verify_dataset
-from shardmill.transforms.format.manifest import Manifest
-from shardmill.transforms.format.naming import staged_file
-from shardmill.transforms.stores.bucket import Bucket
+from shardmill.transforms.dataset.cleanup.garbage import collect_garbage
+from shardmill.transforms.dataset.commit.publish import finish_publish
+from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.dataset.storage.object_storage import ObjectStorage
+from shardmill.transforms.format.manifest.manifest import Manifest
+from shardmill.transforms.format.manifest.naming import staged_file
+from shardmill.transforms.stores.common.bucket import Bucket
 
 from ..dataset.conftest import _build_dataset
 from .conftest import S3_TOO

@@ -15,14 +15,14 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import append, convert
 from shardmill.pipelines.cli import main
-from shardmill.transforms.dataset.record_file import write_records
+from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.errors import ConfigError, RunError, SourceError, UsageError
-from shardmill.transforms.sources.csv_source import CsvSource
-from shardmill.transforms.sources.numpy_source import NumpySource
-from shardmill.transforms.sources.parquet_source import ParquetSource
-from shardmill.transforms.sources.source import Source, Task, map_in_turn
-from shardmill.transforms.stores import retries
-from shardmill.transforms.tfrecords.tfrecord_source import TfrecordSource
+from shardmill.transforms.sources.contract.source import Source, Task, map_in_turn
+from shardmill.transforms.sources.csv.source import CsvSource
+from shardmill.transforms.sources.numpy.source import NumpySource
+from shardmill.transforms.sources.parquet.source import ParquetSource
+from shardmill.transforms.sources.tfrecord.source import TfrecordSource
+from shardmill.transforms.stores.common import retries
 
 from ..memory import peak_bytes
 from . import servers

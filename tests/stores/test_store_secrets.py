@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from shardmill.transforms.dataset.object_storage import ObjectStorage
+from shardmill.transforms.dataset.storage.object_storage import ObjectStorage
 
 from . import servers
 from .faulty_proxy import Fault, faulty_proxy

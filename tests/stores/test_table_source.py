@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import convert
-from shardmill.transforms.dataset.generations import read_manifest
-from shardmill.transforms.dataset.record_file import write_records
-from shardmill.transforms.sources import object_file
+from shardmill.transforms.dataset.generations.manifest_files import read_manifest
+from shardmill.transforms.dataset.records.record_file import write_records
+from shardmill.transforms.sources.files import object_file
 
 from .conftest import S3_TOO, Bucket, shards
 

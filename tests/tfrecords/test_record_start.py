@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from shardmill.transforms.dataset.record_file import write_records
-from shardmill.transforms.format.tfrecord import FRAME_BYTES
-from shardmill.transforms.tfrecords.record_start import find_record_start
+from shardmill.transforms.dataset.records.record_file import write_records
+from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES
+from shardmill.transforms.sources.tfrecord.record_start import find_record_start
 
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])

@@ -14,7 +14,7 @@ import pytest
 from apache_beam.options.pipeline_options import PipelineOptions
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner, worker_handlers
 from apache_beam.runners.worker import data_plane
-from shardmill.pipelines.runners import make_pipeline
+from shardmill.pipelines.engines.beam_pipeline import make_pipeline
 from shardmill.transforms import WriteShards
 from shardmill.transforms.beam_streams import flush_by_size
 

@@ -15,15 +15,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from apache_beam.runners.portability.fn_api_runner import FnApiRunner
-from shardmill.pipelines.beam_options import ParsedOptions
+from shardmill.pipelines.engines.beam_options import ParsedOptions
 from shardmill.transforms import EncodeExamples, ReadRows, WriteShards
-from shardmill.transforms.dataset.generations import list_generations
-from shardmill.transforms.dataset.open import open_dataset
-from shardmill.transforms.dataset.publish import finish_publish
-from shardmill.transforms.dataset.spec import DatasetSpec
-from shardmill.transforms.dataset.verify import verify_dataset
-from shardmill.transforms.stage_task import TaskStaging
+from shardmill.transforms.dataset.commit.publish import finish_publish
+from shardmill.transforms.dataset.generations.manifest_files import list_generations
+from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.dataset.stage.spec import DatasetSpec
 from shardmill.transforms.stage_tasks import StageTasks
+from shardmill.transforms.task_staging import TaskStaging
 
 from .faulty_edges import Fault, edges
 

@@ -15,17 +15,17 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 from shardmill.pipelines import convert
-from shardmill.transforms import staged_tasks
-from shardmill.transforms.dataset.generations import read_manifest
-from shardmill.transforms.dataset.spec import DatasetSpec, EntryInfo
+from shardmill.transforms import plan_files as staged_tasks
+from shardmill.transforms.dataset.generations.manifest_files import read_manifest
+from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
 from shardmill.transforms.errors import RunError, UnseenError
+from shardmill.transforms.plan_files import by_file, stage_entries, stage_tasks
 from shardmill.transforms.read import ReadRows
-from shardmill.transforms.sources.memory_source import spool
-from shardmill.transforms.sources.pick import pick_source
-from shardmill.transforms.sources.source import Piece, Source, Task, map_in_turn
-from shardmill.transforms.sources.task_codec import decode_pieces, encode_pieces
-from shardmill.transforms.staged_tasks import by_file, stage_entries, stage_tasks
-from shardmill.transforms.tfrecords.tfrecord_source import TfrecordSource
+from shardmill.transforms.sources.contract.source import Piece, Source, Task, map_in_turn
+from shardmill.transforms.sources.memory.source import spool
+from shardmill.transforms.sources.registry.pick import pick_source
+from shardmill.transforms.sources.registry.task_codec import decode_pieces, encode_pieces
+from shardmill.transforms.sources.tfrecord.source import TfrecordSource
 from shardmill.transforms.write import WriteShards
 
 
@@ -193,7 +193,7 @@ def test_a_plan_that_a_worker_does_not_see_is_an_error_that_names_the_folder(tmp
 
 
 def convert_staged(read: ReadRows, spec: DatasetSpec, tasks: tuple[Task, ...]) -> None:
-    from shardmill.pipelines.runners import make_pipeline
+    from shardmill.pipelines.engines.beam_pipeline import make_pipeline
     from shardmill.transforms.encode import EncodeExamples
 
     assert read.plan is not None

@@ -18,12 +18,12 @@ from apache_beam.testing.test_pipeline import TestPipeline as BeamTestPipeline
 from PIL import Image
 from shardmill.pipelines import convert
 from shardmill.transforms import EncodeExamples, ReadRows, WriteShards, write_records
-from shardmill.transforms.dataset.generations import read_manifest
-from shardmill.transforms.dataset.open import open_dataset
-from shardmill.transforms.dataset.publish import finish_publish
-from shardmill.transforms.dataset.verify import verify_dataset
+from shardmill.transforms.dataset.commit.publish import finish_publish
+from shardmill.transforms.dataset.generations.manifest_files import read_manifest
+from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import CommitError, SchemaError, UsageError
-from shardmill.transforms.format.rows import Rows, TaskEnd
+from shardmill.transforms.format.flow.rows import Rows, TaskEnd
 
 ROWS = 5000
 
@@ -242,7 +242,7 @@ class TestRunTwice:
     ) -> None:
         pipeline = self.pipeline(tmp_path, 3000)
         with monkeypatch.context() as patch:
-            patch.setattr("shardmill.transforms.dataset.publish._move", _power_cut)
+            patch.setattr("shardmill.transforms.dataset.commit.publish._move", _power_cut)
             with pytest.raises((OSError, RuntimeError), match="the power went"):
                 pipeline.run().wait_until_finish()
         self.put(tmp_path, 2000)

@@ -18,15 +18,15 @@ from apache_beam.testing.util import assert_that
 from apache_beam.transforms.window import FixedWindows
 from shardmill.transforms import write
 from shardmill.transforms.beam_streams import flush_by_size
-from shardmill.transforms.dataset.generations import read_manifest
-from shardmill.transforms.dataset.open import open_dataset
-from shardmill.transforms.dataset.outcome import read_outcome
-from shardmill.transforms.dataset.spec import DatasetSpec, EntryInfo
+from shardmill.transforms.dataset.commit.outcome import read_outcome
+from shardmill.transforms.dataset.generations.manifest_files import read_manifest
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
 from shardmill.transforms.errors import TargetError, TooManyRejects, UsageError
-from shardmill.transforms.format.blocks import Block, EntryCounts
-from shardmill.transforms.format.rejects import CellError, Place, Reject
-from shardmill.transforms.format.rows import TaskEnd
-from shardmill.transforms.format.tfrecord import frame_records
+from shardmill.transforms.format.flow.blocks import Block, EntryCounts
+from shardmill.transforms.format.flow.rejects import CellError, Place, Reject
+from shardmill.transforms.format.flow.rows import TaskEnd
+from shardmill.transforms.format.tfrecord.framing import frame_records
 from shardmill.transforms.write import WriteShards
 
 TASKS = 8

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import threading
 
-from .object_store import ObjectStore
-from .store_url import StoreUrl
+from .common.object_store import ObjectStore
+from .common.store_url import StoreUrl
 
 _stores: dict[tuple[int, str, str], ObjectStore] = {}
 _lock = threading.Lock()
@@ -27,9 +27,9 @@ def store_at(url: StoreUrl) -> ObjectStore:
 
 def _connected(url: StoreUrl) -> ObjectStore:
     if url.scheme == "s3":
-        from .s3_store import connect_s3
+        from .s3.store import connect_s3
 
         return connect_s3(url.bucket)
-    from .gcs_store import connect_gcs
+    from .gcs.store import connect_gcs
 
     return connect_gcs(url.bucket)

@@ -1,0 +1,111 @@
+"""The commands `flink install`, `flink up` and `flink down`."""
+
+# ruff: noqa: FBT002  (typer makes a flag of a parameter with a default)
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
+
+import typer
+
+from . import session as interrupts
+from .option_hints import Command
+
+if TYPE_CHECKING:
+    from ..engines.flink.cluster import Cluster
+
+app = typer.Typer(help="Install Flink, and run a cluster of it on this machine.", no_args_is_help=True)
+
+_MOST: Final = 64
+"""Task managers of one machine, and slots of one: each slot has a Python worker of its own."""
+
+_Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+_Debug: TypeAlias = Annotated[bool, typer.Option("--debug", help="Show the traceback of an unexpected error.")]
+_Folder: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--folder", metavar="FOLDER", help="The folder of its logs and its list of processes; each cluster has its own."
+    ),
+]
+
+
+@app.command(cls=Command, epilog="Example: shardmill flink install")
+def install(as_json: _Json = False, debug: _Debug = False) -> None:
+    """Fetch Flink's jars with Maven, once, and check them."""
+
+    def body(session: interrupts.Session) -> None:
+        from ..engines.flink.jars import install as fetch
+        from ..engines.flink.jars import jars_folder, pinned
+        from ..screens.screen import shown_path
+
+        is_new = fetch(session.screen.note)
+        if as_json:
+            session.screen.data({"flink": pinned().version, "folder": str(jars_folder()), "fetched": is_new})
+        else:
+            what = "Installed" if is_new else "Nothing to do: installed before is"
+            session.screen.text(f"{what} Flink {pinned().version} in {shown_path(str(jars_folder()))}")
+
+    _answer(body, as_json=as_json, debug=debug)
+
+
+@app.command(cls=Command, epilog="Example: shardmill flink up --task-managers 2")
+def up(
+    task_managers: Annotated[int, typer.Option("--task-managers", metavar="N", min=1, max=_MOST)] = 1,
+    slots: Annotated[int, typer.Option(metavar="N", min=1, max=_MOST, help="Task slots in each task manager.")] = 2,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Port of its REST interface; 0: a free one.")] = 8081,
+    pool_port: Annotated[int, typer.Option(min=0, max=65535, help="Port of its worker pool; 0: a free one.")] = 50000,
+    folder: _Folder = None,
+    as_json: _Json = False,
+    debug: _Debug = False,
+) -> None:
+    """Start a cluster on this machine.
+
+    A job manager, task managers, and a pool of Python workers, on the loopback.
+    """
+
+    def body(session: interrupts.Session) -> None:
+        from ..engines.flink.cluster import default_folder
+        from ..engines.flink.cluster import up as start
+
+        where = Path(folder).absolute() if folder is not None else default_folder()
+        cluster = start(where, task_managers, slots, port, pool_port)
+        if as_json:
+            session.screen.data(cluster.to_json())
+        else:
+            session.screen.text(_is_up(cluster))
+
+    _answer(body, as_json=as_json, debug=debug)
+
+
+@app.command(cls=Command, epilog="Example: shardmill flink down")
+def down(folder: _Folder = None, as_json: _Json = False, debug: _Debug = False) -> None:
+    """Stop the cluster that `up` started."""
+
+    def body(session: interrupts.Session) -> None:
+        from ..engines.flink.cluster import default_folder
+        from ..engines.flink.cluster import down as stop
+
+        cluster = stop(Path(folder).absolute() if folder is not None else default_folder())
+        if as_json:
+            session.screen.data({"stopped": None if cluster is None else cluster.master})
+        else:
+            session.screen.text("No cluster is up." if cluster is None else f"Stopped the cluster at {cluster.master}.")
+
+    _answer(body, as_json=as_json, debug=debug)
+
+
+def _is_up(cluster: Cluster) -> str:
+    from ..engines.flink.cluster import default_folder
+
+    managers = "1 task manager" if cluster.task_managers == 1 else f"{cluster.task_managers} task managers"
+    named = "" if Path(cluster.folder) == default_folder() else f" --folder {cluster.folder}"
+    return (
+        f"Flink is up: {managers} of {cluster.slots} slots, http://{cluster.master}; logs in {cluster.folder}/logs\n"
+        f"Convert on it:  --runner flink --set runner.master={cluster.master} "
+        f"--set runner.worker_pool={cluster.worker_pool}\n"
+        f"Stop it:        shardmill flink down{named}"
+    )
+
+
+def _answer(body: interrupts.Body, *, as_json: bool, debug: bool) -> None:
+    raise typer.Exit(interrupts.run(body, as_json=as_json, quiet=False, debug=debug))

@@ -1,0 +1,279 @@
+"""Describe a dataset from its manifest alone, or TFRecord files without a manifest as far as possible.
+
+a dataset       name, generations, splits, schema with nulls, labels, what reads it        no record is read
+anyone's files  number, bytes, compression; features of the first records of the first file
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.table import Table
+
+from ...transforms.dataset.cleanup.leftovers import staged_by_dead_runs
+from ...transforms.dataset.generations.overview import Overview, read_overview
+from ...transforms.dataset.records.record_file import read_record_batches
+from ...transforms.dataset.stage.run_lock import is_held
+from ...transforms.dataset.storage.storage_at import storage_at
+from ...transforms.errors import InputError
+from ...transforms.format.manifest.manifest import Manifest
+from ...transforms.format.manifest.naming import STAGING_FOLDER
+from ...transforms.format.schema.schema import Schema
+from ...transforms.format.tfrecord.gzip_members import sniff_form
+from ...transforms.format.wording.printable import counted, printable, printable_path
+from ...transforms.format.wording.sizes import format_size
+from ...transforms.sources.files.open_file import open_file
+from ...transforms.sources.tfrecord.inputs import InputFile, find_inputs, is_dataset
+from ...transforms.sources.tfrecord.observed_schema import Observation
+from ...transforms.stores.common.store_url import is_store_url
+from ..screens.schema_table import MOST_FEATURES, name_text, nulls_text, schema_table
+
+if TYPE_CHECKING:
+    from ..screens.screen import Screen
+
+_LOOKED_AT: Final = 1000
+"""The number of records that are examined in the first file."""
+
+_SHOWN_LABELS: Final = 20
+
+_READ_PLAIN: Final = ("tf.data", "Keras", "TFX", "grain", "tfrecord (PyTorch)", "shardmill.pipelines.open_dataset")
+_READ_GZIP: Final = ("tf.data", "TFX", "tfrecord (PyTorch)", "shardmill.pipelines.open_dataset")
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignFiles:
+    """TFRecord files that no manifest describes: what the first records of the first of them hold, if any are there.
+
+    `problem` is what these are, where they are not Examples. Of shards, `stated` are the records that the manifest of
+    their `dataset` states.
+    """
+
+    path: str
+    files: int
+    bytes: int
+    compression: str | None
+    records: int
+    schema: Schema | None
+    problem: str | None
+    dataset: str | None = None
+    stated: int | None = None
+
+
+def info_command(path: str, screen: Screen) -> None:
+    """Print what a dataset, or TFRecord files, hold.
+
+    Raises:
+        InputError: there is nothing at the path, or only what a run left that stopped.
+        DamageError: the manifest, or the start of the first file, is damaged.
+    """
+    path = path.rstrip("/") or path
+    if is_dataset(os.fsencode(path)) or _is_lone_manifest(path):
+        overview = read_overview(path)
+        if screen.as_json:
+            screen.data(_document(overview))
+        else:
+            _print_dataset(overview, screen)
+        return
+    stopped = _stopped_text(path)
+    if stopped is not None:
+        raise InputError(stopped)
+    foreign = look_at_files(path)
+    if screen.as_json:
+        screen.data(_foreign_document(foreign))
+    else:
+        _print_foreign(foreign, screen)
+
+
+def _stopped_text(path: str) -> str | None:
+    """Say that runs stopped in a folder before anything was committed, and what to do; None where there is no trace."""
+    if is_store_url(path) or not os.path.isdir(os.path.join(path, STAGING_FOLDER)):
+        return None
+    from ...transforms.dataset.stage.done_tasks import count_results
+    from ..prepare.staged_plan import read_staged_plan
+    from ..screens.screen import shown_path
+
+    storage, where = storage_at(path), shown_path(path)
+    plans = [plan for name in storage.list(STAGING_FOLDER) if (plan := read_staged_plan(storage, name)) is not None]
+    if not plans:
+        return None
+    if any(is_held(storage, plan.run_id) for plan in plans):
+        return f"{where}: holds no dataset yet: a run is writing to it"
+    done = ", ".join(
+        f"{count_results(storage, plan.staging):,} of {counted(plan.tasks, 'task')} done" for plan in plans
+    )
+    runs = "a run" if len(plans) == 1 else f"{len(plans):,} runs"
+    size = format_size(staged_by_dead_runs(storage))
+    return (
+        f"{where}: holds no dataset yet: {runs} stopped here ({done}; {size} staged). To resume: the same command "
+        f"again; to see what may go: shardmill gc {shlex.quote(where)} --older-than 0s"
+    )
+
+
+def look_at_files(path: str) -> ForeignFiles:
+    """Return what can be known of TFRecord files without reading all of them.
+
+    Raises:
+        InputError: there is none.
+        DamageError: the first file is damaged where it begins.
+    """
+    inputs = find_inputs([path], os.getcwd())
+    files = [file for file in inputs.files if file.entry.bytes]
+    total = sum(file.entry.bytes for file in inputs.files)
+    if not files:
+        return ForeignFiles(path, len(inputs.files), total, None, 0, None, None)
+    first = files[0]
+    seen = _observe(first)
+    schema = seen.schema() if seen.features else None
+    problem = None
+    if schema is None and seen.bad:
+        problem = f"they are not tf.train.Example{f', but {seen.other}' if seen.other else ''}"
+    with open_file(first.entry) as opened:
+        form = sniff_form(opened.read(16))
+    found = ForeignFiles(path, len(inputs.files), total, form or "none", seen.records + seen.bad, schema, problem)
+    if len(inputs.datasets) == 1 and all(file.records is not None for file in inputs.files):
+        stated = sum(file.records or 0 for file in inputs.files)
+        return replace(found, dataset=inputs.datasets[0].name, stated=stated)
+    return found
+
+
+def readers_of(manifest: Manifest) -> list[str]:
+    """Return the libraries that read a dataset as it is."""
+    if manifest.compression != "none":
+        return list(_READ_GZIP)
+    tfds = ["TFDS"] if "dataset_info.json" in manifest.sidecars else []
+    dali = ["NVIDIA DALI"] if any(path.startswith("index/") for path in manifest.sidecars) else []
+    return [_READ_PLAIN[0], *tfds, *_READ_PLAIN[1:-1], *dali, _READ_PLAIN[-1]]
+
+
+def _is_lone_manifest(path: str) -> bool:
+    return not is_store_url(path) and os.path.isfile(os.path.join(path, "manifest.json"))
+
+
+def _observe(file: InputFile) -> Observation:
+    """Look at the first records of a file."""
+    seen = Observation(file.entry.name)
+    run = next(iter(read_record_batches(os.fsdecode(file.entry.path))), None)
+    if run is not None:
+        seen.add(run.payloads.head(_LOOKED_AT))
+    return seen
+
+
+def _document(overview: Overview) -> dict[str, Any]:
+    manifest = overview.manifest
+    return {
+        "path": printable_path(overview.path),
+        "name": manifest.name,
+        "generation": manifest.generation,
+        "generations": list(overview.generations),
+        "operation": manifest.operation,
+        "created": manifest.run.created,
+        "order": manifest.order,
+        "compression": manifest.compression,
+        "shard_size": manifest.shard_size,
+        "splits": {
+            name: {"records": split.records, "shards": overview.shards[name], "bytes": split.bytes}
+            for name, split in manifest.splits.items()
+        },
+        "schema": None if manifest.schema is None else manifest.schema.to_json(),
+        "labels": {feature: list(names) for feature, names in manifest.labels.items()},
+        "sidecars": list(manifest.sidecars),
+        "readers": readers_of(manifest),
+    }
+
+
+def _foreign_document(found: ForeignFiles) -> dict[str, Any]:
+    return {
+        "path": printable_path(found.path),
+        "name": None,
+        "files": found.files,
+        "bytes": found.bytes,
+        "compression": found.compression,
+        "dataset": found.dataset,
+        "records": found.stated,
+        "looked_at": {
+            "records": found.records,
+            "schema": None if found.schema is None else found.schema.to_json(),
+            "problem": found.problem,
+        },
+    }
+
+
+def _print_dataset(overview: Overview, screen: Screen) -> None:
+    from ..screens.screen import reading_lines, shown_path
+
+    manifest, where = overview.manifest, shown_path(overview.path)
+    records = sum(split.records for split in manifest.splits.values())
+    size = sum(split.bytes for split in manifest.splits.values())
+    generations = f"generation {manifest.generation}"
+    if len(overview.generations) > 1:
+        generations += f", the latest of {len(overview.generations):,}"
+    packed = "" if manifest.compression == "none" else f", {manifest.compression}"
+    screen.text(f"{where}: dataset {printable(manifest.name)}, {generations}", "bold")
+    shards = counted(sum(overview.shards.values()), "shard")
+    screen.text(f"{counted(records, 'record')} in {shards}, {format_size(size)}{packed}")
+    screen.text(f"made {manifest.run.created} (UTC) by {manifest.operation} from {printable(manifest.source.format)}")
+    if manifest.splits:
+        screen.text("")
+        screen.table(_totals(overview))
+    _print_schema(manifest.schema, screen)
+    for feature, names in manifest.labels.items():
+        shown = ", ".join(f"{printable(name)} = {number}" for number, name in enumerate(names[:_SHOWN_LABELS]))
+        more = f" and {len(names) - _SHOWN_LABELS:,} more" if len(names) > _SHOWN_LABELS else ""
+        screen.text(f"Labels of {name_text(feature)}: {shown}{more}")
+    screen.text(f"\nRead by: {', '.join(readers_of(manifest))}")
+    if manifest.splits:
+        for line in reading_lines(where, manifest):
+            screen.text(f"  {line}")
+
+
+def _totals(overview: Overview) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("split", "records", "shards", "bytes"):
+        table.add_column(title, justify="left" if title == "split" else "right")
+    for name, split in overview.manifest.splits.items():
+        table.add_row(name, f"{split.records:,}", f"{overview.shards[name]:,}", format_size(split.bytes))
+    return table
+
+
+def _print_schema(schema: Schema | None, screen: Screen) -> None:
+    screen.text("")
+    if schema is None:
+        screen.text("The records are plain bytes: nothing is known of what they hold.")
+        return
+    screen.table(schema_table(schema, reasons=False))
+    if len(schema) > MOST_FEATURES:
+        screen.text(f"and {len(schema) - MOST_FEATURES:,} more features; --json has them all")
+    nulls = nulls_text(schema)
+    if nulls is not None:
+        screen.text(nulls)
+
+
+def _print_foreign(found: ForeignFiles, screen: Screen) -> None:
+    from ..screens.screen import shown_path
+
+    where = shown_path(found.path)
+    packed = f", {found.compression}" if found.compression not in (None, "none") else ""
+    screen.text(f"{where}: {counted(found.files, 'TFRecord file')}, {format_size(found.bytes)}{packed}", "bold")
+    if found.stated is not None:
+        whose = f"{counted(found.stated, 'record')}, as the manifest of dataset {found.dataset} states"
+        screen.text(f"{whose}; to see it: shardmill info {shlex.quote(found.dataset or '')}")
+        return
+    count = f"; to count and check them: shardmill verify {shlex.quote(where)}" if _is_one_file(found) else ""
+    screen.text(f"No manifest says how many records there are{count}")
+    if not found.records:
+        screen.text("The first file holds no record.")
+        return
+    seen = f"The first {counted(found.records, 'record')}" if found.records > 1 else "The first record"
+    if found.problem is not None:
+        screen.text(f"{seen}: {found.problem}.")
+    elif found.schema is not None:
+        screen.text(f"{seen} of the first file:\n")
+        screen.table(schema_table(found.schema, reasons=False))
+    screen.text(f"\nA dataset of them, with a manifest: shardmill merge {shlex.quote(where)} -o FOLDER")
+
+
+def _is_one_file(found: ForeignFiles) -> bool:
+    return not is_store_url(found.path) and os.path.isfile(found.path)

@@ -1,0 +1,186 @@
+"""Show the records of a dataset or of any TFRecord file, as tables or as one JSON object a line.
+
+An Example is shown as it is stored: every feature is the list of its values. In JSON, bytes that are not UTF-8 are
+`{"base64": "..."}`, and floats without a number are "NaN", "Infinity" and "-Infinity", which JSON has no sign for.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ...transforms.dataset.generations.manifest_files import locate_shard, read_manifest
+from ...transforms.dataset.records.record_file import read_record_batches
+from ...transforms.dataset.storage.storage_at import storage_at
+from ...transforms.errors import DamageError, InputError, UsageError
+from ...transforms.format.encode.example_proto import (
+    ExampleMessage,
+    feature_values,
+    iter_features,
+    other_message,
+    parse_example,
+)
+from ...transforms.format.wording.printable import printable, printable_path
+from ...transforms.stores.common.store_url import is_store_url
+
+if TYPE_CHECKING:
+    from ..screens.screen import Screen
+
+_SHOWN_BYTES: Final = 16
+"""The number of bytes shown of a binary value: enough for a file's signature."""
+
+_SHOWN_VALUES: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRecord:
+    """One record: its number in its file (from 1), the file, where it begins in it, and its payload."""
+
+    record: int
+    file: str
+    offset: int
+    payload: bytes
+
+
+def inspect(path: str, count: int, screen: Screen, split: str | None = None) -> None:
+    """Print the first `count` records of a dataset's folder (of all splits, or of one) or of a TFRecord file.
+
+    Raises:
+        InputError: there is nothing at the path, or no dataset in the folder.
+        UsageError: there is no such split.
+        DamageError: a file is damaged; the records before the damage have been printed.
+    """
+    shown = 0
+    for record in islice(_records(path, split), count):
+        shown += 1
+        example = parse_example(record.payload) if other_message(record.payload) is None else None
+        if screen.as_json:
+            screen.data(record_document(record, example))
+        else:
+            _print_record(record, example, screen)
+    if not shown and count:
+        screen.note(f"{printable_path(path)}: holds no records")
+
+
+def record_document(record: ShownRecord, example: ExampleMessage | None) -> dict[str, Any]:
+    """Return the JSON object of a record; `features` is null where the payload is not an Example."""
+    document: dict[str, Any] = {"record": record.record, "file": record.file, "offset": record.offset}
+    if example is None:
+        document |= {"features": None, "problem": _problem(record.payload), "bytes": len(record.payload)}
+        return document
+    features: dict[str, Any] = {}
+    for name, feature in iter_features(example):
+        kind, values = feature_values(feature)
+        features[name] = _json_values(kind, values)
+    document["features"] = features
+    return document
+
+
+def _records(path: str, split: str | None) -> Iterator[ShownRecord]:
+    """Yield the records at a path; a dataset's files are shown as their paths below its folder."""
+    if is_store_url(path):
+        path = path.rstrip("/")
+        folder, name = os.path.split(path)
+        is_file = is_store_url(folder) and storage_at(folder).size(name) is not None
+    elif not os.path.exists(path):
+        raise InputError(f"{printable_path(path)}: no such file or folder")
+    else:
+        is_file = not os.path.isdir(path)
+    if is_file:
+        if split is not None:
+            raise UsageError(f"{printable_path(path)}: is one file, which has no splits; leave --split out")
+        yield from _file_records(path, printable_path(path))
+        return
+    manifest = read_manifest(path)
+    if split is not None and split not in manifest.splits:
+        known = ", ".join(manifest.splits) or "none"
+        raise UsageError(f'{printable_path(path)}: no split "{printable(split)}"; it has: {known}')
+    for name in [split] if split is not None else list(manifest.splits):
+        for shard in manifest.splits[name].shards:
+            file = locate_shard(path, manifest, shard)
+            yield from _file_records(os.path.join(path, file), file, shard.records)
+
+
+def _file_records(path: str, name: str, stated: int | None = None) -> Iterator[ShownRecord]:
+    """Yield the records of a file, of which a manifest states how many there are."""
+    records = 0
+    for run in read_record_batches(path):
+        records += len(run)
+        numbers = range(run.first_record, run.first_record + len(run))
+        for number, offset, payload in zip(numbers, run.offsets, run.payloads, strict=True):
+            yield ShownRecord(number, name, int(offset), bytes(payload))
+    if stated not in (None, records):
+        raise DamageError(
+            f"{printable_path(path)}: {records} records, the manifest states {stated}: the file was cut between two "
+            f"records, or replaced"
+        )
+
+
+def _json_values(kind: str, values: Sequence[int] | Sequence[float] | Sequence[bytes]) -> list[Any] | None:
+    if kind == "none":
+        return None
+    return [_json_value(value) for value in values]
+
+
+def _json_value(value: float | bytes) -> int | float | str | dict[str, str]:
+    if isinstance(value, bytes):
+        try:
+            return value.decode()
+        except UnicodeDecodeError:
+            return {"base64": base64.b64encode(value).decode()}
+    if isinstance(value, int):
+        return value
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    return _short_float(value)
+
+
+def _short_float(value: float) -> float:
+    """Return the shortest decimal that is this float32: 0.1 and not 0.10000000149011612."""
+    return float(str(np.float32(value)))
+
+
+def _problem(payload: bytes) -> str:
+    other = other_message(payload)
+    return f"not a tf.train.Example{f' but {other}' if other else ''}"
+
+
+def _print_record(record: ShownRecord, example: ExampleMessage | None, screen: Screen) -> None:
+    from rich.table import Table
+
+    title = f"record {record.record} of {record.file}, byte {record.offset:,}, {len(record.payload):,} bytes"
+    screen.text(title, "bold")
+    if example is None:
+        screen.text(f"  {_problem(record.payload)}: {_shown_value(record.payload)}\n")
+        return
+    table = Table(box=None, pad_edge=True, header_style="dim")
+    for column in ("feature", "kind", "values"):
+        table.add_column(column, overflow="fold")
+    for name, feature in iter_features(example):
+        kind, values = feature_values(feature)
+        shown = ", ".join(_shown_value(value) for value in values[:_SHOWN_VALUES])
+        more = f", and {len(values) - _SHOWN_VALUES:,} more" if len(values) > _SHOWN_VALUES else ""
+        table.add_row(printable(name) or '""', kind, f"{shown}{more}" if len(values) else "(empty)")
+    screen.table(table)
+    screen.text("")
+
+
+def _shown_value(value: float | bytes) -> str:
+    if isinstance(value, bytes):
+        try:
+            return f'"{printable(value.decode())}"'
+        except UnicodeDecodeError:
+            more = " …" if len(value) > _SHOWN_BYTES else ""
+            return f"{len(value):,} bytes {value[:_SHOWN_BYTES].hex(' ')}{more}"
+    if isinstance(value, int):
+        return str(value)
+    return repr(_short_float(value)) if math.isfinite(value) else str(value)

@@ -1,0 +1,129 @@
+"""The commands that look after a dataset: `log`, its generations, and `gc`, what none of them needs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from rich.table import Table
+
+from ...transforms.dataset.cleanup.garbage import GarbageReport, collect_garbage
+from ...transforms.dataset.generations.history import GenerationInfo, list_history
+from ...transforms.errors import DamageError, UsageError
+from ...transforms.format.wording.durations import format_duration, parse_duration
+from ...transforms.format.wording.printable import counted, escaped, printable, printable_path
+from ...transforms.format.wording.sizes import format_size
+
+if TYPE_CHECKING:
+    from ..screens.screen import Screen
+
+_SHOWN: Final = 100
+"""The number of files to remove that are shown, the largest first."""
+
+
+def log_command(path: str, screen: Screen) -> int:
+    """Print the generations of a dataset, and what each added; return 0, or 3 if a manifest is damaged.
+
+    Raises:
+        InputError: there is no dataset.
+        DamageError: the only manifest is damaged.
+    """
+    history = list_history(path)
+    if screen.as_json:
+        screen.data({"path": printable_path(path), "generations": [entry.to_json() for entry in history]})
+    else:
+        screen.table(_history_table(history))
+        for entry in history:
+            if entry.problem is not None:
+                screen.text(escaped(entry.problem), "red")
+    return DamageError.exit_code if any(entry.problem for entry in history) else 0
+
+
+def _history_table(history: list[GenerationInfo]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("no.", "made by", "created (UTC)"):
+        table.add_column(title, justify="right" if title == "no." else "left", no_wrap=True)
+    table.add_column("source", overflow="fold")  # the one that gives way on a narrow terminal
+    rejected = any(entry.rejected for entry in history)
+    for title in ("records", "shards", "bytes", *(["rejected"] if rejected else []), "in all"):
+        table.add_column(title, justify="right", no_wrap=True)
+    for entry in history:
+        if entry.problem is not None:
+            table.add_row(f"{entry.generation}", "damaged")
+            continue
+        files = f", {counted(entry.files, 'file')}" if entry.files else ""
+        table.add_row(
+            f"{entry.generation}",
+            entry.operation,
+            printable(entry.created).removesuffix("Z").replace("T", " ")[:16],
+            f"{printable(entry.source_format)}{files}",
+            *(f"{entry.records:,}", f"{entry.shards:,}", format_size(entry.bytes)),
+            *([f"{entry.rejected:,}"] if rejected else []),
+            f"{entry.total_records:,}",
+        )
+    return table
+
+
+def gc_command(path: str, older_than: str, keep: int | None, screen: Screen, *, delete: bool) -> int:
+    """Print, and with `delete` remove, what no kept generation needs and what is old enough; return 0.
+
+    Raises:
+        UsageError: `older_than` is not a duration, or `keep` is less than 1.
+        InputError: there is no dataset.
+        DamageError: the manifest of a generation that stays is damaged.
+        TargetError: a folder of the dataset is a link.
+    """
+    try:
+        seconds = parse_duration(older_than)
+    except ValueError as error:
+        raise UsageError(f"--older-than: {error}") from error
+    report = collect_garbage(path, older_than=seconds, keep=keep, delete=delete)
+    if screen.as_json:
+        screen.data(report.to_json())
+    elif not screen.quiet:
+        _print_garbage(report, seconds, screen)
+    return 0
+
+
+def _print_garbage(report: GarbageReport, older_than: int, screen: Screen) -> None:
+    from ..screens.screen import shown_path
+
+    largest = sorted(report.items, key=lambda item: (-item.bytes, item.path))[:_SHOWN]
+    for item in sorted(largest, key=lambda item: item.path):
+        size = f"{counted(item.files, 'file')}, " if item.files != 1 else ""
+        screen.text(f"{printable_path(item.path)}: {size}{format_size(item.bytes)}: {item.reason}")
+    if len(report.items) > len(largest):
+        screen.text(f"and {len(report.items) - len(largest):,} smaller ones; --json has them all")
+    kept = _numbers(report.kept)
+    if report.dropped:
+        kept += f"; not {_numbers(report.dropped)}"
+    if report.kept:
+        screen.text(f"Kept: generation{'s' if len(report.kept) > 1 else ''} {kept} of {shown_path(report.path)}")
+    else:
+        screen.text(f"No generation was committed in {shown_path(report.path)} yet.")
+    if report.young:
+        stay = f"{report.young:,} more {'is' if report.young == 1 else 'are'}"
+        screen.text(f"Not yet: {stay} younger than {format_duration(older_than)} (--older-than)")
+    if report.live:
+        screen.text(f"In use: {counted(report.live, 'staging folder')}, whose runs are alive")
+    size = f"{counted(report.files, 'file')}, {format_size(report.bytes)}"
+    if not report.items:
+        screen.text("Nothing to remove.", "bold")
+    elif report.deleted:
+        screen.text(f"Removed {size}.", "bold green")
+    else:
+        screen.text(f"Would remove {size}; nothing was removed: --delete does it.", "bold")
+
+
+def _numbers(numbers: tuple[int, ...]) -> str:
+    """Return generations as people write them.
+
+    >>> _numbers((1, 2, 3, 7))
+    '1 to 3, 7'
+    """
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][-1] + 1:
+            runs[-1].append(number)
+        else:
+            runs.append([number])
+    return ", ".join(str(run[0]) if len(run) == 1 else f"{run[0]} to {run[-1]}" for run in runs)

@@ -1,0 +1,133 @@
+"""The commands `merge` and `rebuild`."""
+
+# ruff: noqa: FBT002  (typer makes a flag of a parameter with a default)
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Final, Literal, NoReturn, TypeAlias
+
+import typer
+
+from . import session as interrupts
+from .option_hints import Debug, Json, Overwrite, Quiet, answer, number_or_text, option
+
+_SINGLE_FILE_BYTES: Final = 1 << 50
+"""The shard size of a dataset that is one file a split: no dataset of files reaches it, and JSON numbers hold it."""
+
+
+_DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Show schema, tasks and sizes; write nothing.")]
+_Single: TypeAlias = Annotated[bool, typer.Option("--single-file", help="Write one file for each split.")]
+_Output: TypeAlias = Annotated[str, typer.Option("-o", "--output", metavar="FOLDER", help="The folder of the dataset.")]
+_ShardSize: TypeAlias = Annotated[str | None, option("SIZE", "Bytes of a shard, like 128MiB or 1GB.")]
+_Compression: TypeAlias = Annotated[str | None, option("KIND", "none or gzip.")]
+_Name: TypeAlias = Annotated[str | None, option("NAME", "The name of the dataset.")]
+_Workers: TypeAlias = Annotated[str | None, option("N", "How many workers, or auto.")]
+_MaxRejects: TypeAlias = Annotated[str | None, option("N", 'Damaged records that are left out: a number, or "1%".')]
+_Records: TypeAlias = Annotated[str | None, option("KIND", "example, or opaque for records that are not Examples.")]
+_SET_HELP: Final = "Any key of the config, like output.sidecars=[]; may be given again and again."
+_Set: TypeAlias = Annotated[list[str] | None, option("KEY=VALUE", _SET_HELP, "--set")]
+
+
+def merge(
+    sources: Annotated[
+        list[str], typer.Argument(metavar="INPUTS...", help="Datasets, and TFRecord files, folders or globs of them.")
+    ],
+    output: _Output,
+    shard_size: _ShardSize = None,
+    single_file: _Single = False,
+    compression: _Compression = None,
+    overwrite: Overwrite = False,
+    split: Annotated[str | None, option("NAME", "The split of files that are of no dataset.")] = None,
+    records: _Records = None,
+    name: _Name = None,
+    max_rejects: _MaxRejects = None,
+    workers: _Workers = None,
+    set_values: _Set = None,
+    dry_run: _DryRun = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Merge datasets and TFRecord files into one dataset.
+
+    Records are copied byte for byte, in the order given.
+    """
+    flags = {
+        "output.path": ("-o", output),
+        "output.shard_size": _size(shard_size, single_file=single_file),
+        "output.compression": ("--compression", compression),
+        "output.if_exists": ("--overwrite", "replace" if overwrite else None),
+        "output.split": ("--split", split),
+        "input.records": ("--records", records),
+        "name": ("--name", name),
+        "max_rejects": ("--max-rejects", max_rejects),
+        "runner.workers": ("--workers", None if workers is None else number_or_text(workers)),
+    }
+    _run("merge", sources, flags, set_values or [], dry_run=dry_run, as_json=as_json, quiet=quiet, debug=debug)
+
+
+def rebuild(
+    source: Annotated[str, typer.Argument(metavar="INPUT", help="A dataset, or a TFRecord file.")],
+    output: _Output,
+    shard_size: _ShardSize = None,
+    single_file: _Single = False,
+    compression: _Compression = None,
+    overwrite: Overwrite = False,
+    name: _Name = None,
+    max_rejects: _MaxRejects = None,
+    workers: _Workers = None,
+    set_values: _Set = None,
+    dry_run: _DryRun = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write the same records in shards of another size or compression."""
+    flags = {
+        "output.path": ("-o", output),
+        "output.shard_size": _size(shard_size, single_file=single_file),
+        "output.compression": ("--compression", compression),
+        "output.if_exists": ("--overwrite", "replace" if overwrite else None),
+        "name": ("--name", name),
+        "max_rejects": ("--max-rejects", max_rejects),
+        "runner.workers": ("--workers", None if workers is None else number_or_text(workers)),
+    }
+    _run("rebuild", [source], flags, set_values or [], dry_run=dry_run, as_json=as_json, quiet=quiet, debug=debug)
+
+
+def _run(
+    command: Literal["merge", "rebuild"],
+    sources: Sequence[str],
+    flags: dict[str, tuple[str, object]],
+    set_values: Sequence[str],
+    *,
+    dry_run: bool,
+    as_json: bool,
+    quiet: bool,
+    debug: bool,
+) -> NoReturn:
+    given = {key: flag for key, flag in flags.items() if flag[1] is not None}
+
+    def body(session: interrupts.Session) -> None:
+        from ..runs.merge import plan_merge
+
+        planned = plan_merge(command, sources, given, set_values)
+        if dry_run:
+            session.screen.plan(planned.plan())
+        else:
+            session.screen.summary(planned.run(session.watch))
+
+    answer(body, as_json=as_json, quiet=quiet, debug=debug)
+
+
+def _size(shard_size: str | None, *, single_file: bool) -> tuple[str, object]:
+    """Return the flag for the shard size; a single file is a shard that nothing fills.
+
+    Raises:
+        typer.BadParameter: both are given.
+    """
+    if not single_file:
+        return "--shard-size", shard_size
+    if shard_size is not None:
+        raise typer.BadParameter("goes without --shard-size: there is one shard", param_hint="--single-file")
+    return "--single-file", _SINGLE_FILE_BYTES

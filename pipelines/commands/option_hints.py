@@ -1,0 +1,166 @@
+"""The options that commands share, and suggestions for unknown ones: those of other tools, and near misses.
+
+Nothing here takes time to import: every command starts with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Any, Final, NoReturn, TypeAlias
+
+import typer
+from typer.core import TyperCommand
+from typer.exceptions import TyperException
+
+from . import session as interrupts
+
+_NEAR: Final = 0.8
+"""So alike a guess must be to what was typed: --shard-sise is --shard-size, and --overwrite is not --no-wait."""
+
+_REPLACE: Final = (
+    ("--overwrite", "to replace the dataset that is there: --overwrite"),
+    ("--force", "an append only adds; to replace the dataset: shardmill convert FILES -o FOLDER --overwrite"),
+)
+
+_MEANT: Final = {
+    "--force": _REPLACE,
+    "--replace": _REPLACE,
+    "--overwrite": _REPLACE,
+    "--num-shards": (("--shard-size", "shards have a size here, and their number follows: --shard-size 256MiB"),),
+    "--output-dir": (("--output", "the folder of the dataset: --output FOLDER"),),
+    "--input": (("--output", "what to read is named without an option: shardmill convert FILES -o FOLDER"),),
+    "--num-workers": (("--workers", "how many work at once: --workers 4"),),
+    "--sep": (("--delimiter", "what separates the columns: --delimiter ';'"),),
+    "--header": (("--no-header", "the first line is the header; where it is none: --no-header"),),
+    "--names": (("--no-header", "names for the columns: --set 'input.names=[a, b]'"),),
+    "--encoding": (("--columns", "the encoding of text: --set input.encoding=cp1252"),),
+    "--fields": (("--columns", "the columns to keep: --columns a,b"),),
+    "--gzip": (("--compression", "compressed shards: --compression gzip"),),
+    "--val-split": (("--split-fractions", "rows cut into splits: --split-fractions train=0.9,val=0.1"),),
+    "--shuffle": (("--split-fractions", "images in a random order: --set shuffle.seed=7"),),
+    "--schema": (("--split-fractions", "the type of a column: --set schema.columns.NAME.type=string"),),
+    "--resume": (("--set", "the same command resumes by itself"),),
+    "--no-resume": (("--set", "to start over: --set runner.resume=false"),),
+    "--verbose": (("--debug", "the traceback of an unexpected error: --debug"),),
+}
+"""What options of other tools are here: an option that the command must have, and the words."""
+
+_SAME: Final = {
+    "--num-shards": ("--shards", "--n-shards", "--num_shards", "--number-of-shards"),
+    "--output-dir": ("--out", "--out-dir", "--output_dir", "--output-path", "--dest", "--destination", "-d"),
+    "--input": ("--inputs", "--input-path", "--input-dir", "--source", "--data", "-i"),
+    "--num-workers": ("--jobs", "--threads", "--processes", "--parallel", "--num_workers", "-j"),
+    "--sep": ("--separator", "--delim", "--field-delimiter"),
+    "--header": ("--has-header", "--skip-header"),
+    "--names": ("--column-names", "--header-names"),
+    "--fields": ("--select", "--cols", "--usecols"),
+    "--gzip": ("--compress", "--gz"),
+    "--val-split": ("--splits", "--split-ratio", "--validation-split", "--test-size", "--train-size", "--test-split"),
+    "--shuffle": ("--seed",),
+    "--schema": ("--dtype", "--dtypes", "--types"),
+    "--resume": ("--continue",),
+    "--no-resume": ("--restart", "--fresh"),
+    "--verbose": ("-v", "-vv"),
+}
+
+
+def option(metavar: str, text: str, *names: str, panel: str | None = None) -> Any:
+    """Return an option of a command: how its value is shown, and its help."""
+    return typer.Option(*names, metavar=metavar, help=text, rich_help_panel=panel)
+
+
+Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
+Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
+Debug: TypeAlias = Annotated[bool, typer.Option("--debug", help="Show the traceback of an unexpected error.")]
+Overwrite: TypeAlias = Annotated[bool, typer.Option("--overwrite", help="Replace the dataset that is there.")]
+
+
+def answer(body: interrupts.Body, *, as_json: bool, quiet: bool, debug: bool) -> NoReturn:
+    """Run the body of a command, and exit with its code."""
+    raise typer.Exit(interrupts.run(body, as_json=as_json, quiet=quiet, debug=debug))
+
+
+class Command(TyperCommand):
+    """A command that says what an unknown option was meant to be, or nothing: a far-fetched guess misleads."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Return what is left of the arguments."""
+        try:
+            return super().parse_args(ctx, args)
+        except TyperException as wrong:
+            asked = getattr(wrong, "option_name", None)
+            if isinstance(asked, str) and hasattr(wrong, "possibilities"):
+                known = [name for parameter in self.params for name in parameter.opts + parameter.secondary_opts]
+                wrong.message = f"No such option: {asked}{meant(asked, known)}"
+                wrong.possibilities = None
+            raise
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options, each panel under a heading of its own."""
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                kind = "Arguments" if parameter.param_type_name == "argument" else "Options"
+                panels.setdefault(getattr(parameter, "rich_help_panel", None) or kind, []).append(record)
+        for heading, records in panels.items():
+            with formatter.section(heading):
+                formatter.write_dl(records)
+
+
+def meant(asked: str, known: Iterable[str]) -> str:
+    """Return what an unknown option was meant to be in a command that knows some, as the end of a sentence.
+
+    >>> meant("--num-shards", ["--shard-size"])
+    '; shards have a size here, and their number follows: --shard-size 256MiB'
+    >>> meant("--shard-sise", ["--shard-size"]), meant("--overwrite", ["--no-wait"])
+    ('; did you mean --shard-size?', '')
+    """
+    from difflib import get_close_matches
+
+    choices = [name for name in known if name.startswith("--")]
+    name = next((first for first, others in _SAME.items() if asked in others), asked)
+    for needed, words in _MEANT.get(name, ()):
+        if needed in choices:
+            return f"; {words}"
+    near = get_close_matches(asked, choices, n=1, cutoff=_NEAR)
+    return f"; did you mean {near[0]}?" if near else ""
+
+
+def number_or_text(text: str) -> object:
+    """Return a number as an int, so that the config sees what a file would give it; other text as it is."""
+    return int(text) if text.isdecimal() else text
+
+
+def names_in(text: str) -> list[str]:
+    """Return names that commas separate; one that holds a comma is in double quotes.
+
+    >>> names_in('id, name,"a,b"')
+    ['id', 'name', 'a,b']
+    """
+    import csv
+
+    return [name for line in csv.reader([text], skipinitialspace=True) for name in line]
+
+
+def fractions_in(text: str) -> dict[str, float]:
+    """Return the fraction of each split.
+
+    >>> fractions_in("train=0.9, val=0.1")
+    {'train': 0.9, 'val': 0.1}
+
+    Raises:
+        typer.BadParameter: it is not of this form, or names a split twice.
+    """
+    fractions: dict[str, float] = {}
+    for part in text.split(","):
+        name, sign, share = (word.strip() for word in part.partition("="))
+        try:
+            fraction = float(share)
+        except ValueError:
+            sign = ""
+        if not sign or name in fractions:
+            wrong = f"{part.strip()!r} is not NAME=FRACTION, each name once, like train=0.9,val=0.1"
+            raise typer.BadParameter(wrong, param_hint="--split-fractions")
+        fractions[name] = fraction
+    return fractions

@@ -1,0 +1,198 @@
+"""Write a first config for some sources: every key that matters, with a word on each."""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final
+
+import pyarrow as pa
+
+from ...transforms.errors import RunError, TargetError
+from ...transforms.format.manifest.naming import dataset_name
+from ...transforms.format.wording.printable import printable
+from ...transforms.sources.contract.planning import first_pieces
+from ...transforms.sources.contract.source import Task, map_in_turn
+from ...transforms.stores.common.store_url import is_store_url
+from ..config.load import load_config, split_set
+from ..config.model import Config
+from ..config.sources import source_of
+from ..config.text import flow, set_in_text
+
+if TYPE_CHECKING:
+    from ..screens.screen import Screen
+
+_TABLES: Final = ("csv", "parquet")
+
+_INPUTS: Final = {
+    "csv": """\
+  delimiter: {delimiter}
+  header: true                # false: give the names of the columns in `names`
+  encoding: utf-8
+  null_values: [""]           # unquoted cells that are null; NA is text
+  # columns: {columns}
+schema:
+  infer: auto                 # full: look at every row | none: all columns are text
+  columns: {{}}                 # {{{column}: {{type: string}}}}
+""",
+    "parquet": """\
+  checksums: true             # verify the pages that carry one
+  # columns: {columns}
+schema:
+  columns: {{}}                 # {{{column}: {{as: bytes}}}} keeps float64 exact
+""",
+    "images": """\
+  layout: auto                # label | split | split_label | flat: what the folders mean
+  check: structure            # header | structure | decode: how closely each image is looked at
+# shuffle: {{seed: 7}}
+""",
+    "numpy": """\
+  rows: false                 # true: the first axis of an array is the row
+  feature: array              # the name of the feature
+""",
+    "tfrecord": """\
+  records: example            # opaque: records need not be Examples
+""",
+}
+
+_FRAME: Final = """\
+# Run it: shardmill convert {file}
+version: 1
+input:
+  format: {format}
+  paths: {paths}  # relative to this file
+{input}{split}output:
+  path: {output}
+  shard_size: 128MiB          # bytes on disk of a shard
+  compression: none           # gzip
+max_rejects: 0                # rows that may be rejected: a number, or "1%"
+"""
+
+_LOOKED_AT_BYTES: Final = 64 << 20
+"""A larger file is not looked at: a survey of it takes more than a moment."""
+
+_SHOWN_COLUMNS: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """Findings from the first rows of the first file: its columns, and one whose values are all different."""
+
+    columns: tuple[str, ...] = ()
+    key: str | None = None
+
+
+def starter_text(
+    sources: Sequence[str],
+    config: str,
+    *,
+    set_values: Sequence[str] = (),
+    flags: Mapping[str, tuple[str, object]] | None = None,
+) -> str:
+    """Return a config that reads `sources`, to be saved as the file `config`, with values of `--set` and flags in it.
+
+    Raises:
+        ConfigError: a path matches nothing, the format is unclear, or a value is wrong.
+        SourceError: the first file is not sound.
+    """
+    folder = os.path.dirname(os.path.abspath(config))
+    name = dataset_name(os.path.splitext(os.path.abspath(config))[0] if config != "-" else os.getcwd())
+    given = dict(flags or {})
+    loaded = load_config(None, set_values=set_values, flags={"output.path": "out", **given}, paths=sources)
+    section = loaded.input
+    assert section is not None
+    look = _look_at(loaded)
+    paths = [source if is_store_url(source) else os.path.relpath(source, folder) for source in sources]
+    shown = [*look.columns[:_SHOWN_COLUMNS]] or ["a", "b"]
+    sign = getattr(section, "delimiter", ",").replace("\t", "\\t")
+    text = _FRAME.format(
+        file=config if config != "-" else "FILE",
+        format=section.format,
+        paths=flow(paths),
+        input=_INPUTS[section.format].format(delimiter=f'"{sign}"', columns=flow(shown), column=flow(shown[0])),
+        split=_split_line(section.format, look.key),
+        output=f"out/{name}",
+    )
+    stated = loaded.model_dump(mode="json", by_alias=True, exclude_unset=True)
+    paths_set = [split_set(value)[0][:2] for value in set_values] + [tuple(key.split(".")) for key in given]
+    for path in dict.fromkeys(paths_set):
+        value: Any = stated
+        for part in path:
+            value = value[part]
+        text = set_in_text(text, path, value)
+    return text
+
+
+def _split_line(kind: str, key: str | None) -> str:
+    """Return the comment that shows how rows are cut into splits: by a key, or where there is none by the record."""
+    if kind == "tfrecord":
+        return ""
+    by = f", key: {flow(key)}" if key is not None else ""
+    return f"# split: {{fractions: {{train: 0.9, val: 0.1}}{by}}}\n"
+
+
+def _look_at(config: Config) -> _Look:
+    """Look at the first file of a table: its columns, and the first one of its rows that looks like a key."""
+    if config.input is None or config.input.format not in _TABLES:
+        return _Look()
+    source = source_of(config)
+    listing = source.list_files().keep([0])
+    if listing.bytes > _LOOKED_AT_BYTES:
+        return _Look()
+    survey = source.survey(listing, map_in_turn)
+    columns = tuple(choice.column for choice in survey.choices)
+    pieces = first_pieces(survey)
+    batches = (rows.batch for rows in source.read(Task(0, tuple(pieces)), survey.frozen) if rows.batch.num_rows)
+    batch = next(batches, None) if pieces else None
+    return _Look(columns, None if batch is None else _key_of(batch, columns))
+
+
+def _key_of(batch: pa.RecordBatch, columns: Sequence[str]) -> str | None:
+    """Return the first column of integers or text whose values are all there and all different, `id` before others."""
+    unique = []
+    for name in columns:
+        values = batch.column(name) if name in batch.schema.names else None
+        if values is None or not (pa.types.is_integer(values.type) or pa.types.is_string(values.type)):
+            continue
+        if batch.num_rows > 1 and not values.null_count and len(values.unique()) == batch.num_rows:
+            unique.append(name)
+    return min(unique, key=lambda name: not re.search(r"(?i)(^|_)(id|key|uuid)$", name), default=None)
+
+
+def write_starter(
+    sources: Sequence[str],
+    config: str,
+    screen: Screen,
+    *,
+    set_values: Sequence[str] = (),
+    flags: Mapping[str, tuple[str, object]] | None = None,
+) -> None:
+    """Write the starter config, or print it where `config` is `-`; a file that is there is left alone.
+
+    As JSON both are one document: `path` is null where nothing was written, `text` is the config.
+
+    Raises:
+        ConfigError: a path matches nothing, the format is unclear, or a value is wrong.
+        TargetError: the file exists.
+        RunError: it cannot be written.
+    """
+    text = starter_text(sources, config, set_values=set_values, flags=flags)
+    if config == "-":
+        if screen.as_json:
+            screen.data({"command": "init", "path": None, "text": text})
+        else:
+            sys.stdout.write(text)
+        return
+    try:
+        with open(config, "x", encoding="utf-8") as file:
+            file.write(text)
+    except FileExistsError as error:
+        raise TargetError(f"{printable(config)}: already exists; give another name with -o, or -o -") from error
+    except OSError as error:
+        raise RunError(f"{printable(config)}: cannot be written: {error.strerror}") from error
+    if screen.as_json:
+        screen.data({"command": "init", "path": config, "text": text})
+    screen.note(f"Wrote {printable(config)}; now: shardmill convert {printable(config)} --dry-run")

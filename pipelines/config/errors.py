@@ -1,0 +1,202 @@
+"""Put what the config model found into words: where, what is wrong, what was meant."""
+
+from __future__ import annotations
+
+import datetime as dt
+import difflib
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final, get_args
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from ...transforms.errors import ConfigError
+from ...transforms.format.wording.printable import printable
+from .model import INPUTS, Config, InputOfAnyFormat
+from .runners import RUNNERS
+from .yaml_reader import Document, Path, Problem, dotted
+
+_TYPES: Final = {
+    "bool_type": "true or false",
+    "int_type": "a whole number",
+    "float_type": "a number",
+    "string_type": "text",
+    "list_type": "a list, like [a, b]",
+    "dict_type": "a mapping, like {a: b}",
+    "model_type": "a mapping, like {a: b}",
+    "model_attributes_type": "a mapping, like {a: b}",
+}
+_SAY: Final = {True: "true", False: "false", None: "null"}
+
+
+def nearest(name: str, choices: Iterable[str]) -> str | None:
+    """Return the choice that `name` was most likely meant to be, or None if none is near."""
+    matches = difflib.get_close_matches(name.lower(), list(choices), n=1, cutoff=0.6)
+    return matches[0] if matches else None
+
+
+def problems_of(error: ValidationError, document: Document, below: Path = ()) -> list[Problem]:
+    """Return what pydantic found in a document (or in its part `below` a path), each with its place, in words."""
+    return [_problem(detail, below, document) for detail in error.errors(include_url=False)]
+
+
+def unknown_format(value: object) -> str:
+    """Say that a value of `input.format` is none, and which there are."""
+    return _not_a_choice(value, {"expected": ", ".join(INPUTS)})
+
+
+def config_error(problems: Iterable[Problem], title: str) -> ConfigError:
+    """Return one error with all problems, in the order of the file."""
+    ordered = sorted(
+        dict.fromkeys(problems), key=lambda p: (p.place.line is None, p.place.line or 0, p.place.column or 0)
+    )
+    if len(ordered) == 1:
+        return ConfigError(str(ordered[0]))
+    return ConfigError("\n".join([f"{title}: {len(ordered)} problems", *(f"  {problem}" for problem in ordered)]))
+
+
+def _problem(detail: ErrorDetails, below: Path, document: Document) -> Problem:
+    path = below + tuple(part for part in detail["loc"] if part != "[key]")
+    if len(path) > 1 and path[0] == "input" and path[1] in INPUTS:
+        path = (path[0], *path[2:])  # the tag that pydantic puts in for a union
+    if len(path) > 1 and path[0] == "runner" and path[1] in RUNNERS:
+        path = (path[0], *path[2:])
+    path = tuple("as" if part == "as_" else part for part in path)
+    text = _words(detail, path, document)
+    return Problem(document.place(path), f"{dotted(path)}: {text}" if path else text)
+
+
+def _words(detail: ErrorDetails, path: Path, document: Document) -> str:
+    kind, value = detail["type"], detail["input"]
+    context: Mapping[str, Any] = detail.get("ctx", {})
+    if kind == "extra_forbidden":
+        return _unknown_key(path, document)
+    if kind == "missing":
+        return _missing(path)
+    if kind == "literal_error":
+        return _not_a_choice(value, context)
+    if kind in _TYPES:
+        return _wrong_type(value, _TYPES[kind], document.texts.get(path))
+    if kind == "string_pattern_mismatch":
+        return f'"{printable(value)}" is not a name: lowercase letters, digits and _, starting with a letter'
+    if kind == "too_short":
+        return "is an empty list; name at least one, or leave the key out"
+    bounds = {"greater_than_equal": "at least {ge}", "greater_than": "more than {gt}", "less_than": "less than {lt}",
+              "less_than_equal": "at most {le}"}  # fmt: skip
+    if kind in bounds:
+        return f"{value} is out of bounds; it must be {bounds[kind].format(**context)}"
+    if kind == "value_error":
+        return str(context["error"])
+    return f"{_say(value)}: {detail['msg']}"
+
+
+def _missing(path: Path) -> str:
+    fixes: dict[Path, str] = {
+        ("output",): "is missing; say where to write: output: {path: out/} (or -o out/)",
+        ("output", "path"): "is missing; say where to write: -o out/",
+        ("input", "paths"): "is missing; name files, globs or folders to read",
+        ("runner", "project"): "is missing; name the Google Cloud project that the job runs in: --project my-project",
+        ("runner", "region"): "is missing; say where the job runs, near the data: --region europe-west1",
+        ("runner", "staging"): "is missing; name a folder for the job's files: --staging gs://my-bucket/staging",
+        ("runner", "image"): "is missing; name the image that the workers run (docs/image.md): --image host/name:0.1.0",
+        ("shuffle", "seed"): "is missing; give a number, like {seed: 7}",
+        ("split", "fractions"): "is missing; give each split its share, like {train: 0.9, val: 0.1}",
+    }
+    return fixes.get(path, "is missing")
+
+
+def _not_a_choice(value: object, context: Mapping[str, Any]) -> str:
+    choices = [choice.strip("'") for choice in str(context["expected"]).replace(" or ", ", ").split(", ")]
+    near = nearest(value, choices) if isinstance(value, str) else None
+    hint = f'; did you mean "{near}"?' if near else ";"
+    return f"{_say(value)} is not a choice{hint} choices: {', '.join(choices)}"
+
+
+def _wrong_type(value: object, wanted: str, written: str | None) -> str:
+    if wanted == "text" and isinstance(value, (bool, int, float, dt.date)):
+        kind = {bool: "true or false", int: "a number", float: "a number"}.get(type(value), "a date")
+        return f"{printable(written or _say(value))} is read as {kind}, and text is wanted; put it in quotes"
+    hint = f": write [{printable(value)}]" if wanted.startswith("a list") and isinstance(value, str) else ""
+    return f"{_say(value)} is not {wanted.split(',')[0] if hint else wanted}{hint}"
+
+
+def _unknown_key(path: Path, document: Document) -> str:
+    key = str(path[-1])
+    siblings = _keys_at(path[:-1], document)
+    other_inputs = [name for name, model in INPUTS.items() if key in model.model_fields]
+    if path[0] == "input" and other_inputs:
+        return f"unknown key for {_format_of(document)}; it is a key of {' and '.join(other_inputs)} input"
+    other_runners = [name for name, model in RUNNERS.items() if key in model.model_fields]
+    if path[0] == "runner" and other_runners:
+        return f"unknown key for the {_runner_of(document)} runner; it is a key of {' and '.join(other_runners)}"
+    near = nearest(key, siblings)
+    if near:
+        return f'unknown key; did you mean "{near}"?'
+    elsewhere = [where for where in _all_paths() if where[-1] == key]
+    if elsewhere:
+        return f"unknown key; did you mean {' or '.join(dotted(where) for where in elsewhere)}?"
+    return f"unknown key; keys here: {', '.join(siblings)}"
+
+
+def _format_of(document: Document) -> str:
+    section = document.values.get("input")
+    return str(section.get("format")) if isinstance(section, dict) else "this input"
+
+
+def _runner_of(document: Document) -> str:
+    section = document.values.get("runner")
+    return str(section.get("name")) if isinstance(section, dict) else "local"
+
+
+def _keys_at(path: Path, document: Document) -> list[str]:
+    """Return the keys that the model knows at a path of a document."""
+    model: type[BaseModel] = Config
+    for part in path:
+        if part == "input":
+            model = INPUTS.get(_format_of(document), InputOfAnyFormat)
+            continue
+        if part == "runner":
+            model = RUNNERS.get(_runner_of(document), BaseModel)
+            continue
+        found = _field(model, str(part))
+        if found is not None:
+            model = found
+    return _names(model)
+
+
+def _field(model: type[BaseModel], name: str) -> type[BaseModel] | None:
+    """Return the model below a key, also where it is optional or a mapping's values; None if it holds none."""
+    for field_name, info in model.model_fields.items():
+        if name == (info.alias or field_name):
+            return next(_models_in(info.annotation), None)
+    return None
+
+
+def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        yield annotation
+    for argument in get_args(annotation):
+        yield from _models_in(argument)
+
+
+def _names(model: type[BaseModel]) -> list[str]:
+    return [info.alias or name for name, info in model.model_fields.items()]
+
+
+def _all_paths() -> list[tuple[str, ...]]:
+    """Return every key of a config that is in a fixed place, as a path from the top."""
+    paths: list[tuple[str, ...]] = [(name,) for name in _names(Config)]
+    for section in _names(Config):
+        below = _field(Config, section)
+        if section != "input" and below is not None:
+            paths += [(section, name) for name in _names(below)]
+    inputs = dict.fromkeys(name for model in INPUTS.values() for name in _names(model))
+    return paths + [("input", name) for name in inputs]
+
+
+def _say(value: object) -> str:
+    if isinstance(value, str):
+        return f'"{printable(value)}"'
+    if isinstance(value, (dict, list)):
+        return "a mapping" if isinstance(value, dict) else "a list"
+    return _SAY.get(value, printable(value)) if value is None or isinstance(value, bool) else printable(value)

@@ -1,0 +1,326 @@
+"""Load the config of a conversion: a file, `--set` values and flags, laid over each other, checked as one.
+
+    configs/csv.yaml        the file, each value with its line and column
+      ◀── --set a.b=c       overrides it; the value is read as YAML
+            ◀── flags       override both (-o, --shard-size, ...)
+
+Paths are relative to where they were written: in a file to its folder, on the command line to the working folder.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+import string
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from pydantic import BaseModel, ValidationError
+
+from ...transforms.errors import ConfigError, InputError
+from ...transforms.format.manifest.naming import dataset_name
+from ...transforms.format.wording.printable import printable
+from .errors import config_error, problems_of, unknown_format
+from .model import INPUTS, Config, InputOfAnyFormat, InputOfUnknownFormat
+from .runners import RUNNER_ALIASES, RUNNERS, not_a_runner, out_of_reach
+from .yaml_reader import COMMAND_LINE, Document, Path, Place, Problem, copy_values, dotted, read_document, read_scalar
+
+CONFIG_SUFFIXES: Final = (".yaml", ".yml")
+"""These distinguish a config from a file to convert."""
+
+_FORMATS: Final = tuple(INPUTS)  # no set: what is in a config may have no hash
+_TABLES: Final = tuple(name for name in INPUTS if name != "images")
+_MAX_CONFIG_BYTES: Final = 16 * 2**20
+"""One that declares 100,000 columns has 5 MB."""
+
+_SIGNS: Final = frozenset(string.punctuation) - {"~"}
+"""Values of `--set` that are taken as they are typed, as for a delimiter; `~` is YAML's null."""
+
+_SET_PART: Final = re.compile(r'"([^"]*)"|([^".=]+)')
+
+
+def load_config(
+    source: str | os.PathLike[str] | Mapping[str, Any] | None = None,
+    *,
+    set_values: Sequence[str] = (),
+    flags: Mapping[str, object] | None = None,
+    paths: Sequence[str] = (),
+    data_given: bool = False,
+) -> Config:
+    """Return the checked config.
+
+    Args:
+        source: the path of a YAML file, or its content as a mapping, or None for defaults only.
+        set_values: `--set` arguments, `a.b=c` each; a later one beats an earlier one.
+        flags: values that beat all others: dotted key to (flag as typed, value), or to the value alone.
+        paths: what to read, instead of `input.paths`; relative to the working folder.
+        data_given: the data come from Python, so that `input` may be absent.
+
+    Raises:
+        ConfigError: with every problem of the config, each with its place.
+    """
+    title, base, document = _open(source)
+    if not document.readable:
+        raise config_error(document.problems, title)
+    cwd = os.getcwd()
+    _resolve_output(document, base)
+    for text in set_values:
+        _apply_set(document, text, cwd)
+    if paths:
+        _put(document, ("input", "paths"), list(paths), COMMAND_LINE)
+        _absolute_paths(document, cwd)
+        base = cwd
+    for key, flag in (flags or {}).items():
+        shown, value = flag if isinstance(flag, tuple) else (key, flag)
+        _put(document, tuple(key.split(".")), value, Place(str(shown)))
+        if key == "output.path":
+            _resolve_output(document, cwd)
+    _fill_defaults(document, base, data_given=data_given)
+    return _check(document, title, base)
+
+
+def split_sources(sources: Sequence[str]) -> tuple[str | None, Sequence[str]]:
+    """Return the config and the paths of what a user names to be read: the first may be a config.
+
+    >>> split_sources(["c.yaml", "a.csv"]), split_sources(["a.csv"])
+    (('c.yaml', ['a.csv']), (None, ['a.csv']))
+    """
+    if sources and sources[0].lower().endswith(CONFIG_SUFFIXES):
+        return sources[0], sources[1:]
+    return None, sources
+
+
+def _open(source: str | os.PathLike[str] | Mapping[str, Any] | None) -> tuple[str, str, Document]:
+    """Return the config's printable name, the folder its paths are relative to, and its values."""
+    if source is None or isinstance(source, Mapping):
+        values = copy_values(source or {})
+        return "config", os.getcwd(), Document(values, {(): COMMAND_LINE if source is None else Place("config")})
+    path = os.fspath(source)
+    name = printable(path)
+    try:
+        with open(path, "rb") as file:
+            raw = file.read(_MAX_CONFIG_BYTES + 1)
+        text = raw.decode("utf-8-sig")
+    except OSError as error:
+        raise ConfigError(f"{name}: the config cannot be read: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise ConfigError(f"{name}: the config is not UTF-8 at byte {error.start}") from error
+    if len(raw) > _MAX_CONFIG_BYTES:
+        raise ConfigError(f"{name}: is larger than 16 MiB, which no config is")
+    return name, os.path.dirname(os.path.abspath(path)), read_document(text, name)
+
+
+def _apply_set(document: Document, text: str, cwd: str) -> None:
+    """Lay one `--set a.b=c` over the document; what is wrong with it becomes a problem."""
+    place = Place(f"--set {printable(text)}")
+    path, value_text = split_set(text)
+    if not path:
+        document.problems.append(Problem(place, 'is not "key=value", like output.shard_size=256MiB'))
+        return
+    try:
+        value = value_text if value_text in _SIGNS else read_scalar(value_text)
+    except ValueError as error:
+        document.problems.append(Problem(place, f"the value {error}{_quotes_hint(path, value_text, str(error))}"))
+        return
+    _put(document, path, value, place)
+    if path in (("output",), ("output", "path")):
+        _resolve_output(document, cwd)
+    if path in (("input",), ("input", "paths")):
+        _absolute_paths(document, cwd)
+
+
+def _quotes_hint(path: Path, value: str, error: str) -> str:
+    """Return how a value that is not YAML is given as text; one that has quotes already may be anything."""
+    if not error.startswith("is not YAML") or any(sign in value for sign in "\"'\\"):
+        return ""
+    written = shlex.quote(f'{dotted(path)}="{printable(value)}"')
+    return f"; text with such signs needs quotes inside: --set {written}"
+
+
+def split_set(text: str) -> tuple[tuple[str, ...], str]:
+    """Return the path and the value of `a."b.c".d=value`; an empty path if it is malformed."""
+    parts: list[str] = []
+    position = 0
+    while True:
+        match = _SET_PART.match(text, position)
+        if match is None:
+            return (), ""
+        parts.append(match[1] if match[1] is not None else match[2].strip())
+        position = match.end()
+        if text[position : position + 1] == "=":
+            return tuple(parts), text[position + 1 :]
+        if text[position : position + 1] != ".":
+            return (), ""
+        position += 1
+
+
+def _put(document: Document, path: Path, value: object, place: Place) -> None:
+    """Set a value, making the mappings on the way; a scalar on the way is a problem."""
+    section: dict[str, Any] = document.values
+    for depth, part in enumerate(path[:-1]):
+        below = section.get(str(part))
+        if below is None:
+            below = section[str(part)] = {}
+            document.places[path[: depth + 1]] = place
+        if not isinstance(below, dict):
+            where = dotted(path[: depth + 1])
+            document.problems.append(Problem(place, f"{where}: is not a mapping, so {dotted(path)} cannot be set"))
+            return
+        section = below
+    section[str(path[-1])] = value
+    for known in [known for known in document.places if known[: len(path)] == path]:
+        del document.places[known]
+        document.texts.pop(known, None)
+    document.places[path] = place
+
+
+def _section(document: Document, name: str) -> dict[str, Any]:
+    section = document.values.get(name)
+    return section if isinstance(section, dict) else {}
+
+
+def _is_url(path: str) -> bool:
+    return "://" in path
+
+
+def _resolve_output(document: Document, folder: str) -> None:
+    output = _section(document, "output")
+    path = output.get("path")
+    if isinstance(path, str) and path and not _is_url(path):
+        output["path"] = os.path.abspath(os.path.join(folder, path))
+
+
+def _absolute_paths(document: Document, cwd: str) -> None:
+    section = _section(document, "input")
+    paths = section.get("paths")
+    if isinstance(paths, list):
+        section["paths"] = [os.path.join(cwd, p) if isinstance(p, str) and p and not _is_url(p) else p for p in paths]
+
+
+def _fill_defaults(document: Document, base: str, *, data_given: bool) -> None:
+    """Fill in what others decide: format and delimiter by the paths' suffixes, the name by the output folder."""
+    _fill_runner(document)
+    if document.values.get("input") is None and not data_given:
+        fix = "is missing; say what to read: input: {paths: [data/*.csv]}"
+        document.problems.append(Problem(document.place(("input",)), f"input: {fix}"))
+    section = document.values.get("input")
+    if isinstance(section, dict):
+        _fill_input(document, section, base)
+        if document.values.get("shuffle") is not None and section.get("format") in _TABLES:
+            text = f"shuffle: only images are shuffled yet, and this input is {section['format']}; leave the key out"
+            document.problems.append(Problem(document.place(("shuffle",)), text))
+    if document.values.get("name") is None:
+        path = _section(document, "output").get("path")
+        document.values["name"] = dataset_name(path if isinstance(path, str) else "")
+
+
+def _fill_runner(document: Document) -> None:
+    """Name the engine as we do, and hold the paths against what its machines can see."""
+    section = document.values.get("runner")
+    if not isinstance(section, dict):
+        return
+    name = section.setdefault("name", "local")
+    section["name"] = name = RUNNER_ALIASES.get(name, name) if isinstance(name, str) else name
+    if name not in tuple(RUNNERS):
+        document.problems.append(Problem(document.place(("runner", "name")), f"runner.name: {not_a_runner(name)}"))
+    else:
+        _leave_other_runners(document, section, RUNNERS[name])
+    paths = _section(document, "input").get("paths")
+    named: dict[Path, object] = {
+        ("input", "paths", i): path for i, path in enumerate(paths if isinstance(paths, list) else [])
+    }
+    named[("output", "path")] = _section(document, "output").get("path")
+    for key, path in named.items():
+        problem = out_of_reach(name, path) if isinstance(path, str) else None
+        if problem is not None:
+            document.problems.append(Problem(document.place(key), f"{dotted(key)}: {problem}"))
+
+
+def _leave_other_runners(document: Document, section: dict[str, Any], runner: type[BaseModel]) -> None:
+    """Drop what the file says of its own engine, where another one was chosen on the command line."""
+    file = document.place(("runner",)).source
+    if document.place(("runner", "name")).source == file:
+        return
+    others = {key for model in RUNNERS.values() for key in model.model_fields} - set(runner.model_fields)
+    for key in [key for key in section if key in others and document.place(("runner", key)).source == file]:
+        del section[key]
+
+
+def _fill_input(document: Document, section: dict[str, Any], base: str) -> None:
+    try:
+        paths = [_below(path, base) for path in InputOfUnknownFormat.model_validate(section).paths]
+    except ValidationError as error:
+        document.problems += problems_of(error, document, ("input",))
+        paths = []
+    else:
+        section["paths"] = paths
+    if section.get("format") is None:
+        section.pop("format", None)
+        if paths:
+            section["format"] = _detect_format(document, paths, base)
+    elif section["format"] not in _FORMATS:
+        text = f"input.format: {unknown_format(section['format'])}"
+        document.problems.append(Problem(document.place(("input", "format")), text))
+    if section.get("format") == "csv" and "delimiter" not in section and paths:
+        _fill_delimiter(document, section, paths, base)
+    if section.get("format") not in _FORMATS:  # so that no format's own model will look at the other keys
+        try:
+            InputOfAnyFormat.model_validate(section)
+        except ValidationError as error:
+            document.problems += problems_of(error, document, ("input",))
+
+
+def _detect_format(document: Document, paths: list[str], base: str) -> str | None:
+    from ...transforms.sources.files.listing import detect_format
+
+    try:
+        return detect_format(paths, base)
+    except InputError as error:
+        place = document.place(("input", "paths"))
+        document.problems.append(Problem(place, f"input.paths: {error}"))
+        return None
+
+
+def _fill_delimiter(document: Document, section: dict[str, Any], paths: list[str], base: str) -> None:
+    """Set the delimiter that the files show, so that it is in the config's fingerprint."""
+    from ...transforms.sources.csv.delimiter import detect_delimiter
+
+    encoding, quote = section.get("encoding", "utf-8"), section.get("quote", '"')
+    try:
+        found = detect_delimiter(paths, base, encoding=encoding, quote=quote)
+    except InputError as error:
+        document.problems.append(Problem(document.place(("input", "paths")), f"input.delimiter: {error}"))
+    except (LookupError, TypeError):  # the encoding or the quote is none: the model says so
+        pass
+    else:
+        section["delimiter"] = found.sign
+        document.notes += [found.evidence] if found.evidence else []
+
+
+def _below(path: str, base: str) -> str:
+    """Return a path relative to the folder `base` where it is below it, else absolute; a URL as it is."""
+    if _is_url(path):
+        return path
+    absolute = os.path.abspath(os.path.join(base, path))
+    relative = os.path.relpath(absolute, base)
+    return absolute if relative == ".." or relative.startswith("../") else relative
+
+
+def _check(document: Document, title: str, base: str) -> Config:
+    values, problems = document.values, list(document.problems)
+    section = values.get("input")
+    if isinstance(section, dict) and section.get("format") not in _FORMATS:
+        values = {key: value for key, value in values.items() if key != "input"}  # what is wrong with it is known
+    if _section(document, "runner").get("name", "local") not in tuple(RUNNERS):
+        values = {key: value for key, value in values.items() if key != "runner"}
+    try:
+        config = Config.model_validate(values)
+    except ValidationError as error:
+        problems += problems_of(error, document)
+        raise config_error(problems, title) from None
+    if problems:
+        raise config_error(problems, title)
+    config._base = base
+    config._detected = tuple(document.notes)
+    return config

@@ -1,0 +1,355 @@
+"""The config of a conversion: every key, its type and its default.
+
+The models refuse unknown keys and never convert one type into another, so that `header: "no"` is an error and not
+True. What they find is put into words by `errors`.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+from fractions import Fraction
+from typing import Annotated, Any, Final, Literal, TypeAlias
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PrivateAttr,
+    StringConstraints,
+    model_validator,
+)
+
+from ...transforms.format.manifest.naming import DEFAULT_SHARD_NAME, check_shard_name
+from ...transforms.format.wording.sizes import parse_size
+from ...transforms.sources.images.layout import MAX_LABEL_OFFSET
+from ...transforms.stores.common.store_url import is_store_url, parse_store_url
+from .runners import STRICT, AnyRunner, LocalRunner, quoted
+
+MIN_SHARD_SIZE: Final = 64 * 1024
+"""Below this the cut points of a part, S/256 apart, would be closer than a record is long."""
+
+_LARGEST_RECORD: Final = 2**31 - 1
+
+_PERCENT: Final = re.compile(r"(?:100(?:\.0+)?|[0-9]{1,2}(?:\.[0-9]+)?) ?%")
+
+
+def _check_shard_size(size: int) -> int:
+    if size < MIN_SHARD_SIZE:
+        raise ValueError(f"{size} bytes is too small; the least is 64KiB")
+    return size
+
+
+def _check_positive(size: int) -> int:
+    if size < 1:
+        raise ValueError("must be at least 1 byte")
+    return size
+
+
+def _check_record_size(size: int) -> int:
+    if size > _LARGEST_RECORD:
+        raise ValueError(f"{size} bytes is too large; the most is {_LARGEST_RECORD}: no tf.train.Example is longer")
+    return size
+
+
+def _check_max_rejects(value: object) -> int | str:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    if isinstance(value, str) and value.isdecimal():
+        return int(value)
+    if isinstance(value, str) and _PERCENT.fullmatch(value):
+        return value.replace(" ", "")
+    raise ValueError(f'{quoted(value)} is not a number of rows (0 or more) or a percentage of them ("1%")')
+
+
+def _check_one_byte(value: str) -> str:
+    value = "\t" if value in ("\\t", "tab") else value  # as they are typed on a command line
+    if len(value) != 1 or not value.isascii() or value in "\r\n\0":
+        raise ValueError(f"{quoted(value)} is not one ASCII character")
+    return value
+
+
+def _check_path(value: str) -> str:
+    if not value or "\0" in value:
+        raise ValueError(f"{quoted(value)} is not a path")
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", value)
+    if scheme is None:
+        return value
+    if scheme[1] not in ("s3", "gs"):
+        places = "give a local path, s3://bucket/path or gs://bucket/path"
+        raise ValueError(f"{quoted(value)}: {scheme[1]}:// is not supported; {places}")
+    parse_store_url(value)
+    return value
+
+
+def _check_output_path(value: str) -> str:
+    if not is_store_url(_check_path(value)):
+        return value
+    if re.search(r"[*?\[\]#\\]|//|/\.{1,2}(/|$)", value.partition("://")[2]):
+        raise ValueError(f"{quoted(value)}: a dataset's folder has no *, ?, [, ], #, \\ and no empty names in it")
+    return value.rstrip("/")
+
+
+def _check_encoding(value: str) -> str:
+    try:
+        "".encode(value)
+    except (LookupError, ValueError) as error:
+        raise ValueError(
+            f"{quoted(value)} is not an encoding that Python knows, like utf-8, latin-1, utf-16"
+        ) from error
+    return value
+
+
+Size: TypeAlias = Annotated[int, BeforeValidator(parse_size), AfterValidator(_check_positive)]
+RecordSize: TypeAlias = Annotated[Size, AfterValidator(_check_record_size)]
+ShardSize: TypeAlias = Annotated[int, BeforeValidator(parse_size), AfterValidator(_check_shard_size)]
+InputPath: TypeAlias = Annotated[str, AfterValidator(_check_path)]
+OutputPath: TypeAlias = Annotated[str, AfterValidator(_check_output_path)]
+OneByte: TypeAlias = Annotated[str, AfterValidator(_check_one_byte)]
+SplitName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+Count: TypeAlias = Annotated[int, Field(ge=1)]
+Partitions: TypeAlias = Literal["none"] | None
+"""How to treat columns in the names of folders (`year=2024`): leave them out, or by default refuse them."""
+Columns: TypeAlias = Annotated[list[str], Field(min_length=1)] | None
+
+
+class _Section(BaseModel):
+    model_config = STRICT
+
+
+class _Input(_Section):
+    """The keys of every input format."""
+
+    paths: Annotated[list[InputPath], Field(min_length=1)]
+    columns: Columns = None
+
+    @model_validator(mode="after")
+    def _columns_differ(self) -> _Input:
+        if self.columns is not None and len(set(self.columns)) < len(self.columns):
+            twice = next(name for name in self.columns if self.columns.count(name) > 1)
+            raise ValueError(f'columns: "{twice}" appears twice')
+        return self
+
+
+class InputOfUnknownFormat(_Input):
+    """An input whose format is not known: only what all formats have is checked."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class CsvInput(_Input):
+    """CSV files; `names` are the column names where there is no header, or instead of it; no `quote` is null.
+
+    `load_config` sets `delimiter` where it is left out, as the first records show it.
+    """
+
+    format: Literal["csv"] = "csv"
+    delimiter: OneByte = ","
+    quote: OneByte | None = '"'
+    header: bool = True
+    names: Columns = None
+    encoding: Annotated[str, AfterValidator(_check_encoding)] = "utf-8"
+    null_values: list[str] = [""]
+    partitions: Partitions = None
+
+    @model_validator(mode="after")
+    def _signs_differ(self) -> CsvInput:
+        if self.delimiter == self.quote:
+            raise ValueError(f"delimiter and quote are both {quoted(self.quote)}; they must differ")
+        return self
+
+
+class ParquetInput(_Input):
+    """Parquet files; `checksums` verifies the pages that carry one."""
+
+    format: Literal["parquet"] = "parquet"
+    checksums: bool = True
+    partitions: Partitions = None
+
+
+class ImagesInput(_Input):
+    """Folders of images."""
+
+    format: Literal["images"] = "images"
+    layout: Literal["auto", "label", "split", "split_label", "flat"] = "auto"
+    check: Literal["header", "structure", "decode"] = "structure"
+    label_offset: Annotated[int, Field(ge=0, le=MAX_LABEL_OFFSET)] = 0
+    sha256: bool = False
+    formats: Annotated[list[str], Field(min_length=1)] = ["jpeg", "png", "gif", "webp", "bmp"]
+    ignore: list[Annotated[str, StringConstraints(min_length=1)]] = []
+
+
+class NumpyInput(_Input):
+    """`.npy` and `.npz` files; with `rows`, the first axis of an array is the batch."""
+
+    format: Literal["numpy"] = "numpy"
+    rows: bool = False
+    feature: str = "array"
+
+
+class TfrecordInput(_Input):
+    """TFRecord files; `opaque` records need not be Examples."""
+
+    format: Literal["tfrecord"] = "tfrecord"
+    records: Literal["example", "opaque"] = "example"
+
+
+AnyInput: TypeAlias = Annotated[
+    CsvInput | ParquetInput | ImagesInput | NumpyInput | TfrecordInput, Field(discriminator="format")
+]
+
+
+class InputOfAnyFormat(CsvInput, ParquetInput, ImagesInput, NumpyInput, TfrecordInput):
+    """An input whose format is wrong or unknown: the keys of all formats, each with its own bounds."""
+
+    format: Any = None
+
+
+INPUTS: Final[dict[str, type[_Input]]] = {
+    "csv": CsvInput,
+    "parquet": ParquetInput,
+    "images": ImagesInput,
+    "numpy": NumpyInput,
+    "tfrecord": TfrecordInput,
+}
+"""The model of `input` for each value of `input.format`."""
+
+
+class ColumnConfig(_Section):
+    """The declared type of one column; everything else is inferred from the source."""
+
+    type: (
+        Literal[
+            "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
+            "float64", "string", "bytes", "binary", "date", "time", "timestamp", "duration",
+            "int", "float", "double", "text",
+        ]
+        | None
+    ) = None  # fmt: skip
+    as_: Annotated[Literal["bytes", "float", "int64", "scaled"] | None, Field(alias="as")] = None
+    unit: Literal["s", "ms", "us", "ns"] | None = None
+    timezone: str | None = None
+    nullable: bool | None = None
+
+
+class SchemaConfig(_Section):
+    """How columns get their types."""
+
+    infer: Literal["auto", "full", "none"] = "auto"
+    columns: dict[str, ColumnConfig] = {}
+
+
+class SplitConfig(_Section):
+    """Splits by fractions of the hash of a key column, or of the record."""
+
+    fractions: dict[SplitName, Annotated[float, Field(gt=0, le=1)]]
+    key: str | None = None
+
+    @model_validator(mode="after")
+    def _fractions_are_whole(self) -> SplitConfig:
+        total = sum(Fraction(repr(share)) for share in self.fractions.values())  # as the decimals that were written
+        if not self.fractions:
+            raise ValueError("fractions: name at least one split, like {train: 0.9, val: 0.1}")
+        if total != 1:
+            raise ValueError(f"fractions: they add up to {float(total)}, and must add up to 1")
+        return self
+
+
+class ShuffleConfig(_Section):
+    """A seeded random order."""
+
+    seed: Annotated[int, Field(ge=0, lt=2**63)]
+
+
+class OutputConfig(_Section):
+    """What is written, and where."""
+
+    path: OutputPath
+    shard_size: ShardSize = 128 * 2**20
+    compression: Literal["none", "gzip"] = "none"
+    order: Literal["task", "source"] = "task"
+    split: SplitName = "train"
+    shard_name: Annotated[str, AfterValidator(check_shard_name)] = DEFAULT_SHARD_NAME
+    sidecars: list[Literal["tfds", "tfx", "index"]] = ["tfds", "tfx"]
+    if_exists: Literal["refuse", "replace"] = "refuse"
+
+
+class LimitsConfig(_Section):
+    """Limits on single values; beyond them is a reject, or for `columns` an error."""
+
+    field_bytes: Size = 64 * 2**20
+    record_bytes: RecordSize = 2**30
+    columns: Count = 100_000
+    pixels: Count = 50_000_000
+    image_bytes: Size = 256 * 2**20
+
+
+LATER_KEYS: Final[dict[str, dict[str, Any]]] = {"input": {"partitions": None, "ignore": []}}
+"""Keys that came after the first release, by section, and their defaults: these are in no fingerprint."""
+
+
+def without_later_defaults(document: dict[str, Any]) -> dict[str, Any]:
+    """Return a config's document without the keys that came later, where they are at their defaults."""
+    kept = dict(document)
+    for name, defaults in LATER_KEYS.items():
+        section = kept.get(name)
+        if isinstance(section, dict):
+            kept[name] = {key: value for key, value in section.items() if key not in defaults or value != defaults[key]}
+    return kept
+
+
+class Config(_Section):
+    """The config of one conversion, checked.
+
+    Made by `load_config`. `output.path` is absolute; `input.paths` are relative to the folder `base` where they are
+    below it. `input` is None only where the data come from Python.
+    """
+
+    version: Literal[1] = 1
+    name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,127}$")]
+    input: AnyInput | None = None
+    schema_: Annotated[SchemaConfig, Field(alias="schema")] = SchemaConfig()
+    split: SplitConfig | None = None
+    shuffle: ShuffleConfig | None = None
+    output: OutputConfig
+    max_rejects: Annotated[int | str, BeforeValidator(_check_max_rejects)] = 0
+    limits: LimitsConfig = LimitsConfig()
+    runner: AnyRunner = LocalRunner()
+
+    _base: str = PrivateAttr(default="")
+    _detected: tuple[str, ...] = PrivateAttr(default=())
+
+    @property
+    def detected(self) -> tuple[str, ...]:
+        """A value that `load_config` detected in the input and set, with its evidence, for the screen."""
+        return self._detected
+
+    @property
+    def base(self) -> str:
+        """The folder that input paths are relative to: the config file's, or the working folder; absolute."""
+        return self._base or os.getcwd()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return every key with its value, defaults included, as plain JSON types under the names of the file."""
+        document: dict[str, Any] = self.model_dump(mode="json", by_alias=True)
+        return document
+
+    def fingerprint(self) -> str:
+        """Return `sha256:` and the digest of what the bytes of the dataset can depend on.
+
+        In it: everything of `to_json` (defaults included, so that an explicit default changes nothing; paths as they
+        are relative to `base`, so that a folder may be moved) but `runner`, `max_rejects`, `limits` and
+        `output.path`, as JSON with sorted keys; the order of split fractions matters, so they are pairs.
+        """
+        document = without_later_defaults(self.to_json())
+        for key in ("runner", "max_rejects", "limits"):
+            del document[key]
+        del document["output"]["path"]
+        if self.split is not None:
+            document["split"]["fractions"] = list(self.split.fractions.items())
+        text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+        return "sha256:" + hashlib.sha256(text.encode()).hexdigest()

@@ -1,0 +1,255 @@
+"""The engines that a config may name, and the keys of each.
+
+    runner: {name: local, workers: auto, processes: auto}
+    runner: {name: flink, master: "[local]"}
+    runner: {name: flink, master: flink.example:8081, worker_pool: localhost:50000}
+    runner: {name: dataflow, project: my-project, region: europe-west1, staging: gs://my-bucket/staging,
+             image: europe-docker.pkg.dev/my-project/images/shardmill:0.1.0}
+
+What is wrong with a value is found before anything is sent anywhere, and reported with what was probably meant.
+"""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import Annotated, Final, Literal, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+
+from ...transforms.format.wording.printable import printable
+
+STRICT: Final = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=False)
+"""The base of every section of a config: it refuses unknown keys, and never converts one type into another."""
+
+MAX_WORKERS: Final = 256
+"""Workers are threads of one machine: far more of them than it has processors only wait for each other."""
+
+EMBEDDED: Final = "[local]"
+"""The `master` of a Flink that is started for one run, and runs inside of it."""
+
+_ADDRESS: Final = re.compile(r"(?:[A-Za-z0-9_.-]+|\[[0-9A-Fa-f:]+\]):([0-9]{1,5})")
+
+_MAX_MACHINES: Final = 4_000
+"""Dataflow has no more for one job."""
+
+_PROJECT: Final = re.compile(r"(?:[a-z][a-z0-9.-]{2,60}[a-z0-9]:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
+_REGION: Final = re.compile(
+    r"(?:africa|asia|australia|europe|me|northamerica|southamerica|us)-"
+    r"(?:north|south|east|west|central|northeast|northwest|southeast|southwest)[1-9][0-9]?"
+)
+_ZONE: Final = re.compile(r"([a-z]+-[a-z]+[0-9]+)-[a-z]")
+_REGIONS: Final = (
+    "africa-south1", "asia-east1", "asia-east2", "asia-northeast1", "asia-northeast2", "asia-northeast3",
+    "asia-south1", "asia-south2", "asia-southeast1", "asia-southeast2", "australia-southeast1",
+    "australia-southeast2", "europe-central2", "europe-north1", "europe-southwest1", "europe-west1", "europe-west2",
+    "europe-west3", "europe-west4", "europe-west6", "europe-west8", "europe-west9", "europe-west10", "europe-west12",
+    "me-central1", "me-central2", "me-west1", "northamerica-northeast1", "northamerica-northeast2",
+    "southamerica-east1", "southamerica-west1", "us-central1", "us-east1", "us-east4", "us-east5", "us-south1",
+    "us-west1", "us-west2", "us-west3", "us-west4",
+)  # fmt: skip
+"""To guess from what was meant; a region that is newer than this list is known by its form."""
+
+_BUCKET: Final = r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]"
+_GCS_FOLDER: Final = re.compile(rf"gs://{_BUCKET}(?:/[^\s\\*?\[\]]*)?")
+_IMAGE: Final = re.compile(
+    r"(?:[a-z0-9]+(?:[._-][a-z0-9]+)*(?::[0-9]+)?/)?[a-z0-9]+(?:(?:[._/]|__|-+)[a-z0-9]+)*"
+    r"(?P<version>(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?)"
+)
+_ACCOUNT: Final = re.compile(r"[^@\s]+@[a-z0-9-]+(?:\.[a-z0-9-]+)+")
+
+
+def quoted(value: object) -> str:
+    """Return a value as a problem shows it."""
+    return f'"{printable(value)}"' if isinstance(value, str) else printable(repr(value))
+
+
+def _check_workers(value: object) -> int | str:
+    if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_WORKERS):
+        return value
+    raise ValueError(f"{quoted(value)} is not a number of workers (1 to {MAX_WORKERS}) or auto")
+
+
+def _check_machines(value: object) -> int | str:
+    if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _MAX_MACHINES):
+        return value
+    raise ValueError(f"{quoted(value)} is not a number of machines (1 to {_MAX_MACHINES}) or auto")
+
+
+def _check_processes(value: object) -> bool | str:
+    if value == "auto" or isinstance(value, bool):
+        return value
+    raise ValueError(f"{quoted(value)} is not true, false or auto")
+
+
+def _check_address(value: str) -> str:
+    found = _ADDRESS.fullmatch(value)
+    if found is None or not 0 < int(found[1]) < 65536:
+        raise ValueError(f"{quoted(value)} is not an address, host:port")
+    return value
+
+
+def _check_master(value: str) -> str:
+    if value == EMBEDDED or _ADDRESS.fullmatch(value):
+        return value if value == EMBEDDED else _check_address(value)
+    meant = re.sub(r"^[a-z]+://", "", value).rstrip("/")
+    meant = EMBEDDED if meant in ("local", "localhost", "embedded") else meant
+    hint = f'; did you mean "{meant}"?' if meant == EMBEDDED or _ADDRESS.fullmatch(meant) else ""
+    raise ValueError(f'{quoted(value)} is not a cluster\'s address, host:port, and not "{EMBEDDED}"{hint}')
+
+
+def _check_project(value: str) -> str:
+    if _PROJECT.fullmatch(value):
+        return value
+    if value.isdecimal():
+        raise ValueError(f"{quoted(value)} is the project's number; give its id, like my-project")
+    meant = re.sub(r"[^a-z0-9-]+", "-", value.lower()).strip("-")
+    hint = f'; did you mean "{meant}"?' if _PROJECT.fullmatch(meant) else ""
+    raise ValueError(f"{quoted(value)} is not a project id (6 to 30 lowercase letters, digits and -){hint}")
+
+
+def _check_region(value: str) -> str:
+    if _REGION.fullmatch(value):
+        return value
+    zone = _ZONE.fullmatch(value)
+    if zone and _REGION.fullmatch(zone[1]):
+        raise ValueError(f'{quoted(value)} is a zone; did you mean the region "{zone[1]}"?')
+    near = difflib.get_close_matches(value.lower().replace("_", "-"), _REGIONS, n=1, cutoff=0.6)
+    hint = f'; did you mean "{near[0]}"?' if near else ", like europe-west1"
+    raise ValueError(f"{quoted(value)} is not a region of Google Cloud{hint}")
+
+
+def _check_gcs_folder(value: str) -> str:
+    if _GCS_FOLDER.fullmatch(value):
+        return value.rstrip("/")
+    meant = "gs://" + re.sub(r"^([A-Za-z]+:)?/*", "", value).lower()
+    hint = f'; did you mean "{meant}"?' if _GCS_FOLDER.fullmatch(meant) and not value.startswith("/") else ""
+    raise ValueError(f"{quoted(value)} is not a folder that Dataflow can stage in, gs://bucket/folder{hint}")
+
+
+def _check_image(value: str) -> str:
+    form = _IMAGE.fullmatch(value)
+    if form is None:
+        meant = re.sub(r"^[a-z]+://", "", value.strip()).lower()
+        found = _IMAGE.fullmatch(meant)
+        hint = f'; did you mean "{meant}"?' if found and found["version"] else ""
+        raise ValueError(f"{quoted(value)} is not the name of an image, like host/project/shardmill:0.1.0{hint}")
+    if not form["version"]:
+        raise ValueError(f"{quoted(value)} has no tag, so that workers may get any release; write {value}:0.1.0")
+    return value
+
+
+def _check_account(value: str) -> str:
+    if not _ACCOUNT.fullmatch(value):
+        raise ValueError(
+            f"{quoted(value)} is not a service account, like name@my-project.iam.gserviceaccount.com; no key is wanted"
+        )
+    return value
+
+
+class _Runner(BaseModel):
+    model_config = STRICT
+
+
+class LocalRunner(_Runner):
+    """This machine; `workers` is a number, or `auto` for one on each processor.
+
+    `processes` makes the workers processes (true) or threads (false); `auto` takes what is faster for the plan. With
+    `resume` a run resumes what one of the same command left that stopped; without it all is done again.
+    """
+
+    name: Literal["local"] = "local"
+    workers: Annotated[int | Literal["auto"], BeforeValidator(_check_workers)] = "auto"
+    processes: Annotated[bool | Literal["auto"], BeforeValidator(_check_processes)] = "auto"
+    resume: bool = True
+
+    @property
+    def planners(self) -> int | str:
+        """How many workers plan: those that convert."""
+        return self.workers
+
+
+class FlinkRunner(_Runner):
+    """Apache Flink; `master` is the REST address of a cluster, or `[local]` for a Flink that is started for the run.
+
+    `workers` is how many tasks are done at once, `auto` one on each processor, or in each slot of a cluster. Embedded,
+    the workers are those of this machine, as `processes` says. On a cluster each task manager asks at `worker_pool` for
+    its Python workers.
+    """
+
+    name: Literal["flink"]
+    master: Annotated[str, AfterValidator(_check_master)] = EMBEDDED
+    workers: Annotated[int | Literal["auto"], BeforeValidator(_check_workers)] = "auto"
+    processes: Annotated[bool | Literal["auto"], BeforeValidator(_check_processes)] = "auto"
+    worker_pool: Annotated[str, AfterValidator(_check_address)] = "localhost:50000"
+    resume: bool = True
+
+    @property
+    def is_embedded(self) -> bool:
+        """Whether Flink is started for the run."""
+        return self.master == EMBEDDED
+
+    @property
+    def planners(self) -> int | str:
+        """How many workers plan: embedded, those that convert; for a cluster the submitting process plans alone."""
+        return self.workers if self.is_embedded else "auto"
+
+
+class DataflowRunner(_Runner):
+    """Google Cloud Dataflow; `workers` are machines at most, `auto` leaves their number to Dataflow.
+
+    `temp` is `staging` + "/temp" if it is left out. `image` is what the workers run (`docs/image.md`). Without `wait`
+    the job is submitted and left alone; it commits by itself.
+    """
+
+    name: Literal["dataflow"]
+    project: Annotated[str, AfterValidator(_check_project)]
+    region: Annotated[str, AfterValidator(_check_region)]
+    staging: Annotated[str, AfterValidator(_check_gcs_folder)]
+    image: Annotated[str, AfterValidator(_check_image)]
+    temp: Annotated[str, AfterValidator(_check_gcs_folder)] | None = None
+    workers: Annotated[int | Literal["auto"], BeforeValidator(_check_machines)] = "auto"
+    wait: bool = True
+    service_account: Annotated[str, AfterValidator(_check_account)] | None = None
+
+    @property
+    def planners(self) -> int | str:
+        """How many workers plan: the process that submits the job plans alone."""
+        return "auto"
+
+    @property
+    def processes(self) -> bool:
+        """Whether worker processes plan."""
+        return False
+
+    @property
+    def resume(self) -> bool:
+        """Whether the run resumes another one's work: that one may still be running."""
+        return False
+
+
+RUNNERS: Final[dict[str, type[BaseModel]]] = {
+    "local": LocalRunner,
+    "flink": FlinkRunner,
+    "dataflow": DataflowRunner,
+}
+"""The model of `runner` for each value of `runner.name`."""
+
+RUNNER_ALIASES: Final = {"DirectRunner": "local", "FlinkRunner": "flink", "DataflowRunner": "dataflow"}
+"""What Beam calls them."""
+
+AnyRunner: TypeAlias = Annotated[LocalRunner | FlinkRunner | DataflowRunner, Field(discriminator="name")]
+
+
+def not_a_runner(value: object) -> str:
+    """Say that a value of `runner.name` is none, and which there are."""
+    near = difflib.get_close_matches(str(value).lower(), RUNNERS, n=1, cutoff=0.6)
+    hint = f'; did you mean "{near[0]}"?' if near else ";"
+    return f"{quoted(value)} is not a runner{hint} choices: {', '.join(RUNNERS)}"
+
+
+def out_of_reach(runner: object, path: str) -> str | None:
+    """Return why the machines of a runner cannot see a path, or None if they can."""
+    if runner != "dataflow" or re.match(r"(?:gs|s3)://", path):
+        return None
+    return f"{quoted(path)} is on this machine, where Dataflow's workers cannot see it; it must be gs:// or s3://"

@@ -1,0 +1,194 @@
+"""Build the source and the encoder that a config describes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, assert_never
+
+from ...transforms.errors import UsageError
+from ...transforms.format.encode.encode_rows import RowEncoder
+from ...transforms.format.encode.splits import SplitRule
+from ...transforms.format.schema.schema import ColumnRule
+from ...transforms.format.tfrecord.scan import RECORD_BYTES_LIMIT
+from ...transforms.sources.contract.source import Frozen, Source
+from .model import Config, CsvInput, ImagesInput, NumpyInput, ParquetInput, TfrecordInput
+
+if TYPE_CHECKING:
+    from ...transforms.sources.tfrecord.source import TfrecordSource
+
+
+def column_rules(config: Config) -> dict[str, ColumnRule]:
+    """Return what `schema.columns` declares, by column."""
+    return {
+        name: ColumnRule(rule.type, rule.as_, rule.unit, rule.timezone, rule.nullable)
+        for name, rule in config.schema_.columns.items()
+    }
+
+
+def source_of(config: Config, command: str = "convert") -> Source:
+    """Return the source that reads `config.input`; `command` is the call that an error of it proposes.
+
+    Raises:
+        UsageError: there is no input, or a key does not go with it.
+    """
+    section = config.input
+    if section is None:
+        raise UsageError("input: is missing; say what to read: input: {paths: [data/*.csv]}")
+    if isinstance(section, CsvInput):
+        return _csv_source(section, config)
+    if isinstance(section, ParquetInput):
+        return _parquet_source(section, config)
+    if isinstance(section, ImagesInput):
+        return _image_source(section, config)
+    if isinstance(section, NumpyInput):
+        return _numpy_source(section, config, command)
+    if isinstance(section, TfrecordInput):
+        return tfrecord_source(section, config)
+    assert_never(section)
+
+
+def encoder_of(config: Config, frozen: Frozen) -> RowEncoder:
+    """Return the encoder of what the source froze, with the config's split and limits.
+
+    Raises:
+        UsageError: the config splits what the source's folders split already, or allows records that cannot be read.
+        SchemaError: the key of the split is not a scalar feature.
+    """
+    if config.split is not None and frozen.splits:
+        other = "label" if frozen.labels else "flat"
+        raise UsageError(
+            f"split: the folders split the source already ({', '.join(frozen.splits)}); leave split out, or set "
+            f"input.layout={other}"
+        )
+    if config.output.compression == "gzip" and config.limits.record_bytes > RECORD_BYTES_LIMIT:
+        raise UsageError(
+            f"limits.record_bytes: {config.limits.record_bytes} is more than {RECORD_BYTES_LIMIT}, which is 1GiB, and "
+            f"readers believe no longer record of a compressed file; write plain ones: output.compression=none"
+        )
+    if config.split is None:
+        rule = SplitRule.fixed(config.output.split)
+    else:
+        rule = SplitRule.by_fraction(config.split.fractions, config.split.key)
+    return RowEncoder(
+        frozen.schema,
+        rule,
+        splits_by_code=frozen.splits,
+        record_bytes_limit=config.limits.record_bytes,
+        field_bytes_limit=_field_bytes(config),
+    )
+
+
+def _field_bytes(config: Config) -> int:
+    """Return the largest value of one feature: an image and an array have limits of their own."""
+    if isinstance(config.input, ImagesInput):
+        return config.limits.image_bytes
+    if isinstance(config.input, NumpyInput):
+        return config.limits.record_bytes
+    return config.limits.field_bytes
+
+
+def _csv_source(section: CsvInput, config: Config) -> Source:
+    from ...transforms.sources.csv.parse import CsvLimits
+    from ...transforms.sources.csv.source import CsvSource
+
+    return CsvSource(
+        tuple(section.paths),
+        config.base,
+        delimiter=section.delimiter,
+        quote=section.quote,
+        header=section.header,
+        names=None if section.names is None else tuple(section.names),
+        columns=_columns(section),
+        encoding=section.encoding,
+        null_values=tuple(section.null_values),
+        infer=config.schema_.infer,
+        rules=column_rules(config),
+        limits=CsvLimits(config.limits.field_bytes, config.limits.record_bytes, config.limits.columns),
+        partitions=section.partitions,
+        check_header="header" not in section.model_fields_set,
+        detected=config.detected,
+    )
+
+
+def _parquet_source(section: ParquetInput, config: Config) -> Source:
+    from ...transforms.sources.parquet.source import ParquetSource
+
+    return ParquetSource(
+        tuple(section.paths),
+        config.base,
+        columns=_columns(section),
+        checksums=section.checksums,
+        rules=column_rules(config),
+        partitions=section.partitions,
+    )
+
+
+def _image_source(section: ImagesInput, config: Config) -> Source:
+    from ...transforms.sources.images.source import ImageSource
+
+    _refuse("schema.columns", config.schema_.columns, "images")
+    return ImageSource(
+        tuple(section.paths),
+        config.base,
+        layout=section.layout,
+        check=section.check,
+        label_offset=section.label_offset,
+        sha256=section.sha256,
+        formats=tuple(section.formats),
+        columns=_columns(section),
+        seed=None if config.shuffle is None else config.shuffle.seed,
+        pixels_limit=config.limits.pixels,
+        bytes_limit=config.limits.image_bytes,
+        ignore=tuple(section.ignore),
+    )
+
+
+def _numpy_source(section: NumpyInput, config: Config, command: str) -> Source:
+    from ...transforms.sources.numpy.source import NumpySource
+    from ...transforms.sources.numpy.tables import Call, typed_path
+
+    return NumpySource(
+        tuple(section.paths),
+        config.base,
+        rows=section.rows,
+        feature=section.feature,
+        columns=_columns(section),
+        rules=column_rules(config),
+        record_bytes=config.limits.record_bytes,
+        as_records="rows" in section.model_fields_set and not section.rows,
+        call=Call(command, typed_path(config.output.path)),
+    )
+
+
+def tfrecord_source(section: TfrecordInput, config: Config) -> TfrecordSource:
+    """Return the source of existing records, which are passed on unchanged: nothing can be picked out of them.
+
+    Raises:
+        UsageError: a key asks for other records.
+    """
+    from ...transforms.sources.tfrecord.source import TfrecordSource
+
+    for key, value in (
+        ("input.columns", section.columns),
+        ("schema.columns", config.schema_.columns),
+        ("split", config.split),
+        ("shuffle", config.shuffle),
+    ):
+        _refuse(key, value, "tfrecord")
+    named = "split" in config.output.model_fields_set
+    return TfrecordSource(
+        tuple(section.paths),
+        config.base,
+        records=section.records if "records" in section.model_fields_set else "auto",
+        split=config.output.split if named else None,
+        default_split=config.output.split,
+        record_bytes=config.limits.record_bytes,
+    )
+
+
+def _columns(section: CsvInput | ParquetInput | ImagesInput | NumpyInput) -> tuple[str, ...] | None:
+    return None if section.columns is None else tuple(section.columns)
+
+
+def _refuse(key: str, value: object, kind: str) -> None:
+    if value:
+        raise UsageError(f"{key}: does not go with {kind} yet; leave the key out")

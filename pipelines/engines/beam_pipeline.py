@@ -1,0 +1,104 @@
+"""The engines: how each is chosen, and the options it runs with."""
+
+from __future__ import annotations
+
+import logging
+import os
+import re
+from collections.abc import Callable, Iterable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Final, Literal, TypeVar
+
+from ...transforms.errors import UsageError
+from ...transforms.format.wording.printable import printable
+
+if TYPE_CHECKING:
+    import apache_beam as beam
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    from ...transforms.sources.contract.source import ParallelMap
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_SECRET_OPTION: Final = re.compile(r"secret|password|token|credential|access_key|connection_string", re.IGNORECASE)
+"""Beam options that hold a secret, which `display_data` of the pipeline would show."""
+
+PROCESSES_FROM_BYTES: Final = 128 << 20
+"""Input or expected output from which worker processes are faster than threads."""
+
+
+def count_workers(workers: int | str) -> int:
+    """Return the number of threads: as given, or for `auto` the processors that this process may use."""
+    return len(os.sched_getaffinity(0)) if workers == "auto" else int(workers)
+
+
+def wants_processes(asked: Literal[True, False, "auto"], size: int) -> bool:
+    """Return whether the local engine's workers are processes: as asked, or for `auto` where that is faster.
+
+    `size` are the bytes of the work: of the input for planning, of the expected output for the conversion.
+    """
+    return size >= PROCESSES_FROM_BYTES if asked == "auto" else asked
+
+
+def threads(workers: int) -> ParallelMap:
+    """Return a parallel map over threads: Arrow, numpy and zlib release the GIL in what planning calls."""
+
+    def run(function: Callable[[T], R], items: Iterable[T], *, heavy: bool = False) -> list[R]:  # noqa: ARG001
+        with ThreadPoolExecutor(workers) as pool:
+            return list(pool.map(function, items))
+
+    return run
+
+
+def make_pipeline(workers: int, beam_args: Sequence[str] = ()) -> beam.Pipeline:
+    """Return an empty pipeline on the local engine.
+
+    It is Beam's FnApiRunner with threads, chosen by class: Beam's own bare `DirectRunner` would first try to download a
+    program at run time, and results would depend on the network. Its data streams are flushed by size (see
+    `beam_streams`).
+
+    Raises:
+        UsageError: Beam refuses an option after `--`.
+    """
+    quiet_beam()
+    import apache_beam as beam
+    from apache_beam.runners.portability.fn_api_runner import FnApiRunner
+
+    from ...transforms.beam_streams import flush_by_size
+
+    flush_by_size()
+    mode = "multi_threading" if workers > 1 else "in_memory"
+    ours = [f"--direct_num_workers={workers}", f"--direct_running_mode={mode}", "--no_save_main_session"]
+    return beam.Pipeline(runner=FnApiRunner(), options=parse_options(ours, beam_args))
+
+
+def parse_options(
+    ours: Sequence[str], beam_args: Sequence[str], engines: frozenset[str] = frozenset()
+) -> PipelineOptions:
+    """Return Beam's options: `ours`, and what is after `--`; `engines` are options that only the engine knows.
+
+    Raises:
+        UsageError: an option holds a key, or Beam has no such option.
+    """
+    from .beam_options import ParsedOptions
+
+    flags = [arg.removeprefix("--").split("=")[0] for arg in beam_args if arg.startswith("--")]
+    for flag in flags:
+        if _SECRET_OPTION.search(flag):
+            raise UsageError(
+                f"--{printable(flag)}: keys are not taken on the command line, where others can see them, and where "
+                f"engines print them; give them in the environment, or let the machine's role have them"
+            )
+    options = ParsedOptions([*ours, *beam_args])
+    known = {key for key, value in options.get_all_options(drop_default=False).items() if value is not None}
+    for flag in flags:
+        if not {flag, flag.removeprefix("no_")} & (known | engines):
+            raise UsageError(f"--{printable(flag)}: Beam has no such option; what comes after `--` goes to Beam")
+    return options
+
+
+def quiet_beam() -> None:
+    """Keep Beam's and its libraries' remarks off the screen: what matters of them, we say ourselves."""
+    logging.getLogger().addHandler(logging.NullHandler())
+    logging.getLogger("apache_beam").setLevel(logging.ERROR)

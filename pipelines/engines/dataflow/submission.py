@@ -1,0 +1,172 @@
+"""Dataflow: a conversion as a job of Google Cloud, which runs and commits without the process that submitted it.
+
+    launcher                              Dataflow
+    config, flags checked
+    source listed, surveyed, planned
+    plan.json       ── gs://staging ──▶
+    the job         ── pipeline ──────▶   ReadRows | EncodeExamples | WriteShards, its last steps the commit
+    done, if not `wait`; else waits       ◀─ ends ─
+    reports what was committed, or refused
+
+The name of a job is made of the command's fingerprints, so that Dataflow itself refuses a second one of the same
+command while the first one runs. What jobs before have staged is never touched: one of them may be at work there.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Final
+
+from ....transforms.dataset.stage.spec import DatasetSpec
+from ....transforms.errors import RunError, UsageError
+from ....transforms.format.wording.extras import install_line
+from ...config.runners import DataflowRunner
+from ...prepare.prepared import Prepared
+from ...prepare.read_encode_write import add_steps
+from ...prepare.staged_plan import PLAN_FILE
+from ...report.summary import Submitted
+from ..beam_pipeline import parse_options, quiet_beam
+from ..worker_errors import in_one_line
+from .job import DataflowJob, troubles
+
+if TYPE_CHECKING:
+    import apache_beam as beam
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+_OURS: Final = {
+    "project": "project", "region": "region", "staging_location": "staging", "temp_location": "temp",
+    "sdk_container_image": "image", "worker_harness_container_image": "image",
+    "service_account_email": "service_account", "max_num_workers": "workers", "runner": "name",
+}  # fmt: skip
+"""Options of Beam that are keys of `runner`: given twice they could differ."""
+
+_NAME_LENGTH: Final = 40
+"""A job's name has room for more, the labels that Dataflow makes of it for 63."""
+
+
+def check_dataflow(runner: DataflowRunner, beam_args: Sequence[str]) -> None:
+    """Check all that can be without a connection, before anything is read.
+
+    Raises:
+        UsageError: packages are missing, Beam has no such option, or one is a key of `runner`.
+    """
+    for arg in beam_args:
+        flag = arg.removeprefix("--").partition("=")[0]
+        if flag in _OURS:
+            key = _OURS[flag]
+            raise UsageError(f"--{flag}: is runner.{key} here; give it there: --set runner.{key}=...")
+    if not _is_installed():
+        raise UsageError(f"runner.name: Dataflow needs packages that are not installed; {install_line('dataflow')}")
+    _options(runner, "check", beam_args)
+
+
+def _is_installed() -> bool:
+    try:
+        return find_spec("google.cloud.dataflow_v1beta3") is not None
+    except ModuleNotFoundError:  # there is no google, or no google.cloud
+        return False
+
+
+def only_builds(beam_args: Sequence[str]) -> bool:
+    """Return whether Beam is asked for the graph of a job alone (`-- --dry_run`), so that nothing is sent."""
+    return any(arg.partition("=")[0] == "--dry_run" for arg in beam_args)
+
+
+def waits(runner: DataflowRunner, beam_args: Sequence[str]) -> bool:
+    """Return whether a run ends when its job has ended."""
+    return runner.wait and not only_builds(beam_args)
+
+
+def job_name(spec: DatasetSpec) -> str:
+    """Return the name of a run's job: the same for the same command, though each run stages in a folder of its own.
+
+    >>> job_name(DatasetSpec(path="/out", name="cats_and_dogs", shard_size=65536))
+    'shardmill-cats-and-dogs-9dd3c42a'
+    """
+    command = [spec.path, spec.append_to is not None, spec.config_fingerprint, spec.source_fingerprint]
+    digest = hashlib.sha256(json.dumps(command).encode()).hexdigest()
+    return f"shardmill-{spec.name.replace('_', '-')}"[: _NAME_LENGTH - 9].rstrip("-") + f"-{digest[:8]}"
+
+
+def make_job(
+    prepared: Prepared, runner: DataflowRunner, beam_args: Sequence[str], *, raise_refusal: bool
+) -> beam.Pipeline:
+    """Return the pipeline of a job; a job that nobody waits for fails where a run is refused."""
+    quiet_beam()
+    import apache_beam as beam
+    from apache_beam.runners.dataflow import DataflowRunner as Engine
+
+    pipeline = beam.Pipeline(runner=Engine(), options=_options(runner, job_name(prepared.spec), beam_args))
+    add_steps(pipeline, prepared, raise_refusal=raise_refusal)
+    return pipeline
+
+
+def submit(
+    prepared: Prepared, runner: DataflowRunner, beam_args: Sequence[str], job: DataflowJob | None = None
+) -> Submitted:
+    """Submit what is prepared; as a `job` that is waited for, return when it has ended well.
+
+    Raises:
+        RunError: Dataflow did not take the job, or the job failed.
+    """
+    spec = prepared.spec
+    if not only_builds(beam_args):
+        spec.storage.replace(f"{spec.staging}/{PLAN_FILE}", prepared.plan_document())
+        prepared = prepared.in_files()
+    try:
+        pipeline = make_job(prepared, runner, beam_args, raise_refusal=job is None)
+        result = pipeline.run()
+    except KeyboardInterrupt:
+        raise KeyboardInterrupt(f"the job {_may_run(prepared.spec, runner)}") from None
+    except troubles() as error:
+        why = in_one_line(str(error))
+        if _was_refused(error):
+            raise RunError(f"Dataflow did not take the job: {why}; nothing was started") from error
+        raise RunError(f"Dataflow did not answer: {why}; the job {_may_run(prepared.spec, runner)}") from error
+    submitted = Submitted(spec.path, job_name(spec), runner.project, runner.region, _id_of(result))
+    if job is not None:
+        job.wait(result, pipeline.runner.dataflow_client, submitted)
+    return submitted
+
+
+def _was_refused(error: Exception) -> bool:
+    """Return whether Dataflow, or the store before it, said no; else the request may have come to it."""
+    from google.api_core.exceptions import GoogleAPICallError, RetryError, ServerError
+
+    if isinstance(error, GoogleAPICallError):
+        return error.code is not None and not isinstance(error, ServerError)
+    return not isinstance(error, (RetryError, OSError))
+
+
+def _may_run(spec: DatasetSpec, runner: DataflowRunner) -> str:
+    where = f"--region {runner.region} --project {runner.project}"
+    return f"{job_name(spec)} may have been started, and commit: gcloud dataflow jobs list {where} shows it"
+
+
+def _options(runner: DataflowRunner, name: str, beam_args: Sequence[str]) -> PipelineOptions:
+    ours = [
+        "--runner=DataflowRunner",
+        f"--project={runner.project}",
+        f"--region={runner.region}",
+        f"--staging_location={runner.staging}",
+        f"--temp_location={runner.temp or f'{runner.staging}/temp'}",
+        f"--sdk_container_image={runner.image}",
+        "--sdk_location=container",  # Beam is in the image: none is uploaded
+        "--experiments=disable_logging_submission_environment",  # nor what is installed here
+        "--no_save_main_session",
+        f"--job_name={name}",
+    ]
+    if runner.service_account is not None:
+        ours.append(f"--service_account_email={runner.service_account}")
+    if runner.workers != "auto":
+        ours.append(f"--max_num_workers={runner.workers}")
+    given = {arg.partition("=")[0] for arg in beam_args}
+    return parse_options([arg for arg in ours if arg.partition("=")[0] not in given - {"--experiments"}], beam_args)
+
+
+def _id_of(result: Any) -> str | None:
+    """Return the id of the job, or None where only its graph was built."""
+    return result.job_id() if getattr(result, "has_job", False) else None

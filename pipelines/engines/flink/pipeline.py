@@ -1,0 +1,283 @@
+"""Run a pipeline on Flink: the job server around it, the options, the way out when it fails or is interrupted.
+
+    the command ── pipeline ──▶ job server (Java) ── job ──▶ Flink, embedded in it, or a cluster at host:port
+        │                                                      │
+        └── worker threads, if it is embedded        its worker pool's processes, if it is a cluster
+
+The job server lives as long as the run: it is ended with it, and by the system if the command is killed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from ....transforms.errors import RunError, UnseenError, UsageError
+from ....transforms.format.wording.printable import escaped
+from ...config.runners import FlinkRunner
+from ..beam_pipeline import count_workers, parse_options, quiet_beam
+from ..disk_errors import disk_error
+from ..worker_errors import in_one_line, lasting_error, raised_in_worker
+from .jars import cache_folder, class_path, java
+from .processes import JOB_SERVER, LOOPBACK, SAID_CHARACTERS, cause_in, java_command, kill, start, wait_for
+from .rest import FlinkRest
+from .watch import JobWatch, gone
+from .worker_pool import WorkersAsThreads, served
+
+if TYPE_CHECKING:
+    import apache_beam as beam
+
+    from ....transforms.dataset.stage.spec import DatasetSpec
+
+_FLINK_OPTIONS: Final = frozenset({
+    "execution_mode_for_batch", "object_reuse",
+    "disable_metrics", "max_bundle_size", "max_bundle_time_mills", "operator_chaining", "use_data_stream_for_batch",
+})  # fmt: skip
+"""Options of Flink's that have to do with batch jobs; Beam's Python side does not know them."""
+
+_START_SECONDS: Final = 120.0
+_CANCEL_SECONDS: Final = 30.0
+_ENVIRONMENT_MILLIS: Final = 2000
+"""How long Flink keeps a worker that no step uses, and so those of a cancelled job: with Beam's 0, it closes none."""
+
+_SILENCE_SECONDS: Final = 10.0
+"""How long a job server that stopped answering may take to be gone."""
+
+_ENDPOINT: Final = re.compile(r"JobService started on \S+:(\d+)")
+_JAVA_CAUSE: Final = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
+
+
+def job_name(spec: DatasetSpec) -> str:
+    """Return the name of a run's job: known before the job is, and after the command that started it died."""
+    return f"shardmill-{spec.name}-{spec.run_id}"
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """The share of a Flink that a run has: so many workers, on so many task managers."""
+
+    workers: int
+    task_managers: int
+
+
+def check_flink(runner: FlinkRunner, beam_args: Sequence[str] = ()) -> Room:
+    """See that there is a Flink to run on, and return what it has for a run: `auto` are all of its slots.
+
+    Raises:
+        UsageError: Java or Flink is not installed, Beam has no such option, or the cluster is too small.
+        RunError: the cluster cannot be reached.
+    """
+    if beam_args:
+        quiet_beam()
+        parse_options(["--no_save_main_session"], beam_args, _FLINK_OPTIONS)
+    java()
+    class_path()
+    if runner.is_embedded:
+        return Room(count_workers(runner.workers), 1)
+    overview = FlinkRest(runner.master).overview()
+    workers = overview.slots if runner.workers == "auto" else runner.workers
+    if not 0 < workers <= overview.slots:
+        raise UsageError(
+            f"runner.workers: {workers} are asked for, and Flink at {runner.master} has {overview.slots} slots on "
+            f"{overview.task_managers} task managers; ask for fewer, or give it more"
+        )
+    return Room(workers, max(overview.task_managers, 1))
+
+
+def end_orphan(runner: FlinkRunner, job: str) -> None:
+    """End a cluster's job that works for a run whose command has died: the command that is back resumes it.
+
+    Raises:
+        RunError: it does not end.
+    """
+    if not runner.is_embedded and not cancel(runner.master, job):
+        raise RunError(
+            f"a job of the same command still runs on Flink at {runner.master}, and did not end within "
+            f"{_CANCEL_SECONDS:.0f} s: {job}; end it there"
+        )
+
+
+@contextmanager
+def flink_pipeline(runner: FlinkRunner, tasks: int, beam_args: Sequence[str], name: str) -> Iterator[beam.Pipeline]:
+    """Give an empty pipeline, and run it on Flink, as the job of a name, when the context is left.
+
+    More workers than `tasks` would idle. A disk error is raised as the engine reports it.
+
+    Raises:
+        RunError: Flink failed; the text has the cause, and where the log is.
+    """
+    quiet_beam()
+    room = check_flink(runner)
+    workers = min(room.workers, max(tasks, 1))
+    logs = cache_folder() / "flink" / "logs"
+    logs.mkdir(parents=True, exist_ok=True)
+    log = logs / f"{name}.log"
+    log.unlink(missing_ok=True)
+    with contextlib.ExitStack() as stack:
+        work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="shardmill-flink-")))
+        pool, each = runner.worker_pool, -(-workers // room.task_managers)
+        if runner.is_embedded:
+            pool, each = f"127.0.0.1:{stack.enter_context(served(WorkersAsThreads()))}", 1
+        server = _start_job_server(runner.master, name, work, log)
+        stack.callback(kill, server)
+        options = _options(_endpoint_of(server, log), name, pool, workers, each)
+        pipeline = _pipeline(options, beam_args)
+        yield pipeline
+        if runner.is_embedded:
+            _run(pipeline, runner, name, server, log)
+        else:
+            with JobWatch(runner.master, name, server.kill) as watch:
+                _run(pipeline, runner, name, server, log, watch)
+    log.unlink()
+
+
+def _run(
+    pipeline: beam.Pipeline,
+    runner: FlinkRunner,
+    name: str,
+    server: subprocess.Popen[bytes],
+    log: Path,
+    watch: JobWatch | None = None,
+) -> None:
+    """Run the pipeline to its end; what a watch found in the meantime goes before what the end looks like."""
+    try:
+        pipeline.run().wait_until_finish()
+    except BaseException as error:
+        verdict = None if watch is None else watch.verdict
+        failure = verdict or _failure(error, server, log)
+        kill(server)  # before the job is looked for, so that none can come later
+        _end_job(runner, name, error, failure)
+        if not isinstance(error, Exception):
+            raise
+        if disk_error(failure) is None and disk_error(error) is not None:
+            raise
+        raise failure from error
+
+
+def _end_job(runner: FlinkRunner, name: str, error: BaseException, failure: Exception) -> None:
+    """End what a cluster still does for a run that failed or was interrupted.
+
+    Raises:
+        RunError, KeyboardInterrupt: what it was, and that the job may still run.
+    """
+    if runner.is_embedded or cancel(runner.master, name):
+        return
+    left = (
+        f"the job {name} may still run on Flink at {runner.master}, and commit: it did not end within "
+        f"{_CANCEL_SECONDS:.0f} s, or Flink is out of reach; the same command ends it, and resumes what it did"
+    )
+    if isinstance(error, KeyboardInterrupt):
+        raise KeyboardInterrupt(left) from None
+    if not FlinkRest(runner.master).answers():
+        raise gone(runner.master, name) from error
+    reason = failure if isinstance(failure, RunError) else in_one_line(str(failure))
+    raise RunError(f"{reason}; {left}") from error
+
+
+def cancel(master: str, name: str) -> bool:
+    """End the job of a name, if one runs, and wait until it has ended; return whether it has."""
+    rest = FlinkRest(master)
+    until = time.monotonic() + _CANCEL_SECONDS
+    asked = False
+    try:
+        while (job := rest.job(name)) is not None and not job.is_over:
+            if time.monotonic() > until:
+                return False
+            if not asked:
+                rest.cancel(job)
+                asked = True
+            time.sleep(0.1)
+    except RunError:
+        return False
+    return True
+
+
+def _start_job_server(master: str, name: str, work: Path, log: Path) -> subprocess.Popen[bytes]:
+    for folder in ("artifacts", "tmp", "conf"):
+        (work / folder).mkdir()
+    (work / "conf" / "flink-conf.yaml").write_text(
+        f"io.tmp.dirs: {work / 'tmp'}\nweb.tmpdir: {work / 'tmp'}\nrest.bind-address: {LOOPBACK}\n"
+        f"jobmanager.bind-host: {LOOPBACK}\ntaskmanager.bind-host: {LOOPBACK}\n"
+    )
+    args = {
+        "--flink-master": master,
+        "--flink-conf-dir": str(work / "conf"),
+        "--artifacts-dir": str(work / "artifacts"),
+        "--job-host": "127.0.0.1",
+        "--job-port": "0",
+        "--artifact-port": "0",
+        "--expansion-port": "-1",
+    }
+    flat = [text for pair in args.items() for text in pair]
+    settings = [f"-Djava.io.tmpdir={work / 'tmp'}"]
+    command = java_command(JOB_SERVER, *flat, heap="768m", mark=f"job-server-{name}", settings=settings)
+    return start(command, log, with_us=True)
+
+
+def _endpoint_of(server: subprocess.Popen[bytes], log: Path) -> str:
+    found: list[str] = []
+
+    def is_ready() -> bool:
+        match = _ENDPOINT.search(log.read_text(errors="replace"))
+        found.extend([match[1]] if match else [])
+        return match is not None
+
+    wait_for(is_ready, "Flink's job server", server, log, _START_SECONDS)
+    return f"127.0.0.1:{found[0]}"
+
+
+def _options(endpoint: str, name: str, pool: str, workers: int, each: int) -> list[str]:
+    return [
+        f"--job_endpoint={endpoint}",
+        f"--job_name={name}",
+        f"--parallelism={workers}",
+        "--environment_type=EXTERNAL",
+        f"--environment_config={pool}",
+        f"--environment_cache_millis={_ENVIRONMENT_MILLIS}",
+        f"--sdk_worker_parallelism={each}",
+        "--no_save_main_session",
+    ]
+
+
+def _pipeline(options: Sequence[str], beam_args: Sequence[str]) -> beam.Pipeline:
+    import apache_beam as beam
+    from apache_beam.runners.portability.portable_runner import PortableRunner
+
+    return beam.Pipeline(runner=PortableRunner(), options=parse_options(options, beam_args, _FLINK_OPTIONS))
+
+
+def _is_silence(error: BaseException) -> bool:
+    """Return whether a job server stopped answering, rather than answered that the job failed."""
+    import grpc
+
+    return isinstance(error, grpc.RpcError)
+
+
+def _failure(error: BaseException, server: subprocess.Popen[bytes], log: Path) -> RunError:
+    """Return the error that says in one line why a job failed."""
+    where = f"its log: {log}"
+    if _is_silence(error):
+        with contextlib.suppress(subprocess.TimeoutExpired):  # its end reaches us after its silence
+            server.wait(_SILENCE_SECONDS)
+    if server.returncode is not None:
+        return RunError(
+            f"Flink's job server died (exit code {server.returncode}): {cause_in(log)}; run the command again; {where}"
+        )
+    text = str(error)
+    lasting = lasting_error(text)
+    if isinstance(lasting, UnseenError):
+        return lasting
+    raised = raised_in_worker(text)
+    if raised is not None:
+        return RunError(f"Flink's job failed in a worker: {raised}; {where}")
+    causes = _JAVA_CAUSE.findall(text)
+    why = causes[-1] if causes else text.strip().partition("\n")[0]
+    return RunError(f"Flink's job failed: {escaped(why)[:SAID_CHARACTERS]}; {where}")

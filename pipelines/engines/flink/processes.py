@@ -1,0 +1,165 @@
+"""The processes of Flink: Java ones and their logs, how one is started, waited for, known again, and ended.
+
+A process outlives the command that started it only as part of a cluster. To be known again it carries a mark in its
+command line: a process of the same number without that mark is somebody else's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from ....transforms.errors import RunError
+from ....transforms.format.wording.printable import escaped
+from .jars import class_path, java
+
+JOB_SERVER: Final = "org.apache.beam.runners.flink.FlinkJobServerDriver"
+JOB_MANAGER: Final = "org.apache.flink.runtime.entrypoint.StandaloneSessionClusterEntrypoint"
+TASK_MANAGER: Final = "org.apache.flink.runtime.taskexecutor.TaskManagerRunner"
+
+LOOPBACK: Final = "127.0.0.1"
+
+_OPENED: Final = (
+    "java.lang", "java.lang.reflect", "java.util", "java.util.concurrent", "java.nio", "java.io", "java.net",
+    "java.text", "java.time", "sun.nio.ch",
+)  # fmt: skip
+"""Packages of java.base that Flink 1.19 reaches into, and Java 17 closes."""
+
+SAID_CHARACTERS: Final = 400
+"""So much is shown of what Java says: its exceptions have words of one line or of a thousand."""
+
+_WITH_PARENT: Final = (
+    "import ctypes, os, sys; ctypes.CDLL(None).prctl(1, 9); "
+    "os.getppid() == int(sys.argv[1]) and os.execv(sys.argv[2], sys.argv[2:])"
+)
+"""PR_SET_PDEATHSIG is SIGKILL, and stays so when this becomes another program."""
+
+_POLL_SECONDS: Final = 0.05
+
+_PATIENCE_SECONDS: Final = 10.0
+"""How long a process may take to end by itself when it is asked to."""
+
+
+def java_command(main: str, *args: str, heap: str, mark: str, settings: Sequence[str] = ()) -> list[str]:
+    """Return the command of one of Flink's programs; its log goes to stderr.
+
+    Raises:
+        UsageError: Java is missing, or Flink is not installed.
+    """
+    opened = [f"--add-opens=java.base/{package}=ALL-UNNAMED" for package in _OPENED]
+    # What runs here passes descriptors on: the quick compiler and the simple collector are enough, and start sooner.
+    lean = [f"-Xmx{heap}", "-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC", "-XX:-UsePerfData"]
+    log = ["-Dorg.slf4j.simpleLogger.showDateTime=true", "-Dorg.slf4j.simpleLogger.dateTimeFormat=HH:mm:ss.SSS"]
+    return [java(), *opened, *lean, *log, *settings, f"-Dshardmill={mark}", "-cp", class_path(), main, *args]
+
+
+def start(command: Sequence[str], log: Path, *, with_us: bool = False) -> subprocess.Popen[bytes]:
+    """Start a process in a session of its own, out of Ctrl-C's reach, its output in a log file.
+
+    `with_us` lets the system end it when this process ends, however that does; it is to be started by a thread that
+    stays until then.
+    """
+    if with_us and sys.platform.startswith("linux"):
+        command = [sys.executable, "-I", "-S", "-c", _WITH_PARENT, str(os.getpid()), *command]
+    with log.open("ab") as out:
+        return subprocess.Popen(  # noqa: S603  (a list, no shell)
+            command, stdin=subprocess.DEVNULL, stdout=out, stderr=subprocess.STDOUT, start_new_session=True
+        )
+
+
+def wait_for(ready: Callable[[], bool], what: str, process: subprocess.Popen[bytes], log: Path, seconds: float) -> None:
+    """Wait until a process is ready.
+
+    Raises:
+        RunError: it ended, or is not ready in time; the text has the cause that its log states.
+    """
+    until = time.monotonic() + seconds
+    while not ready():
+        code = process.poll()
+        if code is not None:
+            raise RunError(f"{what} ended at its start (exit code {code}): {cause_in(log)}; its log: {log}")
+        if time.monotonic() > until:
+            raise RunError(f"{what} was not ready after {seconds:.0f} s; its log: {log}")
+        time.sleep(_POLL_SECONDS)
+
+
+def cause_in(log: Path) -> str:
+    """Return the deepest cause of the last exception in a log of Java's, or its last line."""
+    lines = log.read_text(errors="replace").splitlines() if log.exists() else []
+    causes = [line.removeprefix("Caused by: ") for line in lines if line.startswith("Caused by: ")]
+    thrown = [line for line in lines if line.startswith(("Exception in thread", "Error: ", "Error occurred"))]
+    found = causes[-1:] or thrown[-1:] or lines[-1:]
+    return escaped(found[0])[:SAID_CHARACTERS] if found else "it says nothing"
+
+
+def free_port() -> int:
+    """Return a port of the loopback that nobody listens at now."""
+    with socket.socket() as listener:
+        listener.bind((LOOPBACK, 0))
+        port: int = listener.getsockname()[1]
+        return port
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """A process that was started before, perhaps by another command: its number and its mark."""
+
+    pid: int
+    mark: str
+
+    def is_alive(self) -> bool:
+        """Return whether the process still runs, and is the one that was started."""
+        return self.mark in _command_line(self.pid)
+
+    def end(self) -> None:
+        """End the process, if it is still ours: ask first, insist later. Its children are of its session."""
+        if not self.is_alive():
+            return
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(self.pid, signal.SIGTERM)
+        until = time.monotonic() + _PATIENCE_SECONDS
+        while self.is_alive():
+            if time.monotonic() > until:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(self.pid, signal.SIGKILL)
+                return
+            time.sleep(_POLL_SECONDS)
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    """End a process that keeps nothing worth saving, at once."""
+    process.kill()
+    process.wait()
+
+
+def end(process: subprocess.Popen[bytes]) -> None:
+    """End a process of this command, and wait for it."""
+    if process.poll() is None:
+        process.terminate()
+        try:
+            process.wait(_PATIENCE_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+    process.wait()
+
+
+def _command_line(pid: int) -> str:
+    """Return the command line of a process; of one that ended, or is about to, the empty text."""
+    if Path("/proc/self/cmdline").exists():
+        try:
+            return Path(f"/proc/{pid}/cmdline").read_text(errors="replace")
+        except (FileNotFoundError, ProcessLookupError):
+            return ""
+    command = ["ps", "-ww", "-o", "command=", "-p", str(pid)]
+    return subprocess.run(  # noqa: S603  (a list, no shell)
+        command, capture_output=True, text=True, check=False
+    ).stdout

@@ -1,0 +1,187 @@
+"""Worker processes for the local engine: they scan while it plans, and then stage one task at a time each.
+
+Threads share one interpreter lock, and encoding holds it for two thirds of its time; processes share nothing but the
+disk. They load neither Beam nor the config, so that one starts in half a second and is small:
+
+    the command   ── tasks ──▶  worker  ─ reads, encodes, writes parts ─▶  .staging/<run>/parts/
+    (Beam, plan,                worker
+    commit)       ◀─ TaskResults ──
+
+All tasks are handed over at once, so that a worker that is done takes the next one, whatever its length; a second
+attempt at a task is handed over when the engine asks for it. A worker that dies, killed or out of memory, ends the run
+at once; workers whose command dies are ended by the system.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import signal
+import sys
+import uuid
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future
+from concurrent.futures.process import BrokenProcessPool
+from threading import Lock
+from typing import TYPE_CHECKING, Final, Self, TypeVar
+
+from ....transforms.dataset.stage.task_result import TaskResult
+from ....transforms.errors import RunError
+from ....transforms.sources.contract.source import ParallelMap, Task
+from ....transforms.task_staging import TaskStaging
+from .allocator import ARROW_ENVIRONMENT, keep_freed_memory, release_freed_memory
+
+if TYPE_CHECKING:
+    from loky.process_executor import ProcessPoolExecutor
+
+_PR_SET_PDEATHSIG: Final = 1  # <sys/prctl.h>
+
+_CHUNK: Final = 4
+"""Items of planning that are handed over at once: a block of text is scanned in milliseconds."""
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_running: Final[dict[str, WorkerProcesses]] = {}
+"""The pools of this process, by token: an engine pickles the functions it is given, within this one process."""
+
+
+class WorkerProcesses:
+    """A pool of worker processes: started when it is first needed, and gone when its context is left."""
+
+    def __init__(self, workers: int) -> None:
+        self._workers = workers
+        self._token = uuid.uuid4().hex
+        self._pool: ProcessPoolExecutor | None = None
+        self._first: dict[int, Future[TaskResult]] = {}
+        self._staging: TaskStaging | None = None
+        self._lock = Lock()
+        self.broken: RunError | None = None
+
+    def __enter__(self) -> Self:
+        _running[self._token] = self
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        del _running[self._token]
+        if self._pool is not None:
+            self._pool.shutdown(wait=True, kill_workers=True)  # what they staged is durable, or void
+
+    def __reduce__(self) -> tuple[object, tuple[str]]:
+        return _running_pool, (self._token,)
+
+    def start(self, at_most: int | None = None) -> None:
+        """Start the processes unless they are running; they load their modules while this process continues."""
+        if self._pool is None:
+            from loky.process_executor import ProcessPoolExecutor
+
+            with without_interrupts():
+                self._pool = ProcessPoolExecutor(
+                    min(self._workers, at_most or self._workers),
+                    initializer=_begin_worker,
+                    initargs=(os.getpid(),),
+                    env={name: value for name, value in ARROW_ENVIRONMENT.items() if name not in os.environ},
+                )
+                self._pool.submit(_load)
+
+    def planning(self, light: ParallelMap) -> ParallelMap:
+        """Return a parallel map for planning: heavy work is done here, the rest by `light`."""
+
+        def run(function: Callable[[T], R], items: Iterable[T], *, heavy: bool = False) -> list[R]:
+            if not heavy:
+                return light(function, items)
+            self.start()
+            assert self._pool is not None
+            with self._reporting_deaths():
+                return list(self._pool.map(function, items, chunksize=_CHUNK))
+
+        return run
+
+    def begin(self, staging: TaskStaging, tasks: Sequence[Task]) -> None:
+        """Hand all tasks over: the workers stage them in order."""
+        self.start()
+        assert self._pool is not None
+        self._staging = staging
+        with self._reporting_deaths():
+            self._first = {task.ordinal: self._pool.submit(staging.stage, task) for task in tasks}
+        release_freed_memory()
+
+    def stage(self, task: Task) -> TaskResult:
+        """Return what an attempt at a task staged.
+
+        Raises:
+            RunError: a worker died.
+            Exception: whatever the attempt raised.
+        """
+        assert self._pool is not None
+        assert self._staging is not None, "begin comes before stage"
+        with self._reporting_deaths():
+            with self._lock:
+                attempt = self._first.pop(task.ordinal, None) or self._pool.submit(self._staging.stage, task)
+            return attempt.result()
+
+    @contextlib.contextmanager
+    def _reporting_deaths(self) -> Iterator[None]:
+        try:
+            yield
+        except BrokenProcessPool as error:
+            self.broken = RunError(
+                "a worker process was ended from outside, as the system does when memory runs out; nothing was "
+                "committed. Fewer workers take less memory: --workers 1"
+            )
+            raise self.broken from error
+
+
+def _start_trackers() -> None:
+    """Start the processes that remove the semaphores of one that was ended, without a warning on the screen."""
+    from multiprocessing import resource_tracker as tracker_of_python
+
+    from loky.backend import resource_tracker
+
+    tracker_of_python.ensure_running()
+    before = os.environ.get("PYTHONWARNINGS")
+    os.environ["PYTHONWARNINGS"] = ",".join(filter(None, (before, "ignore:resource_tracker:UserWarning")))
+    try:
+        resource_tracker.ensure_running()
+    finally:
+        if before is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = before
+
+
+def _running_pool(token: str) -> WorkerProcesses:
+    return _running[token]
+
+
+@contextlib.contextmanager
+def without_interrupts() -> Iterator[None]:
+    """Start processes that Ctrl-C does not reach (it is sent to all of a terminal's): the command ends them.
+
+    They inherit that the signal is blocked. The trackers are started before: Python's unblocks it when it starts.
+    """
+    _start_trackers()
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def _begin_worker(parent: int) -> None:
+    end_with(parent)
+    keep_freed_memory()
+
+
+def end_with(parent: int) -> None:
+    """Let the system end this process when the thread that started it ends: no worker outlives its command."""
+    if not sys.platform.startswith("linux"):
+        return
+    ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before that call
+        os._exit(1)
+
+
+def _load() -> None:
+    """Do nothing: to unpickle this function a worker has loaded what it will need."""

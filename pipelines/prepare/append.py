@@ -1,0 +1,306 @@
+"""Make an append ready to run: what the dataset decides, which files it lacks, whether they fit. No Beam here.
+
+the dataset    name, order, compression, shard_name, sidecars, schema, class numbers; shard_size unless it is given
+the config     what is read and how, the split, limits, workers
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from ...transforms.dataset.commit.append_commit import append_to, sidecar_groups
+from ...transforms.dataset.generations.manifest_files import lineage
+from ...transforms.dataset.shards.source_list import read_held_sources
+from ...transforms.dataset.stage.spec import rejects_allowed
+from ...transforms.errors import TargetError, UsageError
+from ...transforms.format.manifest.manifest import Manifest
+from ...transforms.format.manifest.naming import dataset_name, names_its_count
+from ...transforms.format.schema.schema import Schema
+from ...transforms.format.wording.printable import printable_path
+from ...transforms.sources.contract.planning import make_plan
+from ...transforms.sources.contract.source import Listing, Source, Survey
+from ...transforms.sources.files.open_file import is_object
+from ...transforms.sources.images.rows import LABEL, SHA256, image_schema
+from ...transforms.sources.images.source import unused_labels
+from ...transforms.sources.registry.conform import DatasetSchema, survey_under
+from ...transforms.sources.tfrecord.agreement import Stated
+from ...transforms.sources.tfrecord.source import TfrecordSource
+from ..config.model import Config, ImagesInput, without_later_defaults
+from ..config.sources import encoder_of, source_of
+from ..engines.beam_pipeline import count_workers, threads
+from ..report.unchanged import Unchanged
+from .convert import check_columns, spec_of
+from .known_images import without_held_images
+from .known_inputs import (
+    SortedFiles,
+    changed_warning,
+    settle_changed,
+    sort_files,
+    without_empty_files,
+)
+from .prepared import Prepared
+from .rejected_images import RejectedBefore, split_unchanged
+from .staged_plan import ListedSource, mark_of
+from .stopped_runs import find_stopped
+
+_DECIDED = ("compression", "order", "shard_name")
+"""Keys of `output` that are the dataset's, whatever a config that was written for another one says."""
+
+
+@dataclass(frozen=True, slots=True)
+class AppendPlan:
+    """An append: `prepared` is None where nothing is left to append.
+
+    `unchanged` are the files that the dataset holds, `rejected` those that an earlier generation rejected.
+    """
+
+    latest: Manifest
+    prepared: Prepared | None
+    unchanged: tuple[Unchanged, ...]
+    rejected: tuple[Unchanged, ...]
+    warnings: tuple[str, ...]
+
+    @property
+    def new_classes(self) -> dict[str, dict[str, int]]:
+        """The classes that the dataset has not had, and their numbers, by feature."""
+        new = {}
+        for feature, names in (self.prepared.spec.labels if self.prepared else {}).items():
+            known = len(self.latest.labels.get(feature, ()))
+            if names[known:]:
+                new[feature] = {name: number for number, name in enumerate(names[known:], known)}
+        return new
+
+
+def prepare_append(
+    config: Config, latest: Manifest, *, source: Source | None = None, force: bool = False, changed: str | None = None
+) -> AppendPlan:
+    """List and survey what the dataset lacks of a source, under its schema; nothing is written.
+
+    Raises:
+        TargetError: the dataset takes no append.
+        UsageError: the config wants another dataset than there is, or a file has changed and `changed` is None.
+        SchemaError: the source has other features; the text shows both schemas.
+    """
+    path = config.output.path
+    schema = _schema_of(path, latest)
+    wanted_split = config.output.split if "split" in config.output.model_fields_set else None
+    config = _settled(config, latest, schema)
+    source = source or source_of(config, "append")
+    whole = source.list_files()
+    _refuse_own_shards(whole, path)
+    listing, found = _wanted(config, latest, whole, changed, force=force)
+    if not found.wanted:
+        return AppendPlan(latest, None, found.unchanged, found.rejected, found.warnings)
+    strict = rejects_allowed(config.max_rejects, 1 << 32) == 0
+    name = f"{printable_path(path)}, generation {latest.generation}"
+    dataset = DatasetSchema(name, schema, latest.labels, no_rejects=strict)
+    mark = mark_of(config, source, listing, "append", json.dumps([schema.to_json(), latest.labels], sort_keys=True))
+    listed = ListedSource.of(whole)
+    stopped = find_stopped(path, mark, whole, listed, resume=config.runner.resume)
+    plan = stopped.finished(mark, listing)
+    if plan is None:
+        if isinstance(source, TfrecordSource):
+            stated = Stated(name, schema, latest.labels)
+            source = replace(source, dataset=stated, split=wanted_split)  # files may say of which split they are
+        source, survey = survey_under(source, listing, threads(count_workers(config.runner.planners)), dataset)
+        check_columns(survey, config.limits.columns)
+        encode = encoder_of(config, survey.frozen).encode
+        plan = make_plan(source, listing, survey, config.output.shard_size, encode, config.output.compression)
+    survey = plan.survey
+    split_warnings = _check_split(config, latest, survey)
+    encoder = encoder_of(config, survey.frozen)
+    spec = spec_of(config, plan)
+    to = append_to(latest, options_fingerprint(config), force=force)
+    spec = replace(spec, append_to=to, run_id=_run_id(spec.run_id, survey, latest, path))
+    prepared = Prepared(source, plan, encoder, spec, mark, listed, stopped)
+    return AppendPlan(latest, prepared, found.unchanged, found.rejected, (*found.warnings, *split_warnings))
+
+
+def _refuse_own_shards(listing: Listing, path: str) -> None:
+    """Refuse to append a dataset to itself.
+
+    Raises:
+        UsageError: a file is a shard of the dataset.
+    """
+    folder = _real(os.fsencode(path).rstrip(b"/"))
+    for entry in listing.entries if listing.format == "tfrecord" else ():
+        if os.path.dirname(_real(entry.path)) == folder:
+            raise UsageError(f"{entry.name}: is a shard of the dataset that it is to be appended to; leave it out")
+
+
+def _real(path: bytes) -> bytes:
+    return path if is_object(path) else os.path.realpath(path)
+
+
+def options_fingerprint(config: Config) -> str:
+    """Return `sha256:` and the digest of the settings that decide which records a file becomes, and in which split.
+
+    Their order and what is merely checked play no part.
+    """
+    document = without_later_defaults(config.to_json())
+    chosen = ("paths", "checksums", "ignore")  # which files, and how they are checked
+    read = {key: value for key, value in (document["input"] or {}).items() if key not in chosen}
+    declared = {key: value for key, value in document["schema"].items() if key != "infer"}
+    wanted: dict[str, Any] = {"schema": declared, "split": document["split"]}
+    wanted |= {"input": read, "output.split": document["output"]["split"]}
+    if config.split is not None:
+        wanted["split"]["fractions"] = list(config.split.fractions.items())
+    text = json.dumps(wanted, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
+    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
+
+
+def same_options(config: Config, schema: Schema) -> frozenset[str]:
+    """Return the fingerprints of settings that make the same records of a file under a schema.
+
+    An append gives the features of the schema, no more and no fewer. So a list of all their columns says as much as
+    none, in whatever order.
+    """
+    columns = None if config.input is None else config.input.columns
+    names = sorted(feature.name for feature in schema)
+    same = [columns]
+    if config.input is not None and (columns is None or sorted(columns) == names):
+        same += [None, names]
+    return frozenset(options_fingerprint(_with_columns(config, columns)) for columns in same)
+
+
+def _with_columns(config: Config, columns: list[str] | None) -> Config:
+    if config.input is None or columns == config.input.columns:
+        return config
+    return config.model_copy(update={"input": config.input.model_copy(update={"columns": columns})})
+
+
+def _schema_of(path: str, latest: Manifest) -> Schema:
+    """Return the dataset's schema, if it takes an append.
+
+    Raises:
+        TargetError: it takes none.
+    """
+    where = printable_path(path)
+    if names_its_count(latest.shard_name):
+        raise TargetError(
+            f"{where}: its shards are named by their count ({latest.shard_name}), so that it takes no append; convert "
+            f"all sources to a new dataset, or merge datasets"
+        )
+    if latest.schema is None:
+        raise TargetError(f"{where}: its records are plain bytes without a schema, to which no rows are appended")
+    return latest.schema
+
+
+def _settled(config: Config, latest: Manifest, schema: Schema) -> Config:
+    """Return the config with what the dataset decides.
+
+    Raises:
+        UsageError: the config says otherwise.
+    """
+    output, given = config.output, config.output.model_fields_set
+    where = f"dataset {latest.name} in {printable_path(output.path)}"
+    for key in _DECIDED:
+        if key in given and getattr(output, key) != getattr(latest, key):
+            raise UsageError(
+                f'output.{key} is "{getattr(output, key)}", and "{getattr(latest, key)}" in {where}: an append cannot '
+                f"change it; leave it out, or convert to a new dataset (-o)"
+            )
+    if config.name not in (latest.name, dataset_name(output.path)):
+        raise UsageError(f'name is "{config.name}", but that is {where}; leave the name out, or choose another -o')
+    changes: dict[str, Any] = {key: getattr(latest, key) for key in _DECIDED}
+    changes |= {"sidecars": list(sidecar_groups(latest)), "if_exists": "refuse"}
+    if "shard_size" not in given:
+        changes["shard_size"] = latest.shard_size
+    if "split" not in given and config.split is None and len(latest.splits) == 1:
+        changes["split"] = next(iter(latest.splits))  # the one split of a dataset is meant, where nothing is said
+    updates: dict[str, Any] = {"name": latest.name, "output": output.model_copy(update=changes)}
+    if isinstance(config.input, ImagesInput):
+        updates["input"] = _settled_images(config.input, schema, latest.labels.get(LABEL, ()), where)
+    return config.model_copy(update=updates)
+
+
+def _settled_images(section: ImagesInput, schema: Schema, classes: Sequence[str], where: str) -> ImagesInput:
+    """Return how images are read to give the features of the dataset, where the config does not say.
+
+    Raises:
+        UsageError: the config wants other class numbers.
+    """
+    offset = unused_labels(classes)
+    if "label_offset" in section.model_fields_set and classes and section.label_offset != offset:
+        raise UsageError(
+            f"input.label_offset is {section.label_offset}, and {offset} in {where}: an append cannot change it; leave "
+            f"it out, or convert to a new dataset (-o)"
+        )
+    names = [feature.name for feature in schema]
+    changes: dict[str, Any] = {}
+    if "sha256" not in section.model_fields_set:
+        changes["sha256"] = "image/key/sha256" in names
+    hashed = changes.get("sha256", section.sha256)
+    if "columns" not in section.model_fields_set:
+        full = image_schema(labelled=any(feature.type == "label" for feature in schema), hashed=hashed)
+        asked = {SHA256} if section.sha256 else set()  # which a dataset that has none refuses
+        wanted = [feature.name for feature in full if feature.name in asked.union(names)]
+        changes["columns"] = wanted if len(wanted) < len(full) else None
+    return section.model_copy(update=changes)
+
+
+def _wanted(
+    config: Config, latest: Manifest, listing: Listing, how: str | None, *, force: bool
+) -> tuple[Listing, SortedFiles]:
+    """Return the part of the listing that the dataset lacks, and what was left out.
+
+    Raises:
+        UsageError: a file has changed, and nothing is said of such files.
+    """
+    if force:
+        return listing, SortedFiles(tuple(range(len(listing.entries))), (), (), ())
+    path = config.output.path
+    generations = list(lineage(path, latest))
+    held = [source for manifest in generations for source in read_held_sources(path, manifest)]
+    made = {manifest.generation: manifest.run.created for manifest in generations}
+    options = same_options(config, latest.schema or Schema(()))
+    found = without_empty_files(listing, sort_files(listing, held, options, made))
+    same = [source for source in held if source.options is None or source.options in options]
+    before = RejectedBefore.read(path, generations if listing.format == "images" else (), same, config.limits)
+    unchanged, rejected = split_unchanged(found.unchanged, listing, before)
+    if listing.format != "images":  # of these it is known which pictures are new
+        found = settle_changed(listing, found, how)
+    changed = [(listing.entries[index].name, generation) for index, generation in found.changed]
+    kept = listing.keep(found.wanted)
+    kept, images = without_held_images(path, latest, kept, dict(changed), before)
+    names = [name for name, _ in changed if name not in images.searched]
+    warnings = (*found.warnings, *([changed_warning(names)] if names else []))
+    unchanged, rejected = (*unchanged, *images.unchanged), (*rejected, *images.rejected)
+    if not kept.files and (images.unchanged or images.rejected):
+        found = replace(found, wanted=())
+    return kept, replace(found, unchanged=unchanged, rejected=rejected, warnings=warnings)
+
+
+def _check_split(config: Config, latest: Manifest, survey: Survey) -> tuple[str, ...]:
+    """Return what a user must know of the split that rows go to, where the dataset has several and none was named.
+
+    Raises:
+        UsageError: the default is none of them.
+    """
+    known, split = list(latest.splits), config.output.split
+    chosen = survey.frozen.splits or config.split is not None or "split" in config.output.model_fields_set
+    if chosen or len(known) < 2:
+        return ()
+    where = f"{printable_path(config.output.path)} has the splits {', '.join(known)}"
+    fix = f"--split {known[0]}, or split.fractions in the config"
+    if split not in known:
+        raise UsageError(f"{where}: say where the rows go: {fix}")
+    return (f"all rows go to split {split}, and {where}; to say otherwise: {fix}",)
+
+
+def _run_id(run_id: str, survey: Survey, latest: Manifest, path: str) -> str:
+    """Return the run's name: another one than of a conversion of the same, and than of any that has landed.
+
+    Class numbers are in it: where another append took some meanwhile, what was staged is of no use.
+    """
+    used = {manifest.run.run_id for manifest in lineage(path, latest)}
+    text = json.dumps([run_id, "append", latest.schema_fingerprint, sorted(survey.frozen.labels.items())])
+    while True:
+        text = hashlib.sha256(text.encode()).hexdigest()
+        if text[:16] not in used:
+            return text[:16]

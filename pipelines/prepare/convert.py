@@ -1,0 +1,142 @@
+"""Make a conversion ready to run: list and survey the source, freeze its schema, cut it into tasks. No Beam here."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING, Literal
+
+from ...transforms.dataset.generations.manifest_files import list_generations
+from ...transforms.dataset.stage.spec import DatasetSpec, EntryInfo
+from ...transforms.errors import SchemaError, TargetError
+from ...transforms.format.wording.printable import printable_path
+from ...transforms.sources.contract.planning import MIN_TASK_BYTES, Plan, make_plan
+from ...transforms.sources.contract.source import Listing, ParallelMap, Source, Survey
+from ...transforms.sources.files.open_file import is_object
+from ...transforms.stores.common.store_url import is_store_url
+from ..config.model import Config
+from ..config.sources import encoder_of, source_of
+from ..engines.beam_pipeline import count_workers, threads, wants_processes
+from .prepared import Prepared
+from .staged_plan import ListedSource, fingerprint_listing, mark_of
+from .stopped_runs import find_stopped
+
+if TYPE_CHECKING:
+    from ..engines.local.worker_processes import WorkerProcesses
+
+
+def prepare(
+    config: Config,
+    source: Source | None = None,
+    processes: WorkerProcesses | None = None,
+    operation: Literal["create", "merge"] = "create",
+) -> Prepared:
+    """List and survey the source, freeze its schema and cut it into tasks; nothing is written.
+
+    `source` stands for the config's own input. `processes` help with planning where the input is large, and are
+    started as soon as that is known. Where a run that stopped has done all tasks, its survey is taken over.
+
+    Raises:
+        UsageError: the config does not go with the source, or a column has no feature.
+        TargetError: the output is the folder of the source.
+        SourceError: a file is corrupt as a whole, or has changed since a run of the same command stopped.
+    """
+    source = source or source_of(config)
+    listing = source.list_files()
+    _refuse_source_folder(config, listing)
+    mark = mark_of(config, source, listing, operation)
+    listed = ListedSource.of(listing)
+    stopped = find_stopped(config.output.path, mark, listing, listed, resume=config.runner.resume)
+    plan = stopped.finished(mark, listing)
+    if plan is not None:
+        encoder = encoder_of(config, plan.survey.frozen)
+    else:
+        survey = source.survey(listing, _planning(config, listing, processes))
+        check_columns(survey, config.limits.columns)
+        encoder = encoder_of(config, survey.frozen)
+        plan = make_plan(source, listing, survey, config.output.shard_size, encoder.encode, config.output.compression)
+    spec = replace(spec_of(config, plan), operation=operation)
+    return Prepared(source, plan, encoder, spec, mark, listed, stopped)
+
+
+def _refuse_source_folder(config: Config, listing: Listing) -> None:
+    """Refuse to begin a dataset in a folder that holds files of its source, where one would be taken for the other.
+
+    Raises:
+        TargetError: it is such a folder.
+    """
+    path = config.output.path
+    if listing.format in ("memory", "tfrecord"):
+        return
+    target = _real(path, "")
+    named = {_real(name, config.base) for name in config.input.paths} if config.input is not None else set()
+    for entry in listing.entries:
+        within = target in named or target in (entry.path.rstrip(b"/"), os.path.dirname(entry.path))
+        if within and not list_generations(path):
+            raise TargetError(
+                f"{printable_path(path)} holds the source ({entry.name}), and a dataset needs a folder of its own: "
+                f"-o {printable_path(path)}-tfrecords"
+            )
+
+
+def _real(path: str, base: str) -> bytes:
+    raw = os.fsencode(path)
+    return raw.rstrip(b"/") if is_object(raw) else os.path.abspath(os.path.join(os.fsencode(base), raw))
+
+
+def _planning(config: Config, listing: Listing, processes: WorkerProcesses | None) -> ParallelMap:
+    run = threads(count_workers(config.runner.planners))
+    if processes is None or not wants_processes(config.runner.processes, listing.bytes):
+        return run
+    processes.start(at_most=max(listing.bytes // MIN_TASK_BYTES, 2))  # more would find no task
+    return processes.planning(run)
+
+
+def check_columns(survey: Survey, most: int) -> None:
+    """Refuse too many columns.
+
+    Raises:
+        SchemaError: there are more than `most`.
+    """
+    count = len(survey.frozen.schema)
+    if count > most:
+        raise SchemaError(
+            f"{count} columns are more than limits.columns ({most}); keep some: input.columns, or raise it: "
+            f"--set limits.columns={count}"
+        )
+
+
+def spec_of(config: Config, plan: Plan) -> DatasetSpec:
+    """Return what the run of a plan is to make."""
+    listing, frozen, output = plan.listing, plan.survey.frozen, config.output
+    expected = plan.expected_rows()
+    config_fingerprint, source_fingerprint = config.fingerprint(), fingerprint_listing(listing)
+    run = hashlib.sha256(f"{config_fingerprint}\n{source_fingerprint}\n".encode()).hexdigest()
+    return DatasetSpec(
+        path=output.path,
+        name=config.name,
+        shard_size=output.shard_size,
+        compression=output.compression,
+        order=output.order,
+        shard_name=output.shard_name,
+        sidecars=tuple(output.sidecars),
+        if_exists=output.if_exists,
+        max_rejects=config.max_rejects,
+        schema=None if frozen.opaque else frozen.schema,
+        labels=frozen.labels,
+        tasks=len(plan.tasks),
+        source_format=listing.format,
+        source_entries=tuple(
+            EntryInfo(entry.name, entry.bytes, entry.fingerprint, entry.files, expected.get(index, 0))
+            for index, entry in enumerate(listing.entries)
+        ),
+        source_files=listing.files,
+        source_bytes=listing.bytes,
+        skipped=listing.skipped,
+        config_fingerprint=config_fingerprint,
+        source_fingerprint=source_fingerprint,
+        run_id=uuid.uuid4().hex[:16] if is_store_url(output.path) else run[:16],  # there nobody can hold a folder
+        runner=config.runner.name,
+    )

@@ -1,0 +1,148 @@
+"""Which files of a listing a dataset holds already: by path, fingerprint and options.
+
+    held and unchanged    left out, and said so
+    held and changed      refused, as what it gave before stays; or appended whole, or left out, and said so
+    not held              appended
+
+A path counts as the same if one of the two ends with the other: `a.csv` in its folder is `data/a.csv` from above. A
+fingerprint covers the size of a file and its first and last 64 KiB; of a folder of images the names and sizes.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Final
+
+from ...transforms.dataset.shards.source_list import HeldSource
+from ...transforms.errors import UsageError
+from ...transforms.format.wording.printable import printable_path
+from ...transforms.sources.contract.source import Listing, SourceEntry
+from ..report.unchanged import Unchanged, names_of
+
+_COVERED_BYTES: Final = 128 << 10
+"""A file of this size is covered by its fingerprint as a whole."""
+
+
+@dataclass(frozen=True, slots=True)
+class SortedFiles:
+    """A listing against a dataset: the indices of what is to be appended, `changed` with the generation that has it."""
+
+    wanted: tuple[int, ...]
+    unchanged: tuple[Unchanged, ...]
+    changed: tuple[tuple[int, int], ...]
+    warnings: tuple[str, ...]
+    rejected: tuple[Unchanged, ...] = ()
+
+
+def sort_files(
+    listing: Listing, held: Iterable[HeldSource], options: Collection[str], made: dict[int, str]
+) -> SortedFiles:
+    """Return the files that are held, under any of `options`; `made` is the time of each generation in its manifest.
+
+    Files of a generation that is not an append count as held whatever its options were, which are not known.
+    """
+    by_tail: dict[str, list[HeldSource]] = {}
+    for source in held:
+        by_tail.setdefault(os.path.basename(source.name), []).append(source)
+    wanted, unchanged, changed, late, other = [], [], [], [], []
+    for index, entry in enumerate(listing.entries):
+        same_path = [
+            h for h in by_tail.get(os.path.basename(entry.name), []) if is_path_of(h.name, entry.name, entry.path)
+        ]
+        same = [h for h in same_path if h.fingerprint == entry.fingerprint]
+        match = next((h for h in same if h.options is None or h.options in options), None)
+        if match is None:
+            wanted.append(index)
+            if same_path and not same and listing.format != "memory":
+                changed.append((index, max(h.generation for h in same_path)))
+            if same:
+                other.append(entry.name)
+        else:
+            unchanged.append(Unchanged(entry.name, match.generation, entry.files, match.rejected))
+            if _may_differ(listing, entry, made.get(match.generation)):
+                late.append(entry.name)
+    warnings = []
+    if late:
+        warnings.append(
+            f"{names_of(late)}: written to since, but of the same size and fingerprint, and left out; "
+            f"--force appends all"
+        )
+    if other:
+        warnings.append(f"{names_of(other)}: held by the dataset, from other options; appended again with these")
+    return SortedFiles(tuple(wanted), tuple(unchanged), tuple(changed), tuple(warnings))
+
+
+def without_empty_files(listing: Listing, found: SortedFiles) -> SortedFiles:
+    """Leave out text files without a byte, where nothing else is wanted, and say so.
+
+    An empty file among several is only a warning, also if the others are held already.
+    """
+    empty = [listing.entries[index] for index in found.wanted if not listing.entries[index].bytes]
+    if listing.format != "csv" or not found.unchanged or len(empty) != len(found.wanted):
+        return found
+    warnings = tuple(f"{entry.name}: is empty: no header and no row" for entry in empty)
+    return replace(found, wanted=(), changed=(), warnings=(*found.warnings, *warnings))
+
+
+def settle_changed(listing: Listing, found: SortedFiles, wanted: str | None) -> SortedFiles:
+    """Return the files with those that have changed settled, as a user wants it: `append`, `skip`, or None.
+
+    Raises:
+        UsageError: files have changed, and nothing is said of them.
+    """
+    if not found.changed:
+        return found
+    names = [listing.entries[index].name for index, _ in found.changed]
+    if wanted is None:
+        it, its = ("it", "its") if len(names) == 1 else ("them", "their")
+        raise UsageError(
+            f"{_changed_text(names)}, and the records that {it} gave stay in it. Choose one of:\n"
+            f"  --changed append   append all {its} rows, also those that the dataset has\n"
+            f"  --changed skip     leave {it} out"
+        )
+    warning = f"{_changed_text(names)}; left out"
+    if wanted == "append":
+        return replace(found, changed=(), warnings=(*found.warnings, changed_warning(names)))
+    gone = {index for index, _ in found.changed}
+    kept = tuple(index for index in found.wanted if index not in gone)
+    return replace(found, wanted=kept, changed=(), warnings=(*found.warnings, warning))
+
+
+def changed_warning(names: Sequence[str]) -> str:
+    """Return what a user must know of files that were appended again."""
+    return f"{_changed_text(names)}; all rows are appended, and those of before stay too"
+
+
+def _changed_text(names: Sequence[str]) -> str:
+    return f"{names_of(names)}: changed since the dataset took {'it' if len(names) == 1 else 'them'} in"
+
+
+def is_path_of(name: str, shown: str, path: bytes) -> bool:
+    """Return whether a name that a dataset knows is of a file, which is `shown` so now."""
+    whole = printable_path(path)
+    return name == shown or whole == name or whole.endswith("/" + name.removeprefix("/"))
+
+
+def _may_differ(listing: Listing, entry: SourceEntry, made: str | None) -> bool:
+    """Return whether a file was written to after its generation was made, and may differ where nobody looked.
+
+    What a store states of an object covers all of it.
+    """
+    if made is None or entry.version or (entry.bytes <= _COVERED_BYTES and listing.format != "images"):
+        return False
+    return written_since(entry.mtime_ns, made)
+
+
+def written_since(time_ns: int, made: str) -> bool:
+    """Return whether a time is after a generation was made, in whole seconds, as its manifest states it.
+
+    What was written in the same second was, as a rule, written before it was listed.
+    """
+    try:
+        then = datetime.strptime(made, "%Y-%m-%dT%H:%M:%SZ").replace(tzinfo=UTC)
+    except ValueError:
+        return False
+    return time_ns >= (then.timestamp() + 1) * 1e9

@@ -1,0 +1,104 @@
+"""A run that is ready to start: a source, its plan, and its target."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from ...transforms.dataset.stage.spec import DatasetSpec
+from ...transforms.dataset.stage.task_result import TaskResult
+from ...transforms.format.encode.encode_rows import RowEncoder
+from ...transforms.plan_files import stage_entries, stage_tasks
+from ...transforms.sources.contract.planning import Plan
+from ...transforms.sources.contract.source import LazyPieces, Source
+from ..report.reject_groups import group_rejects
+from ..report.summary import PlanReport, SplitEstimate
+from .staged_plan import ListedSource, RunMark, plan_document
+from .stopped_runs import StoppedRuns
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """A conversion that is ready to run: nothing of it has been written yet.
+
+    `mark` identifies the run, `listed` is the whole source as it was listed, `stopped` is what stopped runs have
+    left. `done` are the results of those, where the run resumes them: `plan` then has the
+    tasks that are left.
+    """
+
+    source: Source
+    plan: Plan
+    encoder: RowEncoder
+    spec: DatasetSpec
+    mark: RunMark
+    listed: ListedSource
+    stopped: StoppedRuns
+    done: tuple[TaskResult, ...] = ()
+    notes: tuple[str, ...] = ()
+
+    @property
+    def restored(self) -> bool:
+        """Whether the plan is that of a run whose tasks are all done: they know their numbers only."""
+        return len(self.plan.outputs) < len(self.plan.tasks)
+
+    def report(self) -> PlanReport:
+        """Return what the conversion would do."""
+        plan, spec = self.plan, self.spec
+        return PlanReport(
+            path=spec.path,
+            name=spec.name,
+            source_format=plan.listing.format,
+            files=plan.listing.files,
+            bytes=plan.listing.bytes,
+            schema=plan.survey.frozen.schema,
+            tasks=len(plan.tasks),
+            rows=plan.estimate.rows,
+            splits=self._split_estimates(),
+            shard_size=spec.shard_size,
+            compression=spec.compression,
+            rows_exact=plan.rows_exact,
+            skipped=plan.listing.skipped,
+            choices=plan.survey.choices,
+            warnings=plan.survey.warnings,
+            detected=plan.survey.detected,
+            remarks=plan.survey.remarks,
+            sampled=plan.estimate.sampled,
+            sampled_rejects=group_rejects(json.loads(line) for line in self._sampled_rejects()),
+        )
+
+    def _sampled_rejects(self) -> Iterator[str]:
+        in_append = self.spec.append_to is not None
+        return (reject.to_json_line(in_append=in_append) for reject in self.plan.estimate.rejects)
+
+    def plan_document(self) -> bytes:
+        """Return `plan.json`."""
+        shards = _count_shards(self.plan.estimate.bytes, self.spec.shard_size)
+        return plan_document(self.plan, self.mark, self.listed, shards)
+
+    def in_files(self) -> Prepared:
+        """Return it with what is much of the plan in files of the staging folder, so that the graph only names them.
+
+        What was put there is let go of here.
+        """
+        tasks = stage_tasks(self.spec, self.plan.tasks)
+        if tasks != self.plan.tasks and isinstance(self.plan.survey.pieces, LazyPieces):
+            self.plan.survey.pieces.forget()
+        return replace(self, spec=stage_entries(self.spec), plan=replace(self.plan, tasks=tasks))
+
+    def _split_estimates(self) -> tuple[SplitEstimate, ...]:
+        estimate = self.plan.estimate
+        counted = self.plan.survey.split_rows
+        shares = self.encoder.split_shares()
+        if counted:
+            shares = {name: rows / sum(counted.values()) for name, rows in sorted(counted.items())}
+        estimates = []
+        for name, share in shares.items():
+            size = int(estimate.bytes * share)
+            shards = _count_shards(size, self.spec.shard_size)
+            estimates.append(SplitEstimate(name, round(estimate.rows * share), size, shards))
+        return tuple(estimates)
+
+
+def _count_shards(size: int, shard_size: int) -> int:
+    return -(-size // shard_size)

@@ -1,0 +1,209 @@
+"""`plan.json`: what a run is, and what its planning found, so that the same command can resume it.
+
+totals, tasks     what progress is measured against; what each task reads
+mark              what must be the same for staged work to be of use: see `RunMark`
+listed            the source as it was listed: what has changed since, and is refused by name
+survey            schema, labels, choices: where all tasks are done, the source need not be surveyed again
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import astuple, dataclass, field
+from typing import Any, Final, TypeAlias
+
+from ...transforms.dataset.generations.manifest_files import read_file
+from ...transforms.dataset.stage.spec import tool_versions
+from ...transforms.dataset.storage.contract import Storage
+from ...transforms.errors import DamageError
+from ...transforms.format.manifest.naming import STAGING_FOLDER
+from ...transforms.format.schema.schema import Choice, Schema
+from ...transforms.sources.contract.planning import Estimate, Plan
+from ...transforms.sources.contract.source import Frozen, LazyPieces, Listing, Piece, Source, Survey, Task
+from ...transforms.sources.images.listing import ImageListing
+from ..config.model import Config
+
+PLAN_FILE: Final = "plan.json"
+
+_PLAN_LIMIT: Final = 1 << 30
+"""Bytes: a million input files take 200 MB."""
+
+
+ListedEntry: TypeAlias = tuple[str, int, int | str, str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class RunMark:
+    """The identity of a run: `operation` and `config` are those of the command.
+
+    `conditions` are all else that its bytes depend on, by what it is called.
+    """
+
+    operation: str
+    config: str
+    conditions: dict[str, str]
+
+    def differences(self, other: RunMark) -> list[str]:
+        """Return what is not the same in another run of this command."""
+        names = sorted(self.conditions.keys() | other.conditions.keys())
+        return [name for name in names if self.conditions.get(name) != other.conditions.get(name)]
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSource:
+    """A source as it was listed: (name, bytes, mtime in ns or version, fingerprint, files) of each entry.
+
+    `images` is a digest over the sizes and times of all images, whose folders are the entries.
+    """
+
+    entries: tuple[ListedEntry, ...]
+    images: str | None = None
+
+    @classmethod
+    def of(cls, listing: Listing) -> ListedSource:
+        """Return what a listing says."""
+        entries = ((e.name, e.bytes, e.version or e.mtime_ns, e.fingerprint, e.files) for e in listing.entries)
+        return cls(tuple(entries), _images_digest(listing))
+
+
+@dataclass(frozen=True, slots=True)
+class StagedPlan:
+    """The plan that is in the staging folder of the run `run_id`; `cut` is a digest over how tasks are cut."""
+
+    run_id: str
+    mark: RunMark
+    listed: ListedSource
+    tasks: int
+    cut: str
+    records: int
+    bytes: int
+    rows: tuple[int | None, ...] = ()
+    survey: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def staging(self) -> str:
+        """The staging folder, relative to the dataset's."""
+        return f"{STAGING_FOLDER}/{self.run_id}"
+
+    def restored(self, listing: Listing) -> Plan:
+        """Return the plan of a run whose tasks are all done: they know their numbers, and not what to read.
+
+        Raises:
+            ValueError: (or another error of what is not of the form) the survey is not one that we write.
+        """
+        found = self.survey
+        pieces = tuple(
+            Piece(entry=i, path=e.path, name=e.name, stamp=e.stamp, rows=rows, first_row=0, bytes=e.bytes)
+            for i, (e, rows) in enumerate(zip(listing.entries, self.rows, strict=True))
+        )
+        labels = {name: tuple(classes) for name, classes in found["labels"].items()}
+        schema = Schema.from_json(found["schema"])
+        survey = Survey(
+            Frozen(schema, tuple(found["splits"]), labels, opaque=found["opaque"]),
+            tuple(Choice(*choice) for choice in found["choices"]),
+            pieces,
+            tuple(found["warnings"]),
+            dict(found["split_rows"]),
+            detected=tuple(found["detected"]),
+            remarks=tuple(found["remarks"]),
+        )
+        tasks = tuple(Task(number, ()) for number in range(self.tasks))
+        return Plan(listing, survey, tasks, (), Estimate(self.records, self.bytes))
+
+
+def mark_of(config: Config, source: Source, listing: Listing, operation: str, dataset: str = "") -> RunMark:
+    """Return the mark of a run; `dataset` describes the schema and labels of the dataset that it adds to."""
+    reading = json.dumps([repr(source), config.limits.model_dump(mode="json")], sort_keys=True)
+    conditions = {
+        "the files to read": fingerprint_listing(listing) + (_images_digest(listing) or ""),
+        "limits and options of reading": _digest(reading),
+        "the dataset": _digest(dataset),
+    }
+    tools = {f"{tool} (its release)": version for tool, version in tool_versions().items()}
+    return RunMark(operation, config.fingerprint(), conditions | tools)
+
+
+def fingerprint_listing(listing: Listing) -> str:
+    """Return `sha256:` and the digest of what was listed: names, sizes, fingerprints, and mtimes or versions."""
+    digest = hashlib.sha256()
+    for entry in listing.entries:
+        fields = [entry.name, entry.bytes, entry.version or entry.mtime_ns, entry.fingerprint, entry.files]
+        digest.update(json.dumps(fields).encode() + b"\n")
+    return "sha256:" + digest.hexdigest()
+
+
+def cut_of(plan: Plan) -> str:
+    """Return a digest over how a plan cuts the source into tasks."""
+    digest = hashlib.sha256()
+    for task in plan.tasks:
+        digest.update(_cut_of_task(task.pieces) + b"\n")
+    return "sha256:" + digest.hexdigest()
+
+
+def _cut_of_task(pieces: Sequence[Piece]) -> bytes:
+    if isinstance(pieces, LazyPieces):
+        return hashlib.sha256(pieces.mark()).digest()
+    cuts = [[piece.entry, piece.first_row, piece.rows, piece.bytes, piece.output_bytes] for piece in pieces]
+    return json.dumps(cuts).encode()
+
+
+def plan_document(plan: Plan, mark: RunMark, listed: ListedSource, shards: int) -> bytes:
+    """Return the contents of `plan.json`; `shards` is how many are expected."""
+    survey, frozen = plan.survey, plan.survey.frozen
+    expected = plan.expected_rows()
+    document = {
+        "totals": {
+            "tasks": len(plan.tasks), "records": plan.estimate.rows, "bytes": plan.estimate.bytes, "shards": shards,
+        },
+        "tasks": [
+            {"task": task.ordinal, "pieces": len(task.pieces), "bytes": output}
+            for task, output in zip(plan.tasks, plan.outputs, strict=True)
+        ],
+        "mark": {"operation": mark.operation, "config": mark.config, "conditions": mark.conditions},
+        "listed": {"entries": listed.entries, "images": listed.images},
+        "cut": cut_of(plan),
+        "rows": [expected.get(index, 0) for index in range(len(plan.listing.entries))],
+        "survey": {
+            "schema": frozen.schema.to_json(), "splits": frozen.splits, "labels": frozen.labels,
+            "opaque": frozen.opaque, "choices": [astuple(choice) for choice in survey.choices],
+            "warnings": survey.warnings, "split_rows": survey.split_rows,
+            "detected": survey.detected, "remarks": survey.remarks,
+        },
+    }  # fmt: skip
+    return json.dumps(document).encode() + b"\n"
+
+
+def read_staged_plan(storage: Storage, run_id: str) -> StagedPlan | None:
+    """Return what is in the staging folder of a run; None where that is nothing, or nothing that we write."""
+    try:
+        document = json.loads(read_file(storage.root, f"{STAGING_FOLDER}/{run_id}/{PLAN_FILE}", _PLAN_LIMIT))
+        mark, listed, totals = document["mark"], document["listed"], document["totals"]
+        entries = tuple(tuple(entry) for entry in listed["entries"])
+        return StagedPlan(
+            run_id,
+            RunMark(mark["operation"], mark["config"], dict(mark["conditions"])),
+            ListedSource(entries, listed["images"]),
+            tasks=int(totals["tasks"]),
+            cut=document["cut"],
+            records=totals["records"],
+            bytes=totals["bytes"],
+            rows=tuple(document["rows"]),
+            survey=dict(document["survey"]),
+        )
+    except (DamageError, ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        return None  # there is none, or another release wrote it
+
+
+def _images_digest(listing: Listing) -> str | None:
+    """Return a digest over the images themselves, where the entries are folders; their names are in those."""
+    if not isinstance(listing, ImageListing):
+        return None
+    digest = hashlib.sha256(listing.images.sizes.tobytes())
+    digest.update(listing.images.mtimes_ns.tobytes())
+    return "sha256:" + digest.hexdigest()
+
+
+def _digest(text: str) -> str:
+    return "sha256:" + hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()

@@ -1,0 +1,273 @@
+"""The results of commands: plain data that `screen` shows to people, and that `--json` gives to programs.
+
+convert            -> Summary      (what was written, what was rejected, and why columns are what they are)
+convert --dry-run  -> PlanReport   (the same, estimated, before a row is converted)
+too many rejects   -> TooManyRejects with the `rejects_text` of `reject_groups` as its text
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass, field
+from typing import Any, Protocol, TypeAlias
+
+from ...transforms.format.manifest.manifest import Manifest
+from ...transforms.format.schema.schema import Choice, Schema
+from ...transforms.format.wording.printable import counted, printable_path
+from ...transforms.format.wording.sizes import format_size
+from .reject_groups import RejectGroup
+from .unchanged import Unchanged
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Summary:
+    """What a conversion, or an append, did.
+
+    `path` is the dataset's folder as the user wrote it, or absolute. `first_rejects` are lines of the reject file, as
+    they are there: the first 20 are enough; `reject_groups` has equal ones together. `nothing_to_do` says that the
+    manifest's generation held the same source and config before; of an append, that the dataset holds all files.
+    `unchanged` are the files that an append left out, `rejected_before` those that it left out since an earlier
+    generation rejected them, `new_classes` are the classes that it brought, with their
+    numbers, by feature. `done_before` are the tasks that a run had done which stopped, so that they were not done
+    again. `seconds` is wall clock. `detected` says what was detected in the data, with its evidence; `remarks` are
+    facts for programs, too common for a screen. `left_behind` are the bytes that earlier runs staged, and left.
+    """
+
+    path: str
+    manifest: Manifest
+    seconds: float
+    choices: tuple[Choice, ...] = ()
+    warnings: tuple[str, ...] = ()
+    first_rejects: tuple[str, ...] = ()
+    reject_groups: tuple[RejectGroup, ...] = ()
+    nothing_to_do: bool = False
+    command: str = "convert"
+    unchanged: tuple[Unchanged, ...] = ()
+    rejected_before: tuple[Unchanged, ...] = ()
+    new_classes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    done_before: int = 0
+    detected: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    left_behind: int = 0
+
+    def __repr__(self) -> str:
+        """Return one line: what was written, and where."""
+        counts = self.manifest.counts
+        rejected = f", {counts.rejected:,} rejected" if counts.rejected else ""
+        done = "nothing to do, " if self.nothing_to_do else ""
+        size = f"{counted(counts.written, 'record')} in {counted(self.shards, 'shard')}, {format_size(self.bytes)}"
+        where = f"{printable_path(self.path)}: {done}generation {self.manifest.generation}"
+        return f"<Summary {where}, {size}{rejected}>"
+
+    @property
+    def bytes(self) -> int:
+        """Bytes of the shards that were written."""
+        return sum(shard.bytes for shard in self.manifest.own_shards)
+
+    @property
+    def shards(self) -> int:
+        """The number of shards that were written."""
+        return len(self.manifest.own_shards)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document that `convert --json` prints."""
+        manifest = self.manifest
+        return {
+            "command": self.command,
+            "path": self.path,
+            "nothing_to_do": self.nothing_to_do,
+            "generation": manifest.generation,
+            **({"added": self._added()} if self.command == "append" else {}),
+            "name": manifest.name,
+            "counts": asdict(manifest.counts),
+            "splits": {
+                name: {
+                    "records": split.records,
+                    "bytes": split.bytes,
+                    "shards": [{"path": s.path, "records": s.records, "bytes": s.bytes} for s in split.shards],
+                }
+                for name, split in manifest.splits.items()
+            },
+            "rejects": {
+                **asdict(manifest.rejects),
+                "first": [json.loads(line) for line in self.first_rejects],
+                "groups": [group.to_json() for group in self.reject_groups],
+            },
+            "schema": _schema_json(manifest.schema),
+            "choices": [asdict(choice) for choice in self.choices],
+            "narrowed": [{key.removesuffix("_"): value for key, value in asdict(e).items()} for e in manifest.narrowed],
+            "skipped": dict(manifest.source.skipped),
+            "sidecars": list(manifest.sidecars),
+            "warnings": list(self.warnings),
+            "detected": list(self.detected),
+            "remarks": list(self.remarks),
+            **({"done_before": self.done_before} if self.done_before else {}),
+            **({"left_behind": self.left_behind} if self.left_behind else {}),
+            "seconds": round(self.seconds, 3),
+        }
+
+    def _added(self) -> dict[str, Any]:
+        """Return what this append did to the dataset whose splits are next to it."""
+        shards = () if self.nothing_to_do else self.manifest.own_shards
+        return {
+            "records": sum(shard.records for shard in shards),
+            "bytes": sum(shard.bytes for shard in shards),
+            "shards": [shard.path for shard in shards],
+            "classes": {feature: dict(classes) for feature, classes in self.new_classes.items()},
+            **_left_out(self.unchanged, self.rejected_before),
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Submitted:
+    """A job that was submitted, and runs by itself; its id is None where Beam was asked for the graph alone."""
+
+    path: str
+    name: str
+    project: str
+    region: str
+    job_id: str | None
+
+    @property
+    def url(self) -> str:
+        """Where the job is seen."""
+        return f"https://console.cloud.google.com/dataflow/jobs/{self.region}/{self.job_id}?project={self.project}"
+
+    @property
+    def commands(self) -> dict[str, str]:
+        """What one may do with the job, and the command for it."""
+        where = f"{self.job_id} --region {self.region} --project {self.project}"
+        return {"see it": f"gcloud dataflow jobs show {where}", "stop it": f"gcloud dataflow jobs cancel {where}"}
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document that `convert --no-wait --json` prints."""
+        place = {"project": self.project, "region": self.region}
+        return {"command": "convert", "path": self.path, "job": {"id": self.job_id, "name": self.name, **place}}
+
+
+@dataclass(frozen=True, slots=True)
+class SplitEstimate:
+    """The expected contents of a split: `bytes` are those of its shards."""
+
+    name: str
+    records: int
+    bytes: int
+    shards: int
+
+
+@dataclass(frozen=True, slots=True)
+class PlanReport:
+    """The plan of a conversion; nothing was written. `rows_exact` says that `rows` was counted and not estimated.
+
+    `done_before` are the tasks that a stopped run has finished, so that they would not be done again. To
+    estimate sizes, `sampled` rows were converted; `sampled_rejects` of them will be rejected.
+    """
+
+    path: str
+    name: str
+    source_format: str
+    files: int
+    bytes: int
+    schema: Schema
+    tasks: int
+    rows: int
+    splits: tuple[SplitEstimate, ...]
+    shard_size: int
+    compression: str = "none"
+    rows_exact: bool = False
+    skipped: Mapping[str, int] = field(default_factory=dict)
+    choices: tuple[Choice, ...] = ()
+    warnings: tuple[str, ...] = ()
+    command: str = "convert"
+    unchanged: tuple[Unchanged, ...] = ()
+    rejected_before: tuple[Unchanged, ...] = ()
+    new_classes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
+    done_before: int = 0
+    detected: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    sampled: int = 0
+    sampled_rejects: tuple[RejectGroup, ...] = ()
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the document that `convert --dry-run --json` prints."""
+        return {
+            "command": self.command,
+            "dry_run": True,
+            "path": self.path,
+            "name": self.name,
+            "source": {
+                "format": self.source_format,
+                "files": self.files,
+                "bytes": self.bytes,
+                "skipped": dict(self.skipped),
+            },
+            "rows": self.rows,
+            "rows_exact": self.rows_exact,
+            "tasks": self.tasks,
+            **({"done_before": self.done_before} if self.done_before else {}),
+            "shard_size": self.shard_size,
+            "compression": self.compression,
+            "splits": {s.name: {"records": s.records, "bytes": s.bytes, "shards": s.shards} for s in self.splits},
+            "schema": _schema_json(self.schema),
+            "choices": [asdict(choice) for choice in self.choices],
+            "warnings": list(self.warnings),
+            "detected": list(self.detected),
+            "remarks": list(self.remarks),
+            "sample": {"rows": self.sampled, "rejects": [group.to_json() for group in self.sampled_rejects]},
+            **(self._appended() if self.command == "append" else {}),
+        }
+
+    def _appended(self) -> dict[str, Any]:
+        classes = {feature: dict(classes) for feature, classes in self.new_classes.items()}
+        return {"classes": classes, **_left_out(self.unchanged, self.rejected_before)}
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """The progress of a job according to its engine; `ending` is true from its cancellation until it has ended.
+
+    `waiting` says what the job needs and does not have, and what to do about it.
+    """
+
+    records: int = 0
+    bytes: int = 0
+    ending: bool = False
+    waiting: str = ""
+
+
+Count: TypeAlias = Callable[[], Counted]
+"""Asks an engine; `Counted` itself is one that says nothing."""
+
+
+class Watch(Protocol):
+    """Shows how a run gets on, from its staging folder and what the engine counts, while the context is open."""
+
+    def __call__(
+        self, staging: str, notes: Sequence[str] = (), count: Count | None = None
+    ) -> AbstractContextManager[object]:
+        """Report the notes; return the context in which the run writes below the folder `staging`."""
+        ...
+
+
+def oversize_warnings(manifest: Manifest) -> list[str]:
+    """Return a warning for each split with a record that no shard of the size can hold."""
+    return [
+        f"split {name}: its largest record takes {format_size(split.unit_bytes)}, over the shard size: such records "
+        "have shards of their own"
+        for name, split in manifest.splits.items()
+        if split.unit_bytes > manifest.shard_size
+    ]
+
+
+def _left_out(unchanged: Sequence[Unchanged], rejected: Sequence[Unchanged]) -> dict[str, Any]:
+    """Return what an append left out, as `--json` prints it."""
+    return {
+        key: [{"name": file.name, "generation": file.generation, "files": file.files} for file in files]
+        for key, files in (("unchanged", unchanged), ("rejected_before", rejected))
+    }
+
+
+def _schema_json(schema: Schema | None) -> list[dict[str, Any]] | None:
+    return None if schema is None else schema.to_json()

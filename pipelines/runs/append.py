@@ -1,0 +1,231 @@
+"""The append: what a dataset lacks of a source becomes its next generation.
+
+finish      publish what an earlier run left half published
+prepare     leave out what is held; survey the rest under the dataset's schema          (no Beam)
+run         as a conversion, but numbered on, and tried again after an append that was faster
+again       from the start, where another append took a class number or a file meanwhile
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from ...transforms.dataset.commit.append_commit import conflict_with
+from ...transforms.dataset.commit.commit_generation import APPEND_TRIES
+from ...transforms.dataset.commit.outcome import WriteOutcome
+from ...transforms.dataset.commit.publish import finish_publish
+from ...transforms.dataset.commit.target import prepare_append as prepare_folder
+from ...transforms.dataset.generations.manifest_files import list_generations, read_manifest
+from ...transforms.dataset.stage.run_lock import hold_run, is_held
+from ...transforms.dataset.storage.storage_at import storage_at
+from ...transforms.errors import CommitError, TargetError, UsageError
+from ...transforms.format.manifest.manifest import Manifest
+from ...transforms.format.manifest.naming import STAGING_FOLDER
+from ...transforms.format.wording.printable import printable_path
+from ...transforms.sources.contract.source import Source
+from ..config.model import Config
+from ..engines.beam_pipeline import count_workers
+from ..engines.local.worker_processes import WorkerProcesses
+from ..prepare.append import AppendPlan, prepare_append
+from ..prepare.prepared import Prepared
+from ..report.summary import PlanReport, Summary, Watch
+from .convert import (
+    check_engine,
+    end_job_of_before,
+    refused,
+    require_waiting,
+    run_prepared,
+    summary_of,
+)
+from .python_api import What, load_call, noting, spooled, warn_of
+from .resume import look_ahead
+
+if TYPE_CHECKING:
+    from .python_api import Data
+
+
+def append(
+    config: What | None = None,
+    *,
+    data: Data | None = None,
+    output: str | os.PathLike[str] | None = None,
+    force: bool = False,
+    changed: str | None = None,
+    **settings: object,
+) -> Summary:
+    """Append what a config names, or data in memory, to a dataset: new shards, and its next generation.
+
+        append("data/2026-02/*.csv", output="out/people")
+        append(data=frame, output="out/people", output__split="val")
+
+    The schema is the dataset's: columns of text are cast to it, other columns must have its types. New classes of
+    images get the numbers after the existing ones. Files that the dataset holds unchanged are left out; if that leaves
+    nothing, there is nothing to do. Several appends may run at once: all of them are committed.
+
+    Args:
+        config: files, folders or globs, or a config, as for `convert`. Compression, order, names and sidecars are the
+            dataset's; `shard_size` is too, unless it is given.
+        data: a DataFrame, Arrow data, arrays or rows, as for `convert`; instead of the config's `input`.
+        output: the dataset's folder, instead of the config's `output.path`.
+        force: whether files that the dataset holds are appended again.
+        changed: what to do with files that have changed since the dataset took them in: `append` all their rows, or
+            `skip` them; by default they are refused. Of folders of images the new ones are appended.
+        **settings: other values of the config, its dots written as double underscores (`limits__pixels=10**6`); the
+            keys of `input` and `output` go without their section (`delimiter=";"`, `shard_size="64MiB"`),
+            except `output__split`.
+
+    Returns:
+        the summary: its `manifest` states the dataset as it is now.
+
+    Raises:
+        UsageError: the config, the data or the dataset's folder is wrong.
+        SchemaError: a feature is added, missing or re-typed; the text shows both schemas.
+        RunError: an input is corrupt, or ten other appends were faster.
+        TooManyRejects: more rows were rejected than `max_rejects` allows; nothing was committed.
+    """
+    loaded = load_call(config, output, settings, data_given=data is not None)
+    if data is None:
+        with noting(loaded):
+            return warn_of(run_append(loaded, force=force, changed=changed))
+    _dataset_in(loaded.output.path)
+    with spooled(loaded, data) as source:
+        return warn_of(run_append(loaded, source=source, force=force))
+
+
+def run_append(
+    config: Config,
+    *,
+    source: Source | None = None,
+    force: bool = False,
+    changed: str | None = None,
+    beam_options: Sequence[str] = (),
+    watch: Watch | None = None,
+) -> Summary:
+    """Run a loaded config; `source` stands for the config's input, `watch` shows the progress of the staging folder."""
+    started = time.monotonic()
+    _check_changed(changed)
+    require_waiting(config, beam_options)
+    check_engine(config, beam_options)
+    unpublished = _died_behind_its_commit(config.output.path) if force else None
+    for _ in range(APPEND_TRIES):
+        latest = _dataset_in(config.output.path, finish=True)
+        plan = prepare_append(config, latest, source=source, force=force, changed=changed)
+        if plan.prepared is None:
+            return _nothing_new(plan, config.output.path, time.monotonic() - started)
+        if unpublished is not None and _is_run(plan.prepared, unpublished):  # force must not append it twice
+            summary = summary_of(plan.prepared, unpublished, time.monotonic() - started)
+            return replace(summary, command="append")
+        ran = _run(plan, config, beam_options, watch)
+        if ran is None:
+            continue
+        prepared, outcome = ran
+        if outcome.refusal is not None:
+            raise refused(prepared.spec, outcome.refusal)
+        assert outcome.manifest is not None
+        summary = summary_of(prepared, outcome.manifest, time.monotonic() - started)
+        warnings = (*plan.warnings, *summary.warnings)
+        new = plan.new_classes
+        return replace(
+            summary,
+            command="append",
+            unchanged=plan.unchanged,
+            rejected_before=plan.rejected,
+            new_classes=new,
+            warnings=warnings,
+        )
+    raise CommitError(
+        f"{printable_path(config.output.path)}: {APPEND_TRIES} times others changed what this append builds on (its "
+        f"files or its new classes) while it ran; nothing of it was committed; run it again"
+    )
+
+
+def dry_run_append(config: Config, *, force: bool = False, changed: str | None = None) -> PlanReport | Summary:
+    """Return what an append would do, or that there is nothing to do; nothing is written."""
+    _check_changed(changed)
+    plan = prepare_append(config, _dataset_in(config.output.path), force=force, changed=changed)
+    if plan.prepared is None:
+        return _nothing_new(plan, config.output.path, 0.0)
+    report = look_ahead(plan.prepared)
+    warnings = (*plan.warnings, *report.warnings)
+    return replace(
+        report,
+        command="append",
+        unchanged=plan.unchanged,
+        rejected_before=plan.rejected,
+        new_classes=plan.new_classes,
+        warnings=warnings,
+    )
+
+
+def _check_changed(changed: str | None) -> None:
+    if changed not in (None, "append", "skip"):
+        raise UsageError(f'--changed: "{changed}" is not a choice; choices: append, skip')
+
+
+def _run(
+    plan: AppendPlan, config: Config, beam_options: Sequence[str], watch: Watch | None
+) -> tuple[Prepared, WriteOutcome] | None:
+    """Run what was planned; None where another append made the plan void, before it or meanwhile."""
+    prepared = plan.prepared
+    assert prepared is not None
+    spec = prepared.spec
+    assert spec.append_to is not None
+    with hold_run(spec, wait=True):
+        end_job_of_before(config, spec)
+        if conflict_with(spec, spec.append_to) is not None:
+            return None
+        prepare_folder(spec, clear=False)
+        with WorkerProcesses(count_workers(config.runner.planners)) as processes:
+            prepared, outcome = run_prepared(prepared, config, beam_options, watch, processes)
+        if outcome.refusal is not None and outcome.refusal.kind == "stale":
+            spec.storage.remove_tree(spec.staging)  # another plan will have another folder
+            return None
+        return prepared, outcome
+
+
+def _dataset_in(path: str, *, finish: bool = False) -> Manifest:
+    """Return the latest generation of a dataset; with `finish`, wholly published.
+
+    Raises:
+        TargetError: there is none.
+    """
+    if not list_generations(path):
+        where = printable_path(path)
+        raise TargetError(f"{where}: holds no dataset to append to; make one: shardmill convert SOURCE... -o {where}")
+    if finish:
+        finish_publish(path)
+    return read_manifest(path)
+
+
+def _died_behind_its_commit(path: str) -> Manifest | None:
+    """Return the latest generation if its run ended before all was published and its staging folder was removed."""
+    storage = storage_at(path)
+    if not list_generations(path):
+        return None
+    latest = read_manifest(path)
+    left = storage.list(f"{STAGING_FOLDER}/{latest.run.run_id}")
+    return latest if left and not is_held(storage, latest.run.run_id) else None
+
+
+def _is_run(prepared: Prepared, manifest: Manifest) -> bool:
+    """Return whether a generation is what a run would append."""
+    spec = prepared.spec
+    made = (manifest.operation, manifest.config_fingerprint, manifest.run.source_fingerprint)
+    return made == ("append", spec.config_fingerprint, spec.source_fingerprint)
+
+
+def _nothing_new(plan: AppendPlan, path: str, seconds: float) -> Summary:
+    return Summary(
+        path=path,
+        manifest=plan.latest,
+        seconds=seconds,
+        warnings=plan.warnings,
+        nothing_to_do=True,
+        command="append",
+        unchanged=plan.unchanged,
+        rejected_before=plan.rejected,
+    )

@@ -1,0 +1,109 @@
+"""What `convert` and `append` take from Python: paths, configs or data, and settings by keyword.
+
+convert("data.csv", output="out")           paths, as on the command line
+convert("conf.yaml", shard_size="64MiB")    a config; its keys by keyword
+convert(data=frame, output="out")           data in memory
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
+
+from ...transforms.errors import DataError, ShardmillError, ShardmillWarning, UsageError
+from ...transforms.format.wording.printable import printable
+from ...transforms.sources.contract.source import Source
+from ...transforms.stores.common.store_url import is_store_url
+from ..config.load import load_config, split_sources
+from ..config.model import Config, InputOfAnyFormat
+from ..config.runners import DataflowRunner
+from ..config.sources import column_rules
+from ..report.summary import Summary
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pandas as pd
+    import pyarrow as pa
+
+    Row: TypeAlias = Mapping[str, Any]
+    Table: TypeAlias = pd.DataFrame | pa.Table | pa.RecordBatch
+    Data: TypeAlias = Table | pa.RecordBatchReader | Mapping[str, np.ndarray] | Iterable[Row] | Iterable[Table]
+
+Path: TypeAlias = str | os.PathLike[str]
+What: TypeAlias = Path | Sequence[Path] | Mapping[str, Any]
+
+_OUTPUT_KEYS: Final = frozenset({"shard_size", "compression", "order", "shard_name", "sidecars", "if_exists"})
+_INPUT_KEYS: Final = frozenset(InputOfAnyFormat.model_fields) - {"paths"}
+
+
+def load_call(what: What | None, output: Path | None, settings: Mapping[str, object], *, data_given: bool) -> Config:
+    """Return the config of a call from Python: `settings` have double underscores for dots.
+
+    Raises:
+        DataError: `what` is data.
+        ConfigError: the config or a setting is wrong.
+    """
+    flags: dict[str, object] = {_dotted(key): (key, value) for key, value in settings.items()}
+    if output is not None:
+        flags["output.path"] = ("output", os.fspath(output))
+    if what is None or isinstance(what, Mapping):
+        return load_config(what, flags=flags, data_given=data_given)
+    given = [what] if isinstance(what, str | os.PathLike) else what
+    if not isinstance(given, list | tuple) or not all(isinstance(path, str | os.PathLike) for path in given):
+        kind = printable(type(what).__name__)
+        raise DataError(f"a {kind} is neither a path nor a config; if it is the data: convert(data=..., output=...)")
+    config, paths = split_sources([os.fspath(path) for path in given])
+    return load_config(config, flags=flags, paths=paths, data_given=data_given)
+
+
+@contextmanager
+def spooled(config: Config, data: Data) -> Iterator[Source]:
+    """Give the source of data in memory: written once as an Arrow file beside the staged work, and read from there."""
+    from ...transforms.sources.memory.source import spool
+
+    if isinstance(config.runner, DataflowRunner):
+        raise UsageError("runner.name: data in memory are on this machine alone; write them to gs://, or convert here")
+    if config.input is not None:
+        raise UsageError("input: the data are given in Python; leave input out of the config")
+    if config.shuffle is not None:
+        raise UsageError("shuffle: only images are shuffled; leave the key out")
+    if is_store_url(config.output.path):
+        with TemporaryDirectory(prefix="shardmill-") as folder:
+            yield spool(data, folder, rules=column_rules(config))
+        return
+    folder = os.path.join(config.output.path, ".staging")
+    source = spool(data, folder, rules=column_rules(config))
+    try:
+        yield source
+    finally:
+        os.unlink(source.path)
+        if os.path.isdir(folder) and not os.listdir(folder):
+            os.rmdir(folder)
+
+
+@contextmanager
+def noting(config: Config) -> Iterator[None]:
+    """Add to an error what was detected in the data, as a note of Python's: the error may come of it."""
+    try:
+        yield
+    except ShardmillError as error:
+        for text in config.detected:
+            error.add_note(f"Detected: {text}")
+        raise
+
+
+def warn_of(summary: Summary, *, stacklevel: int = 3) -> Summary:
+    """Give the caller of our caller what a summary warns of, as Python's own warnings; return the summary."""
+    for text in summary.warnings:
+        warnings.warn(text, ShardmillWarning, stacklevel=stacklevel)
+    return summary
+
+
+def _dotted(key: str) -> str:
+    if key in _INPUT_KEYS:
+        return f"input.{key}"
+    return f"output.{key}" if key in _OUTPUT_KEYS else key.replace("__", ".")

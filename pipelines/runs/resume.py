@@ -1,0 +1,94 @@
+"""Resuming: a run continues where one of the same command stopped.
+
+    .staging/<run>/plan.json              the same in all that bytes depend on?     else start over, and say so
+                   tasks/000003.json      done: goes to the shard plan as it is
+                   parts/000004-…         no result: removed, and task 4 is done (again)
+                   shards/ rejects.jsonl  removed: made from the results
+
+Where all tasks are done, as after too many rejects, the source is not even surveyed again.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from ...transforms.dataset.stage.done_tasks import count_results, keep_only, read_done_tasks
+from ...transforms.dataset.stage.run_lock import hold_if_dead
+from ...transforms.dataset.stage.task_result import TaskResult
+from ...transforms.errors import RunError
+from ...transforms.sources.contract.planning import Plan
+from ..prepare.prepared import Prepared
+from ..prepare.staged_plan import PLAN_FILE, cut_of, read_staged_plan
+from ..report.summary import PlanReport
+
+
+def take_over(prepared: Prepared) -> Prepared:
+    """Return the run with what is done of it, its staging folder cleared of all else; the caller holds the run.
+
+    Raises:
+        RunError: what it was planned on has been removed meanwhile.
+    """
+    spec = prepared.spec
+    done, note = _usable(prepared)
+    if prepared.restored and len(done) < len(prepared.plan.tasks):
+        raise RunError(f"{spec.path}/{spec.staging} was changed while it was looked at; run again")
+    _remove_outdated(prepared)
+    keep_only(spec.storage, spec.staging, done, (PLAN_FILE,))
+    if not done:
+        spec.storage.replace(f"{spec.staging}/{PLAN_FILE}", prepared.plan_document())
+    notes = (*prepared.stopped.notes, *([note] if note else []))
+    spec = replace(spec, plan_file=PLAN_FILE)
+    left = replace(prepared, plan=_without(prepared.plan, done), spec=spec, done=done, notes=notes)
+    return left.in_files()
+
+
+def look_ahead(prepared: Prepared) -> PlanReport:
+    """Return what a run would do, and what it would resume; nothing is changed."""
+    done, note = _usable(prepared)
+    report = prepared.report()
+    notes = (*prepared.stopped.notes, *([note] if note else []))
+    return replace(report, done_before=len(done), warnings=(*notes, *report.warnings))
+
+
+def _usable(prepared: Prepared) -> tuple[tuple[TaskResult, ...], str | None]:
+    """Return the results that this run can use, and a note on what was found."""
+    spec, plan = prepared.spec, prepared.plan
+    total = len(plan.tasks)
+    found = count_results(spec.storage, spec.staging)
+    staged = read_staged_plan(spec.storage, spec.run_id)
+    if not found or spec.run_id in prepared.stopped.outdated:
+        moved = any(other.run_id != spec.run_id for other in prepared.stopped.same)
+        return (), "starting over: the dataset changed since the interrupted run" if moved else None
+    if not prepared.stopped.resume:
+        return (), "starting over, as runner.resume is false"
+    if staged is None:
+        return (), "starting over: the plan of the interrupted run cannot be read"
+    differences = staged.mark.differences(prepared.mark)
+    if differences:
+        return (), f"starting over: {', '.join(differences)} changed since the interrupted run"
+    if not prepared.restored and (staged.tasks, staged.cut) != (total, cut_of(plan)):
+        return (), "starting over: the interrupted run had cut the source into other tasks"
+    done = read_done_tasks(spec.storage, spec.staging, total)
+    return done, f"resuming: {len(done):,} of {total:,} tasks already done" if done else None
+
+
+def _without(plan: Plan, done: tuple[TaskResult, ...]) -> Plan:
+    """Return the plan with the tasks that are left."""
+    if not done:
+        return plan
+    numbers = {result.task for result in done}
+    left = [i for i, task in enumerate(plan.tasks) if task.ordinal not in numbers]
+    outputs = tuple(plan.outputs[i] for i in left)
+    return replace(plan, tasks=tuple(plan.tasks[i] for i in left), outputs=outputs)
+
+
+def _remove_outdated(prepared: Prepared) -> None:
+    """Remove what runs of this command have staged that no run can resume any more."""
+    storage, stopped = prepared.spec.storage, prepared.stopped
+    moved = [other.run_id for other in stopped.same if other.run_id != prepared.spec.run_id]
+    for run_id in (*stopped.outdated, *moved):
+        if run_id == prepared.spec.run_id:
+            continue  # the caller holds it, and clears it
+        with hold_if_dead(storage, run_id) as dead:
+            if dead:
+                storage.remove_tree(f"{prepared.spec.staging.rpartition('/')[0]}/{run_id}")

@@ -1,0 +1,270 @@
+"""The live line: how a run gets on, read from its staging folder.
+
+The engine shows nothing until it ends, so progress is read from what the workers leave behind:
+
+    .staging/<run>/
+      plan.json                  {"totals": {"tasks": 64, "records": 8000000, "bytes": 1870000000, "shards": 14}, ...}
+      tasks/000003.json          a finished task: its records and bytes, exactly
+      parts/000007-…/*.part      a task at work: its files' sizes
+
+An engine that knows more, by the metrics of its job (`Counted`), is believed.
+
+    Converting  5,120,000 of about 8,000,000 records · 212.4 MB/s · 9 of about 14 shards · 3 s left
+    Waiting  for slots: the job wants 4, and Flink at 127.0.0.1:8081 has 2; ...
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from threading import Event, Thread
+from types import TracebackType
+from typing import Any, Final, Self
+
+from rich.console import Console
+from rich.live import Live
+from rich.text import Text
+
+from ...transforms.dataset.storage.storage_at import storage_at
+from ...transforms.errors import StoreError
+from ...transforms.stores.common.store_url import is_store_url
+from ..report.summary import Count, Counted
+
+_LIVE_SECONDS: Final = 0.5
+_STORE_SECONDS: Final = 3.0  # each look is some requests, which are paid for
+_PLAIN_SECONDS: Final = 10.0
+"""If stderr is not a terminal, lines are kept forever: one in ten seconds is enough."""
+
+_SHOWN_SECONDS: Final = 24 * 3600
+"""A longer estimate is not shown: it comes from a run that has hardly begun, or that has stalled."""
+
+
+@dataclass(frozen=True, slots=True)
+class Totals:
+    """The totals that the plan expects; None if unknown."""
+
+    tasks: int | None = None
+    records: int | None = None
+    bytes: int | None = None
+    shards: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunProgress:
+    """Progress of a run. Records of unfinished tasks are estimated from their bytes; `shards` are full ones.
+
+    `waiting` is what the engine waits for, and what to do about it.
+    """
+
+    phase: str
+    tasks: int = 0
+    records: int = 0
+    bytes: int = 0
+    shards: int = 0
+    waiting: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class _Done:
+    records: int
+    bytes: int
+    shards: int
+
+
+class StagingReader:
+    """Reads how far a run is; a finished task is read once, and nothing is opened that a worker still writes."""
+
+    def __init__(self, staging: str, totals: Totals | None = None, count: Count = Counted) -> None:
+        self._staging = staging
+        self._totals = totals
+        self._count = count
+        self._done: dict[str, _Done] = {}
+
+    def totals(self) -> Totals:
+        """Return the plan's totals: those given, else those of `plan.json`, as soon as it is there."""
+        if self._totals is None:
+            document = _read_json(os.path.join(self._staging, "plan.json"))
+            if document is None:
+                return Totals()
+            totals = document.get("totals", {})
+            self._totals = Totals(*(totals.get(key) for key in ("tasks", "records", "bytes", "shards")))
+        return self._totals
+
+    def read(self) -> RunProgress:
+        """Return how far the run is now."""
+        totals = self.totals()
+        if self._totals is None:
+            return RunProgress("Planning")
+        for name in _names(os.path.join(self._staging, "tasks")):
+            if name.endswith(".json") and name not in self._done:
+                done = _read_task(os.path.join(self._staging, "tasks", name))
+                if done is not None:
+                    self._done[name] = done
+        records = sum(done.records for done in self._done.values())
+        finished = sum(done.bytes for done in self._done.values())
+        shards = sum(done.shards for done in self._done.values())
+        at_work = self._bytes_at_work()
+        if at_work:
+            known_records, known_bytes = (records, finished) if finished else (totals.records or 0, totals.bytes or 0)
+            records += at_work * known_records // known_bytes if known_bytes else 0
+        all_done = totals.tasks is not None and len(self._done) >= totals.tasks
+        counted = self._count()
+        phase = "Ending" if counted.ending else "Finishing" if all_done else "Converting"
+        return RunProgress(
+            phase,
+            len(self._done),
+            max(records, counted.records),
+            max(finished + at_work, counted.bytes),
+            shards,
+            counted.waiting,
+        )
+
+    def _bytes_at_work(self) -> int:
+        """Return the size of the parts of tasks that have not finished; of several attempts, of the largest."""
+        parts = os.path.join(self._staging, "parts")
+        largest: dict[str, int] = {}
+        for folder in _names(parts):
+            task = folder.partition("-")[0]
+            if f"{task}.json" not in self._done:
+                size = _folder_bytes(os.path.join(parts, folder))
+                largest[task] = max(largest.get(task, 0), size)
+        return sum(largest.values())
+
+
+def progress_line(progress: RunProgress, totals: Totals, seconds: float) -> str:
+    """Return the line for people; `seconds` is how long records have been written."""
+    if progress.phase == "Planning":
+        return "Planning"
+    if progress.phase == "Ending":
+        return "Ending the job, so that it commits nothing later; interrupt again to leave it alone"
+    if progress.waiting:
+        return f"Waiting  {progress.waiting}"
+    parts = [f"{progress.records:,}{_of(totals.records)} records"]
+    if seconds > 0:
+        parts.append(f"{progress.bytes / 1e6 / seconds:.1f} MB/s")
+    parts.append(f"{progress.shards:,}{_of(totals.shards)} full shards")
+    if progress.phase == "Finishing":
+        parts.append("assembling and publishing")
+    elif totals.bytes and 0 < progress.bytes < totals.bytes and seconds > 0:
+        left = seconds * (totals.bytes - progress.bytes) / progress.bytes
+        parts += [f"{_duration(left)} left"] if left <= _SHOWN_SECONDS else []
+    return f"{progress.phase}  {' · '.join(parts)}"
+
+
+class ProgressWatcher:
+    """Shows a run's progress on a console while the context is open: live on a terminal, else a line every 10 s."""
+
+    def __init__(
+        self,
+        staging: str,
+        console: Console,
+        *,
+        totals: Totals | None = None,
+        count: Count = Counted,
+        interval: float | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.staging = staging
+        self._console = console
+        self._reader = StagingReader(staging, totals, count)
+        live = _STORE_SECONDS if is_store_url(staging) else _LIVE_SECONDS
+        self._interval = interval or (live if console.is_terminal else _PLAIN_SECONDS)
+        self._clock = clock
+        self._first_bytes: tuple[float, int] | None = None
+        self._stop = Event()
+        self._thread = Thread(target=self._run, name="progress", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def line(self) -> str:
+        """Return the line as it is now."""
+        progress = self._reader.read()
+        now = self._clock()
+        if self._first_bytes is None and progress.bytes:
+            self._first_bytes = (now, progress.bytes)
+        if self._first_bytes is None:
+            return progress_line(progress, self._reader.totals(), 0)
+        started, before = self._first_bytes
+        # what was there at the first look was written in an unknown time: it counts for neither rate nor rest
+        written = progress.bytes - before
+        seconds = (now - started) * progress.bytes / written if written > 0 else 0
+        return progress_line(progress, self._reader.totals(), seconds)
+
+    def _run(self) -> None:
+        if self._console.is_terminal:
+            self._run_live()
+        else:
+            while not self._stop.wait(self._interval):
+                self._console.print(Text(self.line()), soft_wrap=True)
+
+    def _run_live(self) -> None:
+        with Live(console=self._console, auto_refresh=False, transient=True) as live:
+            while True:
+                line = self.line()
+                is_short = not line.startswith("Waiting")  # what is to be done must be read to its end
+                live.update(Text(line, overflow="ellipsis" if is_short else "fold", no_wrap=is_short), refresh=True)
+                if self._stop.wait(self._interval):
+                    return
+
+
+def _of(total: int | None) -> str:
+    return "" if total is None else f" of about {total:,}"
+
+
+def _duration(seconds: float) -> str:
+    whole = int(seconds) + 1
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        if is_store_url(folder):
+            return storage_at(folder).list("")
+        return os.listdir(folder)
+    except (FileNotFoundError, StoreError):  # not made yet, or gone after the publish; the run itself tells failures
+        return []
+
+
+def _folder_bytes(folder: str) -> int:
+    size = 0
+    if is_store_url(folder):
+        return sum(size for name, size in storage_at(folder).files_below("") if name.endswith(".part"))
+    for name in _names(folder):
+        if name.endswith(".part"):
+            try:
+                size += os.stat(os.path.join(folder, name)).st_size
+            except FileNotFoundError:  # published meanwhile
+                continue
+    return size
+
+
+def _read_json(path: str) -> dict[str, Any] | None:
+    try:
+        folder, name = os.path.split(path)
+        document: dict[str, Any] = json.loads(storage_at(folder).read(name))
+    except (FileNotFoundError, StoreError):
+        return None
+    return document
+
+
+def _read_task(path: str) -> _Done | None:
+    document = _read_json(path)
+    if document is None:
+        return None
+    kinds = [part["kind"] for split in document["splits"].values() for part in split["parts"]]
+    return _Done(document["records"], document["bytes"], sum(1 for kind in kinds if kind != "tail"))

@@ -1,0 +1,272 @@
+"""Commit: one file, made if absent, turns staged shards into a generation.
+
+    staged shards ──▶ sidecars staged ──▶ manifests/0000000N.json ──▶ published under their final names
+                                          ▲ before it nothing has happened; after it all has (see `put_manifest`)
+
+The run that creates number N owns the file names in it. A create that finds another one has lost, and stops. An append
+that loses renumbers what it staged, and tries N + 1: see `continuation`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+from ...format.manifest.manifest import Manifest, RejectSummary, RunInfo, ShardEntry, SourceSummary, SplitEntry
+from ...format.manifest.naming import generation_file, staged_file, staged_sidecar
+from ...format.sidecars.dali_index import index_path
+from ...format.sidecars.sidecar_files import sidecar_files
+from ..generations.manifest_files import PartCache, is_replaced, list_generations, read_manifest
+from ..shards.plan_step import Draft, Plan, ShardJob, leave_refusal, plan_dataset, read_refusal
+from ..shards.refusal import Refusal, RefusalKind
+from ..stage.spec import AppendTo, DatasetSpec
+from ..stage.task_result import TaskResult
+from .append_commit import conflict_with, continued, image_formats_in_all, renumber
+from .put_manifest import Documents
+
+APPEND_TRIES: Final = 10
+"""So often an append may lose: each time another one has landed, so that somebody always gets on."""
+
+
+@dataclass(frozen=True, slots=True)
+class Commit:
+    """A committed generation; `superseded` is the one that it replaces, whose files it may overwrite.
+
+    `notes` are those of the run that committed it, where it is that run that asks.
+    """
+
+    manifest: Manifest
+    superseded: Manifest | None = None
+    notes: dict[str, int] = field(default_factory=dict)
+
+
+def commit_generation(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob]) -> Commit | Refusal:
+    """Commit the assembled shards; trying again after an unknown outcome finds what the first try did."""
+    decided: Commit | Refusal | None = find_commit(spec)
+    if decided is None:
+        decided = _commit(spec, draft, jobs) if spec.append_to is None else _append(spec, spec.append_to, draft, jobs)
+    return replace(decided, notes=draft.notes) if isinstance(decided, Commit) else decided
+
+
+def commit_arrived(spec: DatasetSpec, arrived: Iterable[Draft | ShardJob | Refusal]) -> Commit | Refusal:
+    """Commit what an engine delivered of a plan: the draft and its jobs, in any order, or a refusal.
+
+    What it delivered twice counts once; if anything is missing, the run is refused.
+    """
+    draft: Draft | None = None
+    jobs: dict[str, ShardJob] = {}
+    for value in arrived:
+        if isinstance(value, Refusal):
+            return value
+        if isinstance(value, Draft):
+            draft = value
+        else:
+            jobs[value.path] = value
+    if draft is not None and len(jobs) == draft.shards:
+        return commit_generation(spec, draft, list(jobs.values()))
+    if draft is None and not jobs and (refusal := read_refusal(spec)) is not None:
+        return refusal  # it is the element that was lost
+    lost = "the plan" if draft is None else f"{draft.shards - len(jobs)} of {draft.shards} planned shards"
+    return _refused(
+        spec, "failed", f"the engine lost {lost} between two of its steps; nothing was committed; run it again"
+    )
+
+
+def plan_generation(spec: DatasetSpec, results: Iterable[TaskResult]) -> Plan | Refusal:
+    """Plan the dataset, or refuse it: also if this very run has committed something else, as its pipeline ran before.
+
+    A plan of what was committed passes: an engine may try a step again after the commit, and finds it. Nothing that is
+    committed and not yet published is changed.
+    """
+    commit = find_commit(spec)
+    plan = plan_dataset(spec, results, committed=commit is not None)
+    if commit is None or isinstance(plan, Refusal):
+        return plan
+    manifest = commit.manifest
+    if is_replaced(spec.path, manifest.generation):
+        problem = f"generation {list_generations(spec.path)[-1]} has replaced it"
+    elif not _states(manifest, plan):
+        problem = "this is not what it held"
+    else:
+        return plan
+    return _refused(
+        spec,
+        "commit",
+        f"this pipeline has run before, and committed generation {manifest.generation}; {problem}; a pipeline writes "
+        f"one generation: build it again (WriteShards and all) to write another",
+    )
+
+
+def _states(manifest: Manifest, plan: Plan) -> bool:
+    """Return whether a manifest states what was planned; shards of an append may have got other numbers."""
+    planned = sorted((job.split, job.index, job.records, job.bytes, f"{job.crc:08x}") for job in plan.jobs)
+    held = [
+        (name, shard.records, shard.bytes, shard.crc32c)
+        for name, split in manifest.splits.items()
+        for shard in split.shards
+        if shard.generation == manifest.generation
+    ]
+    draft = plan.draft
+    return (
+        [(split, *sizes) for split, _, *sizes in planned] == held
+        and draft.counts == manifest.counts
+        and draft.by_code == manifest.rejects.by_code
+    )
+
+
+def _commit(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob]) -> Commit | Refusal:
+    generations = list_generations(spec.path)
+    if generations and (spec.if_exists == "refuse" or spec.replaces not in (None, generations[-1])):
+        return _lost(spec, generations[-1])
+    superseded = read_manifest(spec.path) if generations else None
+    manifest = _manifest(spec, draft, jobs, generations[-1] + 1 if generations else 1)
+    manifest = _stage_sidecars(spec, manifest, draft.image_formats or None)
+    documents = Documents(manifest)
+    if (problem := documents.problem()) is not None:
+        return _too_large(spec, manifest, problem)
+    if _put(spec, manifest, documents):
+        return Commit(manifest, superseded)
+    return find_commit(spec) or _lost(spec, manifest.generation)
+
+
+def _append(spec: DatasetSpec, to: AppendTo, draft: Draft, jobs: Sequence[ShardJob]) -> Commit | Refusal:
+    """Try to follow the latest generation, whichever it is by then."""
+    for _ in range(APPEND_TRIES):
+        conflict = conflict_with(spec, to)
+        if conflict is not None:
+            return _refused(spec, "stale", f"{conflict} while this append ran; nothing of this run was committed")
+        held = PartCache(spec.path)
+        latest = read_manifest(spec.path, parts=held)
+        attempt = renumber(spec, to, jobs, latest)
+        manifest = _manifest(spec, draft, attempt.jobs, latest.generation + 1)
+        manifest = continued(replace(manifest, run=replace(manifest.run, staging=attempt.staging)), latest)
+        formats = image_formats_in_all(spec, latest, draft.image_formats)
+        kept = [name for name in latest.sidecars if name.startswith("index/")]
+        manifest = _stage_sidecars(spec, manifest, formats, kept)
+        documents = Documents(manifest)
+        if (problem := documents.problem()) is not None:
+            return _too_large(spec, manifest, problem)
+        if _put(spec, manifest, documents, held.named):
+            return Commit(manifest)
+        known = find_commit(spec)
+        if known is not None:
+            return known
+    return _refused(
+        spec,
+        "commit",
+        f"{APPEND_TRIES} other appends were faster, the last of them as generation {manifest.generation}; nothing of "
+        f"this run was committed; run it again",
+    )
+
+
+def _too_large(spec: DatasetSpec, manifest: Manifest, problem: str) -> Refusal:
+    """Refuse what no reader would take: a generation that cannot be read would be the end of its dataset."""
+    shards = sum(len(split.shards) for split in manifest.splits.values())
+    return _refused(
+        spec,
+        "commit",
+        f"the manifest of {shards:,} shards would have {problem}; nothing of this run was committed; take a larger "
+        f"shard size",
+    )
+
+
+def _put(spec: DatasetSpec, manifest: Manifest, documents: Documents, held: Collection[str] = ()) -> bool:
+    """Make the manifest, if there is none of its number, when all that it names is durable."""
+    if manifest.own_shards:
+        spec.storage.sync(staged_file(manifest.run.staging, "").rstrip("/"))
+    return documents.put(spec.storage, held)
+
+
+def find_commit(spec: DatasetSpec) -> Commit | None:
+    """Return what this very run has committed, known by its commit id, or None."""
+    generations = list_generations(spec.path)
+    first = spec.append_to.generation if spec.append_to else 0
+    parts = PartCache(spec.path)
+    for i, generation in enumerate(generations):
+        if generation <= first:
+            continue
+        manifest = read_manifest(spec.path, generation, parts)
+        if manifest.run.commit_id == spec.commit_id:
+            replaced = spec.if_exists == "replace" and i > 0
+            return Commit(manifest, read_manifest(spec.path, generations[i - 1], parts) if replaced else None)
+    return None
+
+
+def _lost(spec: DatasetSpec, generation: int) -> Refusal:
+    """Leave and return the refusal of a run that another writer was faster than."""
+    fix = "write elsewhere, or over it: --overwrite"
+    if spec.if_exists == "replace":
+        fix = "to write over that one too, run it again"
+    return _refused(
+        spec, "commit", f"generation {generation} was committed by another writer; nothing of this run was; {fix}"
+    )
+
+
+def _refused(spec: DatasetSpec, kind: RefusalKind, message: str) -> Refusal:
+    refusal = Refusal(kind, f"{spec.path}: {message}")
+    leave_refusal(spec, refusal)
+    return refusal
+
+
+def _manifest(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob], generation: int) -> Manifest:
+    ordered = sorted(jobs, key=lambda job: (job.split, job.index))
+    splits: dict[str, SplitEntry] = {}
+    for name, totals in draft.splits.items():
+        shards = tuple(
+            ShardEntry(job.path, generation, job.records, job.bytes, f"{job.crc:08x}")
+            for job in ordered
+            if job.split == name
+        )
+        splits[name] = SplitEntry(
+            records=sum(shard.records for shard in shards),
+            bytes=sum(shard.bytes for shard in shards),
+            unit_bytes=totals.unit_bytes,
+            records_digest=f"sum128:{totals.digest:032x}",
+            shards=shards,
+        )
+    rejects = generation_file("rejects", generation, "jsonl") if draft.counts.rejected else None
+    sources = generation_file("sources", generation, "jsonl") if spec.source_entries else None
+    return Manifest(
+        generation=generation,
+        parent=None,
+        operation=spec.operation,
+        name=spec.name,
+        version=f"1.{generation - 1}.0",
+        order=spec.order,
+        compression=spec.compression,
+        shard_size=spec.shard_size,
+        shard_name=spec.shard_name,
+        config_fingerprint=spec.config_fingerprint,
+        schema_fingerprint=spec.schema.fingerprint() if spec.schema is not None else None,
+        source=SourceSummary(spec.source_format, spec.source_files, spec.source_bytes, sources, spec.skipped),
+        counts=draft.counts,
+        rejects=RejectSummary(rejects, draft.counts.rejected, draft.by_code),
+        schema=spec.schema,
+        labels=spec.labels,
+        narrowed=draft.narrowed,
+        splits=splits,
+        sidecars=(),
+        run=RunInfo(
+            created=spec.created,
+            run_id=spec.run_id,
+            commit_id=spec.commit_id,
+            staging=spec.staging,
+            source_fingerprint=spec.source_fingerprint,
+            runner=spec.runner,
+            tool=spec.tool,
+        ),
+    )
+
+
+def _stage_sidecars(
+    spec: DatasetSpec, manifest: Manifest, image_formats: Collection[str] | None, kept: Sequence[str] = ()
+) -> Manifest:
+    """Write the sidecars into staging, and return the manifest that names them, and the `kept` ones of before."""
+    files = sidecar_files(manifest, spec.sidecars, image_formats)
+    for name, data in files.items():
+        spec.storage.replace(staged_sidecar(manifest.run.staging, name), data)
+    names = [*files, *kept]
+    if spec.wants_index:
+        names += [index_path(shard.path) for shard in manifest.own_shards]
+    return replace(manifest, sidecars=tuple(sorted(names)))

@@ -1,0 +1,48 @@
+"""From the results of all tasks to a published generation, without an engine.
+
+The Beam face takes the same five steps, each of them over many workers: plan, assemble, commit, publish, complete.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from ..shards.assemble import assemble_shard
+from ..shards.refusal import Refusal
+from ..stage.spec import DatasetSpec
+from ..stage.task_result import TaskResult
+from .commit_generation import Commit, commit_generation, plan_generation
+from .outcome import WriteOutcome, read_decision
+from .publish import complete_publish, moves_of, publish_file
+
+
+def write_generation(
+    spec: DatasetSpec,
+    results: Iterable[TaskResult],
+    run: Callable[[Callable[[Any], None], Iterable[Any]], Iterator[None]] = map,
+) -> WriteOutcome:
+    """Plan, assemble, commit and publish; `run` maps a function over items, by default in this thread."""
+    plan = plan_generation(spec, results)
+    if isinstance(plan, Refusal):
+        return WriteOutcome(spec.path, refusal=plan)
+    for _ in run(lambda job: assemble_shard(spec, job), plan.jobs):
+        pass
+    decided = commit_generation(spec, plan.draft, plan.jobs)
+    if isinstance(decided, Commit):
+        for _ in run(lambda move: publish_file(spec.storage, move), moves_of(decided)):
+            pass
+    return complete_generation(spec, decided)
+
+
+def complete_generation(spec: DatasetSpec, decided: Commit | Refusal | None = None) -> WriteOutcome:
+    """Complete what was decided and published; without a decision, the one that the run left in its folder.
+
+    Raises:
+        CommitError: a file of the generation is missing or in the way, or nothing was decided.
+    """
+    decided = decided or read_decision(spec)
+    if isinstance(decided, Refusal):
+        return WriteOutcome(spec.path, refusal=decided)
+    complete_publish(spec.storage, decided)
+    return WriteOutcome(spec.path, manifest=decided.manifest, notes=decided.notes)

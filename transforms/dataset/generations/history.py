@@ -1,0 +1,99 @@
+"""The history of a dataset: its generations, and what each of them added."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from ...errors import DamageError
+from ...format.manifest.manifest import Manifest
+from .manifest_files import PartCache, list_generations, read_manifest
+
+
+@dataclass(frozen=True, slots=True)
+class GenerationInfo:
+    """One generation: what it added, and what the dataset held with it.
+
+    `records`, `shards` and `bytes` are those of the shards that it added; `total_records` and `total_bytes` those of
+    all its shards. `files` and `source_bytes` are what it read. If its manifest cannot be read, `problem` says why, and
+    all else is zero or empty.
+    """
+
+    generation: int
+    parent: int | None = None
+    operation: str = ""
+    created: str = ""
+    records: int = 0
+    shards: int = 0
+    bytes: int = 0
+    total_records: int = 0
+    total_bytes: int = 0
+    rejected: int = 0
+    source_format: str = ""
+    files: int = 0
+    source_bytes: int = 0
+    sources: str | None = None
+    runner: str = ""
+    problem: str | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the generation as `log --json` prints it."""
+        return {
+            "generation": self.generation,
+            "parent": self.parent,
+            "operation": self.operation or None,
+            "created": self.created or None,
+            "added": {"records": self.records, "shards": self.shards, "bytes": self.bytes},
+            "total": {"records": self.total_records, "bytes": self.total_bytes},
+            "rejected": self.rejected,
+            "source": {
+                "format": self.source_format or None,
+                "files": self.files,
+                "bytes": self.source_bytes,
+                "list": self.sources,
+            },
+            "runner": self.runner or None,
+            "problem": self.problem,
+        }
+
+
+def list_history(path: str | os.PathLike[str]) -> list[GenerationInfo]:
+    """Return the generations of the dataset in a folder, the first one first.
+
+    Raises:
+        InputError: there is no dataset.
+        DamageError: the only manifest is damaged.
+    """
+    root = os.fspath(path)
+    known = list_generations(root)
+    if not known:
+        return [_info(read_manifest(root))]  # a lone manifest.json, or none
+    history, parts = [], PartCache(root)
+    for number in known:
+        try:
+            history.append(_info(read_manifest(root, number, parts)))
+        except DamageError as error:
+            history.append(GenerationInfo(number, problem=str(error)))
+    return history
+
+
+def _info(manifest: Manifest) -> GenerationInfo:
+    added = manifest.own_shards
+    return GenerationInfo(
+        generation=manifest.generation,
+        parent=manifest.parent,
+        operation=manifest.operation,
+        created=manifest.run.created,
+        records=sum(shard.records for shard in added),
+        shards=len(added),
+        bytes=sum(shard.bytes for shard in added),
+        total_records=sum(split.records for split in manifest.splits.values()),
+        total_bytes=sum(split.bytes for split in manifest.splits.values()),
+        rejected=manifest.counts.rejected,
+        source_format=manifest.source.format,
+        files=manifest.source.files,
+        source_bytes=manifest.source.bytes,
+        sources=manifest.source.list,
+        runner=manifest.run.runner,
+    )

@@ -1,0 +1,246 @@
+"""Which generations a dataset's folder holds, and where the files are that they name.
+
+    manifests/00000001.json     every generation, immutable; the highest number is the truth
+    manifests/shards-….json     what large ones have in parts, which several may share
+    manifest.json               a copy of the latest, for people: read only where there is no manifests/
+
+A committed shard is at its final path, or still in the staging folder that its manifest names.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterator
+from typing import Any, Final
+
+from ...errors import DamageError, InputError, TargetError
+from ...format.manifest.manifest import Manifest, ShardEntry
+from ...format.manifest.naming import STAGING_FOLDER, generation_file, staged_file
+from ...format.manifest.parser import MANIFEST_LIMIT, parse_manifest
+from ...format.manifest.parts import MOST_PARTS, PART_LIMIT, parse_part, parts_named_in
+from ...format.manifest.strict_json import JsonError, parse_json
+from ...format.wording.printable import printable_path
+from ...stores.common.store_url import is_store_url
+from ..storage.storage_at import storage_at
+
+LINE_LIMIT: Final = 64 << 20
+"""Bytes: a rejected row of 100,000 columns, all bad, has a line of 30 MB."""
+
+_OWN_FOLDERS: Final = ("manifests", "sources", "rejects", "index", STAGING_FOLDER)
+
+_GENERATION_NAME: Final = re.compile(r"([0-9]{8}|[1-9][0-9]{8,18})\.json")
+
+
+class PartCache:
+    """The parts of manifests that one command has read of a dataset: each is read once, for all generations.
+
+    A part is named by its bytes, so what was read of it cannot be out of date; and a command keeps no more of them than
+    one manifest may name. `named` are the paths of all that the manifests name that were read with it, or tried to be.
+    """
+
+    def __init__(self, root: str) -> None:
+        self.named: set[str] = set()
+        self._root = root
+        self._shards: dict[str, tuple[ShardEntry, ...]] = {}
+
+    def __call__(self, path: str) -> tuple[ShardEntry, ...]:
+        """Return the shards of a part.
+
+        Raises:
+            DamageError: it is missing or damaged.
+        """
+        shards = self._shards.get(path)
+        if shards is None:
+            shards = parse_part(read_file(self._root, path, PART_LIMIT), path, _shown(self._root, path))
+            if len(self._shards) == MOST_PARTS:
+                del self._shards[next(iter(self._shards))]
+            self._shards[path] = shards
+        return shards
+
+
+def list_generations(root: str) -> tuple[int, ...]:
+    """Return the numbers of the generations in a dataset's folder, in order; none if it holds no dataset.
+
+    Raises:
+        InputError: the folder cannot be read.
+    """
+    try:
+        names = storage_at(root).list("manifests")
+    except OSError as error:
+        raise InputError(f"{_shown(root, 'manifests')}: cannot be read: {error.strerror}") from error
+    numbers = (int(match[1]) for name in names if (match := _GENERATION_NAME.fullmatch(name)))
+    return tuple(sorted(number for number in numbers if number))
+
+
+def read_manifest(root: str, generation: int | None = None, parts: PartCache | None = None) -> Manifest:
+    """Return the manifest of a generation, by default of the latest; `parts` are those of others that were read before.
+
+    Raises:
+        InputError: the folder holds no dataset, or no such generation.
+        DamageError: the manifest or a part of it is damaged, or it states another generation than its name does.
+    """
+    known = list_generations(root)
+    if not known:
+        if not storage_at(root).lies_at("manifest.json"):
+            raise InputError(f"{printable_path(root)}: no dataset: it has neither manifests/ nor manifest.json")
+        manifest = _read(root, "manifest.json", parts)
+        if generation not in (None, manifest.generation):
+            raise InputError(f"{printable_path(root)}: no generation {generation}: it holds {manifest.generation}")
+        return manifest
+    wanted = known[-1] if generation is None else generation
+    if wanted not in known:
+        choices = f"{known[0]} to {known[-1]}" if len(known) > 1 else str(known[0])
+        raise InputError(f"{printable_path(root)}: no generation {wanted}: it holds {choices}")
+    path = generation_file("manifests", wanted, "json")
+    manifest = _read(root, path, parts)
+    if manifest.generation != wanted:
+        raise DamageError(f"{_shown(root, path)}: it states generation {manifest.generation}")
+    return manifest
+
+
+def read_file(root: str, path: str, limit: int) -> bytes:
+    """Return the contents of a file of the dataset.
+
+    Raises:
+        DamageError: it is missing, no regular file, reached by a link, or over `limit` bytes.
+    """
+    check_regular(root, path)
+    with storage_at(root).open(path) as file:
+        data = file.read(limit + 1)
+    if len(data) > limit:
+        raise DamageError(f"{_shown(root, path)}: over {limit} bytes")
+    return data
+
+
+def read_json_lines(root: str, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield each line of a file of the dataset as the object that it holds, with its number from 1.
+
+    Raises:
+        DamageError: the file is missing, or a line is not a JSON object, or longer than any of ours.
+    """
+    check_regular(root, path)
+    with storage_at(root).open(path) as file:
+        for number, line in enumerate(iter(lambda: file.readline(LINE_LIMIT + 1), b""), 1):
+            if len(line) > LINE_LIMIT:
+                raise DamageError(f"{path}: line {number} is over {LINE_LIMIT} bytes")
+            try:
+                document = parse_json(line)
+            except JsonError as error:
+                raise DamageError(f"{path}: line {number} is not JSON") from error
+            if not isinstance(document, dict) or not line.endswith(b"\n"):
+                raise DamageError(f"{path}: line {number} is not a whole JSON object")
+            yield number, document
+
+
+def lineage(root: str, manifest: Manifest, parts: PartCache | None = None) -> Iterator[Manifest]:
+    """Yield a generation, the one that it was made from, and so on down to the one that began with nothing.
+
+    Raises:
+        InputError: a generation is missing.
+        DamageError: a manifest is damaged, or names a parent that is not older than itself.
+    """
+    yield manifest
+    parts = parts or PartCache(root)
+    while manifest.parent is not None:
+        if manifest.parent >= manifest.generation:
+            path = generation_file("manifests", manifest.generation, "json")
+            raise DamageError(f"{_shown(root, path)}: its parent, {manifest.parent}, is not older than itself")
+        manifest = read_manifest(root, manifest.parent, parts)
+        yield manifest
+
+
+def is_replaced(root: str, generation: int | None) -> bool:
+    """Return whether the latest generation was not made from this one, and so has its names; None never is."""
+    if generation is None or list_generations(root)[-1] == generation:
+        return False
+    return all(manifest.generation != generation for manifest in lineage(root, read_manifest(root)))
+
+
+def locate_shard(root: str, manifest: Manifest, shard: ShardEntry) -> str:
+    """Return where a shard is, relative to the folder: still in staging, or else at its final path.
+
+    For the manifest's own generation staging comes first: while a replaced dataset is published, its old shards still
+    have the final names. Those of older generations are published before anything is appended to them, but for an
+    append that was faster by a little: then the older one's own manifest says where they are staged.
+
+    Raises:
+        DamageError: it is missing, no regular file, or reached by a link.
+    """
+    if shard.generation == manifest.generation:
+        staged = staged_file(manifest.run.staging, shard.path)
+    elif storage_at(root).size(shard.path) == shard.bytes:
+        staged = None
+    else:
+        staged = _staged_by(root, shard)
+    storage = storage_at(root)
+    if staged is not None and storage.lies_at(staged):
+        try:
+            check_regular(root, staged)
+        except DamageError:
+            if storage.lies_at(staged):
+                raise
+        else:
+            return staged
+    check_regular(root, shard.path)  # if it was staged, it was published this moment
+    return shard.path
+
+
+def _staged_by(root: str, shard: ShardEntry) -> str | None:
+    """Return where the generation that added a shard staged it, None if that is unknown."""
+    try:
+        return staged_file(read_manifest(root, shard.generation).run.staging, shard.path)
+    except (InputError, DamageError):  # the caller finds that the shard is missing
+        return None
+
+
+def check_regular(root: str, path: str) -> None:
+    """Check that a path that a manifest names is a regular file of this folder, and no link out of it.
+
+    Raises:
+        DamageError: it is not.
+    """
+    if is_store_url(root):
+        if storage_at(root).size(path) is None:
+            raise DamageError(f"{_shown(root, path)}: missing")
+        return
+    full = os.path.join(root, path)
+    try:
+        mode = os.lstat(full).st_mode
+    except FileNotFoundError:
+        raise DamageError(f"{_shown(root, path)}: missing") from None
+    except OSError as error:
+        raise DamageError(f"{_shown(root, path)}: cannot be read: {error.strerror}") from error
+    inside = os.path.join(os.path.realpath(root), path)
+    if stat.S_ISLNK(mode) or os.path.realpath(full) != inside:
+        raise DamageError(f"{_shown(root, path)}: a link; a dataset's files are its own")
+    if not stat.S_ISREG(mode):
+        raise DamageError(f"{_shown(root, path)}: no regular file")
+
+
+def check_own_folders(root: str) -> None:
+    """Check that the folders that a dataset is written into are its own: a link would lead writes and removals out.
+
+    Raises:
+        TargetError: one is a link.
+    """
+    if is_store_url(root):
+        return
+    for name in _OWN_FOLDERS:
+        path = os.path.join(root, name)
+        if os.path.islink(path):
+            raise TargetError(
+                f"{printable_path(path)}: a link; a dataset's folders are its own: move what it leads to here"
+            )
+
+
+def _read(root: str, path: str, parts: PartCache | None) -> Manifest:
+    data = read_file(root, path, MANIFEST_LIMIT)
+    parts = parts or PartCache(root)
+    parts.named |= parts_named_in(data)
+    return parse_manifest(data, _shown(root, path), parts)
+
+
+def _shown(root: str, path: str) -> str:
+    return printable_path(os.path.join(root, path))

@@ -1,0 +1,86 @@
+"""Every intact record of a damaged TFRecord file, plain or compressed, and each damage between them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from io import FileIO
+
+from ...format.tfrecord.framing import HEADER_BYTES
+from ...format.tfrecord.gzip_members import Form, InflateLimits
+from ...format.tfrecord.scan import ScanStart, is_record_header
+from ...format.wording.printable import printable_path
+from ..records.record_file import Path, open_on_disk
+from ..records.record_scan import PlainPieces, longest_record, tell_form
+from .gzip_resync import CompressedFile
+from .record_walk import DamagedRange, Event, RecordWalk
+
+
+def walk_records(path: Path, *, limit: int | None = None, limits: InflateLimits | None = None) -> Iterator[Event]:
+    """Yield every intact record of a TFRecord file, plain or compressed, and every damage, in the order of the file.
+
+    `limit` is the longest record that is believed, in bytes (None: as `longest_record` says); `limits` are what a
+    compressed file may become.
+
+    Raises:
+        InputError: the path is not a regular file, or cannot be read.
+    """
+    with open_on_disk(path, printable_path(os.fspath(path))) as file:
+        form = _tell_form(file, os.fsencode(path))
+        limit = longest_record(form) if limit is None else limit
+        if form is None:
+            file.seek(0)
+            size = os.fstat(file.fileno()).st_size
+            yield from RecordWalk(PlainPieces(file, size), ScanStart(), limit).events()
+        else:
+            yield from _walk_compressed(CompressedFile(file, form, limits), limit)
+
+
+def is_compressed(path: Path) -> bool:
+    """Return whether a TFRecord file is compressed, of which the first bytes may be damaged.
+
+    Raises:
+        InputError: the path is not a regular file, or cannot be read.
+    """
+    with open_on_disk(path, printable_path(os.fspath(path))) as file:
+        return _tell_form(file, os.fsencode(path)) is not None
+
+
+def _tell_form(file: FileIO, name: bytes) -> Form | None:
+    """Return how a file is compressed, of which the first bytes may be damaged."""
+    form = tell_form(file, 0)
+    if name.endswith(b".gz"):
+        return form or (None if is_record_header(file.read(HEADER_BYTES)) else "gzip")
+    # A plain file whose first length is damaged may begin as if it was compressed, but nothing then comes of it.
+    if form is not None and CompressedFile(file, form).stretch(0).read_into(memoryview(bytearray(1))):
+        return form
+    return None
+
+
+def _walk_compressed(file: CompressedFile, limit: int) -> Iterator[Event]:
+    at, start = ScanStart(), 0
+    while True:
+        stretch = file.stretch(start)
+        walk = RecordWalk(stretch, at, limit)
+        last: Event | None = None
+        for event in walk.events():
+            if last is not None:
+                yield last
+            last = event
+        at = ScanStart(walk.record, walk.offset)
+        if not stretch.problem:
+            if last is not None:
+                yield last
+            return
+        following = file.next_start(stretch)
+        where = (stretch.damaged, file.size if following is None else following)
+        if isinstance(last, DamagedRange) and not last.recovered and last.end == walk.offset:
+            yield replace(last, reason=stretch.problem, compressed=where)  # it is what cut that record
+        else:
+            if last is not None:
+                yield last
+            yield DamagedRange(walk.record, walk.offset, walk.offset, stretch.problem, compressed=where)
+        if following is None:
+            return
+        start = following

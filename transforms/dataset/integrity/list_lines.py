@@ -1,0 +1,92 @@
+"""The form of a line of the lists of sources and of rejects, as `docs/format.md` states it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from ...format.flow.rejects import CODES
+from ...format.wording.printable import printable
+
+_Check = Callable[[Any], bool]
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str)
+
+
+def _is_optional_text(value: Any) -> bool:
+    return value is None or isinstance(value, str)
+
+
+def _is_count(value: Any) -> bool:
+    return type(value) is int and 0 <= value < 1 << 63
+
+
+def _is_number(value: Any) -> bool:
+    return _is_count(value) and value > 0
+
+
+def _is_digest(value: Any) -> bool:
+    return isinstance(value, str) and re.fullmatch(r"sha256:[0-9a-z]+", value) is not None
+
+
+def _are_notes(value: Any) -> bool:
+    return isinstance(value, dict) and all(map(_is_number, value.values()))
+
+
+def _is_filled_list(value: Any) -> bool:
+    return isinstance(value, list) and bool(value)
+
+
+_SOURCE: Final[Mapping[str, _Check]] = {
+    "source": _is_text, "bytes": _is_count, "fingerprint": _is_digest, "files": _is_count,
+    "read": _is_count, "written": _is_count, "rejected": _is_count, "dropped": _is_count,
+}  # fmt: skip
+_SOURCE_MORE: Final[Mapping[str, _Check]] = {"notes": _are_notes, "options": _is_digest}
+
+_REJECT: Final[Mapping[str, _Check]] = {"source": _is_text, "split": _is_optional_text, "errors": _is_filled_list}
+_REJECT_MORE: Final[Mapping[str, _Check]] = {
+    "row": _is_number, "line": _is_number, "record": _is_number, "offset": _is_count, "row_group": _is_count,
+}  # fmt: skip
+
+_ERROR: Final[Mapping[str, _Check]] = {
+    "column": _is_optional_text, "code": CODES.__contains__, "value": _is_text, "expected": _is_text,
+    "message": _is_text,
+}  # fmt: skip
+
+
+def source_line_problem(document: Mapping[str, Any]) -> str:
+    """Return what is wrong with the form of a line of a list of sources, or ""."""
+    problem = _problem(document, _SOURCE, _SOURCE_MORE)
+    if problem:
+        return problem
+    read, written, rejected, dropped = (document[key] for key in ("read", "written", "rejected", "dropped"))
+    if read != written + rejected + dropped:
+        return (
+            f"has rows that are not accounted for: {read} read, {written} written, {rejected} rejected, "
+            f"{dropped} dropped"
+        )
+    return ""
+
+
+def reject_line_problem(document: Mapping[str, Any]) -> str:
+    """Return what is wrong with the form of a line of a list of rejects, or ""."""
+    problem = _problem(document, _REJECT, _REJECT_MORE)
+    for error in () if problem else document["errors"]:
+        problem = problem or _problem(error, _ERROR, {})
+    return problem
+
+
+def _problem(document: Any, needed: Mapping[str, _Check], optional: Mapping[str, _Check]) -> str:
+    if not isinstance(document, dict):
+        return "is not an object"
+    for key, value in document.items():
+        check = needed.get(key) or optional.get(key)
+        if check is None:
+            return f"has an unknown key, {printable(key)!r}"
+        if not check(value):
+            return f"has a wrong {key!r}: {printable(value)}"
+    missing = next((key for key in needed if key not in document), None)
+    return "" if missing is None else f"has no {missing!r}"

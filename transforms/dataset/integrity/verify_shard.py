@@ -1,0 +1,254 @@
+"""Verify one shard: its bytes, its framing, its records."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ...errors import DamageError, InputError
+from ...format.buffers.checksum import add_digests, crc32c, record_digests
+from ...format.decode.decode_examples import ExampleDecoder
+from ...format.manifest.manifest import ShardEntry
+from ...format.schema.schema import Schema
+from ...format.sidecars.dali_index import index_path, index_text
+from ...format.tfrecord.framing import FRAME_BYTES
+from ...format.tfrecord.scan import WRONG_DATA
+from ...format.wording.printable import printable_path
+from ..generations.manifest_files import check_regular, read_file
+from ..records.record_file import open_regular, read_record_batches
+from ..records.record_scan import RecordRun
+from ..storage.contract import FileStatus
+from ..storage.storage_at import storage_at
+from .findings import Finding
+from .intact_records import walk_records
+from .record_walk import DamagedRange
+
+_READ_BYTES: Final = 4 << 20
+
+_FORMAT_FEATURE: Final = "image/format"
+
+
+@dataclass(frozen=True, slots=True)
+class ShardCheck:
+    """What to verify: `file` is where the shard is in the folder `root`, `entry` is what the manifest states of it.
+
+    `entry` is None for a file that belongs to no dataset: then only its framing is verified. `largest_frame` bounds
+    its framed records, in bytes (None: no bound); `index` is the path of its index, or None. `known` is what a list has
+    reported of the file already, or None.
+    """
+
+    root: str
+    file: str
+    entry: ShardEntry | None = None
+    schema: Schema | None = None
+    largest_frame: int | None = None
+    index: str | None = None
+    known: FileStatus | None = None
+
+    @property
+    def path(self) -> str:
+        """Where the shard is when all is published."""
+        return self.file if self.entry is None else self.entry.path
+
+    def when_published(self) -> ShardCheck | None:
+        """Return the check of the same files under their final names, if a staged one is gone by now; else None."""
+        storage, index = storage_at(self.root), self.index
+        file = self.file if self.file == self.path or storage.lies_at(self.file) else self.path
+        if index is not None and index != index_path(self.path) and not storage.lies_at(index):
+            index = index_path(self.path)
+        return None if (file, index) == (self.file, self.index) else replace(self, file=file, index=index, known=None)
+
+
+@dataclass(frozen=True, slots=True)
+class ShardFacts:
+    """What a shard was found to hold: `digest` is the sum of its records' mixes, `image_formats` occur in it."""
+
+    records: int
+    bytes: int
+    digest: int
+    findings: tuple[Finding, ...]
+    image_formats: frozenset[str] = frozenset()
+
+
+def verify_shard(check: ShardCheck) -> ShardFacts:
+    """Read a shard to its end, and return all that is wrong with it; one that is published meanwhile is found again."""
+    return _wherever_it_lies(check, _read_through)
+
+
+def verify_size(check: ShardCheck) -> ShardFacts:
+    """Hold the size of a shard against the manifest, and the checksum that a store states; its records are believed."""
+    return _wherever_it_lies(check, _look_at)
+
+
+def _wherever_it_lies(check: ShardCheck, verify: Callable[[ShardCheck], ShardFacts]) -> ShardFacts:
+    """Verify a shard; where what was staged is gone, and so was missed, once more under its final name."""
+    facts = verify(check)
+    later = check.when_published() if facts.findings else None
+    return facts if later is None else _wherever_it_lies(later, verify)
+
+
+def _read_through(check: ShardCheck) -> ShardFacts:
+    shard = _Shard(check)
+    try:
+        shard.read_file()
+        shard.read_records()
+        shard.check_index()
+    except (DamageError, InputError) as error:
+        shard.add(_without_path(str(error), check))
+    except OSError as error:
+        shard.add(f"cannot be read: {error.strerror}")
+    return ShardFacts(shard.records, shard.bytes, shard.digest, tuple(shard.findings), frozenset(shard.image_formats))
+
+
+def _look_at(check: ShardCheck) -> ShardFacts:
+    shard = _Shard(check)
+    try:
+        found = check.known or storage_at(check.root).status(check.file)
+        if found is None:
+            shard.add("missing")
+        else:
+            shard.bytes = found.size
+            shard.check_bytes(found.crc32c)
+    except OSError as error:
+        shard.add(f"cannot be read: {error.strerror}")
+    if check.index is not None:
+        try:
+            check_regular(check.root, check.index)
+        except DamageError as error:
+            shard.findings.append(Finding(check.index, str(error).rpartition(f"{check.index}: ")[2]))
+    records = 0 if check.entry is None else check.entry.records
+    return ShardFacts(records, shard.bytes, 0, tuple(shard.findings))
+
+
+@dataclass(slots=True)
+class _Shard:
+    check: ShardCheck
+    findings: list[Finding] = field(default_factory=list)
+    records: int = 0
+    bytes: int = 0
+    digest: int = 0
+    ends: list[npt.NDArray[np.int64]] = field(default_factory=list)
+    image_formats: set[str] = field(default_factory=set)
+    torn: bool = False
+
+    def add(self, reason: str, record: int | None = None, offset: int | None = None) -> None:
+        self.findings.append(self._finding(reason, record, offset))
+
+    def _finding(self, reason: str, record: int | None = None, offset: int | None = None) -> Finding:
+        return Finding(printable_path(self.check.file), reason, record, offset)
+
+    def read_file(self) -> None:
+        """Hold the size and the checksum of the file against the manifest."""
+        found = storage_at(self.check.root).status(self.check.file)
+        if found is not None and found.crc32c is not None:  # of what the store has: to fetch it all tells no more
+            self.bytes, crc = found.size, found.crc32c
+        else:
+            crc = 0
+            with open_regular(self._path, printable_path(self._path)) as file:
+                while piece := file.read(_READ_BYTES):
+                    self.bytes += len(piece)
+                    crc = crc32c(piece, crc)
+        self.check_bytes(crc)
+
+    def check_bytes(self, crc: int | None) -> None:
+        """Hold the size, and the checksum where it is known, against the manifest."""
+        entry = self.check.entry
+        if self.check_size() and entry is not None and crc is not None and f"{crc:08x}" != entry.crc32c:
+            self.add(f"the checksum of its bytes is {crc:08x}, the manifest states {entry.crc32c}")
+
+    @property
+    def _path(self) -> str:
+        return os.path.join(self.check.root, self.check.file)
+
+    def check_size(self) -> bool:
+        """Return whether the file has the size that the manifest states, if it states one."""
+        entry = self.check.entry
+        if entry is None or self.bytes == entry.bytes:
+            return True
+        self.add(f"{self.bytes} bytes, the manifest states {entry.bytes}")
+        return False
+
+    def read_records(self) -> None:
+        """Hold the records against their CRCs, the schema, and the counts of the manifest."""
+        schema, path = self.check.schema, self._path
+        decoder = None if schema is None else ExampleDecoder(schema)
+        before = len(self.findings)
+        try:
+            for run in read_record_batches(path):
+                self._read_run(run, decoder)
+        except DamageError:
+            self._begin_again(before)
+            for event in walk_records(path):
+                if isinstance(event, DamagedRange):
+                    self._note_damage(event)
+                else:
+                    self._read_run(event, decoder)
+        self.findings[before:] = sorted(self.findings[before:], key=lambda finding: finding.record or 0)
+        entry = self.check.entry
+        if entry is not None and self.records != entry.records:
+            self.findings.insert(
+                before, self._finding(f"{self.records} whole records, the manifest states {entry.records}")
+            )
+
+    def _begin_again(self, findings: int) -> None:
+        """Forget what was found since so many findings: damaged files are read by another, slower way."""
+        self.records = self.digest = 0
+        self.ends.clear()
+        self.image_formats.clear()
+        del self.findings[findings:]
+
+    def _note_damage(self, damage: DamagedRange) -> None:
+        self.add(str(damage), damage.record, damage.offset)
+        if damage.reason == WRONG_DATA:
+            self.records += 1
+            self.ends.append(np.array([damage.end], np.int64))
+        elif not damage.recovered:
+            self.torn = True
+
+    def _read_run(self, run: RecordRun, decoder: ExampleDecoder | None) -> None:
+        sizes = run.payloads.ends - run.payloads.starts
+        self.records += len(run)
+        self.digest = add_digests((self.digest, record_digests(sizes, run.crcs)))
+        self.ends.append(run.offsets + sizes + FRAME_BYTES)
+        bound = self.check.largest_frame
+        if bound is not None and len(run) and int(sizes.max()) + FRAME_BYTES > bound:
+            row = int(sizes.argmax())
+            self._add_row(run, row, f"{int(sizes[row]) + FRAME_BYTES} bytes, over the manifest's unit_bytes of {bound}")
+        if decoder is not None:
+            self._read_examples(run, decoder)
+
+    def _read_examples(self, run: RecordRun, decoder: ExampleDecoder) -> None:
+        """Hold each record against the schema."""
+        for first in range(0, len(run), decoder.rows_at_once):
+            decoded = decoder.try_decode(run.payloads.tail(first).head(decoder.rows_at_once))
+            for problem in decoded.problems:
+                self._add_row(run, first + problem.row, problem.reason)
+            self._note_formats(decoded.batch)
+
+    def _note_formats(self, batch: pa.RecordBatch) -> None:
+        if _FORMAT_FEATURE in batch.schema.names:
+            formats = batch.column(_FORMAT_FEATURE).unique().to_pylist()
+            self.image_formats.update(str(value) for value in formats if value is not None)
+
+    def _add_row(self, run: RecordRun, row: int, reason: str) -> None:
+        self.add(reason, run.first_record + row, int(run.offsets[row]))
+
+    def check_index(self) -> None:
+        """Hold the index against the records, where all of them can be found."""
+        if self.check.index is None or self.torn:
+            return
+        ends = np.concatenate(self.ends) if self.ends else np.empty(0, np.int64)
+        expected = index_text(ends)
+        if read_file(self.check.root, self.check.index, len(expected)) != expected:
+            self.findings.append(Finding(self.check.index, f"is not the index of {printable_path(self.check.file)}"))
+
+
+def _without_path(text: str, check: ShardCheck) -> str:
+    """Return the text of an error without the name of the file in front, which the finding has."""
+    return text.removeprefix(f"{printable_path(os.path.join(check.root, check.file))}: ")

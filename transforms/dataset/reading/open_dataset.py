@@ -1,0 +1,259 @@
+"""Open a dataset for reading: its manifest, its records, its rows.
+
+    dataset = open_dataset("out/trips")
+    dataset.splits                        ("train",)
+    len(dataset), len(dataset["train"])   how many records
+    for row in dataset["train"]: ...      the rows as dicts
+    dataset.records("train")              the Examples as bytes, in the order of the shards
+    dataset.batches("train")              the rows as Arrow record batches
+    dataset.to_pandas("train")            all of them, as a DataFrame
+    dataset.arrays("train")               each record as NumPy arrays, in their own dtypes and shapes
+
+What was opened is one generation: an append or a replacement that comes later does not change it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ...errors import DamageError, InputError, UsageError
+from ...format.decode.decode_examples import ExampleDecoder, ExampleError
+from ...format.manifest.manifest import Manifest, ShardEntry
+from ...format.manifest.naming import is_split_name
+from ...format.schema.schema import Schema
+from ...format.wording.printable import printable, printable_path
+from ...stores.common.store_url import is_store_url
+from ..generations.manifest_files import locate_shard, read_manifest
+from ..generations.shard_places import locate_shards
+from ..records.record_file import read_record_batches
+from ..records.record_scan import RecordRun
+from ..storage.storage_at import storage_at
+from .arrays import ArrayReader
+from .to_pandas import to_frame
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+
+def open_dataset(path: str | os.PathLike[str], generation: int | None = None) -> Dataset:
+    """Open the dataset in the folder or at the URL `path`; `generation` is an older state, by default the latest.
+
+        dataset = open_dataset("out/people")
+        dataset.splits                                  # ("train", "val")
+        for batch in dataset.batches("train"): ...      # Arrow record batches
+        frame = dataset.to_pandas("val", ["id", "zip"])
+
+    Raises:
+        InputError: the folder holds no dataset, or no such generation.
+        DamageError: its manifest is damaged.
+    """
+    root = os.fspath(path)
+    root = root.rstrip("/") if is_store_url(root) else root
+    return Dataset(root, read_manifest(root, generation))
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Dataset:
+    """One generation of a dataset: `path` is its folder, `manifest` states it; with `only`, one of its splits.
+
+        len(dataset), len(dataset["train"])       # how many records
+        for row in dataset["train"]: ...          # rows as dicts; of plain bytes, the records
+
+    Every method that takes a split reads all splits, in their order, if none is given. Records come in the order of
+    the shards. Whatever a shard lacks of what the manifest states is a `DamageError`, raised when the shard's last
+    record has been yielded: a file that was cut between two records looks whole.
+    """
+
+    path: str
+    manifest: Manifest
+    only: str | None = None
+
+    def __repr__(self) -> str:
+        """Return one line: where it is, which generation, and the records of each split."""
+        splits = ", ".join(f"{name} {self.manifest.splits[name].records:,}" for name in self.splits) or "none"
+        return f"<Dataset {printable_path(self.path)}: generation {self.manifest.generation}, records: {splits}>"
+
+    def __len__(self) -> int:
+        """Return how many records there are, as the manifest states."""
+        return sum(self.manifest.splits[name].records for name in self.splits)
+
+    def __iter__(self) -> Iterator[Any]:
+        """Yield the rows as dicts, an absent feature as None; of records that are plain bytes, the records."""
+        if self.manifest.schema is None:
+            yield from self.records()
+            return
+        for batch in self.batches():
+            yield from batch.to_pylist()
+
+    def __getitem__(self, split: str) -> Dataset:
+        """Return one split as a dataset of its own: `dataset["train"].to_pandas()`.
+
+        Raises:
+            KeyError: there is no such split.
+        """
+        if split not in self.splits:
+            asked, known = printable(repr(split)), ", ".join(self.splits) or "none"
+            raise KeyError(f"no split {asked} in {printable_path(self.path)}; it has: {known}")
+        return replace(self, only=split)
+
+    def __contains__(self, split: object) -> bool:
+        """Return whether there is a split of this name."""
+        return split in self.splits
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The names of the splits."""
+        return tuple(self.manifest.splits) if self.only is None else (self.only,)
+
+    @property
+    def schema(self) -> Schema | None:
+        """The features of the Examples, or None if the records are plain bytes."""
+        return self.manifest.schema
+
+    @property
+    def labels(self) -> dict[str, tuple[str, ...]]:
+        """The class names of each label feature: value i is the i-th name."""
+        return self.manifest.labels
+
+    def shard_paths(self, split: str | None = None) -> list[str]:
+        """Return where the shards of a split are, in order.
+
+        Raises:
+            UsageError: there is no such split.
+            DamageError: a shard is missing.
+        """
+        places = locate_shards(self.path, self.manifest, self._shards(split))
+        return [os.path.join(self.path, place.located()) for place in places]
+
+    def records(self, split: str | None = None) -> Iterator[bytes]:
+        """Yield the records of a split, unparsed; both CRCs of each are checked.
+
+        Raises:
+            UsageError: there is no such split.
+            DamageError: a shard is missing, damaged or cut.
+        """
+        entries = self._shards(split)
+        return (payload for entry in entries for run in self._runs(entry) for payload in run.payloads)
+
+    def batches(self, split: str | None = None, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a split, about 4 MiB of records at once; `columns` are feature names, by default all.
+
+        An absent feature is null. The two features of an array stay two columns: see `arrays`.
+
+        Raises:
+            UsageError: there is no such split or feature, or the records are plain bytes.
+            DamageError: a shard is missing, damaged or cut, or a record is not an Example of the schema.
+        """
+        decoder = ExampleDecoder(self._schema(), self._wanted(columns))
+        return (batch for _, _, batch in self._decoded(self._shards(split), decoder))
+
+    def to_table(self, split: str | None = None, columns: Sequence[str] | None = None) -> pa.Table:
+        """Return all rows of a split as an Arrow table; raises what `batches` raises."""
+        decoder = ExampleDecoder(self._schema(), self._wanted(columns))
+        return pa.Table.from_batches(self.batches(split, columns), decoder.arrow_schema)
+
+    def to_pandas(self, split: str | None = None, columns: Sequence[str] | None = None) -> pd.DataFrame:
+        """Return all rows of a split as a DataFrame; raises what `batches` raises.
+
+        Integers with nulls have pandas' nullable types, such as Int64: as float64 large ones would change.
+        """
+        return to_frame(self.to_table(split, columns))
+
+    def arrays(
+        self,
+        split: str | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        dtypes: Mapping[str, npt.DTypeLike] | None = None,
+        ranks: Mapping[str, int] | None = None,
+    ) -> Iterator[dict[str, np.ndarray]]:
+        """Yield each record of a split as NumPy arrays, by name.
+
+        The two features `<name>/shape` and `<name>/data` are one array `<name>`, in its own dtype and shape (bare
+        `shape` and `data` are the array `""`). Other features of numbers, times and fixed shapes or lists of them are
+        arrays too; strings, bytes and images are not. A feature that is absent from a record is absent from its dict.
+        `dtypes` and `ranks` say what the caller counts on, by name: another dtype or rank is an error, at once.
+
+        Raises:
+            SchemaError: an array has another dtype or rank than asked for.
+            UsageError: there is no such split or array, or the records are plain bytes.
+            DamageError: a shard or a record is damaged.
+        """
+        schema = self._schema()
+        reader = ArrayReader.plan(schema, columns, dtypes or {}, ranks or {})
+        decoded = self._decoded(self._shards(split), ExampleDecoder(schema, reader.features))
+        return (arrays for place, first, batch in decoded for arrays in reader.read(batch, place, first))
+
+    def _decoded(
+        self, entries: Sequence[ShardEntry], decoder: ExampleDecoder
+    ) -> Iterator[tuple[str, int, pa.RecordBatch]]:
+        """Yield the printable name of the shard, the number of the batch's first record in it, and the batch."""
+        for entry in entries:
+            place = printable_path(os.path.join(self.path, entry.path))
+            for run in self._runs(entry):
+                for first in range(0, len(run), decoder.rows_at_once):
+                    try:
+                        batch = decoder.decode(run.payloads.tail(first).head(decoder.rows_at_once))
+                    except ExampleError as error:
+                        row = first + error.row
+                        at = f"record {run.first_record + row} at byte {run.offsets[row]}"
+                        raise DamageError(f"{place} {at}: {error.reason}") from error
+                    yield place, run.first_record + first, batch
+
+    def _runs(self, entry: ShardEntry) -> Iterator[RecordRun]:
+        """Yield the records of a shard; one that is published while it is read is found again under its final name.
+
+        On disk an open file keeps its bytes. A store keeps nothing that is removed: there it is read again, as far as
+        the record that is next.
+        """
+        located, records = locate_shard(self.path, self.manifest, entry), 0
+        while True:
+            path = os.path.join(self.path, located)
+            try:
+                for run in read_record_batches(path):
+                    new = run.behind(records)
+                    if len(new):
+                        records += len(new)
+                        yield new
+                break
+            except (InputError, FileNotFoundError):
+                if located == entry.path or storage_at(self.path).lies_at(located):
+                    raise
+                located = locate_shard(self.path, self.manifest, entry)
+        if records != entry.records:
+            raise DamageError(
+                f"{printable_path(path)}: {records} records, the manifest states {entry.records}: the file was cut "
+                f"between two records, or replaced; shardmill verify {printable_path(self.path)} finds the place"
+            )
+
+    def _shards(self, split: str | None) -> tuple[ShardEntry, ...]:
+        """Return the shards of a split, or of all."""
+        if split is not None and split not in self.splits:
+            asked = split if is_split_name(split) else printable(repr(split))
+            known = ", ".join(self.splits) or "none"
+            raise UsageError(f"{printable_path(self.path)}: no split {asked}; it has: {known}")
+        names = self.splits if split is None else (split,)
+        return tuple(shard for name in names for shard in self.manifest.splits[name].shards)
+
+    def _schema(self) -> Schema:
+        if self.manifest.schema is None:
+            where = printable_path(self.path)
+            raise UsageError(f"{where}: its records are plain bytes without a schema; use records()")
+        return self.manifest.schema
+
+    def _wanted(self, columns: Sequence[str] | None) -> list[str]:
+        names = [feature.name for feature in self._schema()]
+        if columns is None:
+            return names
+        for column in columns:
+            if column not in names:
+                known = ", ".join(map(printable, names))
+                raise UsageError(f'{printable_path(self.path)}: no feature "{printable(column)}"; it has: {known}')
+        return list(columns)

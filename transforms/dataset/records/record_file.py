@@ -1,0 +1,194 @@
+"""Plain bytes in and out of one TFRecord file.
+
+Its kind is known by content, not by name: plain if it begins with a record's header, else gzip or zlib by their
+magic bytes (`record_scan`). The file is read and not mapped: a mapped file that is cut meanwhile kills the process, and
+its pages would count as ours.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from io import FileIO
+from tempfile import TemporaryFile
+from typing import Final, Literal
+
+import pyarrow as pa
+
+from ...errors import DamageError, InputError, UsageError
+from ...format.tfrecord.framing import FRAME_BYTES, frame_records
+from ...format.tfrecord.gzip_members import InflateLimits, compress_member
+from ...format.tfrecord.scan import Damage
+from ...format.wording.printable import printable_path
+from ...stores.common.object_reader import ObjectReader
+from ...stores.common.store_url import is_store_url, parse_store_url
+from ...stores.connect import store_at
+from ..storage.incomplete_file import incomplete_file
+from .record_scan import RecordRun, scan_file
+
+_COPIED_BYTES: Final = 1 << 20
+
+Path = str | bytes | os.PathLike[str] | os.PathLike[bytes]
+
+_MEMBER_BYTES: Final = 1 << 20
+"""A gzip member of `write_records` ends with the first record at or after so many bytes."""
+
+
+def read_records(
+    path: Path,
+    *,
+    check_crc: bool = True,
+    record_bytes_limit: int | None = None,
+    inflate_limits: InflateLimits | None = None,
+) -> Iterator[bytes]:
+    """Yield the payload of each record of a TFRecord file, plain or compressed: its first bytes tell.
+
+        for record in read_records("train-00000.tfrecord"): ...
+
+    Args:
+        path: the file.
+        check_crc: whether payloads are checked against their CRCs; the lengths always are.
+        record_bytes_limit: the longest record that is believed, in bytes; by default 2 GiB, of a compressed file 1 GiB.
+        inflate_limits: what a compressed file may become, against decompression bombs.
+
+    Raises:
+        DamageError: the file is damaged or cut; names the file, the record, its offset and the reason. The records
+            before it have been yielded.
+        InputError: the path is not a regular file, or cannot be read.
+    """
+    for run in read_record_batches(
+        path, check_crc=check_crc, record_bytes_limit=record_bytes_limit, inflate_limits=inflate_limits
+    ):
+        yield from run.payloads
+
+
+def read_record_batches(
+    path: Path,
+    start: int = 0,
+    stop: int | None = None,
+    *,
+    first_record: int = 1,
+    check_crc: bool = True,
+    record_bytes_limit: int | None = None,
+    inflate_limits: InflateLimits | None = None,
+    on_damage: Callable[[Damage], None] | None = None,
+) -> Iterator[RecordRun]:
+    """Yield the records of a TFRecord file in runs of about 2 MiB, from byte `start` on, which begins a record.
+
+    Where a file is compressed, `start` is that of a gzip member which begins with a record, in compressed bytes, and
+    offsets count from there. `first_record` is the number of the record at `start`. In a plain file the records up to
+    byte `stop` are read, which ends one.
+    With `on_damage`, damage is handed to it instead of raised: a record whose data are damaged stays in its run and is
+    named by `damaged`; after damage to the framing nothing further can be found, and the iterator ends.
+
+    Raises:
+        DamageError: the file is damaged or cut; the records before it have been yielded.
+        InputError: the path is not a regular file, or cannot be read.
+    """
+    name = printable_path(os.fspath(path))
+
+    def refuse(damage: Damage) -> None:
+        raise DamageError(f"{name}: {damage}")
+
+    with open_regular(path, name) as file:
+        yield from scan_file(
+            file,
+            size_of(file),
+            start,
+            stop,
+            on_damage=on_damage or refuse,
+            first_record=first_record,
+            check_crc=check_crc,
+            record_bytes_limit=record_bytes_limit,
+            inflate_limits=inflate_limits,
+        )
+
+
+Compression = Literal["none", "gzip"]
+
+
+def write_records(path: Path, records: Iterable[bytes], compression: Compression = "none") -> None:
+    """Write a TFRecord file of these payloads; it appears whole or not at all, and replaces what was there.
+
+        write_records("some.tfrecord", (example.SerializeToString() for example in examples))
+
+    Args:
+        path: the file.
+        records: the payloads, one after the other; they are not held in memory.
+        compression: "none", or "gzip" for a series of gzip members of about 1 MiB of input.
+
+    Raises:
+        UsageError: the compression is neither none nor gzip, or the path is a URL.
+        TypeError: a record is not bytes.
+    """
+    if compression not in ("none", "gzip"):
+        raise UsageError(f"compression {compression!r} is not known; choose none or gzip")
+    if is_store_url(path):
+        raise UsageError(f"{printable_path(str(path))}: a single file is written to disk; copy it from there")
+    with incomplete_file(os.fspath(path)) as file:
+        for framed in _frame_in_members(records):
+            file.write(compress_member(framed) if compression == "gzip" else framed)
+
+
+def _frame_in_members(records: Iterable[bytes]) -> Iterator[memoryview]:
+    batch: list[bytes] = []
+    size = 0
+    for number, record in enumerate(records, 1):
+        if not isinstance(record, (bytes, bytearray, memoryview)):
+            raise TypeError(f"record {number} is {type(record).__name__}, not bytes")
+        batch.append(bytes(record))
+        size += len(record) + FRAME_BYTES
+        if size >= _MEMBER_BYTES:
+            yield from _framed(batch)
+            batch, size = [], 0
+    if batch:
+        yield from _framed(batch)
+
+
+def _framed(batch: list[bytes]) -> Iterator[memoryview]:
+    yield memoryview(b"".join(frame_records(pa.array(batch, pa.large_binary())).buffers))
+
+
+def open_regular(path: Path, name: str) -> FileIO | ObjectReader:
+    """Open a regular file, or an object by its URL, to read; `name` is its printable name.
+
+    Raises:
+        InputError: it is none, or cannot be read.
+    """
+    if is_store_url(path):
+        url = parse_store_url(str(path))
+        try:
+            return ObjectReader(store_at(url), url.key)
+        except FileNotFoundError:
+            raise InputError(f"{name}: no such object") from None
+    try:
+        # A FIFO would block in open() forever: look first.
+        if not stat.S_ISREG(os.stat(path).st_mode):
+            raise InputError(f"{name}: not a regular file; give a TFRecord file")
+        return open(path, "rb", buffering=0)
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read: {error.strerror}") from error
+
+
+def size_of(file: FileIO | ObjectReader) -> int:
+    """Return the size of an open file in bytes."""
+    return file.size if isinstance(file, ObjectReader) else os.fstat(file.fileno()).st_size
+
+
+@contextmanager
+def open_on_disk(path: Path, name: str) -> Iterator[FileIO]:
+    """Give a regular file that is open; of an object, a copy on disk: damage is looked for here and there in it.
+
+    Raises:
+        InputError: it is none, or cannot be read.
+    """
+    with open_regular(path, name) as file, TemporaryFile(buffering=0) as copy:
+        if not isinstance(file, ObjectReader):
+            yield file
+            return
+        while piece := file.read(_COPIED_BYTES):
+            copy.write(piece)
+        copy.seek(0)
+        yield copy

@@ -1,0 +1,275 @@
+"""Runs of records out of an open TFRecord file, wherever it is: plain, or compressed.
+
+    file ──▶ pieces of 2 MiB (inflated) ──▶ scan_records ──▶ runs of whole records, and damage
+
+Reading holds one piece, or one record where that is larger; a length is believed only as far as there are bytes after
+it. Bytes are in memory as in the file, page for page; or as in the file that they go to, counted from
+`page_origin`, so that they are written from where they are (`direct_file`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ...format.buffers.payloads import Payloads
+from ...format.tfrecord.framing import FRAME_BYTES, HEADER_BYTES
+from ...format.tfrecord.gzip_members import Form, InflateError, InflateLimits, inflate, sniff_form
+from ...format.tfrecord.scan import (
+    LARGEST_RECORD_BYTES,
+    RECORD_BYTES_LIMIT,
+    Damage,
+    Scan,
+    ScanStart,
+    is_record_header,
+    scan_records,
+)
+from ..storage.aligned_buffers import recycled_array
+
+_PIECE_BYTES: Final = 2 << 20
+"""What is read at once, the best of 256 KiB to 4 MiB: smaller pieces cost more calls, larger ones leave the cache."""
+
+_COMPRESSED_PIECE_BYTES: Final = 256 << 10
+
+_PAGE_BYTES: Final = 4096
+
+_DECODER_PADDING: Final = 256
+"""Bytes after the records of a piece, so that the decoder may look a key further without copying the piece."""
+
+
+class ByteFile(Protocol):
+    """What is asked of an open file."""
+
+    def read(self, size: int = -1, /) -> bytes:
+        """Read up to `size` bytes; none only at the end."""
+        ...
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """Read into a buffer, and return how many bytes; none only at the end."""
+        ...
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:
+        """Go to a place, and return it."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordRun:
+    """Records of a file that follow each other.
+
+    `first_record` is the number of the first one, from 1; `offset` is where it begins, in bytes from the start of the
+    file (compressed: of its contents). `crcs` are the payloads' CRC32Cs as the file states them. `damaged` are the
+    rows whose data do not have their CRC: empty unless damage is collected.
+    """
+
+    first_record: int
+    offset: int
+    payloads: Payloads
+    crcs: npt.NDArray[np.uint32]
+    damaged: tuple[int, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.payloads)
+
+    @property
+    def offsets(self) -> npt.NDArray[np.int64]:
+        """Where each record begins, like `offset`."""
+        starts = self.payloads.starts
+        return starts - starts[:1] + self.offset if len(starts) else starts
+
+    @property
+    def end(self) -> int:
+        """Where the last record ends, like `offset`."""
+        framed = int((self.payloads.ends - self.payloads.starts).sum()) + FRAME_BYTES * len(self)
+        return self.offset + framed
+
+    def behind(self, record: int) -> RecordRun:
+        """Return the records of the run with higher numbers than that, in the same buffer."""
+        row = record + 1 - self.first_record
+        if row <= 0:
+            return self
+        offset = int(self.offsets[row]) if row < len(self) else self.end
+        damaged = tuple(at - row for at in self.damaged if at >= row)
+        return RecordRun(record + 1, offset, self.payloads.tail(row), self.crcs[row:], damaged)
+
+    def to_arrow(self) -> pa.LargeBinaryArray:
+        """Return the payloads as one Arrow array."""
+        return self.payloads.to_arrow()
+
+
+def scan_file(
+    file: ByteFile,
+    size: int,
+    start: int = 0,
+    stop: int | None = None,
+    *,
+    on_damage: Callable[[Damage], None],
+    first_record: int = 1,
+    check_crc: bool = True,
+    record_bytes_limit: int | None = None,
+    inflate_limits: InflateLimits | None = None,
+    page_origin: int = 0,
+) -> Iterator[RecordRun]:
+    """Yield the records of an open file of `size` bytes in runs; the rest is as in `read_record_batches`.
+
+    The byte at offset `page_origin` would be at a page border of memory, and the others accordingly.
+    """
+    file.seek(start)
+    form = tell_form(file, start)
+    pieces: PlainPieces | InflatedPieces
+    if form is None:
+        at = ScanStart(first_record, start)
+        pieces = PlainPieces(file, (size if stop is None else min(stop, size)) - start)
+    else:
+        at = ScanStart(first_record, 0)
+        pieces = InflatedPieces(file, form, inflate_limits)
+    limit = longest_record(form) if record_bytes_limit is None else record_bytes_limit
+    yield from _scan_pieces(pieces, at, on_damage, check_crc=check_crc, record_bytes_limit=limit, origin=page_origin)
+
+
+def tell_form(file: ByteFile, start: int) -> Form | None:
+    """Return how a file is compressed, by the bytes at `start`; None if it is not. Its position is as before."""
+    head = file.read(HEADER_BYTES)
+    file.seek(start)
+    # A record of 560,927 bytes begins with gzip's magic bytes: its CRC tells them apart.
+    return None if is_record_header(head) else sniff_form(head)
+
+
+def longest_record(form: Form | None) -> int:
+    """Return how long a record of a file is believed to be at most, where nobody set a limit."""
+    return LARGEST_RECORD_BYTES if form is None else RECORD_BYTES_LIMIT
+
+
+class PlainPieces:
+    """The bytes of a plain file; `left` of them, as its size was when it was opened, are not read yet."""
+
+    problem = ""
+
+    def __init__(self, file: ByteFile, left: int) -> None:
+        self._file = file
+        self.left: int | None = left
+
+    def read_into(self, target: memoryview) -> int:
+        """Fill the target as far as there are bytes, and return how many there were."""
+        filled, wanted = 0, min(len(target), self.left or 0)
+        while filled < wanted:
+            count = self._file.readinto(target[filled:wanted])
+            if not count:
+                self.left = 0
+                return filled
+            filled += count
+        self.left = (self.left or 0) - filled
+        return filled
+
+
+class HeldPieces:
+    """Bytes that come in pieces of any size, read like a file.
+
+    `left` is unknown until their end, `problem` is why they end too early.
+    """
+
+    def __init__(self, pieces: Iterator[bytes]) -> None:
+        self._pieces = pieces
+        self._rest = memoryview(b"")
+        self.left: int | None = None
+        self.problem = ""
+
+    def read_into(self, target: memoryview) -> int:
+        """Fill the target as far as there are bytes, and return how many there were."""
+        filled = 0
+        while filled < len(target):
+            if not self._rest and not self._next():
+                break
+            count = min(len(self._rest), len(target) - filled)
+            target[filled : filled + count] = self._rest[:count]
+            self._rest = self._rest[count:]
+            filled += count
+        return filled
+
+    def _next(self) -> bool:
+        try:
+            self._rest = memoryview(next(self._pieces, b""))
+        except InflateError as error:
+            self.problem = str(error)
+        if not self._rest:
+            self.left = 0
+        return bool(self._rest)
+
+
+class InflatedPieces(HeldPieces):
+    """The contents of a compressed file."""
+
+    def __init__(self, file: ByteFile, form: Form, limits: InflateLimits | None) -> None:
+        chunks = iter(lambda: file.read(_COMPRESSED_PIECE_BYTES), b"")
+        super().__init__(inflate(chunks, form=form, limits=limits))
+
+
+def _scan_pieces(
+    pieces: PlainPieces | InflatedPieces,
+    at: ScanStart,
+    report: Callable[[Damage], None],
+    *,
+    check_crc: bool,
+    record_bytes_limit: int,
+    origin: int,
+) -> Iterator[RecordRun]:
+    """Scan piece after piece; what is left of one, an incomplete record, moves to the front of the next.
+
+    piece  ├─ record ─┼─ record ─┼─ rec      A record that is larger than a piece: the next piece is as large as it
+    next                   ├─ record ─┼─     (plain), or twice as large as the last (compressed: its length may be
+                                             false, and no more is allocated than has come).
+    """
+    carried, room = np.empty(0, np.uint8), _PIECE_BYTES
+    while True:
+        buffer, stop = _fill(pieces, carried, room, at.offset - origin)
+        left = None if pieces.left is None else stop + pieces.left
+        scan = scan_records(buffer, stop, at=at, left=left, check_crc=check_crc, record_bytes_limit=record_bytes_limit)
+        yield from _deliver(scan, at, report)
+        if pieces.problem:
+            report(Damage(at.record + len(scan.payloads), at.offset + scan.consumed, pieces.problem))
+            return
+        if scan.broken is not None:
+            report(scan.broken)
+            return
+        if left == scan.consumed:
+            return
+        at = ScanStart(at.record + len(scan.payloads), at.offset + scan.consumed)
+        carried = buffer[scan.consumed : stop]
+        missing = scan.wanted - len(carried)
+        room = max(_PIECE_BYTES, missing if left is not None else min(missing, len(carried)))
+
+
+def _fill(
+    pieces: PlainPieces | InflatedPieces, carried: npt.NDArray[np.uint8], room: int, place: int
+) -> tuple[npt.NDArray[np.uint8], int]:
+    """Return a new buffer that begins with what was carried over, at a `place` in its page, and where its bytes end."""
+    if pieces.left is not None:
+        room = min(room, pieces.left)
+    size = len(carried) + room + _DECODER_PADDING
+    buffer = recycled_array(size + _PAGE_BYTES)[place % _PAGE_BYTES :][:size]
+    buffer[: len(carried)] = carried
+    stop = len(carried) + pieces.read_into(buffer.data[len(carried) : len(carried) + room])
+    buffer[stop:] = 0
+    return buffer, stop
+
+
+def _deliver(scan: Scan, at: ScanStart, report: Callable[[Damage], None]) -> Iterator[RecordRun]:
+    """Yield the records of a scan and report its damages: the records before the first one come before it."""
+    good = scan.damaged[0] if scan.damaged else len(scan.payloads)
+    if not scan.damaged:
+        if good:
+            yield RecordRun(at.record, at.offset, scan.payloads, scan.crcs)
+        return
+    if good:
+        yield RecordRun(at.record, at.offset, scan.payloads.head(good), scan.crcs[:good])
+    for damage in scan.damages:
+        report(damage)
+    start = int(scan.payloads.starts[good]) - HEADER_BYTES
+    offset = at.offset + start - (int(scan.payloads.starts[0]) - HEADER_BYTES)
+    damaged = tuple(row - good for row in scan.damaged)
+    yield RecordRun(at.record + good, offset, scan.payloads.tail(good), scan.crcs[good:], damaged)

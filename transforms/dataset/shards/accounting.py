@@ -1,0 +1,131 @@
+"""Nothing is lost silently: rows read = written + rejected + dropped, for every input file, or nothing is committed.
+
+Rows are counted three times by three parties: by the reader (the task's end mark), by the encoder (each block's
+counts), and by the stage step (records in parts, lines in reject files). Planning may have counted them before.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from ...format.flow.blocks import EntryCounts
+from ...format.flow.rows import Notes
+from ...format.manifest.manifest import RowCounts
+from ..stage.spec import EntryInfo
+from ..stage.task_result import NO_ENTRY, NO_TASK, TaskResult
+
+
+@dataclass(frozen=True, slots=True)
+class Accounts:
+    """The counts and notes of each entry that any row came from, their sums, and what does not add up, in words."""
+
+    entries: dict[int, EntryCounts]
+    total: RowCounts
+    by_code: dict[str, int]
+    problems: tuple[str, ...]
+    notes: Notes
+
+    @property
+    def notes_total(self) -> dict[str, int]:
+        """How many rows there are of each note, over all entries."""
+        total: Counter[str] = Counter()
+        for (_, text), count in sorted(self.notes.items()):
+            total[text] += count
+        return dict(sorted(total.items()))
+
+
+class Ledger:
+    """The results of all tasks, entered one by one, in any order."""
+
+    def __init__(self) -> None:
+        self._counts: dict[int, EntryCounts] = {}
+        self._by_code: Counter[str] = Counter()
+        self._problems: list[tuple[int, str]] = []
+        self._notes: Counter[tuple[int, str]] = Counter()
+        self._tasks: Counter[int] = Counter()
+        self._bundles: Counter[str] = Counter()
+
+    def enter(self, result: TaskResult) -> TaskResult:
+        """Add up a result; return it without what is added up."""
+        for row in result.counts:
+            known = self._counts.get(row.entry)
+            self._counts[row.entry] = known.plus(row) if known else row
+        if result.rejects:
+            self._by_code.update(result.rejects.by_code)
+        self._notes.update(result.notes)
+        self._problems += [(result.task, problem) for problem in _check_result(result)]
+        if result.task != NO_TASK:
+            self._tasks[result.task] += 1
+        else:
+            self._bundles[result.attempt] += 1
+        return replace(result, counts=(), rows_read={}, notes={})
+
+    def settle(self, entries: Sequence[EntryInfo], tasks: int | None) -> Accounts:
+        """Return the accounts; `tasks` is how many tasks there are, None if that is not known."""
+        counts = self._counts
+        problems = [problem for _, problem in sorted(self._problems, key=lambda found: (found[0] == NO_TASK, found))]
+        problems += _check_tasks(self._tasks, tasks)
+        twice = sum(times > 1 for times in self._bundles.values())
+        problems += [f"{twice} bundle{'s' * (twice > 1)} of records came more than once"] if twice else []
+        for entry, row in sorted(counts.items()):
+            problems += _check_entry(row, _name(entries, entry), entries[entry] if 0 <= entry < len(entries) else None)
+        for index, info in enumerate(entries):
+            if index not in counts and info.expected_rows:
+                problems.append(f"{info.name}: no row was read, {info.expected_rows} are there")
+        total = RowCounts(
+            read=sum(row.read for row in counts.values()),
+            written=sum(row.written for row in counts.values()),
+            rejected=sum(row.rejected for row in counts.values()),
+            dropped=sum(row.dropped for row in counts.values()),
+        )
+        by_code, notes = dict(sorted(self._by_code.items())), dict(sorted(self._notes.items()))
+        return Accounts(counts, total, by_code, tuple(problems), notes)
+
+
+def _check_result(result: TaskResult) -> list[str]:
+    """Hold what the stage step saw of one task against the counts of its blocks and of its reader."""
+    problems = []
+    written = sum(row.written for row in result.counts)
+    rejected = sum(row.rejected for row in result.counts)
+    lines = result.rejects.records if result.rejects else 0
+    if written != result.records:
+        problems.append(f"task {result.task}: {written} records were encoded, {result.records} were staged")
+    if rejected != lines:
+        problems.append(f"task {result.task}: {rejected} rows were rejected, {lines} are in its reject file")
+    if result.task != NO_TASK:
+        counted = {row.entry: row.read for row in result.counts if row.read}
+        read = {entry: rows for entry, rows in result.rows_read.items() if rows}
+        if counted != read and not result.failures:
+            problems.append(
+                f"task {result.task}: its reader read {read} rows (by entry), {counted} reached the encoder"
+            )
+    return problems
+
+
+def _check_tasks(seen: Counter[int], tasks: int | None) -> list[str]:
+    problems = [f"task {task} came {times} times" for task, times in sorted(seen.items()) if times > 1]
+    if tasks is not None:
+        missing = [task for task in range(tasks) if task not in seen]
+        if missing:
+            problems.append(f"{len(missing)} of {tasks} tasks did not end, the first of them task {missing[0]}")
+    return problems
+
+
+def _check_entry(row: EntryCounts, name: str, info: EntryInfo | None) -> list[str]:
+    problems = []
+    if row.read != row.written + row.rejected + row.dropped:
+        problems.append(
+            f"{name}: {row.read} rows were read, but {row.written} written, {row.rejected} rejected and "
+            f"{row.dropped} dropped"
+        )
+    if info is not None and info.expected_rows is not None and row.read != info.expected_rows:
+        problems.append(f"{name}: {row.read} rows were read, {info.expected_rows} are there")
+    return problems
+
+
+def _name(entries: Sequence[EntryInfo], entry: int) -> str:
+    if 0 <= entry < len(entries):
+        return entries[entry].name
+    return "records" if entry == NO_ENTRY else f"source {entry}"

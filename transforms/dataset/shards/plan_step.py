@@ -1,0 +1,188 @@
+"""The one step that sees all tasks: settle the accounts, decide, plan the shards of every split."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Literal, cast
+
+from ...format.buffers.checksum import add_digests, crc32c_combine, crc32c_range
+from ...format.flow.blocks import Narrowing
+from ...format.manifest.manifest import RowCounts
+from ...format.manifest.naming import shard_file_name
+from ..shard_plan.shard_plan import CUTS_PER_SHARD, Part, PartRange, PlannedShard, plan_shards
+from ..stage.spec import DatasetSpec, rejects_allowed
+from ..stage.task_result import NO_TASK, TaskResult
+from .accounting import Accounts, Ledger
+from .refusal import REFUSAL_FILE, Refusal
+from .source_list import source_lines
+
+_SHOWN_PROBLEMS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class ShardJob:
+    """One shard to be made in staging: its split and index, its file name, what it is made of, and what it will be."""
+
+    split: str
+    index: int
+    path: str
+    ranges: tuple[PartRange, ...]
+    records: int
+    bytes: int
+    crc: int
+
+
+@dataclass(frozen=True, slots=True)
+class SplitTotals:
+    """What a manifest states of a split beside its shards."""
+
+    unit_bytes: int
+    digest: int
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """What the manifest will state, once all `shards` have been made; `notes` are what the user should know of rows."""
+
+    counts: RowCounts
+    by_code: dict[str, int]
+    narrowed: tuple[Narrowing, ...]
+    image_formats: tuple[str, ...]
+    splits: dict[str, SplitTotals]
+    shards: int
+    notes: dict[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is to be done: a draft of the manifest, and the jobs."""
+
+    draft: Draft
+    jobs: tuple[ShardJob, ...]
+
+
+def plan_dataset(spec: DatasetSpec, results: Iterable[TaskResult], *, committed: bool = False) -> Plan | Refusal:
+    """Plan the dataset, or refuse it; leaves `rejects.jsonl`, and `sources.jsonl` or `refusal.json`, in staging.
+
+    A run that has committed has left its lists there, which may not be published yet: they stay.
+
+    The same results, in any order, give the same plan: an engine may try this step again. They are taken one by one:
+    of a shuffled source each covers many entries, and is let go of when that is added up.
+    """
+    ledger = Ledger()
+    ordered = _in_order([ledger.enter(result) for result in results])
+    accounts = ledger.settle(spec.source_entries, spec.tasks)
+    files = [result.rejects.path for result in ordered if result.rejects]
+    if files and not committed:
+        spec.storage.concatenate(f"{spec.staging}/rejects.jsonl", [f"{spec.staging}/{path}" for path in files])
+    refusal = _decide(spec, ordered, accounts)
+    if refusal is not None:
+        leave_refusal(spec, refusal)
+        return refusal
+    if spec.source_entries and not committed:
+        options = spec.append_to.options if spec.append_to else None
+        spec.storage.replace(f"{spec.staging}/sources.jsonl", source_lines(spec.source_entries, accounts, options))
+    return _plan(spec, ordered, accounts)
+
+
+def leave_refusal(spec: DatasetSpec, refusal: Refusal) -> None:
+    """Write `refusal.json` into the staging folder."""
+    spec.storage.replace(f"{spec.staging}/{REFUSAL_FILE}", refusal.to_json())
+
+
+def read_refusal(spec: DatasetSpec) -> Refusal | None:
+    """Return the refusal that a run has left in its staging folder, if any."""
+    path = f"{spec.staging}/{REFUSAL_FILE}"
+    return Refusal.from_json(spec.storage.read(path)) if spec.storage.size(path) is not None else None
+
+
+def _in_order(results: Iterable[TaskResult]) -> list[TaskResult]:
+    """Sort by task. Bundles that are not tasks come last, and get numbers of their own in their parts."""
+    ordered = sorted(results, key=lambda result: (result.task == NO_TASK, result.task, result.attempt))
+    number = max((result.task for result in ordered), default=0) + 1
+    for i, result in enumerate(ordered):
+        if result.task == NO_TASK:
+            splits = {
+                name: replace(split, parts=tuple(replace(part, task=number) for part in split.parts))
+                for name, split in result.splits.items()
+            }
+            ordered[i] = replace(result, splits=splits)
+            number += 1
+    return ordered
+
+
+def _decide(spec: DatasetSpec, results: Sequence[TaskResult], accounts: Accounts) -> Refusal | None:
+    """Return why nothing may be committed, or None."""
+    total = accounts.total
+    known = f"{spec.staging}/rejects.jsonl" if total.rejected else None
+
+    def refuse(kind: Literal["failed", "rejects"], message: str) -> Refusal:
+        return Refusal(kind, message, total.read, total.rejected, accounts.by_code, known)
+
+    failures = list(dict.fromkeys(text for result in results for text in result.failures))
+    if failures:  # the counts of a task that broke do not add up: that is not a second problem
+        return refuse("failed", _lines(failures))
+    if accounts.problems:
+        return refuse("failed", _lines(["rows do not add up; nothing was committed", *accounts.problems]))
+    allowed = rejects_allowed(spec.max_rejects, total.read)
+    if total.rejected > allowed:
+        codes = ", ".join(f"{code} {count}" for code, count in accounts.by_code.items())
+        was = "was" if total.rejected == 1 else "were"
+        return refuse(
+            "rejects",
+            f"{total.rejected} of {total.read} rows {was} rejected ({codes}), max_rejects is {spec.max_rejects}; "
+            f"nothing was committed; they are listed in {spec.path}/{known}; to leave them out: "
+            f"--max-rejects {total.rejected}",
+        )
+    return None
+
+
+def _lines(problems: Sequence[str]) -> str:
+    shown = list(problems[:_SHOWN_PROBLEMS])
+    if len(problems) > len(shown):
+        shown.append(f"... and {len(problems) - len(shown)} more")
+    return "\n".join(shown)
+
+
+def _plan(spec: DatasetSpec, results: Sequence[TaskResult], accounts: Accounts) -> Plan:
+    parts: dict[str, list[Part]] = defaultdict(list)
+    digests: dict[str, list[int]] = defaultdict(list)
+    narrowed: dict[str, Narrowing] = {}
+    for result in results:
+        for name, split in result.splits.items():
+            parts[name] += split.parts
+            digests[name].append(split.digest)
+        for entry in result.narrowed:
+            known = narrowed.get(entry.name)
+            narrowed[entry.name] = known.plus(entry) if known else entry
+    jobs: list[ShardJob] = []
+    splits: dict[str, SplitTotals] = {}
+    for name in sorted(parts):
+        shards = plan_shards(parts[name], spec.shard_size, cast(Literal["task", "source"], spec.order))
+        first = spec.append_to.shards.get(name, 0) if spec.append_to else 0
+        for index, shard in enumerate(shards, first):
+            path = shard_file_name(spec.shard_name, name, index, len(shards), spec.compression)
+            jobs.append(ShardJob(name, index, path, shard.light, shard.records, shard.bytes, shard_crc(shard)))
+        unit = max(spec.shard_size // CUTS_PER_SHARD, *(part.unit_bytes for part in parts[name]))
+        splits[name] = SplitTotals(unit, add_digests(digests[name]))
+    draft = Draft(
+        counts=accounts.total,
+        by_code=accounts.by_code,
+        narrowed=tuple(narrowed[name] for name in sorted(narrowed)),
+        image_formats=tuple(sorted({name for result in results for name in result.image_formats})),
+        splits=splits,
+        shards=len(jobs),
+        notes=accounts.notes_total,
+    )
+    return Plan(draft, tuple(jobs))
+
+
+def shard_crc(shard: PlannedShard) -> int:
+    """Return the CRC32C of a shard, from those at the cut points: no byte is read."""
+    crc = 0
+    for _, start, end in shard.ranges:
+        length = end.offset - start.offset
+        crc = crc32c_combine(crc, crc32c_range(start.crc, end.crc, length), length)
+    return crc

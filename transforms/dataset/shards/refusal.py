@@ -1,0 +1,56 @@
+"""Why a run committed nothing.
+
+A refusal is a value that goes down the pipeline, never an exception, which engines would only retry; it is also left
+as `refusal.json` in the staging folder, beside the parts and `rejects.jsonl`.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Final, Literal
+
+from ...errors import CommitError, RunError, ShardmillError, TooManyRejects
+
+REFUSAL_FILE: Final = "refusal.json"
+
+RefusalKind = Literal["failed", "rejects", "commit", "stale"]
+"""`stale`: what an append was planned on has changed under it; planned again it may land."""
+
+_ERRORS: Final[dict[str, type[ShardmillError]]] = {
+    "failed": RunError,
+    "rejects": TooManyRejects,
+    "commit": CommitError,
+    "stale": CommitError,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """What `kind` of refusal, in words, and how many rows were rejected, by code.
+
+    `rejects` is the path of the reject lines, relative to the dataset's folder, None if there are none.
+    """
+
+    kind: RefusalKind
+    message: str
+    rows_read: int = 0
+    rejected: int = 0
+    by_code: dict[str, int] = field(default_factory=dict)
+    rejects: str | None = None
+
+    def error(self) -> ShardmillError:
+        """Return the error that says so."""
+        error = _ERRORS[self.kind](self.message)
+        if isinstance(error, RunError) and self.kind == "failed":
+            error.again = False  # its input has to be another one
+        return error
+
+    def to_json(self) -> bytes:
+        """Return the contents of `refusal.json`."""
+        return json.dumps(asdict(self), ensure_ascii=True, indent=1).encode() + b"\n"
+
+    @classmethod
+    def from_json(cls, data: bytes) -> Refusal:
+        """Read what `to_json` wrote."""
+        return cls(**json.loads(data))

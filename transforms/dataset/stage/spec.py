@@ -1,0 +1,203 @@
+"""What a run is to make of its records: everything that stage, shard plan, commit and publish must agree on."""
+
+from __future__ import annotations
+
+import os
+import platform
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from typing import Final, Literal
+
+from ...errors import UsageError
+from ...format.manifest.naming import DATASET_NAME, DEFAULT_SHARD_NAME, STAGING_FOLDER, check_shard_name
+from ...format.schema.schema import Schema
+from ...format.wording.printable import printable
+from ...stores.common.store_url import is_store_url
+from ..storage.contract import Storage
+from ..storage.storage_at import storage_at
+from .split_stager import StageSettings
+
+LEAST_SHARD_BYTES: Final = 64 << 10
+"""Below this, framing and file systems cost more than the records."""
+
+NO_FINGERPRINT: Final = "sha256:" + "0" * 64
+"""The fingerprint of a config or a source that is not known: it is equal to none."""
+
+_TOOLS: Final = ("shardmill", "apache-beam", "pyarrow", "isal")
+_CHOICES: Final = {
+    "compression": ("none", "gzip"),
+    "order": ("task", "source"),
+    "if_exists": ("refuse", "replace"),
+}
+_SIDECARS: Final = ("tfds", "tfx", "index")
+
+
+@dataclass(frozen=True, slots=True)
+class EntryInfo:
+    """One input file (images: one folder of `files` files), as the list of sources will name it.
+
+    `expected_rows` is what planning counted, None where only reading tells.
+    """
+
+    name: str
+    bytes: int
+    fingerprint: str
+    files: int = 1
+    expected_rows: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AppendTo:
+    """The dataset that a run adds to, as it was when the run was planned.
+
+    `generation` is its latest, `shards` are how many shards each split had, where its new ones are numbered on.
+    `options` is the fingerprint of what decides which records a file becomes; the list of sources keeps it. With
+    `force`, files that the dataset holds are appended again.
+    """
+
+    generation: int
+    shards: dict[str, int]
+    options: str
+    force: bool = False
+
+
+def rejects_allowed(max_rejects: int | str, rows_read: int) -> int:
+    """Return how many rejects `max_rejects` allows; a percentage of the rows read is rounded down.
+
+    >>> rejects_allowed(3, 10), rejects_allowed("1%", 250)
+    (3, 2)
+
+    Raises:
+        UsageError: it is neither a number of rows nor a percentage.
+    """
+    if isinstance(max_rejects, int) and not isinstance(max_rejects, bool) and max_rejects >= 0:
+        return max_rejects
+    text = str(max_rejects)
+    try:
+        share = Decimal(text.removesuffix("%"))
+    except InvalidOperation:
+        share = Decimal(-1)
+    if isinstance(max_rejects, str) and share.is_finite():
+        if text.endswith("%"):
+            if 0 <= share <= 100:
+                return int(share * rows_read / 100)
+        elif share >= 0 and share == int(share):
+            return int(share)
+    raise UsageError(f'max_rejects is "{max_rejects}": write a number of rows, like 10, or a share of them, like "1%"')
+
+
+def tool_versions() -> dict[str, str]:
+    """Return the versions of what shapes the bytes of a dataset."""
+    return dict(_tool_versions())
+
+
+@cache
+def _tool_versions() -> dict[str, str]:
+    versions: dict[str, str] = {}
+    for tool in _TOOLS:
+        try:
+            versions[tool] = version(tool)
+        except PackageNotFoundError:  # run from a checkout that was not installed
+            versions[tool] = "unknown"
+    return versions | {"python": platform.python_version()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DatasetSpec:
+    """One run: where its dataset is, what it is, what it comes from.
+
+    `path` is the dataset's folder, absolute, or its URL. `shard_size` is in bytes on disk. `max_rejects` is a number of
+    rows, or a percentage of the rows read ("1%"). `tasks` is how many there are, None where the runner's bundles are
+    the tasks.
+    `run_id` names the staging folder; `commit_id` is fixed when the run is built, so that a commit of unknown outcome
+    can be looked for. `replaces` is the generation that a run with `if_exists: replace` saw when it began, 0 for none:
+    it replaces no later one. `append_to` is the dataset that the run adds to, None for one that makes a dataset;
+    `operation` is how that is made: "create", or "merge" from records of others. `plan_file` is what the launcher has
+    written into the staging folder, None if nothing.
+    """
+
+    path: str
+    name: str
+    shard_size: int
+    compression: str = "none"
+    order: str = "task"
+    shard_name: str = DEFAULT_SHARD_NAME
+    sidecars: tuple[str, ...] = ("tfds", "tfx")
+    if_exists: str = "refuse"
+    replaces: int | None = None
+    max_rejects: int | str = 0
+    schema: Schema | None = None
+    labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    tasks: int | None = None
+    source_format: str = "records"
+    source_entries: Sequence[EntryInfo] = ()
+    source_files: int = 0
+    source_bytes: int = 0
+    skipped: dict[str, int] = field(default_factory=dict)
+    config_fingerprint: str = NO_FINGERPRINT
+    source_fingerprint: str = NO_FINGERPRINT
+    run_id: str = field(default_factory=lambda: uuid.uuid4().hex[:16])
+    commit_id: str = field(default_factory=lambda: str(uuid.uuid4()))
+    runner: str = "beam"
+    created: str = field(default_factory=lambda: datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"))
+    tool: dict[str, str] = field(default_factory=tool_versions)
+    append_to: AppendTo | None = None
+    operation: Literal["create", "merge"] = "create"
+    plan_file: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the values.
+
+        Raises:
+            UsageError: one of them is not allowed; the text names it and the choices.
+        """
+        for key, choices in _CHOICES.items():
+            if getattr(self, key) not in choices:
+                raise UsageError(f'{key} is "{getattr(self, key)}": choose one of {", ".join(choices)}')
+        for sidecar in self.sidecars:
+            if sidecar not in _SIDECARS:
+                raise UsageError(f'sidecars names "{sidecar}": choose among {", ".join(_SIDECARS)}')
+        if self.shard_size < LEAST_SHARD_BYTES:
+            raise UsageError(f"shard_size is {self.shard_size} bytes: the least is 64KiB ({LEAST_SHARD_BYTES})")
+        if DATASET_NAME.fullmatch(self.name) is None:
+            raise UsageError(
+                f'name is "{printable(self.name)}": lowercase letters, digits and _, starting with a letter'
+            )
+        if not os.path.isabs(self.path) and not is_store_url(self.path):
+            raise UsageError(f'path is "{self.path}": a dataset\'s folder is named by an absolute path')
+        try:
+            check_shard_name(self.shard_name)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+        rejects_allowed(self.max_rejects, 0)
+
+    @property
+    def staging(self) -> str:
+        """The run's staging folder, relative to the dataset's."""
+        return f"{STAGING_FOLDER}/{self.run_id}"
+
+    @property
+    def storage(self) -> Storage:
+        """Where the dataset is."""
+        return storage_at(self.path)
+
+    @property
+    def wants_index(self) -> bool:
+        """Whether shards get an index: its readers read uncompressed shards only."""
+        return "index" in self.sidecars and self.compression == "none"
+
+    @property
+    def proof(self) -> str | None:
+        """The file by which a worker proves that it sees the dataset's folder: see `shared_folder`."""
+        return None if self.plan_file is None or is_store_url(self.path) else f"{self.staging}/{self.plan_file}"
+
+    @property
+    def stage_settings(self) -> StageSettings:
+        """What the stage step must know of this."""
+        in_append = self.append_to is not None
+        return StageSettings(self.shard_size, self.compression, self.order, in_append=in_append, proof=self.proof)

@@ -1,0 +1,161 @@
+"""Stage: the blocks of one task become parts in the staging folder, and one descriptor of them.
+
+Every attempt at a task writes files of its own names; only what an attempt returned counts. So a task may be tried
+again, or twice at once, and leaves orphans at most.
+
+    .staging/<run>/
+      parts/000003-1f0c…/train-0000.part     task 3, one attempt
+      parts/000003-1f0c…/rejects.jsonl
+      tasks/000003.json                      what that attempt returned
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter
+from typing import Final
+
+from ...errors import UsageError
+from ...format.flow.blocks import Block, EntryCounts, Frames, Narrowing
+from ...format.flow.rejects import Reject
+from ...format.flow.rows import TaskEnd
+from ...format.manifest.naming import is_split_name
+from ...format.wording.printable import printable
+from ..storage.contract import Storage
+from ..storage.part_file import PartFile
+from ..storage.shared_folder import check_shared
+from .split_stager import SplitStager, StageSettings
+from .task_result import NO_ENTRY, NO_TASK, RejectFile, TaskResult
+
+_FIX: Final = (
+    "keep reading, encoding and writing one fused stage: no GroupByKey, Reshuffle, side input or state between"
+)
+
+
+class TaskStager:
+    """One attempt at one task. `staging` is the run's staging folder, relative to the dataset's.
+
+    Feed it the task's blocks in order, then `finish`; call `abandon` instead if anything was raised.
+
+    Raises:
+        UnseenError: this process does not see the launcher's folder (when made).
+    """
+
+    def __init__(self, storage: Storage, staging: str, task: int | None, settings: StageSettings) -> None:
+        check_shared(storage, settings.proof)
+        self._storage = storage
+        self._staging = staging
+        self._task = NO_TASK if task is None else task
+        self._attempt = uuid.uuid4().hex[:16]
+        name = "bundle" if task is None else f"{task:06d}"
+        self._folder = f"parts/{name}-{self._attempt}"
+        self._settings = settings
+        self._splits: dict[str, SplitStager] = {}
+        self._blocks = 0
+        self._counts: dict[int, EntryCounts] = {}
+        self._narrowed: dict[str, Narrowing] = {}
+        self._formats: set[str] = set()
+        self._rejects: PartFile | None = None
+        self._rejected = 0
+        self._codes: Counter[str] = Counter()
+
+    def add(self, block: Block) -> None:
+        """Stage a block.
+
+        Raises:
+            RuntimeError: the block is not the task's next one.
+        """
+        if block.task is not None and (block.task, block.ordinal) != (self._task, self._blocks):
+            raise RuntimeError(
+                f"not fused: block {block.ordinal} of task {block.task} came where block {self._blocks} of task "
+                f"{self._task} was due; {_FIX}"
+            )
+        self._blocks += 1
+        for split, frames in block.splits.items():
+            self.add_frames(split, frames)
+        for counts in block.counts:
+            self._count(counts)
+        for narrowing in block.narrowed:
+            known = self._narrowed.get(narrowing.name)
+            self._narrowed[narrowing.name] = known.plus(narrowing) if known else narrowing
+        self._formats.update(block.image_formats)
+        if block.rejects:
+            self._add_rejects(block.rejects)
+
+    def add_frames(self, split: str, frames: Frames) -> None:
+        """Stage records of one split."""
+        if not frames.records:
+            return
+        stager = self._splits.get(split)
+        if stager is None:
+            if not is_split_name(split):
+                raise UsageError(
+                    f'"{printable(split)}" cannot name a split: use [a-z][a-z0-9_]*, at most 64 characters'
+                )
+            stager = SplitStager(self._task, self._settings, lambda number: self._create(f"{split}-{number:04d}.part"))
+            self._splits[split] = stager
+        stager.add(frames)
+
+    def add_plain(self, split: str, frames: Frames) -> None:
+        """Stage records that count as rows of no source entry."""
+        self.add_frames(split, frames)
+        self._count(EntryCounts(NO_ENTRY, read=frames.records, written=frames.records))
+
+    def finish(self, end: TaskEnd | None = None) -> TaskResult:
+        """Close all parts; return what was staged when it is durable, and has been left as `tasks/NNNNNN.json`.
+
+        Raises:
+            RuntimeError: the task ended with another number of blocks than came.
+        """
+        if end is not None and (end.task, end.batches) != (self._task, self._blocks):
+            raise RuntimeError(
+                f"not fused: task {end.task} ended after {end.batches} blocks, {self._blocks} of task {self._task} "
+                f"came; {_FIX}"
+            )
+        if self._rejects is not None:
+            self._rejects.close()
+        splits = {name: stager.finish() for name, stager in sorted(self._splits.items())}
+        if self._rejects is not None:
+            self._rejects.wait()
+        if splits or self._rejects is not None:
+            self._storage.sync(f"{self._staging}/{self._folder}")
+        rejects = RejectFile(f"{self._folder}/rejects.jsonl", self._rejected, dict(sorted(self._codes.items())))
+        result = TaskResult(
+            task=self._task,
+            attempt=self._attempt,
+            splits=splits,
+            counts=tuple(self._counts[entry] for entry in sorted(self._counts)),
+            rows_read=dict(end.rows_read) if end else {},
+            rejects=rejects if self._rejected else None,
+            narrowed=tuple(self._narrowed[name] for name in sorted(self._narrowed)),
+            image_formats=tuple(sorted(self._formats)),
+            failures=end.failures if end else (),
+            notes=dict(end.notes) if end else {},
+        )
+        self._storage.replace(f"{self._staging}/{result.path}", result.to_json())
+        return result
+
+    def abandon(self) -> None:
+        """Close all files of a failed attempt; they stay where they are, and are ignored."""
+        for stager in self._splits.values():
+            stager.abandon()
+        if self._rejects is not None:
+            self._rejects.abandon()
+
+    def _create(self, name: str) -> tuple[PartFile, str]:
+        path = f"{self._folder}/{name}"
+        return self._storage.create_part(f"{self._staging}/{path}"), path
+
+    def _add_rejects(self, rejects: tuple[Reject, ...]) -> None:
+        if self._rejects is None:
+            self._rejects, _ = self._create("rejects.jsonl")
+        in_append = self._settings.in_append
+        lines = [reject.to_json_line(in_append=in_append) + "\n" for reject in rejects]
+        self._rejects.write([memoryview("".join(lines).encode("utf-8", "backslashreplace"))])
+        self._rejected += len(rejects)
+        for reject in rejects:
+            self._codes.update({error.code for error in reject.errors})
+
+    def _count(self, counts: EntryCounts) -> None:
+        known = self._counts.get(counts.entry)
+        self._counts[counts.entry] = known.plus(counts) if known else counts

@@ -1,0 +1,4 @@
+"""The folder of a dataset, on a disk or in an object store, behind one contract: files appear whole or not at all.
+
+`storage_at` opens either. The clients of S3 and GCS are in `transforms/stores`.
+"""

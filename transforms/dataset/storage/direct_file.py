@@ -1,0 +1,317 @@
+"""Files that are written once, from front to back, past the page cache, and are durable in the end.
+
+A write through the cache costs the processor ten times as much as one past it: a page has to be found for every 4 KiB,
+filled, handed to the disk, and taken back, and in the end the cache holds nothing but what nobody reads soon. So bytes
+are gathered in page-aligned buffers, and a separate thread writes full ones to the disk (O_DIRECT) meanwhile.
+If the disk falls behind, the writer waits for it.
+
+    write(...)   ├──┼─┼────┼──────┼──┼─┼─┼───────┼─┤ close()
+                  copied, the GIL released
+    buffers      │ full │ full │ full │ full │ fu  │      1 MiB each
+                    ▼      ▼      ▼      ▼     ▼└─ the end, less than a block: through the cache
+    disk         │ direct                      ││▒│       then fsync: size and extents are durable as well
+
+Bytes that are in memory as they will be in the file, page for page, need no copy: code that reads records to write
+them again places them so (`record_scan`). Only what completes a block is copied, and what is left over at the end:
+
+    memory       │    ▒▒▒▒│████████│████████│▒▒       │     page borders of the writer's bytes
+    file         │XXXX▒▒▒▒│████████│████████│▒▒...    │     and of the file: the X were there before
+                   copied   lent, written from there  copied
+
+A file that does not fill one buffer goes through the cache as a whole: it is a tail as a rule, and copied soon. A file
+system without O_DIRECT gets the same bytes through the cache too; there what is durable leaves the cache at once, which
+makes the kernel write the next bytes into the same pages, and drives nothing else out of memory.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import threading
+from collections.abc import Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from functools import lru_cache
+from typing import Final
+
+from ...format.buffers.frame_slices import FrameSlices
+from .aligned_buffers import BUFFER_BYTES, AlignedBuffer, BufferPool, address_of
+
+_BLOCK_BYTES: Final = 4096
+"""Offsets, lengths and memory are multiples of this. Where a disk wants more it says EINVAL, and gets cached writes."""
+
+_STRETCH_BYTES: Final = 16 << 20
+"""What is written through the cache is synced and dropped in stretches of this."""
+
+_ON_THE_WAY: Final = 4
+"""Full buffers in a process that wait for the disk."""
+
+_LEAST_LENT_BYTES: Final = 64 << 10
+"""Below this a copy is cheaper than a call."""
+
+_MOST_LENT_BYTES: Final = 4 << 20
+"""Above this bytes are copied: while they wait for the disk, what they are in is not freed."""
+
+
+class _Disk:
+    """What the files of a process share: a thread that writes, threads that sync, and the buffers."""
+
+    def __init__(self) -> None:
+        self.writer: Final = ThreadPoolExecutor(1, thread_name_prefix="shardmill-write")
+        self.syncer: Final = ThreadPoolExecutor(2, thread_name_prefix="shardmill-sync")
+        self.buffers: Final = BufferPool()
+        self.room: Final = threading.Semaphore(_ON_THE_WAY)
+
+
+class DirectFile:
+    """A local file that is being written past the page cache. It owns the descriptor; `path` is for its errors."""
+
+    def __init__(self, file: int, path: str) -> None:
+        self._file = file
+        self._path = path
+        self._disk = _disk()
+        self._buffer: AlignedBuffer | None = None
+        self._bytes = 0  # of the buffers that were handed over
+        self._last: Future[None] | None = None  # the last buffer's write, which follows those before it
+        self._done: Future[None] | None = None
+        self._direct: bool | None = None  # None: not tried yet
+        self._unsynced = 0
+        self._abandoned = False
+
+    def write(self, buffers: Sequence[memoryview]) -> None:
+        """Append the bytes of all buffers, which must stay as they are until `wait` returns.
+
+        Raises:
+            OSError: they, or bytes before them, could not be written.
+        """
+        for view in buffers:
+            self.copy(view[self._lend(view) :])
+
+    def copy(self, view: memoryview) -> None:
+        """Append bytes that may change as soon as this returns.
+
+        Raises:
+            OSError: they, or bytes before them, could not be written.
+        """
+        if self._last is not None and self._last.done():
+            self._last.result()
+        while view.nbytes:
+            if self._buffer is None:
+                self._buffer = self._disk.buffers.take()
+            view = view[self._buffer.append(view) :]
+            if self._buffer.filled == self._buffer.size:
+                self._hand_over()
+
+    def close(self) -> None:
+        """Take no more bytes; write what is left, sync and close the file in the background.
+
+        Raises:
+            OSError: a file of less than one buffer, which is written here, could not be.
+        """
+        if self._done is not None:
+            return
+        if self._buffer is not None and self._last is not None:
+            self._hand_over()
+        elif self._buffer is not None:
+            with errors_named(self._path):
+                _write_all(self._file, [self._buffer.view[: self._buffer.filled]], 0)
+            self._disk.buffers.give(self._buffer)
+            self._buffer = None
+        self._done = self._disk.syncer.submit(self._finish)
+
+    def wait(self) -> None:
+        """Return when the closed file is durable."""
+        assert self._done is not None, "wait follows close"
+        self._done.result()
+
+    def abandon(self) -> None:
+        """Release the file, whatever is in it; nothing waits for the disk."""
+        if self._done is None:
+            self._abandoned = True
+            if self._buffer is not None:
+                self._disk.buffers.give(self._buffer)
+                self._buffer = None
+            self._done = self._disk.writer.submit(os.close, self._file)  # after its writes: the thread is one
+
+    def _lend(self, view: memoryview) -> int:
+        """Hand over what is in memory as it will in the file; return how many bytes are done, none if it does not."""
+        at = self._bytes + (self._buffer.filled if self._buffer else 0)
+        if not _LEAST_LENT_BYTES <= view.nbytes <= _MOST_LENT_BYTES:
+            return 0
+        if (self._last is None and at + view.nbytes < BUFFER_BYTES) or (address_of(view) - at) % _BLOCK_BYTES:
+            return 0
+        head = -at % _BLOCK_BYTES
+        self.copy(view[:head])
+        end = view.nbytes - (view.nbytes - head) % _BLOCK_BYTES
+        self._hand_over(view[head:end])
+        return end
+
+    def _hand_over(self, lent: memoryview | None = None) -> None:
+        """Let the buffer, and lent bytes after it, be written."""
+        buffer, self._buffer = self._buffer, None
+        views = [] if buffer is None else [buffer.view[: buffer.filled]]
+        if lent is not None:
+            views.append(lent)
+        offset, self._bytes = self._bytes, self._bytes + _bytes_of(views)
+        self._disk.room.acquire()
+        self._last = self._disk.writer.submit(self._write_out, self._last, buffer, views, offset)
+
+    def _write_out(
+        self, before: Future[None] | None, buffer: AlignedBuffer | None, views: list[memoryview], offset: int
+    ) -> None:
+        """Write views, in the thread that writes, unless something before them could not be written."""
+        try:
+            if before is not None:
+                before.result()
+            if not self._abandoned:
+                with errors_named(self._path):
+                    self._put(views, offset)
+        finally:
+            if buffer is not None:
+                self._disk.buffers.give(buffer)
+            self._disk.room.release()
+
+    def _put(self, views: list[memoryview], offset: int) -> None:
+        """Write whole blocks past the cache, and through it what is left of them or what was refused."""
+        if self._direct is None:
+            self._direct = go_past_cache(self._file)
+        size, done = _bytes_of(views), 0
+        if self._direct:
+            done = _write_blocks(self._file, views, offset)
+            if done < size:
+                self._direct = False
+                go_through_cache(self._file)
+        _write_all(self._file, _without(views, done), offset + done)
+        self._unsynced += size - done
+        if self._unsynced >= _STRETCH_BYTES:
+            self._unsynced = 0
+            os.fdatasync(self._file)
+            drop_pages(self._file, 0, offset + size)
+
+    def _finish(self) -> None:
+        try:
+            if self._last is not None:
+                self._last.result()
+            with errors_named(self._path):
+                os.fsync(self._file)
+        finally:
+            os.close(self._file)
+
+
+@contextlib.contextmanager
+def errors_named(path: str) -> Iterator[None]:
+    """Let errors of what is done to an open file tell its path, as the system's own do not."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is None:
+            raise
+        raise OSError(error.errno, error.strerror, path) from error
+
+
+def append_range(target: DirectFile, path: str, name: str, start: int, end: int | None = None) -> None:
+    """Append bytes [start, end) of the file at `path`, or from `start` to its end; `name` is for the error.
+
+    A long range is read past the cache, in whole blocks around it, one step while the last is written; a short one
+    through it, since a file of that length was just written there.
+
+    Raises:
+        OSError: the file ends before `end`.
+    """
+    source = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    buffers = _disk().buffers
+    buffer = buffers.take()
+    try:
+        end = os.fstat(source).st_size if end is None else end
+        direct = end - start >= BUFFER_BYTES and go_past_cache(source)
+        at = start
+        while at < end:
+            base = at - at % _BLOCK_BYTES
+            try:
+                got = os.preadv(source, [buffer.view[: _whole_blocks(end - base)]], base)
+            except OSError as error:
+                if error.errno != errno.EINVAL or not direct:
+                    raise
+                go_through_cache(source)
+                direct = False
+                continue
+            stop = min(base + got, end)
+            if stop <= at:
+                raise OSError(f"{name} ends {end - at} bytes early: it was cut while the run went on")
+            target.copy(buffer.view[at - base : stop - base])
+            at = stop
+        if not direct:
+            drop_pages(source, start, end - start)  # the next range is read into this memory
+    finally:
+        buffers.give(buffer)
+        os.close(source)
+
+
+def go_past_cache(file: int) -> bool:
+    """Let reads and writes of a file bypass the page cache; return False if its file system has no such way."""
+    try:
+        fcntl.fcntl(file, fcntl.F_SETFL, fcntl.fcntl(file, fcntl.F_GETFL) | os.O_DIRECT)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return False
+    return True
+
+
+def go_through_cache(file: int) -> None:
+    """Let reads and writes of a file go through the page cache, as they do at first."""
+    fcntl.fcntl(file, fcntl.F_SETFL, fcntl.fcntl(file, fcntl.F_GETFL) & ~os.O_DIRECT)
+
+
+def drop_pages(file: int, offset: int, length: int) -> None:
+    """Release the cached pages of a range that is durable: their memory is the kernel's next to use."""
+    with contextlib.suppress(OSError):  # advice: a file system that takes none keeps the pages
+        os.posix_fadvise(file, offset, length, os.POSIX_FADV_DONTNEED)
+
+
+@lru_cache(maxsize=1)
+def _disk() -> _Disk:
+    """Return what the files of this process share."""
+    return _Disk()
+
+
+os.register_at_fork(after_in_child=_disk.cache_clear)  # which has none of its parent's threads
+
+
+def _whole_blocks(size: int) -> int:
+    """Return a size, made up to whole blocks."""
+    return size + -size % _BLOCK_BYTES
+
+
+def _write_blocks(file: int, views: list[memoryview], offset: int) -> int:
+    """Write the whole blocks of the views; return how far it came before the disk refused to take more this way."""
+    end = _whole_blocks(_bytes_of(views) - _BLOCK_BYTES + 1)
+    done, rest = 0, FrameSlices(views).take(end)
+    try:
+        while done < end:
+            count = os.pwritev(file, rest, offset + done)
+            done, rest = done + count, _without(rest, count)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+    return done
+
+
+def _write_all(file: int, views: list[memoryview], offset: int) -> None:
+    while views:
+        done = os.pwritev(file, views, offset)
+        views, offset = _without(views, done), offset + done
+
+
+def _bytes_of(views: list[memoryview]) -> int:
+    return sum(view.nbytes for view in views)
+
+
+def _without(views: list[memoryview], size: int) -> list[memoryview]:
+    """Return views without their first bytes."""
+    rest = []
+    for view in views:
+        rest.append(view[size:])
+        size -= view.nbytes - rest[-1].nbytes
+    return [view for view in rest if view.nbytes]

@@ -1,0 +1,295 @@
+"""A dataset in a folder of the local file system; see `contract`."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from io import BufferedReader
+from typing import ClassVar, Final
+
+from ...errors import InputError
+from ...format.buffers.checksum import crc32c
+from ...format.manifest.naming import STAGING_FOLDER
+from ...format.wording.printable import printable_path
+from ..shard_plan.shard_plan import PartRange
+from .contract import FileStatus
+from .direct_file import DirectFile, append_range, errors_named
+
+_READ_BYTES: Final = 8 << 20
+"""One step of reading a file through."""
+
+_SUFFIXES: Final = (".tfrecord", ".tfrecord.gz")
+
+
+@dataclass(frozen=True, slots=True)
+class LocalStorage:
+    """A folder of the local file system; `root` is absolute. It is made when the first file in it is."""
+
+    root: str
+    has_locks: ClassVar[bool] = True
+
+    def open(self, path: str) -> BufferedReader:
+        """Open a file to read."""
+        return open(self.path(path), "rb")
+
+    def lies_at(self, path: str) -> bool:
+        """Return whether anything has this name: a file, a folder, a link."""
+        return os.path.lexists(self.path(path))
+
+    def status(self, path: str) -> FileStatus | None:
+        """Return what is known of a file or folder, None if there is nothing of that name."""
+        try:
+            return _status(self.path(path))
+        except FileNotFoundError:
+            return None
+
+    def entries(self, folder: str) -> Iterator[tuple[str, FileStatus]]:
+        """Yield the names in a folder, each with what is known of it; none if there is no such folder."""
+        for name in self.list(folder):
+            found = self.status(f"{folder}/{name}" if folder else name)
+            if found is not None:
+                yield name, found
+
+    def tree(self, path: str) -> Iterator[FileStatus]:
+        """Yield what is known of a file, or of a folder and all that is in it; links are not followed."""
+        full = self.path(path)
+        yield _status(full)
+        for folder, folders, names in os.walk(full):
+            yield from (_status(os.path.join(folder, name)) for name in (*folders, *names))
+
+    def files_below(self, folder: str) -> Iterator[tuple[str, int]]:
+        """Yield every file below a folder; links are not followed.
+
+        A folder that is a link, or has a shard's name, is reported like a file: to a glob it is one.
+        """
+        root = self.path(folder)
+        for below, folders, files in os.walk(root, onerror=_refuse):
+            if not folder and below == root:
+                folders[:] = [name for name in folders if name != STAGING_FOLDER]
+            odd = (name for name in folders if name.endswith(_SUFFIXES) or os.path.islink(os.path.join(below, name)))
+            for name in (*files, *odd):
+                full = os.path.join(below, name)
+                yield os.path.relpath(full, root), os.lstat(full).st_size
+
+    def path(self, path: str) -> str:
+        """Return the absolute path of a file of the dataset."""
+        return os.path.join(self.root, path) if path else self.root
+
+    def create_part(self, path: str) -> DirectFile:
+        """Return a new file to write, its folders made; it must not be there."""
+        full = self._with_folders(path)
+        return DirectFile(_create(full), full)
+
+    def assemble(self, path: str, ranges: Sequence[PartRange], base: str) -> None:
+        """Make a durable file of ranges of files; their paths are relative to `base`."""
+        with self._replacing(path) as temporary, _durable(temporary) as target:
+            for part, start, end in ranges:
+                append_range(target, self.path(f"{base}/{part.path}"), part.path, start.offset, end.offset)
+
+    def concatenate(self, path: str, sources: Sequence[str]) -> None:
+        """Make a durable file of other files, one after the other."""
+        with self._replacing(path) as temporary, _durable(temporary) as target:
+            for name in sources:
+                append_range(target, self.path(name), name, 0)
+
+    def place(self, source: str, target: str) -> None:
+        """Let `target` be the file `source` too (a second link), whatever it was before."""
+        temporary = self._temporary(target)
+        os.link(self.path(source), temporary)
+        try:
+            os.replace(temporary, self.path(target))
+        finally:
+            if os.path.exists(temporary):  # rename does nothing where both names were links to one file already
+                os.unlink(temporary)
+
+    def publish(self, source: str, target: str) -> bool:
+        """Link `source` as `target`, never over another file; say whether `target` is that file now."""
+        try:
+            os.link(self.path(source), self._with_folders(target))
+        except FileExistsError:
+            return os.path.samefile(self.path(source), self.path(target))
+        return True
+
+    def put_if_absent(self, path: str, data: bytes) -> bool:
+        """Make a durable file by linking a synced temporary one; bare `O_EXCL` would leave a torn one on kill -9."""
+        temporary = self._temporary(path)
+        try:
+            _write_synced(temporary, data)
+            os.link(temporary, self.path(path))
+        except FileExistsError:
+            return False
+        finally:
+            with contextlib.suppress(FileNotFoundError):  # it was not made
+                os.unlink(temporary)
+        self.sync(os.path.dirname(path))
+        return True
+
+    def replace(self, path: str, data: bytes) -> None:
+        """Make or replace a file by renaming a synced temporary one over it."""
+        with self._replacing(path) as temporary:
+            _write_synced(temporary, data)
+
+    def read(self, path: str) -> bytes:
+        """Return a whole (small) file."""
+        with open(self.path(path), "rb") as file:
+            return file.read()
+
+    def size(self, path: str) -> int | None:
+        """Return the size of a regular file in bytes, or None if there is none of that name."""
+        full = self.path(path)
+        return os.path.getsize(full) if os.path.isfile(full) and not os.path.islink(full) else None
+
+    def list(self, folder: str) -> list[str]:
+        """Return the names in a folder, sorted; none if there is no such folder."""
+        try:
+            return sorted(os.listdir(self.path(folder)))
+        except (FileNotFoundError, NotADirectoryError):
+            return []
+
+    def sync(self, folder: str) -> None:
+        """Wait until the names in a folder are durable."""
+        _sync_folder(self.path(folder))
+
+    def stated_crc32c(self, path: str) -> int | None:
+        """Return None: a file system knows no checksums."""
+
+    def stated_crcs(self, seen: Mapping[str, FileStatus]) -> dict[str, int | None]:
+        """Return None for each file."""
+        return dict.fromkeys(seen)
+
+    def crc32c(self, path: str) -> int:
+        """Return the CRC32C of a file, read a piece at a time."""
+        crc = 0
+        with open(self.path(path), "rb") as file:
+            while data := file.read(_READ_BYTES):
+                crc = crc32c(data, crc)
+        return crc
+
+    def remove(self, path: str) -> None:
+        """Remove a file, if it is there."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(self.path(path))
+
+    def remove_seen(self, seen: Mapping[str, FileStatus]) -> set[str]:
+        """Remove files that are still those that were seen, by path; return the paths where nothing is any more."""
+        gone = set()
+        for path, status in seen.items():
+            found = self.status(path)
+            if found is None or found.identity == status.identity:
+                self.remove(path)
+                gone.add(path)
+        return gone
+
+    def remove_if_empty(self, folder: str) -> None:
+        """Remove a folder that holds nothing."""
+        with contextlib.suppress(OSError):  # it is not there, or another run put something into it
+            os.rmdir(self.path(folder))
+
+    def remove_tree(self, folder: str) -> None:
+        """Remove a folder and what is in it, if it is there; another process may be doing the same."""
+        while os.path.lexists(self.path(folder)):
+            with contextlib.suppress(FileNotFoundError), errors_named(self.path(folder)):
+                shutil.rmtree(self.path(folder))
+
+    def remove_any(self, path: str) -> None:
+        """Remove a file, a link, or a folder and what is in it, if it is there."""
+        full = self.path(path)
+        if os.path.isdir(full) and not os.path.islink(full):
+            self.remove_tree(path)
+        else:
+            self.remove(path)
+
+    def _with_folders(self, path: str) -> str:
+        full = self.path(path)
+        _make_folders(os.path.dirname(full))
+        return full
+
+    def _temporary(self, path: str) -> str:
+        """Return a hidden name beside a file, which no other attempt uses."""
+        full = self._with_folders(path)
+        return os.path.join(os.path.dirname(full), f".{os.path.basename(full)}.{uuid.uuid4().hex}")
+
+    @contextlib.contextmanager
+    def _replacing(self, path: str) -> Iterator[str]:
+        """Give the name of a file to make that becomes `path` if nothing is raised, and is gone otherwise."""
+        temporary = self._temporary(path)
+        try:
+            yield temporary
+            os.rename(temporary, self.path(path))
+        except BaseException:
+            with contextlib.suppress(FileNotFoundError):  # it was not made
+                os.unlink(temporary)
+            raise
+        self.sync(os.path.dirname(path))
+
+
+def _status(path: str) -> FileStatus:
+    found = os.lstat(path)
+    return FileStatus(
+        size=found.st_size,
+        changed=max(found.st_mtime, found.st_ctime),
+        identity=(found.st_dev, found.st_ino),
+        freed=found.st_size if found.st_nlink == 1 else 0,
+        is_file=stat.S_ISREG(found.st_mode),
+        is_folder=stat.S_ISDIR(found.st_mode),
+    )
+
+
+def _refuse(error: OSError) -> None:
+    raise InputError(
+        f"{printable_path(error.filename)}: cannot be read: {error.strerror}; what is there is unknown"
+    ) from error
+
+
+def _create(path: str) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o666)
+
+
+@contextlib.contextmanager
+def _durable(path: str) -> Iterator[DirectFile]:
+    """Give a new file to write, which is durable in the end."""
+    file = DirectFile(_create(path), path)
+    try:
+        yield file
+        file.close()
+        file.wait()
+    except BaseException:
+        file.abandon()
+        raise
+
+
+def _make_folders(folder: str) -> None:
+    """Make a folder and those above it, durably."""
+    if os.path.isdir(folder):
+        return
+    above = os.path.dirname(folder)
+    _make_folders(above)
+    with contextlib.suppress(FileExistsError):
+        os.mkdir(folder)
+    _sync_folder(above)
+
+
+def _sync_folder(folder: str) -> None:
+    file = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        with errors_named(folder):
+            os.fsync(file)
+    finally:
+        os.close(file)
+
+
+def _write_synced(path: str, data: bytes) -> None:
+    file = _create(path)
+    try:
+        view = memoryview(data).cast("B")
+        with errors_named(path):
+            while view:
+                view = view[os.write(file, view) :]
+            os.fsync(file)
+    finally:
+        os.close(file)

@@ -1,0 +1,132 @@
+"""Lists of any Arrow layout as flat values and offsets.
+
+    list      offsets  0 2 2 5        values  a b c d e        sliced, so offsets need not begin at 0
+    list view offsets  3 0 0, sizes 2 2 0                      in any order, overlapping
+    fixed     every n values, also under nulls
+
+become offsets that begin at 0 over exactly the values that are present.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyarrow import types
+
+from ...errors import SchemaError
+from ..buffers.arrow_memory import int64_array, offsets_of, raw_values, valid_mask
+from ..buffers.views import I64
+from ..schema.arrow_types import is_list
+from ..schema.schema import Feature
+from ..wording.printable import printable
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """The cells of a column: flat `values` of a plain type, `offsets` of lists, and which rows are `present`.
+
+    Only the values of a scalar column may be null where that is no problem.
+    """
+
+    values: pa.Array
+    offsets: I64 | None
+    present: npt.NDArray[np.bool_] | None
+
+    def row_of(self, position: int) -> int:
+        """Return the row that holds value `position`."""
+        if self.offsets is None:
+            return position
+        return int(np.searchsorted(self.offsets, position, "right")) - 1
+
+
+def cells_of(array: pa.Array, feature: Feature) -> Cells:
+    """Take the lists of an array apart.
+
+    Raises:
+        SchemaError: the array's shape is not that of the feature.
+    """
+    array = plain_array(array)
+    if types.is_null(array.type):
+        absent = np.zeros(len(array), np.bool_)
+        if feature.shape == ():
+            return Cells(array, None, absent)
+        return Cells(array.slice(0, 0), np.zeros(len(array) + 1, np.int64), absent)
+    listed = is_list(array.type) or types.is_fixed_size_list(array.type)
+    if listed != (feature.shape != ()):
+        raise _shape_error(array.type, feature)
+    if not listed:
+        return Cells(array, None, valid_mask(array))
+    cells = _lists(array)
+    if feature.shape != (-1,):
+        _check_lengths(cells, array.type, feature)
+    return cells
+
+
+def plain_array(array: pa.Array) -> pa.Array:
+    """Return the storage of an extension array, and the values of a dictionary array."""
+    while isinstance(array, (pa.ExtensionArray, pa.DictionaryArray)):
+        array = array.storage if isinstance(array, pa.ExtensionArray) else array.dictionary_decode()
+    return array
+
+
+def _shape_error(arrow: pa.DataType, feature: Feature) -> SchemaError:
+    shape = "a scalar" if feature.shape == () else f"shape {list(feature.shape)}"
+    return SchemaError(f'column "{printable(feature.name)}": the batch holds {arrow}, but the schema has {shape}')
+
+
+def _lists(array: pa.Array) -> Cells:
+    present = valid_mask(array)
+    if types.is_fixed_size_list(array.type):
+        size = array.type.list_size
+        offsets = np.arange(len(array) + 1, dtype=np.int64) * size
+        values = array.values.slice(array.offset * size, len(array) * size)
+    elif types.is_list(array.type) or types.is_large_list(array.type):
+        offsets = offsets_of(array, np.int32 if types.is_list(array.type) else np.int64)
+        values = array.values.slice(offsets[0], offsets[-1] - offsets[0])
+        offsets = offsets - offsets[0]
+    else:
+        return _list_views(array, present)
+    if present is not None:
+        lengths = np.diff(offsets)
+        if bool(lengths[~present].any()):
+            # What is under a null row is not a value: neither written nor checked.
+            values = _selectable(values).take(int64_array(np.flatnonzero(np.repeat(present, lengths))))
+            offsets = _ends(np.where(present, lengths, 0))
+    return Cells(plain_array(values), offsets, present)
+
+
+def _selectable(values: pa.Array) -> pa.Array:
+    """Return values of a type that Arrow can take and filter, which views are not."""
+    if types.is_string_view(values.type):
+        return values.cast(pa.large_string())
+    return values.cast(pa.large_binary()) if types.is_binary_view(values.type) else values
+
+
+def _list_views(array: pa.Array, present: npt.NDArray[np.bool_] | None) -> Cells:
+    width = np.int64 if types.is_large_list_view(array.type) else np.int32
+    starts = raw_values(array, width).astype(np.int64)
+    sizes = np.frombuffer(array.buffers()[2], width)[array.offset :][: len(array)].astype(np.int64)
+    if present is not None:
+        sizes = np.where(present, sizes, 0)
+    offsets = _ends(sizes)
+    positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], sizes)
+    return Cells(plain_array(_selectable(array.values).take(int64_array(positions))), offsets, present)
+
+
+def _ends(lengths: I64) -> I64:
+    offsets = np.zeros(len(lengths) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    return offsets
+
+
+def _check_lengths(cells: Cells, arrow: pa.DataType, feature: Feature) -> None:
+    assert cells.offsets is not None
+    lengths = np.diff(cells.offsets)
+    if cells.present is not None:
+        lengths = lengths[cells.present]
+    if bool((lengths != math.prod(feature.shape)).any()):
+        raise _shape_error(arrow, feature)

@@ -1,0 +1,186 @@
+"""Numbers, dates and times as int64 or float32, exactly, or as bad values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from pyarrow import types
+
+from ..buffers.arrow_memory import bits, raw_values, valid_mask
+from ..buffers.views import I64
+from ..flow.blocks import Narrowing
+from ..flow.rejects import TYPE_IS_THE_DATASETS, CellError
+from ..schema.arrow_types import DEFAULT_UNIT, UNITS
+from ..schema.schema import Feature
+from ..wording.printable import printable
+
+F32 = npt.NDArray[np.float32]
+
+_INT64_MAX: Final = (1 << 63) - 1
+_EXACT_IN_FLOAT32: Final = 16
+"""Bits of an integer of which float32, which has 24, holds every value."""
+
+_DAY_MS: Final = 86_400_000
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class BadValues:
+    """Values, by their position, that have no exact feature: `show` returns one as text, `says` what is wrong with it.
+
+    `fix` is what to declare, if that helps.
+    """
+
+    positions: I64
+    code: str
+    expected: str
+    show: Callable[[int], str]
+    says: str
+    fix: str = ""
+
+    def error(self, column: str, position: int) -> CellError:
+        """Return what is wrong with the value at this position."""
+        value = printable(self.show(position))
+        quoted = f'"{value}"' if self.code == "BAD_UTF8" else value
+        text = f"{quoted} {self.says}"
+        if not self.fix:
+            return CellError(column, self.code, value, self.expected, text)
+        return CellError(
+            column, self.code, value, self.expected, f"{text}; {self.fix}", f"{text}; {TYPE_IS_THE_DATASETS}"
+        )
+
+
+def int64_values(values: pa.Array, feature: Feature) -> tuple[I64, list[BadValues]]:
+    """Return booleans, integers, dates or times as int64; what is under nulls is arbitrary."""
+    arrow = values.type
+    if types.is_boolean(arrow):
+        if not len(values):
+            return np.zeros(0, np.int64), []
+        return bits(values.buffers()[1], values.offset, len(values)).astype(np.int64), []
+    if types.is_uint64(arrow):
+        return _unsigned(values, feature)
+    if types.is_date64(arrow):
+        return _rescale(values, _DAY_MS, "ms", feature, "days", "declare it as a timestamp")
+    if types.is_timestamp(arrow) or types.is_duration(arrow) or types.is_time(arrow):
+        return _times(values, feature)
+    width = arrow.bit_width // 8
+    signed = "u" if types.is_unsigned_integer(arrow) else "i"
+    return raw_values(values, f"<{signed}{width}").astype(np.int64, copy=False), []
+
+
+def _unsigned(values: pa.Array, feature: Feature) -> tuple[I64, list[BadValues]]:
+    raw = raw_values(values, np.uint64)
+    over = _positions(raw > np.uint64(_INT64_MAX), values)
+    if not len(over):
+        return raw.view(np.int64), []
+    says = f"is above {_INT64_MAX}, the largest int64"
+    fix = f"keep its digits: --set schema.columns.{feature.name}.type=string"
+    return raw.view(np.int64), [BadValues(over, "INT_OVERFLOW", "int64", lambda i: str(raw[i]), says, fix)]
+
+
+def _positions(mask: npt.NDArray[np.bool_], values: pa.Array) -> I64:
+    """Return where a mask is set and the value is not null."""
+    if not mask.any():
+        return np.zeros(0, np.int64)
+    valid = valid_mask(values)
+    return np.flatnonzero(mask if valid is None else mask & valid)
+
+
+def _times(values: pa.Array, feature: Feature) -> tuple[I64, list[BadValues]]:
+    held, wanted = values.type.unit, feature.unit or DEFAULT_UNIT
+    steps = UNITS.index(wanted) - UNITS.index(held)
+    if steps == 0:
+        return _ticks(values), []
+    fix = f"keep it exact: --set schema.columns.{feature.name}.unit={held}"
+    if steps < 0:
+        return _rescale(values, 1000**-steps, held, feature, wanted, fix)
+    raw = _ticks(values)
+    factor = 1000**steps
+    bound = _INT64_MAX // factor
+    far = _positions((raw > bound) | (raw < -bound), values)
+    bad = []
+    if len(far):
+        says = f"is beyond the int64 range in {wanted}"
+        bad.append(BadValues(far, "INT_OVERFLOW", f"int64 {wanted}", lambda i: f"{raw[i]} {held}", says, fix))
+    return raw * np.int64(factor), bad
+
+
+def _ticks(values: pa.Array) -> I64:
+    return raw_values(values, f"<i{values.type.bit_width // 8}").astype(np.int64, copy=False)
+
+
+def _rescale(
+    values: pa.Array, divisor: int, held: str, feature: Feature, wanted: str, fix: str
+) -> tuple[I64, list[BadValues]]:
+    """Divide by a power of the unit; a remainder would be lost, and is bad."""
+    raw = _ticks(values)
+    scaled, rest = np.divmod(raw, np.int64(divisor))
+    lossy = _positions(rest != 0, values)
+    if not len(lossy):
+        return scaled, []
+    says = f"is not a whole number of {wanted}"
+    expected = f"{feature.type} in {wanted}"
+    return scaled, [BadValues(lossy, "PRECISION_LOSS", expected, lambda i: f"{raw[i]} {held}", says, fix)]
+
+
+def float_values(values: pa.Array, feature: Feature) -> tuple[F32, list[BadValues], Narrowing | None]:
+    """Return floats as float32, bit for bit where they are; float64 is narrowed, and what that lost reported."""
+    if types.is_integer(values.type) or types.is_boolean(values.type):
+        return *_whole_floats(values, feature), None
+    if not types.is_float64(values.type):
+        width = np.float32 if types.is_float32(values.type) else np.float16
+        return raw_values(values, width).astype(np.float32, copy=False), [], None
+    wide: npt.NDArray[np.float64] = raw_values(values, np.float64)
+    with np.errstate(all="ignore"):
+        narrow = wide.astype(np.float32)
+    narrowing = _narrowing(wide, narrow, values, feature)
+    bad = []
+    if np.isinf(narrowing.max_relative_error):
+        over = _positions(np.isinf(narrow) & np.isfinite(wide), values)
+        says = "is beyond the largest float32, 3.4028235e+38"
+        fix = f"keep it exact: --set schema.columns.{feature.name}.as=bytes"
+        bad.append(BadValues(over, "FLOAT_OVERFLOW", "float32", lambda i: repr(float(wide[i])), says, fix))
+    return narrow, bad, narrowing
+
+
+def _whole_floats(values: pa.Array, feature: Feature) -> tuple[F32, list[BadValues]]:
+    """Return integers or booleans as float32; one that it does not hold exactly is bad."""
+    if types.is_boolean(values.type):
+        return int64_values(values, feature)[0].astype(np.float32), []
+    signed = "u" if types.is_unsigned_integer(values.type) else "i"
+    raw = raw_values(values, f"<{signed}{values.type.bit_width // 8}")
+    floats = raw.astype(np.float32)
+    if values.type.bit_width <= _EXACT_IN_FLOAT32:
+        return floats, []
+    lossy = _positions(~_equal_to_floats(raw, floats), values)
+    if not len(lossy):
+        return floats, []
+    says = "is not a whole number that float32 holds"
+    fix = f"keep it exact: --set schema.columns.{feature.name}.type=int64"
+    return floats, [BadValues(lossy, "PRECISION_LOSS", "float32", lambda i: str(raw[i]), says, fix)]
+
+
+def _equal_to_floats(raw: npt.NDArray[Any], floats: F32) -> npt.NDArray[np.bool_]:
+    """Return where floats equal their integers: 2**63 and 2**64 are floats, and no integers that come back."""
+    with np.errstate(invalid="ignore"):
+        back = floats.astype(raw.dtype)
+    exact: npt.NDArray[np.bool_] = (back == raw) & (
+        floats < np.float32(2.0 ** (8 * raw.itemsize - (raw.dtype.kind == "i")))
+    )
+    return exact
+
+
+def _narrowing(wide: npt.NDArray[np.float64], narrow: F32, values: pa.Array, feature: Feature) -> Narrowing:
+    valid = valid_mask(values)
+    if valid is not None:
+        wide, narrow = wide[valid], narrow[valid]
+    with np.errstate(all="ignore"):
+        # 0/0 and inf-inf are NaN, which fmax passes over: they lost nothing. An overflow is infinitely wrong.
+        errors: npt.NDArray[Any] = np.abs((narrow - wide) / wide)
+    largest = float(np.fmax.reduce(errors, initial=0.0))
+    underflows = int(np.count_nonzero((narrow == 0) & (wide != 0))) if largest >= 1 else 0
+    return Narrowing(feature.name, "float64", "float32", len(wide), largest, underflows)

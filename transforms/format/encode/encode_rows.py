@@ -1,0 +1,333 @@
+"""Batches of rows to blocks of framed records: every row becomes a record of one split, or a reject.
+
+    Rows ──cut──▶ runs ──columns──▶ problems? ──no──▶ layout ──too large?──no──▶ records ──▶ frames by split
+                   ▲                    │ yes                      │ yes
+                   └── the good rows ◀──┴──────────────────────────┘
+
+A run is a slice of the batch whose pieces stay in cache. The common run goes straight through, with no Python per row
+but the checksum; a run with bad rows is converted once more without them, so that the record of a good row, and what
+is reported as narrowed, never depend on its neighbours.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import types
+
+from ...errors import SchemaError
+from ..buffers.arrow_memory import int64_array
+from ..buffers.views import BUFFER_LIMIT, I64
+from ..columns.feature_column import DEFAULT_FIELD_BYTES, FeatureColumn, absent_column, feature_column
+from ..flow.blocks import Block, EntryCounts, Frames, Narrowing
+from ..flow.rejects import CellError, Reject
+from ..flow.rows import RowOrigin, Rows
+from ..schema.schema import Schema
+from ..tfrecord.framing import join_frames
+from ..wording.printable import printable
+from .example import ExampleEncoder, ExampleLayout
+from .framed_rows import FramedRows
+from .splits import SplitRule
+
+DEFAULT_RECORD_BYTES: Final = 1 << 30
+
+FORMAT_FEATURE: Final = "image/format"
+
+_RUN_ROWS: Final = 1 << 14  # each costs some 0.5 ms of Python, whatever its rows
+_RUN_VIEWS: Final = 1 << 19  # 8 MiB of views
+_RUN_BYTES: Final = 16 << 20  # of input: bounds what a run of wide rows takes
+_MIN_RUN_ROWS: Final = 64  # with 100,000 columns 200 MiB of views: fewer rows would pay each column's overhead
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Run:
+    """What became of one run: frames by split name, and errors by row of the batch."""
+
+    frames: dict[str, Frames]
+    errors: dict[int, tuple[CellError, ...]]
+    narrowed: tuple[Narrowing, ...]
+
+
+@dataclass(frozen=True)
+class RowEncoder:
+    """Encodes batches of one schema; picklable, and safe to share between threads.
+
+    `splits_by_code` are the names of splits that a source by directory found; `record_bytes_limit` and
+    `field_bytes_limit` bound a serialized record, and a string or binary value, in bytes.
+
+    Raises:
+        SchemaError: the key of the split is not a scalar feature.
+    """
+
+    schema: Schema
+    split: SplitRule = field(default_factory=SplitRule)
+    splits_by_code: tuple[str, ...] = ()
+    record_bytes_limit: int = DEFAULT_RECORD_BYTES
+    field_bytes_limit: int = DEFAULT_FIELD_BYTES
+    _local: Any = field(default_factory=threading.local, init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        self.split.check_key(self.schema)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        options = (self.schema, self.split, self.splits_by_code, self.record_bytes_limit, self.field_bytes_limit)
+        return type(self), options
+
+    def split_shares(self) -> dict[str, float]:
+        """Return the part of the records that each split is expected to get."""
+        if self.splits_by_code:
+            return dict.fromkeys(self.splits_by_code, 1 / len(self.splits_by_code))
+        return self.split.shares()
+
+    def encode(self, rows: Rows | pa.RecordBatch) -> Block:
+        """Return the records of a batch by split, in order, and its rejects in row order; framed rows pass as they are.
+
+        The block of a bare record batch has no task, and its rejects name the source `batch`.
+
+        Raises:
+            SchemaError: the batch is not of the schema.
+        """
+        if isinstance(rows, pa.RecordBatch):
+            block = self.encode(Rows(0, 0, 0, rows, RowOrigin("batch", 1)))
+            return replace(block, task=None)
+        if isinstance(rows, FramedRows):
+            return rows.to_block()
+        self._check_names(rows.batch)
+        self._check_splits(rows)
+        known: dict[int, list[CellError]] = defaultdict(list)
+        for problem in rows.problems:
+            known[problem.row].append(problem.error)
+        step = _run_rows(rows.batch)
+        runs = [self._encode_run(rows, start, step, known) for start in range(0, rows.batch.num_rows, step)]
+        frames: dict[str, list[Frames]] = defaultdict(list)
+        for run in runs:
+            for name, part in run.frames.items():
+                frames[name].append(part)
+        errors = {row: found for run in runs for row, found in run.errors.items()}
+        return Block(
+            rows.task,
+            rows.ordinal,
+            {name: join_frames(frames[name]) for name in sorted(frames)},
+            _counts(rows, errors),
+            self._rejects(rows, errors),
+            _merge_narrowed(narrowing for run in runs for narrowing in run.narrowed),
+            self._image_formats(rows.batch, errors),
+        )
+
+    def _image_formats(self, batch: pa.RecordBatch, errors: Mapping[int, object]) -> tuple[str, ...]:
+        """Return the formats of the images that became records: whether TensorFlow can decode all of them."""
+        if FORMAT_FEATURE not in batch.schema.names or all(feature.type != "image" for feature in self.schema):
+            return ()
+        formats = batch.column(FORMAT_FEATURE)
+        if errors:
+            formats = formats.filter(pa.array(~np.isin(np.arange(batch.num_rows), list(errors))))
+        return tuple(sorted(str(value) for value in formats.unique().to_pylist() if value is not None))
+
+    def _check_splits(self, rows: Rows) -> None:
+        if (
+            rows.split_codes is not None
+            and len(rows.split_codes)
+            and rows.split_codes.max() >= len(self.splits_by_code)
+        ):
+            raise SchemaError(
+                "the rows belong to splits that the encoder has no names of: give it `read.info` of ReadRows instead "
+                "of its schema"
+            )
+
+    def _check_names(self, batch: pa.RecordBatch) -> None:
+        names = batch.schema.names
+        known = {feature.name for feature in self.schema}
+        unknown = [name for name in names if name not in known]
+        if unknown:
+            raise SchemaError(f'column "{printable(unknown[0])}" is not in the schema, and would be lost')
+        if len(set(names)) != len(names):
+            twice = next(name for name in names if names.count(name) > 1)
+            raise SchemaError(f'column "{printable(twice)}" comes twice')
+
+    def _encode_run(self, rows: Rows, start: int, step: int, known: Mapping[int, list[CellError]]) -> _Run:
+        batch = rows.batch.slice(start, step)
+        numbers = np.arange(start, start + batch.num_rows)
+        errors = {row: known[row] for row in range(start, start + batch.num_rows) if row in known} if known else {}
+        first = True
+        while True:
+            columns, narrowed, found = self._convert(batch, _excused(errors, start) if first else {})
+            if not found and not (first and errors):
+                layout = self._encoder.lay_out(columns, batch.num_rows)
+                found = self._too_large(layout.lengths)
+                if not found:
+                    break
+            for row, error in found:
+                errors.setdefault(int(numbers[row]), []).append(error)
+            good = np.flatnonzero(~np.isin(numbers, list(errors)))
+            batch, numbers, first = _take(batch, good), numbers[good], False
+        frames = self._frames(rows, numbers, columns, layout)
+        return _Run(frames, {row: tuple(found) for row, found in errors.items()}, narrowed)
+
+    def _frames(
+        self, rows: Rows, numbers: I64, columns: list[FeatureColumn], layout: ExampleLayout
+    ) -> dict[str, Frames]:
+        """Write and frame the records of rows `numbers` of the batch, by split."""
+        names = self.split.names if rows.split_codes is None else self.splits_by_code
+        if len(names) == 1 and len(numbers):
+            framed = layout.write_framed()
+            if framed is not None:
+                return {names[0]: framed}
+        records = layout.write()
+        if rows.split_codes is None:
+            key = next((column for column in columns if column.name == self.split.key), None)
+            codes = self.split.codes(key, len(numbers), records.payload)
+        else:
+            codes = rows.split_codes[numbers]
+        crcs = records.checksums()
+        return {names[code]: records.frame(crcs, np.flatnonzero(codes == code)) for code in np.unique(codes).tolist()}
+
+    @property
+    def _encoder(self) -> ExampleEncoder:
+        """The encoder of this thread: it remembers entry prefixes."""
+        if not hasattr(self._local, "encoder"):
+            self._local.encoder = ExampleEncoder()
+        encoder: ExampleEncoder = self._local.encoder
+        return encoder
+
+    def _convert(
+        self, batch: pa.RecordBatch, excused: Mapping[str | None, set[int]]
+    ) -> tuple[list[FeatureColumn], tuple[Narrowing, ...], list[tuple[int, CellError]]]:
+        """Return the columns of all features, what was narrowed, and every bad cell."""
+        columns, narrowed, found = [], [], []
+        arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
+        for feature in self.schema:
+            rows = excused.get(feature.name, set())
+            if feature.name in arrays:
+                limit = self.field_bytes_limit
+                conversion = feature_column(arrays[feature.name], feature, excused=rows, field_bytes_limit=limit)
+            else:
+                conversion = absent_column(feature, batch.num_rows, excused=rows)
+            columns.append(conversion.column)
+            found += [(problem.row, problem.error) for problem in conversion.problems]
+            if conversion.narrowing is not None:
+                narrowed.append(conversion.narrowing)
+        return columns, tuple(narrowed), found
+
+    def _too_large(self, lengths: I64) -> list[tuple[int, CellError]]:
+        limit = min(self.record_bytes_limit, BUFFER_LIMIT)
+        expected = f"at most {limit} bytes"
+        return [
+            (row, CellError(None, "RECORD_TOO_LARGE", f"{size} bytes", expected, _record_message(size, limit)))
+            for row, size in ((row, int(lengths[row])) for row in np.flatnonzero(lengths > limit).tolist())
+        ]
+
+    def _rejects(self, rows: Rows, errors: Mapping[int, tuple[CellError, ...]]) -> tuple[Reject, ...]:
+        """Return the rejects of the source and of the encoder, in the order of their rows where they have numbers."""
+        own = []
+        for row in sorted(errors):
+            split = None if rows.split_codes is None else self.splits_by_code[int(rows.split_codes[row])]
+            own.append(Reject(_entry(rows, row), rows.origin.place(row), errors[row], split))
+        return tuple(sorted((*rows.rejects, *own), key=lambda reject: (reject.entry, reject.place.row or 0)))
+
+
+def encode_rows(
+    rows: Rows | pa.RecordBatch,
+    schema: Schema,
+    *,
+    split: SplitRule | None = None,
+    splits_by_code: tuple[str, ...] = (),
+    record_bytes_limit: int = DEFAULT_RECORD_BYTES,
+    field_bytes_limit: int = DEFAULT_FIELD_BYTES,
+) -> Block:
+    """Encode one batch; for many, keep a `RowEncoder`, which remembers the prefixes of entries.
+
+    Raises:
+        SchemaError: the batch is not of the schema, or the key of the split is not a scalar feature.
+    """
+    return RowEncoder(schema, split or SplitRule(), splits_by_code, record_bytes_limit, field_bytes_limit).encode(rows)
+
+
+def _run_rows(batch: pa.RecordBatch) -> int:
+    """Return how many rows make a run: bounded by rows, by views, and by bytes of input."""
+    by_views = max(_RUN_VIEWS // (2 * batch.num_columns + 1), _MIN_RUN_ROWS)
+    by_bytes = _RUN_BYTES * batch.num_rows // max(batch.nbytes, 1)
+    return int(max(min(_RUN_ROWS, by_views, by_bytes), 1))
+
+
+def _excused(errors: Mapping[int, list[CellError]], start: int) -> dict[str | None, set[int]]:
+    """Return the rows of a run, by column, whose cell is known to be bad and so is null."""
+    excused: dict[str | None, set[int]] = defaultdict(set)
+    for row, found in errors.items():
+        for error in found:
+            excused[error.column].add(row - start)
+    return excused
+
+
+def _record_message(size: int, limit: int) -> str:
+    return f"the record is {size} bytes long, over {limit}; raise the limit: limits.record_bytes"
+
+
+def _take(batch: pa.RecordBatch, rows: I64) -> pa.RecordBatch:
+    """Return some rows of a batch, in order."""
+    arrays = [_take_array(array, rows) for array in batch.columns]
+    return pa.RecordBatch.from_arrays(arrays, schema=batch.schema) if arrays else batch.slice(0, len(rows))
+
+
+def _take_array(array: pa.Array, rows: I64) -> pa.Array:
+    if not _has_views(array.type):
+        return array.take(int64_array(rows))
+    # Arrow cannot take views: join the runs of rows that follow each other.
+    breaks = np.flatnonzero(np.diff(rows) != 1) + 1
+    parts = [array.slice(int(part[0]), len(part)) for part in np.split(rows, breaks) if len(part)]
+    return pa.concat_arrays(parts) if parts else array.slice(0, 0)
+
+
+def _has_views(arrow: pa.DataType) -> bool:
+    if types.is_string_view(arrow) or types.is_binary_view(arrow):
+        return True
+    if isinstance(arrow, pa.BaseExtensionType):
+        return _has_views(arrow.storage_type)
+    return types.is_nested(arrow) and any(_has_views(arrow.field(i).type) for i in range(arrow.num_fields))
+
+
+def _entry(rows: Rows, row: int) -> int:
+    return rows.entry if isinstance(rows.entry, int) else int(rows.entry[row])
+
+
+def _counts(rows: Rows, errors: Iterable[int]) -> tuple[EntryCounts, ...]:
+    """Return what became of the rows of each entry, in the order of entries."""
+    size = rows.batch.num_rows
+    read: dict[int, int] = defaultdict(int)
+    if isinstance(rows.entry, int):
+        read[rows.entry] += size
+    else:
+        for entry, count in zip(*np.unique(rows.entry, return_counts=True), strict=True):
+            read[int(entry)] += int(count)
+    rejected: dict[int, int] = defaultdict(int)
+    for row in errors:
+        rejected[_entry(rows, row)] += 1
+    for reject in rows.rejects:
+        read[reject.entry] += 1
+        rejected[reject.entry] += 1
+    return tuple(
+        EntryCounts(entry, read[entry], read[entry] - rejected[entry], rejected[entry])
+        for entry in sorted(read)
+        if read[entry]
+    )
+
+
+def _merge_narrowed(narrowed: Iterable[Narrowing]) -> tuple[Narrowing, ...]:
+    """Add up what the runs lost, by feature."""
+    merged: dict[str, Narrowing] = {}
+    for more in narrowed:
+        known = merged.get(more.name)
+        if known is not None:
+            more = replace(
+                known,
+                values=known.values + more.values,
+                max_relative_error=max(known.max_relative_error, more.max_relative_error),
+                underflows=known.underflows + more.underflows,
+            )
+        merged[more.name] = more
+    return tuple(merged.values())

@@ -1,0 +1,80 @@
+"""Rows that could not become Examples: where they came from, and why."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from ..wording.printable import safe_json
+
+CODES: Final = (
+    "BAD_WIDTH", "BAD_TYPE", "BAD_UTF8", "INT_OVERFLOW", "FLOAT_OVERFLOW", "PRECISION_LOSS", "FLOAT_UNDERFLOW",
+    "NULL_IN_LIST", "FIELD_TOO_LARGE", "RECORD_TOO_LARGE", "NOT_AN_IMAGE", "TRUNCATED", "CORRUPT", "UNSUPPORTED",
+    "TOO_MANY_PIXELS", "MISSING_FILE", "UNREADABLE", "NOT_A_FILE", "OUTSIDE_ROOT", "BAD_DTYPE", "DECLARED_NOT_NULL",
+)  # fmt: skip
+"""The closed list of reject codes."""
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a row came from. Rows, lines and records count from 1 without the header; offsets and row groups from 0."""
+
+    source: str
+    row: int | None = None
+    line: int | None = None
+    offset: int | None = None
+    row_group: int | None = None
+    record: int | None = None
+
+
+TYPE_IS_THE_DATASETS: Final = "the type is the dataset's: fix the file"
+"""The fix of a cell that does not fit, in an append: there no other type can be declared."""
+
+
+@dataclass(frozen=True, slots=True)
+class CellError:
+    """What is wrong with one cell (or, where `column` is None, with the whole row).
+
+    `message` ends with the fix; `append_message` is the message in an append, where the fix would be to declare
+    something, since there the schema is the dataset's.
+    """
+
+    column: str | None
+    code: str
+    value: str
+    expected: str
+    message: str
+    append_message: str | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True, slots=True)
+class CellProblem:
+    """A bad cell of a batch, before its row is known by its place: `row` counts from 0 in the batch."""
+
+    row: int
+    error: CellError
+
+
+@dataclass(frozen=True, slots=True)
+class Reject:
+    """One rejected row with all its bad cells; `entry` is the index of its file (images: folder) in the listing."""
+
+    entry: int
+    place: Place
+    errors: tuple[CellError, ...]
+    split: str | None = None
+
+    def to_json_line(self, *, in_append: bool = False) -> str:
+        """Return the row's line of the reject file, without its newline."""
+        document: dict[str, Any] = {"source": self.place.source, "split": self.split}
+        for key in ("row", "line", "offset", "row_group", "record"):
+            value = getattr(self.place, key)
+            if value is not None:
+                document[key] = value
+        document["errors"] = [
+            {"column": e.column, "code": e.code, "value": e.value, "expected": e.expected, "message": message}
+            for e in self.errors
+            for message in ((e.append_message if in_append else None) or e.message,)
+        ]
+        return safe_json(json.dumps(document, ensure_ascii=False))

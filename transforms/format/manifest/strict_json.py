@@ -1,0 +1,129 @@
+r"""Read JSON that anyone may have written: measured before it is parsed, and then taken by the letter of RFC 8259.
+
+    {"a": [1, "[[", {"b": 2}]}      3 levels; what is in a string counts for nothing
+    1      2        3
+
+A parser makes an object of every value: `[[],[],[], ...` takes 24 times its size, and `[[[[ ...` all of the stack. So
+the brackets and commas outside of strings are counted first, a window at a time. Then one key may not be twice in an
+object (the last would win), and NaN and Infinity, which Python accepts, are not numbers; nor is 1e999, which it would
+take for an infinity.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ..wording.printable import printable
+
+MAX_DEPTH: Final = 16
+"""Levels of arrays and objects: the deepest document, a manifest, has 6."""
+
+MEMORY_LIMIT: Final = 768 << 20
+"""Bytes that the values of a document may take in memory. A manifest of a million shards takes 600 MB."""
+
+_CONTAINER_BYTES: Final = 256
+_VALUE_BYTES: Final = 64
+"""What Python takes for an object or array, and for a short value: never less than these, on a 64-bit machine."""
+
+_WINDOW_BYTES: Final = 1 << 20
+_QUOTE, _BACKSLASH, _COMMA = 0x22, 0x5C, 0x2C
+_DEPTH_STEPS: Final = np.zeros(256, np.int8)
+_DEPTH_STEPS[list(b"[{")] = 1
+_DEPTH_STEPS[list(b"]}")] = -1
+
+_Bytes = npt.NDArray[np.uint8]
+_Flags = npt.NDArray[np.bool_]
+
+
+class JsonError(ValueError):
+    """The bytes are no JSON, or no JSON that is read here; the text says what is wrong and where."""
+
+
+def parse_json(data: bytes) -> Any:
+    """Return the value that is in `data`.
+
+    Raises:
+        JsonError: it is not UTF-8, no JSON, too deep, too large in memory, or holds a key twice or a NaN.
+    """
+    _check_shape(np.frombuffer(data, np.uint8))
+    try:
+        text = data.decode("utf-8")
+        return json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
+    except JsonError:
+        raise
+    except UnicodeDecodeError as error:
+        raise JsonError(f"byte {error.start} is not UTF-8") from error
+    except json.JSONDecodeError as error:
+        raise JsonError(f"line {error.lineno} column {error.colno}: {error.msg}") from error
+    except ValueError as error:  # an integer of more digits than Python reads
+        raise JsonError(printable(error)) from error
+
+
+def _check_shape(data: _Bytes) -> None:
+    """Refuse a document by its brackets and commas, before an object is made of any of it."""
+    depth = containers = commas = 0
+    inside = escapes = False  # in a string; the window before ended with a backslash that escapes
+    for start in range(0, len(data), _WINDOW_BYTES):
+        window = data[start : start + _WINDOW_BYTES]
+        marks = _string_ends(window, escaped=escapes)
+        escapes = _ends_in_escape(window, escaped=escapes)
+        outside = (np.cumsum(marks, dtype=np.int32) & 1) == inside
+        inside ^= bool(np.count_nonzero(marks) & 1)
+        steps = np.where(outside, _DEPTH_STEPS[window], np.int8(0))
+        deepest = depth + int(np.cumsum(steps, dtype=np.int32).max(initial=0))
+        if deepest > MAX_DEPTH:
+            raise JsonError(f"the document is nested too deeply: over {MAX_DEPTH} levels")
+        depth += int(steps.sum(dtype=np.int64))
+        containers += int(np.count_nonzero(steps > 0))
+        commas += int(np.count_nonzero(outside & (window == _COMMA)))
+        taken = containers * _CONTAINER_BYTES + commas * _VALUE_BYTES
+        if taken > MEMORY_LIMIT:
+            raise JsonError(f"the document holds too many values: they would take over {MEMORY_LIMIT} bytes of memory")
+
+
+def _string_ends(window: _Bytes, *, escaped: bool) -> _Flags:
+    """Return where strings begin and end: the quotes that no backslash escapes."""
+    quotes: _Flags = window == _QUOTE
+    slashes = window == _BACKSLASH
+    if not escaped and not slashes.any():
+        return quotes
+    # A quote is escaped by an odd run of backslashes in front of it.
+    places = np.arange(len(window), dtype=np.int32)
+    plain = np.maximum.accumulate(np.where(slashes, np.int32(-1), places))  # the last other byte up to here
+    run = np.concatenate((np.zeros(1, np.int32), (places - plain)[:-1]))  # backslashes in front of each byte
+    if escaped:
+        other = np.flatnonzero(~slashes)
+        run[: (int(other[0]) if len(other) else len(window)) + 1] += 1
+    quotes &= (run & 1) == 0
+    return quotes
+
+
+def _ends_in_escape(window: _Bytes, *, escaped: bool) -> bool:
+    other = np.flatnonzero(window != _BACKSLASH)
+    run = len(window) - 1 - int(other[-1]) if len(other) else len(window) + escaped
+    return bool(run & 1)
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        seen: set[str] = set()
+        twice = next(key for key, _ in pairs if key in seen or seen.add(key))  # type: ignore[func-returns-value]
+        raise JsonError(f"{printable(twice)} appears twice in one object")
+    return members
+
+
+def _float(text: str) -> float:
+    number = float(text)
+    if math.isinf(number):
+        raise JsonError(f"{printable(text)} is beyond the largest number of 64 bits")
+    return number
+
+
+def _constant(text: str) -> Any:
+    raise JsonError(f"{text} is not a JSON number")

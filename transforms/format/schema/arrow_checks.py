@@ -1,0 +1,165 @@
+"""Look at Arrow types and arrays that come from outside: what they mean, and whether they are sound."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from ..wording.printable import printable
+from .arrow_types import is_binary, is_list, is_string
+from .schema import ColumnRule
+
+_WIDEST_INTEGER: Final = 64
+_TEXT = ((pa.types.is_string, pa.binary()), (pa.types.is_large_string, pa.large_binary()))
+
+
+def storage_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type that an extension type (uuid, json, ...) is stored as; a tensor stays one, for its shape."""
+    if isinstance(kind, pa.BaseExtensionType) and not isinstance(kind, pa.FixedShapeTensorType):
+        return storage_type(kind.storage_type)
+    return kind
+
+
+def storage_column(column: pa.Array) -> pa.Array:
+    """Return an extension array as `storage_type` has it; any other array as it is."""
+    while storage_type(column.type) != column.type:
+        column = column.storage
+    return column
+
+
+def meaning(kind: pa.DataType) -> pa.DataType:
+    """Return one type for all types that hold the same values in another layout.
+
+    Two files of one table may well differ in them, by the version of what wrote them: `large_string`, a string view
+    and a dictionary of strings become `string`, and every list of variable length becomes `list`.
+
+    >>> meaning(pa.dictionary(pa.int8(), pa.large_string()))
+    DataType(string)
+    """
+    if pa.types.is_dictionary(kind):
+        return meaning(kind.value_type)
+    if is_string(kind):
+        return pa.string()
+    if is_binary(kind):
+        return pa.binary()
+    if is_list(kind):
+        return pa.list_(meaning(kind.value_type))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(meaning(kind.value_type), kind.list_size)
+    return kind
+
+
+def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """Return the type that holds all values of two types exactly, None if there is none: integers and floats widen.
+
+    >>> common_type(pa.int32(), pa.int64()), common_type(pa.uint8(), pa.int8()), common_type(pa.int64(), pa.float64())
+    (DataType(int64), DataType(int16), None)
+    """
+    one, other = meaning(one), meaning(other)
+    if one == other:
+        return one
+    if (is_list(one) and is_list(other)) or (_fixed_size(one) == _fixed_size(other) is not None):
+        value = common_type(one.value_type, other.value_type)
+        return None if value is None else with_value_type(one, value)
+    if pa.types.is_floating(one) and pa.types.is_floating(other):
+        return max(one, other, key=lambda kind: kind.bit_width)
+    if not (pa.types.is_integer(one) and pa.types.is_integer(other)):
+        return None
+    narrow, wide = sorted((one, other), key=lambda kind: (kind.bit_width, pa.types.is_signed_integer(kind)))
+    if pa.types.is_signed_integer(wide) and (narrow.bit_width < wide.bit_width or pa.types.is_signed_integer(narrow)):
+        return wide
+    if pa.types.is_unsigned_integer(narrow) and pa.types.is_unsigned_integer(wide):
+        return wide
+    bits = 2 * wide.bit_width  # one is signed, and the unsigned one is as wide or wider
+    return pa.type_for_alias(f"int{bits}") if bits <= _WIDEST_INTEGER else None
+
+
+def _fixed_size(kind: pa.DataType) -> int | None:
+    return kind.list_size if pa.types.is_fixed_size_list(kind) else None
+
+
+def counts_nanoseconds(kind: pa.DataType) -> bool:
+    """Return whether values, or those of lists, are times in nanoseconds.
+
+    >>> counts_nanoseconds(pa.list_(pa.timestamp("ns"))), counts_nanoseconds(pa.timestamp("us"))
+    (True, False)
+    """
+    if is_list(kind) or pa.types.is_fixed_size_list(kind):
+        return counts_nanoseconds(kind.value_type)
+    timed: bool = pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time64(kind)
+    return timed and str(kind.unit) == "ns"
+
+
+def holds_nanoseconds(column: pa.Array) -> bool:
+    """Return whether a column of times in nanoseconds holds one that is finer than microseconds."""
+    while pa.types.is_nested(column.type):
+        column = column.flatten()
+    raw = np.asarray(column.drop_null().view(pa.int64()))
+    return bool((raw % 1000).any())
+
+
+def in_nanoseconds(rule: ColumnRule | None) -> ColumnRule:
+    """Return the rule of a column whose values hold nanoseconds: in ns, unless another unit is declared."""
+    rule = rule or ColumnRule()
+    return rule if rule.unit is not None else replace(rule, unit="ns")
+
+
+def nanoseconds_warning(names: Sequence[str]) -> tuple[str, ...]:
+    """Return what a user should know of columns that are in ns since their values are."""
+    return tuple(
+        f'column "{printable(name)}": values hold nanoseconds, so it is in ns; otherwise it would be in us'
+        for name in names
+    )
+
+
+def check_batch(batch: pa.RecordBatch) -> None:
+    """Check every offset, length and index of a batch, so that nothing is read outside of its buffers.
+
+    Text is looked at as bytes: whether it is UTF-8 is the encoder's question, which has a row to name in its answer.
+
+    Raises:
+        pa.ArrowInvalid: the batch is not sound.
+    """
+    for column in batch.columns:
+        if isinstance(column, pa.ExtensionArray):
+            column = column.storage
+        bare = _without_text(column.type)
+        (column if bare == column.type else column.view(bare)).validate(full=True)
+
+
+def _without_text(kind: pa.DataType) -> pa.DataType:
+    """Return the type with the same buffers whose text is plain bytes."""
+    for test, bare in _TEXT:
+        if test(kind):
+            return bare
+    if pa.types.is_string_view(kind):
+        return pa.binary_view()
+    if pa.types.is_dictionary(kind):
+        return pa.dictionary(kind.index_type, _without_text(kind.value_type), kind.ordered)
+    if is_list(kind) or pa.types.is_fixed_size_list(kind):
+        return with_value_type(kind, _without_text(kind.value_type))
+    return kind
+
+
+def with_value_type(kind: pa.DataType, value: pa.DataType) -> pa.DataType:
+    """Return the list type of the same layout whose values have another type.
+
+    >>> with_value_type(pa.large_list(pa.int8()), pa.int64())
+    LargeListType(large_list<item: int64>)
+    """
+    field = kind.value_field.with_type(value)
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(field, kind.list_size)
+    return next(make for test, make in _MAKE_LIST if test(kind))(field)
+
+
+_MAKE_LIST: tuple[tuple[Callable[[pa.DataType], bool], Callable[[pa.Field], pa.DataType]], ...] = (
+    (pa.types.is_list, pa.list_),
+    (pa.types.is_large_list, pa.large_list),
+    (pa.types.is_list_view, pa.list_view),
+    (pa.types.is_large_list_view, pa.large_list_view),
+)

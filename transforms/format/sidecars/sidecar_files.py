@@ -1,0 +1,59 @@
+"""The files beside the shards that let other tools open a dataset; all of them follow from its manifest.
+
+tfds     dataset_info.json  features.json  *.labels.txt
+tfx      schema.pbtxt
+index    index/*.idx, one for each shard (these follow from the shards: see `index.py`)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from ..manifest.manifest import Manifest
+from .tfds import SplitShards, tfds_files
+from .tfx import schema_text
+
+_LAST: Final = ("features.json", "dataset_info.json")
+"""TFDS opens a folder by `dataset_info.json`: it is replaced when everything that it leads to is there."""
+
+
+def sidecar_files(
+    manifest: Manifest, wanted: Collection[str], image_formats: Collection[str] | None
+) -> dict[str, bytes]:
+    """Return the sidecars of a generation by their names, in the order in which they are to be replaced.
+
+    `wanted` are the groups of `output.sidecars`; the manifest's own list of sidecars is not looked at, so it can be
+    made from the names returned here. `image_formats` are the formats (`image/format`) that occur among the dataset's
+    records, or None where that is not known: then images stay bytes for TFDS.
+    Records without a schema have none of these files.
+    """
+    if manifest.schema is None:
+        return {}
+    files: dict[str, bytes] = {}
+    if "tfx" in wanted:
+        files["schema.pbtxt"] = schema_text(manifest.schema, manifest.labels)
+    if "tfds" in wanted:
+        files |= tfds_files(
+            name=manifest.name,
+            version=manifest.version,
+            compression=manifest.compression,
+            shard_name=manifest.shard_name,
+            schema=manifest.schema,
+            labels=manifest.labels,
+            splits=[
+                SplitShards(name, tuple(shard.records for shard in split.shards), split.bytes)
+                for name, split in manifest.splits.items()
+            ],
+            image_formats=image_formats,
+        )
+    return {name: files[name] for name in in_publishing_order(files)}
+
+
+def in_publishing_order(names: Iterable[str]) -> list[str]:
+    """Return the names of sidecars in the order in which they are to be replaced: what readers begin with comes last.
+
+    >>> in_publishing_order(["dataset_info.json", "schema.pbtxt", "features.json"])
+    ['schema.pbtxt', 'features.json', 'dataset_info.json']
+    """
+    return sorted(names, key=lambda name: (_LAST.index(name) + 1 if name in _LAST else 0, name))

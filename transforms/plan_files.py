@@ -1,0 +1,185 @@
+"""The plan of a large conversion, in files of the staging folder: what goes to the engine only names them.
+
+    driver     listing of 10,000,000 images ─▶ .staging/<run>/plan/tasks-000000.gz   about 1 MiB of tasks each
+    graph      (tasks-000000.gz, its SHA-256, 17 tasks), ...                         0.1 MB, and not 500
+    worker     (tasks-000000.gz, its SHA-256, task 5)  ─▶ its pieces
+
+A job's graph carries what `Create` is given, and engines bound it: Dataflow at 10 MB. A small plan stays in it, since a
+file takes longer to make durable than its bytes to travel. The digest is in the graph, so that what is read is what was
+planned, even if others can write to the folder.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import astuple, dataclass, field, replace
+from functools import lru_cache
+from itertools import chain, groupby, islice
+from typing import Final, overload
+
+from .dataset.stage.spec import DatasetSpec, EntryInfo
+from .dataset.storage.contract import Storage
+from .dataset.storage.shared_folder import check_shared
+from .errors import RunError
+from .format.tfrecord.gzip_members import compress_member
+from .sources.contract.source import Piece, StoredPieces, Task
+from .sources.registry.task_codec import decode_pieces, encode_pieces
+
+PLAN_FOLDER: Final = "plan"
+"""In the run's staging folder."""
+
+FILE_BYTES: Final = 1 << 20
+"""Bytes of text in a file of tasks: a worker reads all of it for one task, and in object stores each is a request."""
+
+IN_GRAPH_BYTES: Final = 256 << 10
+"""A plan of so much text stays in the graph, and so do as many bytes of entries."""
+
+_AT_ONCE: Final = 16
+"""Files that are written at once: each waits for a disk, or a store."""
+
+
+@dataclass(frozen=True, slots=True)
+class StagedFile:
+    """A file of lines in the staging folder; the digest is of its bytes, and so of what it is."""
+
+    storage: Storage = field(compare=False)
+    path: str = field(compare=False)
+    sha256: str
+
+    def lines(self) -> tuple[bytes, ...]:
+        """Return its lines.
+
+        Raises:
+            RunError: it is not what was written when the run was planned, or not seen here.
+        """
+        return _lines(self)
+
+
+@lru_cache(maxsize=4)
+def _lines(file: StagedFile) -> tuple[bytes, ...]:
+    if file.storage.has_locks:  # on disk; a store says itself what it lacks
+        check_shared(file.storage, file.path)
+    data = file.storage.read(file.path)
+    if hashlib.sha256(data).hexdigest() != file.sha256:
+        raise RunError(f"{file.path} is not what was planned: the staging folder was changed; run again")
+    return tuple(gzip.decompress(data).split(b"\n"))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StagedPieces(StoredPieces):
+    """The pieces of one task: line `line` of a file."""
+
+    file: StagedFile
+    line: int
+
+    def load(self) -> Sequence[Piece]:
+        """Return the pieces."""
+        return decode_pieces(self.file.lines()[self.line])
+
+
+@dataclass(frozen=True, slots=True)
+class TaskFile:
+    """All tasks of one file, by their ordinals: what the graph carries of them."""
+
+    file: StagedFile
+    ordinals: tuple[int, ...]
+
+    def tasks(self) -> list[Task]:
+        """Return the tasks; nothing is read."""
+        return [Task(ordinal, StagedPieces(self.file, line)) for line, ordinal in enumerate(self.ordinals)]
+
+
+def by_file(tasks: Sequence[Task]) -> list[TaskFile] | None:
+    """Return the files of some tasks as `stage_tasks` gave them, None if they are in no file."""
+    files: list[TaskFile] = []
+    for file, group in groupby(tasks, key=lambda task: getattr(task.pieces, "file", None)):
+        if not isinstance(file, StagedFile):
+            return None
+        files.append(TaskFile(file, tuple(task.ordinal for task in group)))
+    return files
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class StagedEntries(Sequence[EntryInfo]):
+    """The entries of a source: the lines of a file."""
+
+    file: StagedFile
+    size: int
+
+    def __len__(self) -> int:
+        return self.size
+
+    @overload
+    def __getitem__(self, index: int) -> EntryInfo: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[EntryInfo]: ...
+    def __getitem__(self, index: int | slice) -> EntryInfo | Sequence[EntryInfo]:
+        """Return one entry, or some."""
+        return _entries(self.file)[index]
+
+    def __iter__(self) -> Iterator[EntryInfo]:
+        return iter(_entries(self.file))
+
+
+@lru_cache(maxsize=1)
+def _entries(file: StagedFile) -> tuple[EntryInfo, ...]:
+    return tuple(EntryInfo(*json.loads(line)) for line in file.lines())
+
+
+def stage_entries(spec: DatasetSpec) -> DatasetSpec:
+    """Return the run with its entries in a file, if they are many: its steps carry the run, and would carry them."""
+    lines = [json.dumps(astuple(entry)).encode() for entry in spec.source_entries]
+    if sum(map(len, lines)) <= IN_GRAPH_BYTES:
+        return spec
+    file = _put(spec, "entries.gz", lines)
+    return replace(spec, source_entries=StagedEntries(file, len(lines)))
+
+
+def stage_tasks(spec: DatasetSpec, tasks: Sequence[Task]) -> tuple[Task, ...]:
+    """Return the tasks with their pieces in files, if they are much text; else as they are.
+
+    They are gone through once, a few files at a time.
+    """
+    packed = ((task, encode_pieces(task.pieces)) for task in tasks)
+    files = _filled(packed)
+    first = next(files, [])
+    size = sum(len(line) for _, line in first)
+    if len(first) == len(tasks) and size <= IN_GRAPH_BYTES:
+        return tuple(tasks)
+    staged: list[Task] = []
+    numbered = enumerate(chain([first], files))
+    with ThreadPoolExecutor(_AT_ONCE) as pool:
+        while some := list(islice(numbered, _AT_ONCE)):
+            for group in pool.map(lambda item: _staged(spec, *item), some):
+                staged += group
+    return tuple(staged)
+
+
+def _filled(packed: Iterable[tuple[Task, bytes]]) -> Iterator[list[tuple[Task, bytes]]]:
+    """Yield tasks and their lines by file."""
+    group: list[tuple[Task, bytes]] = []
+    size = 0
+    for task, line in packed:
+        group.append((task, line))
+        size += len(line)
+        if size >= FILE_BYTES:
+            yield group
+            group, size = [], 0
+    if group:
+        yield group
+
+
+def _staged(spec: DatasetSpec, number: int, group: Sequence[tuple[Task, bytes]]) -> list[Task]:
+    file = _put(spec, f"tasks-{number:06d}.gz", [line for _, line in group])
+    return TaskFile(file, tuple(task.ordinal for task, _ in group)).tasks()
+
+
+def _put(spec: DatasetSpec, name: str, lines: Sequence[bytes]) -> StagedFile:
+    data = compress_member(b"\n".join(lines))
+    path = f"{spec.staging}/{PLAN_FOLDER}/{name}"
+    spec.storage.replace(path, data)
+    return StagedFile(spec.storage, path, hashlib.sha256(data).hexdigest())

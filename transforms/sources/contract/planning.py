@@ -1,0 +1,203 @@
+"""Cut a source into tasks, from what its survey found and the shard size alone.
+
+The number of workers plays no part: the same source and config give the same tasks, and so the same bytes, anywhere.
+
+    pieces  |--|--|---|--|--|--|---|--|--|--|--|     what a source can be cut into (row groups, 1 MiB of CSV, ...)
+    tasks   |-----------|-----------|--------------|  each ends just over a whole number of shards, so that
+    shards  |====|====|·|====|====|·|====|====|·     what is left over (·) and written twice stays small
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ...format.flow.blocks import Block, Frames
+from ...format.flow.rejects import Reject
+from ...format.flow.rows import Rows
+from ...format.tfrecord.gzip_members import compress_member
+from .source import Frozen, LazyPieces, Listing, Piece, Source, Survey, Task
+
+SAMPLED_FILES: Final = 8
+"""How many files are sampled for the estimate: enough to see files that differ, and a few MiB of reading at most."""
+
+MIN_TASK_BYTES: Final = 8 << 20
+"""A task of a small conversion has at least 8 MiB of output: below that, starting it costs more than it saves."""
+
+SMALL_TASKS: Final = 16
+"""A conversion of less than 8 shards is cut into 16 tasks at most, so that a few workers have even loads."""
+
+BLIND_EXPANSION: Final = 4
+"""Output per byte of input, where nothing could be sampled: text grows 1.5 to 3 times, compressed text more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """The expected output of a conversion: rows and bytes of records, framing and compression included.
+
+    `sampled` rows were encoded to tell, and `rejects` of them will be rejected.
+    """
+
+    rows: int
+    bytes: int
+    sampled: int = 0
+    rejects: tuple[Reject, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Everything that is known before a row is converted; `outputs[i]` is the expected bytes of task i."""
+
+    listing: Listing
+    survey: Survey
+    tasks: tuple[Task, ...]
+    outputs: tuple[int, ...]
+    estimate: Estimate
+
+    @property
+    def rows_exact(self) -> bool:
+        """Whether it is known how many rows there are."""
+        pieces = self.survey.pieces
+        return isinstance(pieces, LazyPieces) or all(piece.rows is not None for piece in pieces)
+
+    def expected_rows(self) -> dict[int, int | None]:
+        """Return for each entry of the listing the rows that reading it must find, or None where only reading tells."""
+        if isinstance(self.survey.pieces, LazyPieces):
+            return self.survey.pieces.rows_by_entry()
+        rows: dict[int, int | None] = {}
+        for piece in self.survey.pieces:
+            for entry, more in piece.rows_by_entry().items():
+                before = rows.get(entry, 0)
+                rows[entry] = None if before is None or more is None else before + more
+        return rows
+
+
+def plan_tasks(outputs: Sequence[int] | npt.NDArray[np.int64], shard_size: int) -> list[range]:
+    """Group pieces, whose expected bytes of output are given, into tasks: ranges of piece indices, in order.
+
+    From 8 shards of output on, a task aims at 1.03 m shards with m = clamp(round(output / 128 shards), 1, 8); below
+    that at a sixteenth of the output and at least 8 MiB. The number of tasks is rounded down.
+
+    >>> plan_tasks([10 << 20] * 4, 128 << 20)
+    [range(0, 1), range(1, 2), range(2, 3), range(3, 4)]
+    >>> plan_tasks([1 << 20] * 4, 128 << 20)
+    [range(0, 4)]
+    """
+    before = np.cumsum(np.asarray(outputs, np.int64))
+    if not len(before):
+        return []
+    total = int(before[-1])
+    if total >= 8 * shard_size:
+        shards_a_task = min(max(round(total / (128 * shard_size)), 1), 8)
+        goal = shard_size * shards_a_task * 103 // 100
+    else:
+        goal = max(total // SMALL_TASKS, MIN_TASK_BYTES)
+    count = max(total // goal, 1)
+    # Task k begins with the first piece that has at least k / count of the output before it; for k = count that are
+    # pieces at the end that give nothing.
+    shares = np.array([-(-k * total // count) for k in range(1, count + 1) if total], np.int64)
+    starts = np.unique(np.append(0, 1 + np.searchsorted(before, shares)))
+    bounds = [*starts[starts < len(before)].tolist(), len(before)]
+    return [range(start, stop) for start, stop in pairwise(bounds)]
+
+
+def make_plan(
+    source: Source,
+    listing: Listing,
+    survey: Survey,
+    shard_size: int,
+    encode: Callable[[Rows], Block],
+    compression: str = "none",
+) -> Plan:
+    """Estimate the output of every piece and cut the source into tasks; `encode` is the conversion's own encoder."""
+    sample = _sample(source, survey, encode, _packed_bytes if compression == "gzip" else _plain_bytes)
+    outputs, rows = _estimate(survey, sample)
+    ranges = plan_tasks(outputs, shard_size) if survey.tasks is None else survey.tasks
+    tasks = tuple(Task(i, survey.pieces[r.start : r.stop]) for i, r in enumerate(ranges))
+    sizes = tuple(int(outputs[r.start : r.stop].sum()) for r in ranges)
+    return Plan(listing, survey, tasks, sizes, Estimate(rows, int(outputs.sum()), sample.rows, sample.rejects))
+
+
+@dataclass(frozen=True, slots=True)
+class _Sample:
+    """What the first batches gave: bytes of output per record, and per byte of input; rows looked at, and rejects."""
+
+    bytes_a_row: float = 1.0
+    expansion: float = 1.0
+    rows: int = 0
+    rejects: tuple[Reject, ...] = ()
+
+
+def _estimate(survey: Survey, sample: _Sample) -> tuple[npt.NDArray[np.int64], int]:
+    """Return the bytes of output of each piece, and the rows of all of them."""
+    if isinstance(survey.pieces, LazyPieces):
+        return survey.pieces.outputs, survey.pieces.rows
+    bytes_a_row, expansion = sample.bytes_a_row, sample.expansion
+    outputs = [_output_of(piece, bytes_a_row, expansion) for piece in survey.pieces]
+    rows = sum(p.rows if p.rows is not None else _blind_rows(p, bytes_a_row, expansion) for p in survey.pieces)
+    return np.array(outputs, np.int64), rows
+
+
+def _output_of(piece: Piece, bytes_a_row: float, expansion: float) -> int:
+    if piece.output_bytes is not None:
+        return piece.output_bytes
+    return int(piece.rows * bytes_a_row) if piece.rows is not None else int(piece.bytes * expansion)
+
+
+def _blind_rows(piece: Piece, bytes_a_row: float, expansion: float) -> int:
+    return int(piece.bytes * expansion / max(bytes_a_row, 1))
+
+
+def _plain_bytes(frames: Frames) -> int:
+    return frames.bytes
+
+
+def _packed_bytes(frames: Frames) -> int:
+    return len(compress_member(frames.buffers))
+
+
+def _sample(
+    source: Source, survey: Survey, encode: Callable[[Rows], Block], size_of: Callable[[Frames], int]
+) -> _Sample:
+    """Encode the first batch of up to 8 files, where the source cannot tell the size of its records without."""
+    pieces = [] if isinstance(survey.pieces, LazyPieces) else first_pieces(survey)
+    if all(piece.output_bytes is not None for piece in pieces):
+        return _Sample()
+    rows = output = read = 0
+    input_bytes = 0.0
+    rejects: list[Reject] = []
+    for piece in pieces:
+        batch = _first_batch(source, piece, survey.frozen)
+        if batch is None:
+            continue
+        block = encode(batch)
+        records = sum(frames.records for frames in block.splits.values())
+        rows += records
+        read += records + len(block.rejects)
+        rejects += block.rejects
+        output += sum(size_of(frames) for frames in block.splits.values())
+        if piece.rows:
+            input_bytes += piece.bytes * records / piece.rows
+    expansion = output / input_bytes if input_bytes else float(BLIND_EXPANSION)
+    return _Sample(output / rows if rows else 1.0, expansion, read, tuple(rejects))
+
+
+def first_pieces(survey: Survey) -> list[Piece]:
+    """Return the first piece of up to 8 files: what is sampled of a source."""
+    firsts: dict[int, Piece] = {}
+    for piece in survey.pieces:
+        if piece.entry not in firsts and piece.rows != 0:
+            firsts[piece.entry] = piece
+            if len(firsts) == SAMPLED_FILES:
+                break
+    return list(firsts.values())
+
+
+def _first_batch(source: Source, piece: Piece, frozen: Frozen) -> Rows | None:
+    reader = source.read(Task(0, (piece,)), frozen)
+    return next((rows for rows in reader if rows.batch.num_rows), None)

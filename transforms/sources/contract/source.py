@@ -1,0 +1,261 @@
+"""One contract for every source: list, survey, read."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, NamedTuple, Protocol, Self, TypeVar, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from ...format.flow.rows import Rows
+from ...format.schema.schema import Choice, Schema
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+class ParallelMap(Protocol):
+    """Applies a function to each item, on as many workers as there are, and returns the results in order.
+
+    `heavy` says that all data are gone through, much of the time in Python's own hands: worth other processes, where
+    there are some. Function, items and results are picklable.
+    """
+
+    def __call__(self, function: Callable[[T], R], items: Iterable[T], *, heavy: bool = False) -> list[R]:
+        """Return `[function(item) for item in items]`."""
+        ...
+
+
+def map_in_turn(function: Callable[[T], R], items: Iterable[T], *, heavy: bool = False) -> list[R]:  # noqa: ARG001
+    """Apply a function to each item, one after the other."""
+    return [function(item) for item in items]
+
+
+class Stamp(NamedTuple):
+    """A file's state when it was listed: its size in bytes, its mtime in ns; in a store its version, which is enough.
+
+    A version tells one content of an object from all others: S3's etag, or the generation of GCS.
+    """
+
+    size: int
+    mtime_ns: int
+    version: str = ""
+
+
+class ListedFile(Protocol):
+    """A file of the listing, as entries and pieces have it: all that opening it takes."""
+
+    @property
+    def path(self) -> bytes:
+        """Where it is: absolute, in the file system's own bytes."""
+        ...
+
+    @property
+    def name(self) -> str:
+        """How it is shown."""
+        ...
+
+    @property
+    def stamp(self) -> Stamp:
+        """What it was when it was listed."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class SourceEntry:
+    """One line of the listing: an input file, or for images a folder of `files` files.
+
+    `path` is absolute, in the file system's own bytes; `name` is how it is shown: relative to the config (or working)
+    folder where it is below it, with `/`, printable. `fingerprint` depends on content and size only, never on time.
+    An object of a store has its URL as path, and a `version`.
+    """
+
+    path: bytes
+    name: str
+    bytes: int
+    mtime_ns: int
+    fingerprint: str
+    files: int = 1
+    version: str = ""
+
+    @property
+    def stamp(self) -> Stamp:
+        """What the file was when it was listed."""
+        return Stamp(self.bytes, self.mtime_ns, self.version)
+
+
+@dataclass(frozen=True, slots=True)
+class Listing:
+    """Everything that a source will read, in its order: entries sorted by the bytes of their paths."""
+
+    format: str
+    entries: tuple[SourceEntry, ...]
+    files: int
+    bytes: int
+    skipped: dict[str, int] = field(default_factory=dict)
+
+    def keep(self, wanted: Sequence[int]) -> Listing:
+        """Return the listing of some entries only, given by their indices, in order."""
+        entries = tuple(self.entries[index] for index in wanted)
+        return replace(self, entries=entries, files=len(entries), bytes=sum(entry.bytes for entry in entries))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Piece:
+    """The smallest run of rows that a task can be made of; sources derive their own, with what reading it needs.
+
+    `path`, `name` and `stamp` are those of its file when it was listed (images: of the root folder). `rows` is None
+    where only reading tells. `first_row` is the number of rows before it in its entry. `bytes` is its size in the
+    source; `output_bytes` the size of its records, where the source can tell without encoding any (images).
+    """
+
+    entry: int
+    path: bytes
+    name: str
+    stamp: Stamp
+    rows: int | None
+    first_row: int
+    bytes: int
+    output_bytes: int | None = None
+
+    def rows_by_entry(self) -> dict[int, int | None]:
+        """Return the rows of the piece by entry: a piece of images may hold files of several folders."""
+        return {self.entry: self.rows}
+
+
+class LazyPieces(Sequence[Piece]):
+    """Pieces that are made when they are asked for, as there may be more of them than memory has room for.
+
+    Planning gets what it needs of all of them at once; a range of them is of the same class. They go to workers as
+    a document of bytes, numbers, text and lists.
+    """
+
+    __slots__ = ()
+
+    @property
+    @abstractmethod
+    def outputs(self) -> npt.NDArray[np.int64]:
+        """The bytes of the records of each piece."""
+
+    @property
+    @abstractmethod
+    def rows(self) -> int:
+        """The rows of all pieces."""
+
+    @abstractmethod
+    def rows_by_entry(self) -> dict[int, int | None]:
+        """Return the rows of all pieces by entry."""
+
+    @abstractmethod
+    def mark(self) -> bytes:
+        """Return bytes that tell these pieces from others of the same listing."""
+
+    @abstractmethod
+    def forget(self) -> None:
+        """Release what the pieces are made of: they have been written elsewhere, and take much memory here."""
+
+    @abstractmethod
+    def to_document(self) -> dict[str, Any]:
+        """Return what `from_document` takes."""
+
+    @classmethod
+    @abstractmethod
+    def from_document(cls, document: Mapping[str, Any]) -> Self:
+        """Return the pieces that a document states."""
+
+
+class StoredPieces(Sequence[Piece]):
+    """The pieces of a task that are elsewhere, as a file of the staging folder, and are read where they are needed."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def load(self) -> Sequence[Piece]:
+        """Return the pieces."""
+
+    def __len__(self) -> int:
+        return len(self.load())
+
+    @overload
+    def __getitem__(self, index: int) -> Piece: ...
+    @overload
+    def __getitem__(self, index: slice) -> Sequence[Piece]: ...
+    def __getitem__(self, index: int | slice) -> Piece | Sequence[Piece]:
+        """Return one piece, or some; a caller that needs more than one loads them."""
+        return self.load()[index]
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """One contiguous piece of the source: pieces that follow each other, over one file or several."""
+
+    ordinal: int
+    pieces: Sequence[Piece]
+
+
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """The facts that all tasks share: the schema, and for sources that split or label by directory their names.
+
+    `opaque` says that records are plain bytes, which have no schema.
+    """
+
+    schema: Schema
+    splits: tuple[str, ...] = ()
+    labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    opaque: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Survey:
+    """The results of planning, before any row is converted: `pieces` in source order, `warnings` for the user.
+
+    `split_rows` are the rows of each split, where the source itself splits. `tasks` are the pieces of each task, where
+    the source knows better than planning does. `detected` says what was detected in the data, with its evidence;
+    `remarks` are facts for programs, too common for a screen.
+    """
+
+    frozen: Frozen
+    choices: tuple[Choice, ...]
+    pieces: Sequence[Piece]
+    warnings: tuple[str, ...] = ()
+    split_rows: dict[str, int] = field(default_factory=dict)
+    tasks: tuple[range, ...] | None = None
+    detected: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+
+
+class Source(Protocol):
+    """The input of a conversion: a frozen, picklable dataclass of options.
+
+    `list_files` and `survey` run once, where the run is launched; `read` runs in the workers and needs nothing but the
+    source itself, a task, and what the survey froze.
+    """
+
+    def list_files(self) -> Listing:
+        """Return the files to read.
+
+        Raises:
+            InputError: a path matches nothing.
+        """
+        ...
+
+    def survey(self, listing: Listing, run: ParallelMap) -> Survey:
+        """Return the schema and the pieces of the listed files.
+
+        Raises:
+            SchemaError: a column's type has no feature.
+            SourceError: a file is corrupt as a whole.
+        """
+        ...
+
+    def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
+        """Yield the rows of a task, in source order; ordinals count from 0. Bad rows are rejects or problems.
+
+        Raises:
+            SourceError: a file is corrupt as a whole, or is not what it was when it was listed.
+        """
+        ...

@@ -1,0 +1,372 @@
+r"""Cast the text cells of a CSV column to its type, and prove every cast.
+
+Arrow's own cast takes `007`, `-0`, `0x1F` as integers, `1e400` as infinity and `1e-400` as zero, and says nothing. So a
+cast counts only if it is proven:
+
+    fast path    cast the whole column; then prove the result with a few passes over arrays
+                     integer   the first byte is 1 to 9, or `-` before 1 to 9, or the text is `0`: given that the cast
+                               took it, the text then has as many digits as the number
+                     float     every value is finite, or its text says nan or inf; every zero's text has no digit 1 to 9
+    slow path    only where that fails: classify each cell of this column by its text, and say what is wrong with it
+
+Text that is taken:
+
+    integers     0, or an optional `-`, a digit 1 to 9, and digits
+    floats       decimal digits with an optional sign, point and exponent; nan, inf, infinity in any case
+    bool         true, True, TRUE, false, False, FALSE
+    date         YYYY-MM-DD
+    timestamp    date, `T` or a space, HH:MM[:SS[.fraction]], and an offset (`Z`, `+01:00`) only if the column has a
+                 time zone: without an offset it is then a local time of that zone
+    time         HH:MM[:SS[.fraction]]
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...format.flow.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem
+from ...format.wording.printable import printable
+from .hints import set_list
+
+_INTEGER: Final = r"^(0|-?[1-9][0-9]*)$"
+_FINITE: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_SPECIAL: Final = r"(?i)^[+-]?(nan|inf|infinity)$"
+NUMBER: Final = rf"{_FINITE}|{_SPECIAL}"
+_NOT_ZERO: Final = r"^[^eE]*[1-9]"
+_TRUE: Final = (b"true", b"True", b"TRUE")
+_FALSE: Final = (b"false", b"False", b"FALSE")
+_TIME: Final = re.compile(rb"[0-9]{2}:[0-9]{2}(:[0-9]{2}([.][0-9]+)?)?")
+
+_FRACTION: Final = re.compile(rb"-?[0-9]+[.][0-9]+([eE][+-]?[0-9]+)?")
+_NULL_WORDS: Final = frozenset({b"NA", b"N/A", b"n/a", b"NULL", b"null", b"None", b"nil", b"-", b"?"})
+"""Text that most likely means null in a column of numbers: for the fix in a message, never for a decision."""
+
+_SLICE_ROWS: Final = 64
+
+Problem = tuple[str, str]
+"""A code and what is wrong, without the value in front."""
+
+
+def cast_column(cells: pa.Array, target: pa.DataType, column: str) -> tuple[pa.Array, list[CellProblem]]:
+    """Cast binary cells to `target`; a cell that is not exactly such a value becomes null and a problem.
+
+    `column` is the name that the problems bear. Strings are taken to be checked for UTF-8 unless the cells are not.
+    """
+    proven = prove_column(cells, target)
+    if proven is not None:
+        return proven, []
+    array, found = _find_problems(cells, target)
+    return array, [_cell_problem(row, cells[row].as_py(), problem, target, column) for row, problem in found]
+
+
+def prove_column(cells: pa.Array, target: pa.DataType) -> pa.Array | None:
+    """Cast binary cells to `target`, or return None where one of them is not exactly such a value."""
+    try:
+        return _prover(target)(cells, target)
+    except pa.ArrowInvalid:  # how Arrow says that some cell does not parse
+        return None
+
+
+def first_problem(cells: pa.Array, target: pa.DataType) -> tuple[int, str] | None:
+    """Return the row and the code of the first cell that is not exactly a value of `target`, or None."""
+    start, size = 0, _SLICE_ROWS  # a column of text mostly shows it in its first cells
+    while start < len(cells):
+        part = cells.slice(start, size)
+        if prove_column(part, target) is None:
+            row, (code, _) = _find_problems(part, target)[1][0]
+            return start + row, code
+        start, size = start + size, 4 * size
+    return None
+
+
+def nullify(cells: pa.Array, rows: npt.NDArray[np.int64]) -> pa.Array:
+    """Return the cells with those of some rows made null."""
+    keep = np.ones(len(cells), bool)
+    keep[rows] = False
+    return pc.if_else(pa.array(keep), cells, pa.scalar(None, cells.type))
+
+
+def cell_bytes(cells: pa.Array) -> npt.NDArray[np.int64]:
+    """Return the length of each binary cell; 0 where it is null."""
+    lengths: npt.NDArray[np.int64] = pc.binary_length(cells).fill_null(0).to_numpy().astype(np.int64)
+    return lengths
+
+
+def leading_zeros(cells: pa.Array) -> npt.NDArray[np.int64]:
+    """Return the rows whose text begins, after a sign, with a zero and another digit."""
+    offsets = _offsets(cells)
+    if offsets[0] == offsets[-1]:  # no row, or no text in any
+        return np.empty(0, np.int64)
+    begins, ends = offsets[:-1], offsets[1:]
+    text = np.frombuffer(cells.buffers()[2], np.uint8)
+    first = text.take(begins, mode="clip")
+    begins = begins + ((first == ord("-")) | (first == ord("+")))
+    zero, digit = (
+        text.take(begins, mode="clip") == ord("0"),
+        text.take(begins + 1, mode="clip") - np.uint8(ord("0")) < 10,
+    )
+    found = np.flatnonzero(zero & digit & (ends - begins > 1))
+    return found[cells.is_valid().to_numpy(zero_copy_only=False)[found]] if cells.null_count else found
+
+
+def type_noun(target: pa.DataType) -> str:
+    """Return the word for a type in `"12,50" is not a ...`."""
+    if pa.types.is_floating(target):
+        return "float"
+    if pa.types.is_boolean(target):
+        return "bool"
+    if pa.types.is_date(target):
+        return "date"
+    if pa.types.is_timestamp(target):
+        return "timestamp"
+    return "time" if pa.types.is_time(target) else str(target)
+
+
+def _offsets(cells: pa.Array) -> npt.NDArray[np.int32]:
+    if not len(cells):
+        return np.zeros(1, np.int32)
+    whole = np.frombuffer(cells.buffers()[1], np.int32)
+    return whole[cells.offset : cells.offset + len(cells) + 1]
+
+
+def _prover(target: pa.DataType) -> Callable[[pa.Array, pa.DataType], pa.Array | None]:
+    if pa.types.is_integer(target):
+        return _prove_integers
+    if pa.types.is_floating(target):
+        return _prove_floats
+    if pa.types.is_boolean(target):
+        return _prove_bools
+    if pa.types.is_timestamp(target):
+        return _prove_timestamps
+    if pa.types.is_time(target):
+        return _prove_times
+    if pa.types.is_string(target):
+        return _prove_strings
+    return _cast
+
+
+def _cast(cells: pa.Array, target: pa.DataType) -> pa.Array:
+    return cells if cells.type.equals(target) else pc.cast(cells.view(pa.string()), target)
+
+
+def _prove_integers(cells: pa.Array, target: pa.DataType) -> pa.Array | None:
+    values = pc.cast(cells, target)
+    offsets = _offsets(cells)
+    begins, ends = offsets[:-1], offsets[1:]
+    if not len(cells) or offsets[0] == offsets[-1]:  # no row, or nulls only
+        return values
+    text = np.frombuffer(cells.buffers()[2], np.uint8)
+    # a null may take no bytes; at the end of the data its offset points after them, and is clipped
+    first = text.take(begins, mode="clip")
+    odd = np.flatnonzero((first - np.uint8(ord("1")) > 8) & (begins < ends))
+    if len(odd) and cells.null_count:
+        odd = odd[cells.is_valid().to_numpy(zero_copy_only=False)[odd]]
+    if len(odd):
+        first, begins, ends = first[odd], begins[odd], ends[odd]
+        second = text.take(begins + 1, mode="clip")
+        zero = (first == ord("0")) & (ends - begins == 1)
+        negative = (first == ord("-")) & (second - np.uint8(ord("1")) <= 8)
+        if not (zero | negative).all():
+            return None
+    return values
+
+
+def _prove_floats(cells: pa.Array, target: pa.DataType) -> pa.Array | None:
+    values = pc.cast(cells, target)
+    numbers = values.fill_null(1).to_numpy(zero_copy_only=False) if values.null_count else values.to_numpy()
+    finite = np.isfinite(numbers)
+    if not finite.all() and not _all_match(cells, np.flatnonzero(~finite), _SPECIAL):
+        return None
+    zeros = np.flatnonzero(numbers == 0)
+    if len(zeros):
+        text = cells.take(pa.array(zeros))
+        if pc.any(pc.match_substring_regex(text, _NOT_ZERO)).as_py():
+            return None
+    return values
+
+
+def _all_match(cells: pa.Array, rows: npt.NDArray[np.int64], pattern: str) -> bool:
+    return bool(pc.all(pc.match_substring_regex(cells.take(pa.array(rows)), pattern)).as_py())
+
+
+def _prove_bools(cells: pa.Array, target: pa.DataType) -> pa.Array | None:
+    del target
+    words = pa.array([*_TRUE, *_FALSE], pa.binary())
+    index = pc.index_in(cells, value_set=words, skip_nulls=True)
+    if index.null_count != cells.null_count:
+        return None
+    return pc.less(index, len(_TRUE))
+
+
+def _prove_strings(cells: pa.Array, target: pa.DataType) -> pa.Array | None:
+    texts = cells.view(target)
+    texts.validate(full=True)
+    return texts
+
+
+def _prove_timestamps(cells: pa.Array, target: pa.DataType) -> pa.Array:
+    texts = cells.view(pa.string())
+    if target.tz is None:
+        return pc.cast(texts, target)
+    try:
+        return pc.cast(texts, target)
+    except pa.ArrowInvalid:  # some cell has no offset: then none may have one, or the slow path sorts them out
+        return pc.assume_timezone(pc.cast(texts, pa.timestamp(target.unit)), target.tz)
+
+
+def _prove_times(cells: pa.Array, target: pa.DataType) -> pa.Array | None:
+    if not pc.all(pc.match_substring_regex(cells, f"^({_TIME.pattern.decode()})$")).as_py():
+        return None if cells.null_count < len(cells) else pa.nulls(len(cells), target)
+    dated = pc.binary_join_element_wise(pa.scalar("1970-01-01T"), cells.view(pa.string()), "")
+    return pc.cast(dated, pa.timestamp(target.unit)).view(pa.int64()).view(target)
+
+
+def _find_problems(cells: pa.Array, target: pa.DataType) -> tuple[pa.Array, list[tuple[int, Problem]]]:
+    """Return the column with its bad cells made null, and each of them, in row order."""
+    if pa.types.is_integer(target):
+        found = _integer_problems(cells, target)
+    elif pa.types.is_floating(target):
+        found = _float_problems(cells, target)
+    elif pa.types.is_boolean(target):
+        good = pc.is_in(cells, value_set=pa.array([*_TRUE, *_FALSE], pa.binary()))
+        found = dict.fromkeys(_failing(cells, good), ("BAD_TYPE", "is not true or false"))
+    elif pa.types.is_string(target):
+        found = _utf8_problems(cells)
+    else:
+        return _find_each(cells, target)
+    array = prove_column(nullify(cells, np.array(sorted(found), np.int64)), target)
+    assert array is not None, f"a cell of {target} passed the slow check and failed the fast one"
+    return array, sorted(found.items())
+
+
+def _failing(cells: pa.Array, good: pa.Array) -> list[int]:
+    """Return the rows whose cell is neither null nor good."""
+    bad = pc.and_(pc.is_valid(cells), pc.invert(good.fill_null(False)))
+    return np.flatnonzero(bad.to_numpy(zero_copy_only=False)).tolist()
+
+
+def _integer_problems(cells: pa.Array, target: pa.DataType) -> dict[int, Problem]:
+    well_formed = pc.match_substring_regex(cells, _INTEGER)
+    found: dict[int, Problem] = dict.fromkeys(_failing(cells, well_formed), ("BAD_TYPE", f"is not an {target}"))
+    signed = pa.types.is_signed_integer(target)
+    low = -(2 ** (target.bit_width - 1)) if signed else 0
+    high = 2 ** (target.bit_width - signed) - 1
+    overflow = ("INT_OVERFLOW", f"is beyond {target} ({low} to {high})")
+    # only a text with as many characters as the bound, or any sign on an unsigned number, can be beyond it
+    shortest = len(str(high)) if signed else 1
+    for row in np.flatnonzero(cell_bytes(cells) >= shortest).tolist():
+        if row not in found and not _within(cells[row].as_py(), low, high):
+            found[row] = overflow
+    return found
+
+
+def _within(text: bytes | None, low: int, high: int) -> bool:
+    # 20 characters hold any 64-bit number: longer ones are not parsed, which would take quadratic time
+    return text is None or (len(text) <= 20 and low <= int(text) <= high)
+
+
+def _float_problems(cells: pa.Array, target: pa.DataType) -> dict[int, Problem]:
+    finite = pc.match_substring_regex(cells, _FINITE)
+    special = pc.match_substring_regex(cells, _SPECIAL)
+    found: dict[int, Problem] = dict.fromkeys(_failing(cells, pc.or_(finite, special)), ("BAD_TYPE", "is not a float"))
+    values = pc.cast(pc.if_else(finite, cells, pa.scalar(None, cells.type)), target).to_numpy(zero_copy_only=False)
+    mask = finite.fill_null(False).to_numpy(zero_copy_only=False)
+    with np.errstate(invalid="ignore"):
+        infinite = np.flatnonzero(mask & np.isinf(values))
+        zero = np.flatnonzero(mask & (values == 0))
+    found.update(dict.fromkeys(infinite.tolist(), ("FLOAT_OVERFLOW", f"is beyond what a {_width(target)} can hold")))
+    nonzero = pc.match_substring_regex(cells.take(pa.array(zero)), _NOT_ZERO).to_numpy(zero_copy_only=False)
+    lost = zero[nonzero.astype(bool)]
+    found.update(dict.fromkeys(lost.tolist(), ("FLOAT_UNDERFLOW", f"would become 0 as a {_width(target)}")))
+    return found
+
+
+def _width(target: pa.DataType) -> str:
+    return f"float{target.bit_width}"
+
+
+def _utf8_problems(cells: pa.Array) -> dict[int, Problem]:
+    found: dict[int, Problem] = {}
+    for row, cell in enumerate(cells.to_pylist()):
+        try:
+            (cell or b"").decode()
+        except UnicodeDecodeError as error:
+            found[row] = ("BAD_UTF8", f"is not UTF-8 at byte {error.start} of the cell")
+    return found
+
+
+def _find_each(cells: pa.Array, target: pa.DataType) -> tuple[pa.Array, list[tuple[int, Problem]]]:
+    """Try each distinct date, time or timestamp by itself: here well-formed and bad texts differ by the calendar."""
+    encoded = cells.dictionary_encode()
+    values: list[pa.Scalar] = []
+    problems: dict[int, Problem] = {}
+    for index in range(len(encoded.dictionary)):
+        value = _one_moment(encoded.dictionary.slice(index, 1), target)
+        if isinstance(value, pa.Scalar):
+            values.append(value)
+        else:
+            values.append(pa.scalar(None, target))
+            problems[index] = value
+    array = pa.array([v.as_py() if v.type == pa.int64() else None for v in map(_as_int64, values)], pa.int64())
+    storage = pc.cast(array, pa.int32()) if target.bit_width == 32 else array
+    taken = storage.view(target).take(encoded.indices)
+    rows = [(row, problems[i]) for row, i in enumerate(encoded.indices.to_pylist()) if i in problems]
+    return taken, rows
+
+
+def _as_int64(value: pa.Scalar) -> pa.Scalar:
+    array = pa.array([value.as_py()], value.type) if not value.is_valid else pa.repeat(value, 1)
+    storage = array.view(pa.int32() if value.type.bit_width == 32 else pa.int64())
+    return pc.cast(storage, pa.int64())[0]
+
+
+def _one_moment(cell: pa.Array, target: pa.DataType) -> pa.Scalar | Problem:
+    proven = prove_column(cell, target)
+    if proven is not None:
+        return proven[0]
+    noun = type_noun(target)
+    if pa.types.is_date(target) or target.unit == "ns":
+        return "BAD_TYPE", f"is not a {noun}"
+    finer = pa.timestamp("ns", target.tz) if pa.types.is_timestamp(target) else pa.time64("ns")
+    exact = prove_column(cell, finer)
+    if exact is None:
+        return "BAD_TYPE", f"is not a {noun}"
+    try:
+        return pc.cast(exact, target)[0]
+    except pa.ArrowInvalid:
+        return "PRECISION_LOSS", f"has more digits than a {noun} in {target.unit} can hold"
+
+
+def _cell_problem(row: int, cell: bytes, problem: Problem, target: pa.DataType, column: str) -> CellProblem:
+    code, text = problem
+    value = printable(cell)
+    name, also = printable(column), ""
+    if code == "PRECISION_LOSS":
+        fix = f"--set schema.columns.{name}.unit=ns"
+    elif code == "BAD_UTF8":
+        fix, also = f"--set schema.columns.{name}.type=binary, or input.encoding", ", or set input.encoding"
+    elif code == "BAD_TYPE" and cell in _NULL_WORDS:
+        also = f", or, if it means null, {set_list('input.null_values', ['', cell.decode()])}"
+        fix = f"--set schema.columns.{name}.type=string{also}"
+    elif code == "BAD_TYPE" and pa.types.is_integer(target) and _FRACTION.fullmatch(cell):
+        fix = f"--set schema.columns.{name}.type=float64"
+    else:
+        fix = f"--set schema.columns.{name}.type=string"
+    message = f'"{value}" {text}'
+    in_append = f"{message}; {TYPE_IS_THE_DATASETS}{also}"
+    return CellProblem(
+        row, CellError(column, code, value, type_noun(target), f"{message}; declare it: {fix}", in_append)
+    )
+
+
+def problem_of(row: int, cell: Any, code: str, text: str, column: str, expected: str) -> CellProblem:
+    """Return the problem of a cell that is bad for another reason than its type."""
+    value = printable(cell)
+    return CellProblem(row, CellError(column, code, value, expected, f'"{value}" {text}'))

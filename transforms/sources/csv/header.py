@@ -1,0 +1,230 @@
+"""Find the header of a CSV file and name its columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Container, Sequence
+from dataclasses import dataclass
+from itertools import islice, pairwise, zip_longest
+from typing import Final
+
+import numpy as np
+
+from ...errors import SchemaError, SourceError
+from ...format.schema.schema import Feature
+from ...format.wording.printable import printable
+from ..contract.source import SourceEntry
+from ..files.listing import JSON_LINES, unsupported
+from .parse import header_cells
+from .records.chunks import cut_stream
+from .records.quote_bits import Dialect
+from .records.record_starts import Cut, record_ends
+from .records.text import TextForm, plain_encoding, sniff_text, stream_text
+
+_WIDEST: Final = 400_000
+"""Columns, or four times `limits.columns`: some of so many may be chosen; of more not even the names are looked at."""
+
+
+@dataclass(frozen=True, slots=True)
+class HeadOptions:
+    """What the first record of a file means."""
+
+    dialect: Dialect
+    encoding: str
+    header: bool
+    names: tuple[str, ...] | None
+    record_bytes: int
+    columns: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileHead:
+    """The start of a file: how its text is read, its column names, and what is before the first data record.
+
+    `names` is None if the file holds no record at all. `data` counts the header and the blank lines before it. `cells`
+    is the first record, as it is in the file.
+    """
+
+    name: str
+    form: TextForm
+    names: tuple[str, ...] | None
+    data: Cut
+    warnings: tuple[str, ...] = ()
+    cells: tuple[str, ...] = ()
+
+
+def read_head(entry: SourceEntry, options: HeadOptions) -> FileHead:
+    """Read a file up to its first record, and name its columns.
+
+    Raises:
+        SourceError: the file is damaged, two of its columns have one name, or it has not as many as `names`.
+        SchemaError: it has far too many columns.
+    """
+    form = sniff_text(entry, options.encoding)
+    text, begin, data = _first_record(entry, form, options)
+    if text is None:
+        return FileHead(entry.name, form, None, data)
+    inner = plain_encoding(options.encoding) if form.located else "utf-8"
+    cells = header_cells(text, options.dialect, inner, entry.name, max(_WIDEST, 4 * options.columns))
+    _refuse_json(text, entry.name)
+    names, warnings = _name_columns(cells, entry.name, options)
+    if not options.header:
+        data = begin
+    warnings = (*warnings, *_delimiter_warning(cells, entry.name, options))
+    return FileHead(entry.name, form, names, data, warnings, cells)
+
+
+def header_warnings(heads: Sequence[FileHead]) -> list[str]:
+    """Return what is odd about the headers, once for all files that share it."""
+    files: dict[str, list[str]] = {}
+    for head in heads:
+        for warning in head.warnings:
+            files.setdefault(warning.removeprefix(f"{head.name}: "), []).append(head.name)
+    more = {text: f" and {len(names) - 1:,} more" if len(names) > 1 else "" for text, names in files.items()}
+    return [f"{names[0]}{more[text]}: {text}" for text, names in files.items()]
+
+
+def compressed_files(heads: Sequence[FileHead]) -> tuple[str, ...]:
+    """Return what is to be said of files that are compressed, though their names do not say so."""
+    names = [head.name for head in heads if head.form.compressed and not head.name.lower().endswith((".gz", ".gzip"))]
+    if not names:
+        return ()
+    more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
+    return (f"{names[0]}{more}: compressed with gzip, by the first bytes",)
+
+
+def refuse_names_of_other_headers(heads: Sequence[FileHead]) -> None:
+    """Refuse one list of names for files whose own headers differ: it would give a column the name of another.
+
+    Raises:
+        SchemaError: two headers differ.
+    """
+    full = [head for head in heads if head.names is not None]
+    for head in full[1:]:
+        if head.cells != full[0].cells:
+            ours, theirs = next((a, b) for a, b in zip_longest(full[0].cells, head.cells, fillvalue="") if a != b)
+            raise SchemaError(
+                f"input.names: the headers of {full[0].name} and {head.name} differ "
+                f'("{printable(ours)}" and "{printable(theirs)}" in one place), so that one list of names would mix up '
+                f"their columns; leave input.names out (columns match by name), or convert the files separately; if "
+                f"the first lines are data: --set input.header=false"
+            )
+
+
+def refuse_data_as_header(
+    heads: Sequence[FileHead], features: Sequence[Feature], rules: Container[str]
+) -> tuple[str, ...]:
+    """Refuse a header that looks like a row: every column of numbers has a number for a name in the file.
+
+    Return what is to be said of one that may be a row, and is taken for names.
+
+    Names of a user's own replace the header, so that a first row would be lost without a word. Numbers in even steps
+    are names (pandas' own 0, 1, 2; years). Declared columns have no say.
+
+    Raises:
+        SourceError: the first record of a file is not a header.
+    """
+    head = next(head for head in heads if head.names is not None)
+    cells = dict(zip(head.names or (), head.cells, strict=True))
+    names = [cells[f.name] for f in features if f.name not in rules and f.type in ("int64", "float64")]
+    numbers = [_number(name) for name in names]
+    known = [number for number in numbers if number is not None]
+    steps = {b - a for a, b in pairwise(known)}
+    even = all(number.is_integer() for number in known) and (len(steps) == 1 or known in ([0], [1]))
+    if not names or len(known) < len(numbers):
+        return ()
+    line = printable(",".join(head.cells))
+    if even:
+        return (
+            f"{head.name}: the first line is the header, though it holds numbers: {line}; if it is data: --no-header",
+        )
+    raise SourceError(
+        head.name,
+        f"the first line looks like data, not like a header: {line}; if it is data: --no-header, or with "
+        f"names of your own: --no-header --set 'input.names=[a, b, ...]'; if it is a header: --set input.header=true",
+    )
+
+
+def _number(text: str) -> float | None:
+    try:
+        return float(text)
+    except ValueError:
+        return None
+
+
+def _refuse_json(text: bytes, file: str) -> None:
+    if text.lstrip().startswith(b"{"):
+        try:
+            json.loads(text)
+        except ValueError:
+            return
+        raise SourceError(file, f"each line is a JSON object, not CSV; {unsupported(*JSON_LINES, file)}")
+
+
+def _first_record(entry: SourceEntry, form: TextForm, options: HeadOptions) -> tuple[bytes | None, Cut, Cut]:
+    """Return the first record that is not blank, and the places of its start and its end."""
+    before = Cut(form.start, 0, 0, 0)
+    blocks = stream_text(entry, options.encoding, form, whole=False)
+    for text, counts in cut_stream(blocks, entry.name, options.dialect, form.start, options.record_bytes):
+        if not counts.records:
+            before = Cut(before.offset + len(text), 0, before.blanks + counts.blanks, before.lines + counts.lines)
+            continue
+        found = record_ends(np.frombuffer(text, np.uint8), options.dialect)
+        solid = np.flatnonzero(~found.blank)
+        first = int(solid[0]) if len(solid) else len(found.ends)
+        begin = int(found.ends[first - 1]) + 1 if first else 0
+        end = int(found.ends[first]) + 1 if len(solid) else len(text)
+        lines = int(found.lines[first]) if len(solid) else counts.lines
+        offset, blanks = before.offset, before.blanks + first
+        start = Cut(form.start, 0, 0, 0)  # without a header, blank lines in front are the data's
+        return text[begin:end], start, Cut(offset + end, 1, blanks, before.lines + lines)
+    return None, before, before
+
+
+def _name_columns(cells: Sequence[str], file: str, options: HeadOptions) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    if options.names is not None:
+        if len(options.names) != len(cells):
+            raise SourceError(file, f"has {len(cells)} columns, and input.names gives {len(options.names)} names")
+        names, warnings = list(options.names), list[str]()
+    elif not options.header:
+        return tuple(f"column_{i}" for i in range(len(cells))), ()
+    else:
+        names, warnings = list(cells), []
+        bare = {i: f"column_{i}" for i, cell in enumerate(cells) if not cell.strip()}
+        if bare:
+            shown = ", ".join([*islice(bare.values(), 5), *(["..."] if len(bare) > 5 else [])])
+            what = "a column without a name is" if len(bare) == 1 else f"{len(bare)} columns without a name are"
+            warnings.append(f"{file}: {what} called by number, the first column being 0: {shown}")
+        for i, cell in enumerate(cells):
+            if i in bare:
+                names[i] = bare[i]
+            elif cell != cell.strip():
+                warnings.append(f'{file}: the name of column {i + 1}, "{printable(cell)}", has spaces around it')
+    _refuse_twins(names, file)
+    return tuple(names), tuple(warnings)
+
+
+def _refuse_twins(names: Sequence[str], file: str) -> None:
+    seen: dict[str, int] = {}
+    for i, name in enumerate(names, 1):
+        if name in seen:
+            raise SourceError(
+                file,
+                f'columns {seen[name]} and {i} are both named "{printable(name)}": one would overwrite the other; '
+                "rename one; if the first line is data: --set input.header=false; to replace the header by names of "
+                "your own: --set 'input.names=[a, b, ...]'",
+            )
+        seen[name] = i
+
+
+def _delimiter_warning(cells: Sequence[str], file: str, options: HeadOptions) -> tuple[str, ...]:
+    if len(cells) != 1:
+        return ()
+    other = next((sign for sign in ";\t|," if sign in cells[0] and ord(sign) != options.dialect.delimiter), None)
+    if other is None:
+        return ()
+    shown = printable(other)
+    return (
+        f'{file}: 1 column, and its first line holds "{shown}": wrong delimiter? '
+        f"declare it: --set input.delimiter='{shown}'",
+    )

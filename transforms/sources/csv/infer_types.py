@@ -1,0 +1,167 @@
+"""Infer the types of CSV columns from their text: what some rows prove, and what several proofs prove together.
+
+    no value  ->  int64  ->  float64  ->  string         each step takes all texts of the steps before it
+    no value  ->  bool   ->  string
+
+A text counts as a number only if the number is all that it says: `00123`, `-0`, `+5` and integers beyond int64 make the
+column a string. Dates are strings unless they are declared.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...format.wording.printable import printable
+from .cast import first_problem, leading_zeros, nullify, prove_column
+from .obstacles import Obstacles, find_obstacles
+from .parse import Cells, Parser
+
+Kind = Literal["null", "int64", "float64", "bool", "string"]
+
+AUTO_BYTES: Final = 64 << 20
+"""Up to this size `infer: auto` reads the whole source: a fraction of a second."""
+
+AUTO_ROWS: Final = 10_000
+"""Above it, `infer: auto` reads this many rows of each file."""
+
+_TRIED_ROWS: Final = 64
+_INTEGER_LIKE: Final = r"^[+-]?[0-9]+$"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What some rows say of a column: its type, its nulls, and for text a value that is nothing else, and its row.
+
+    `obstacles` are the values without which text would be numbers, where they are few.
+    """
+
+    kind: Kind
+    nulls: int
+    because: str = ""
+    obstacles: Obstacles | None = None
+
+
+def look_at_columns(parser: Parser, cells: Cells, *, typed: Sequence[str] = ()) -> tuple[Evidence, ...]:
+    """Return the evidence of one chunk; columns named in `typed` are declared, and only their nulls are counted."""
+    return tuple(
+        Evidence("string", column.null_count) if name in typed else _look_at(column, cells)
+        for name, column in zip(parser.kept, cells.columns, strict=True)
+    )
+
+
+def join_evidence(first: Evidence, second: Evidence) -> Evidence:
+    """Return what two pieces of evidence say together.
+
+    >>> join_evidence(Evidence("int64", 0), Evidence("float64", 2))
+    Evidence(kind='float64', nulls=2, because='', obstacles=None)
+    """
+    nulls = first.nulls + second.nulls
+    kinds: set[Kind] = {first.kind, second.kind}
+    kinds.discard("null")
+    if len(kinds) <= 1:
+        kind: Kind = next(iter(kinds), "null")
+    elif kinds == {"int64", "float64"}:
+        kind = "float64"
+    else:
+        kind = "string"
+    because = first.because if first.kind == kind else second.because if second.kind == kind else ""
+    if kind == "string" and not because and len(kinds) > 1:
+        because = " and ".join(f"{name} values" for name in sorted(kinds)) + " in one column"
+    return Evidence(kind, nulls, because, _join_obstacles(first, second) if kind == "string" else None)
+
+
+def explain(evidence: Evidence, rows: int, *, whole: bool) -> str:
+    """Return the reason for a column's type in words: `rows` were read, all there are if `whole`."""
+    seen = f"{rows:,} row{'' if rows == 1 else 's'}"
+    seen = seen if whole else f"the first {seen}"
+    nulls = f", {evidence.nulls:,} null" if evidence.nulls else ""
+    if evidence.kind == "null":
+        text = f"no value in {seen}; declare the type if there will be one"
+    elif evidence.kind == "string":
+        text = f"{evidence.because or 'text'}; {seen}{nulls}"
+    else:
+        what = {"int64": "an integer", "float64": "a number", "bool": "true or false"}[evidence.kind]
+        text = f"every value is {what} in {seen}{nulls}"
+    return text if whole else text + "; nullable, since not all rows were read"
+
+
+def _look_at(column: pa.Array, cells: Cells) -> Evidence:
+    nulls = column.null_count
+    if nulls == len(column):
+        return Evidence("null", nulls)
+    if _is_all(column, pa.int64()):
+        return Evidence("int64", nulls)
+    if _is_all(column, pa.float64()) and _odd_integer(column, cells) is None:
+        return Evidence("float64", nulls)
+    if _is_all(column, pa.bool_()):
+        return Evidence("bool", nulls)
+    return Evidence("string", nulls, _why_text(column, cells), _obstacles(column, cells))
+
+
+def _obstacles(column: pa.Array, cells: Cells) -> Obstacles | None:
+    """Return what is in a column of text beside numbers, if these would be numbers by themselves."""
+    origin = cells.origin
+    found = find_obstacles(column, lambda row: _place(row, cells), origin.chunk.text, origin.dialect.quote)
+    if found is None or _is_text(nullify(column, found[0]), cells):
+        return None
+    return found[1]
+
+
+def _is_text(column: pa.Array, cells: Cells) -> bool:
+    """Return whether a column without words is text all the same: such numbers would lose something."""
+    numbers = _is_all(column, pa.int64()) or (_is_all(column, pa.float64()) and _odd_integer(column, cells) is None)
+    return not numbers and column.null_count < len(column)
+
+
+def _join_obstacles(first: Evidence, second: Evidence) -> Obstacles | None:
+    found = [Obstacles() if e.kind in ("null", "int64", "float64") else e.obstacles for e in (first, second)]
+    return None if found[0] is None or found[1] is None else found[0].plus(found[1])
+
+
+def _is_all(column: pa.Array, target: pa.DataType) -> bool:
+    # Arrow's cast makes a message for every cell that fails, so that a failing column costs ten times a good one
+    head = column.slice(0, _TRIED_ROWS)
+    return all(prove_column(part, target) is not None for part in (head, column))
+
+
+def _odd_integer(column: pa.Array, cells: Cells) -> str | None:
+    """Return why a column of floats is not one: a cell that looks like an integer and is none, or a leading zero."""
+    zeros = leading_zeros(column)
+    if len(zeros):
+        return f"{_shown(column, int(zeros[0]), cells)} has a leading zero, which a number would lose"
+    # most floats have a point: only the others are checked against the pattern, which takes longer than the cast
+    rows = _true_rows(pc.invert(pc.match_substring(column, ".")))
+    rows = rows[_true_rows(pc.match_substring_regex(column.take(pa.array(rows)), _INTEGER_LIKE))]
+    problem = first_problem(column.take(pa.array(rows)), pa.int64()) if len(rows) else None
+    if problem is None:
+        return None
+    row, code = int(rows[problem[0]]), problem[1]
+    what = "is beyond int64" if code == "INT_OVERFLOW" else "is not how an integer is written"
+    return f"{_shown(column, row, cells)} {what}"
+
+
+def _true_rows(flags: pa.Array) -> npt.NDArray[np.int64]:
+    return np.flatnonzero(flags.fill_null(False).to_numpy(zero_copy_only=False))
+
+
+def _why_text(column: pa.Array, cells: Cells) -> str:
+    problem = first_problem(column, pa.float64())
+    if problem is not None:
+        return f"{_shown(column, problem[0], cells)} is not a number"
+    return _odd_integer(column, cells) or "text"
+
+
+def _shown(column: pa.Array, row: int, cells: Cells) -> str:
+    return f'"{printable(column[row].as_py())}" ({_place(row, cells)})'
+
+
+def _place(row: int, cells: Cells) -> str:
+    place = cells.origin.place(row)
+    return f"{place.source} row {place.row}"

@@ -1,0 +1,319 @@
+"""Parse chunks of CSV text into rows: typed columns, bad cells, and records that are no rows at all."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import csv
+
+from ...errors import SchemaError, SourceError
+from ...format.flow.rejects import CellError, CellProblem, Reject
+from ...format.schema.schema import Feature
+from ...format.wording.printable import printable
+from .cast import cast_column, cell_bytes, nullify, problem_of, type_noun
+from .records.chunks import Chunk, CsvOrigin
+from .records.quote_bits import Dialect
+from .records.text import encoding_hint, is_utf8, to_utf8
+
+
+@dataclass(frozen=True, slots=True)
+class CsvLimits:
+    """The largest field and record, in bytes, and the largest number of columns that are read."""
+
+    field_bytes: int = 64 << 20
+    record_bytes: int = 1 << 30
+    columns: int = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class Parser:
+    """How the text of a source becomes cells: what all files of it share.
+
+    `names` are all columns of a file in its order, `kept` those that are read.
+    """
+
+    names: tuple[str, ...]
+    kept: tuple[str, ...]
+    dialect: Dialect
+    encoding: str = "utf-8"
+    null_values: tuple[str, ...] = ("",)
+    limits: CsvLimits = field(default_factory=CsvLimits)
+
+    @property
+    def blank_rows(self) -> bool:
+        """Whether a blank line is a row: in a file of one column it is an empty cell."""
+        return len(self.names) == 1
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cells:
+    """The parsed records of a chunk as binary columns, and the rejects among them; `utf8`: all text is known to be."""
+
+    columns: list[pa.Array]
+    rows: int
+    origin: CsvOrigin
+    rejects: list[Reject]
+    too_wide: int
+    utf8: bool
+    names: tuple[str, ...] = ()
+
+
+def parse_cells(parser: Parser, chunk: Chunk, name: str, entry: int, *, located: bool = True) -> Cells:
+    """Parse a chunk; records of another width than the header are rejects.
+
+    Raises:
+        SourceError: the text is not in its encoding.
+    """
+    origin = CsvOrigin(name, chunk, parser.dialect, located, parser.blank_rows)
+    text = chunk.text
+    rejects: dict[int, Reject] = {}
+    if len(text) > parser.limits.record_bytes:
+        text, rejects = _without_large_records(parser, origin, entry)
+    if parser.encoding != "utf-8":
+        text = to_utf8(text, parser.encoding, name, chunk.before.offset if located else None)
+    # Arrow numbers the records that it is given; where some were taken out, look theirs up
+    present = [i for i in range(len(origin.sizes())) if i not in rejects] if rejects else None
+    utf8 = parser.encoding != "utf-8" or is_utf8(text)
+    columns, invalid = _run_arrow(parser, text, utf8=utf8)
+    too_wide = 0
+    for number, actual, shown in invalid:
+        record = number - 1 if present is None else present[number - 1]
+        too_wide += actual > len(parser.names)
+        rejects[record] = Reject(entry, origin.place_of_record(record), (_bad_width(parser, actual, shown),))
+    missing = tuple(sorted(rejects))
+    origin = replace(origin, missing=missing)
+    rows = len(columns[0]) if columns else 0
+    return Cells(columns, rows, origin, [rejects[record] for record in missing], too_wide, utf8, parser.names)
+
+
+def cast_cells(
+    parser: Parser, cells: Cells, features: dict[str, Feature], name: str
+) -> tuple[pa.RecordBatch, list[CellProblem]]:
+    """Cast parsed cells to the types of the features; bad cells become null and are returned, in row order.
+
+    Raises:
+        SourceError: text is not UTF-8, and no column is declared binary.
+    """
+    checked = check_utf8(cells, [feature.type for feature in features.values()], name)
+    problems: list[CellProblem] = []
+    arrays = []
+    large = len(cells.origin.chunk.text) > parser.limits.field_bytes
+    for column, values in zip(parser.kept, cells.columns, strict=True):
+        target = text_type(features[column])
+        if large:
+            values, found = _without_large_fields(values, column, target, parser.limits.field_bytes)
+            problems += found
+        if checked and target == pa.string():
+            arrays.append(values.view(target))
+            continue
+        array, found = cast_column(values, target, column)
+        arrays.append(array)
+        problems += found
+    if len(problems) > 1:
+        order = {column: i for i, column in enumerate(parser.kept)}
+        problems.sort(key=lambda p: (p.row, order[p.error.column or ""]))
+    return pa.RecordBatch.from_arrays(arrays, names=list(parser.kept)), problems
+
+
+def check_utf8(cells: Cells, types: Sequence[str], name: str) -> bool:
+    """Return whether the text of a chunk is known to be UTF-8 as a whole; not looked at if a column is binary.
+
+    Raises:
+        SourceError: it is not.
+    """
+    if cells.utf8:
+        return True
+    if "binary" in types:
+        return False
+    try:
+        cells.origin.chunk.text.decode()
+    except UnicodeDecodeError as error:
+        raise SourceError(name, not_utf8(cells.origin, cells.names, error.start)) from error
+    return True
+
+
+def not_utf8(origin: CsvOrigin, names: Sequence[str], at: int) -> str:
+    """Say where text is not UTF-8, by line and column, and what may be done; `at` is the byte in the chunk."""
+    text = origin.chunk.text
+    start, line = origin.line_of(at)
+    quote = origin.dialect.quote
+    outside = [text[start:at]] if quote is None else text[start:at].split(bytes([quote]))[::2]
+    column = sum(part.count(bytes([origin.dialect.delimiter])) for part in outside)
+    where, also = f"line {line}", ""
+    if column < len(names):
+        where += f', column "{printable(names[column])}"'
+        key = names[column] if re.fullmatch(r"[\w-]+", names[column]) else f'"{printable(names[column])}"'
+        also = f", or the column binary: --set {shlex.quote(f'schema.columns.{key}.type=binary')}"
+    byte = f" at byte {origin.chunk.before.offset + at}" if origin.located else ""
+    return f"{where}: not UTF-8{byte} (0x{text[at]:02x}); {encoding_hint(text[at:])}{also}"
+
+
+def text_type(feature: Feature) -> pa.DataType:
+    """Return the Arrow type that the text of a column is cast to, for the feature that it becomes."""
+    unit = feature.unit or "us"
+    if feature.type == "timestamp":
+        return pa.timestamp(unit, feature.timezone)
+    if feature.type == "time":
+        return pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)
+    return _PLAIN_TYPES[feature.type]
+
+
+_PLAIN_TYPES = {
+    "bool": pa.bool_(),
+    "int8": pa.int8(),
+    "int16": pa.int16(),
+    "int32": pa.int32(),
+    "int64": pa.int64(),
+    "uint8": pa.uint8(),
+    "uint16": pa.uint16(),
+    "uint32": pa.uint32(),
+    "uint64": pa.uint64(),
+    "float16": pa.float16(),
+    "float32": pa.float32(),
+    "float64": pa.float64(),
+    "string": pa.string(),
+    "binary": pa.binary(),
+    "date": pa.date32(),
+}
+
+
+_ASCII_ONLY = bytes(range(128)) + b"?" * 128
+
+
+def _run_arrow(parser: Parser, text: bytes, *, utf8: bool = True) -> tuple[list[pa.Array], list[tuple[int, int, str]]]:
+    """Return the kept columns, and the number (from 1), width and text of each record of another width."""
+    if utf8:
+        return _read_csv(parser, text, printable)
+    # Arrow hands over a record of another width as text, and fails where it is none.
+    if not _read_csv(parser, text.translate(_ASCII_ONLY), str)[1]:
+        return _read_csv(parser, text, printable)
+    # Let each byte be a character.
+    wide = text.decode("latin-1").encode()
+    nulls = tuple(value.encode().decode("latin-1") for value in parser.null_values)
+    columns, invalid = _read_csv(
+        replace(parser, null_values=nulls), wide, lambda shown: printable(shown.encode("latin-1"))
+    )
+    return [_narrowed(column) for column in columns], invalid
+
+
+def _narrowed(column: pa.Array) -> pa.Array:
+    """Return the bytes of which each is a character of the column's text."""
+    cells = column.to_pylist()
+    return pa.array([None if cell is None else cell.decode().encode("latin-1") for cell in cells], pa.binary())
+
+
+def _read_csv(
+    parser: Parser, text: bytes, show: Callable[[str], str]
+) -> tuple[list[pa.Array], list[tuple[int, int, str]]]:
+    invalid: list[tuple[int, int, str]] = []
+
+    def skip(row: Any) -> str:
+        invalid.append((row.number, row.actual_columns, show(row.text)))
+        return "skip"
+
+    if not text:
+        return [pa.array([], pa.binary()) for _ in parser.kept], invalid
+    quote = parser.dialect.quote
+    table = csv.read_csv(
+        pa.py_buffer(text),
+        # one block: it must hold the largest record whole
+        read_options=csv.ReadOptions(use_threads=False, block_size=len(text) + 1, column_names=parser.names),
+        parse_options=csv.ParseOptions(
+            delimiter=chr(parser.dialect.delimiter),
+            quote_char=False if quote is None else chr(quote),
+            newlines_in_values=True,
+            ignore_empty_lines=not parser.blank_rows,
+            invalid_row_handler=skip,
+        ),
+        convert_options=_convert_options(parser.kept, parser.null_values),
+    )
+    return [column.combine_chunks() if column.num_chunks != 1 else column.chunk(0) for column in table.columns], invalid
+
+
+@lru_cache(maxsize=8)
+def _convert_options(kept: tuple[str, ...], null_values: tuple[str, ...]) -> csv.ConvertOptions:
+    # the same for all chunks of a source: to make them takes as long as to cast a column of a chunk
+    return csv.ConvertOptions(
+        check_utf8=False,
+        column_types=dict.fromkeys(kept, pa.binary()),
+        include_columns=kept,
+        null_values=null_values,
+        strings_can_be_null=True,
+        quoted_strings_can_be_null=False,
+    )
+
+
+def _bad_width(parser: Parser, actual: int, shown: str) -> CellError:
+    wanted = len(parser.names)
+    plural = "" if actual == 1 else "s"
+    if actual < wanted:
+        fix = "add the cells that it lacks, or quote the value whose line break cuts the row"
+    else:
+        fix = f'quote the values that hold the delimiter "{printable(chr(parser.dialect.delimiter))}"'
+    message = f"has {actual} column{plural} instead of {wanted}: {shown}; fix the row: {fix}"
+    return CellError(None, "BAD_WIDTH", shown, f"{wanted} columns", message)
+
+
+def _without_large_records(parser: Parser, origin: CsvOrigin, entry: int) -> tuple[bytes, dict[int, Reject]]:
+    """Cut the records out of a chunk that are over the limit."""
+    sizes = origin.sizes()
+    limit = parser.limits.record_bytes
+    large = np.flatnonzero(sizes > limit)
+    text = origin.chunk.text
+    starts = len(text) - np.cumsum(sizes[::-1])[::-1]
+    parts, rejects, done = [], {}, 0
+    for record in large.tolist():
+        begin, size = int(starts[record]), int(sizes[record])
+        parts.append(text[done:begin])
+        done = begin + size
+        shown = printable(text[begin : begin + 400])
+        message = (
+            f"{size} bytes are more than limits.record_bytes ({limit}); raise it: --set limits.record_bytes={size}"
+        )
+        error = CellError(None, "RECORD_TOO_LARGE", shown, f"at most {limit} bytes", message)
+        rejects[record] = Reject(entry, origin.place_of_record(record), (error,))
+    return b"".join([*parts, text[done:]]), rejects
+
+
+def _without_large_fields(
+    values: pa.Array, column: str, target: pa.DataType, limit: int
+) -> tuple[pa.Array, list[CellProblem]]:
+    sizes = cell_bytes(values)
+    rows = np.flatnonzero(sizes > limit)
+    if not len(rows):
+        return values, []
+    found = []
+    for row in rows.tolist():
+        size = int(sizes[row])
+        text = (
+            f"is {size} bytes long, more than limits.field_bytes ({limit}); raise it: --set limits.field_bytes={size}"
+        )
+        cell = values[row].as_buffer()[: 4 * 80].to_pybytes()
+        found.append(problem_of(row, cell, "FIELD_TOO_LARGE", text, column, type_noun(target)))
+    return nullify(values, rows), found
+
+
+def header_cells(text: bytes, dialect: Dialect, encoding: str, name: str, most: int) -> tuple[str, ...]:
+    """Return the cells of one record as text.
+
+    Raises:
+        SourceError: it is not in its encoding.
+        SchemaError: it has more than `most` cells.
+    """
+    text = to_utf8(text, encoding, name, None if encoding != "utf-8" else 0).rstrip(b"\r\n") + b"\n"
+    one = Parser(("f0",), ("f0",), dialect, null_values=())
+    _, invalid = _run_arrow(one, text)  # a record of another width is reported with its width
+    width = invalid[0][1] if invalid else 1
+    if width > most:
+        raise SchemaError(f"{name}: {width} columns, far over limits.columns: --set limits.columns={width} reads them")
+    names = tuple(f"f{i}" for i in range(width))
+    parser = Parser(names, names, dialect, null_values=())
+    columns, _ = _run_arrow(parser, text)
+    return tuple(column[0].as_py().decode() for column in columns)

@@ -1,0 +1,257 @@
+r"""Find where the records of a CSV file begin, block by block and in parallel, exactly.
+
+A newline ends a record only outside quotes, and whether a block begins inside quotes is known only when all before it
+has been read. So every block is scanned for both answers, and a fold over the blocks picks the true one (after Ge et
+al., "Speculative Distributed CSV Data Parsing for Big Data Analytics", SIGMOD 2019).
+
+Quote parity is not enough: Python's csv module and Arrow open a quoted field only at its first character. Look at runs
+of quotes, not at single ones, and at the byte before each:
+
+    run        state before     state after
+    even       any              the same: `""` is an escaped quote, or an empty field
+    odd        inside           outside
+    odd        outside          inside, if the run is at the start of a field: after a delimiter or a line end
+    odd        outside          outside, anywhere else: a stray quote, as in  5" disk
+
+So an odd run at the start of a field toggles, and any other odd run ends in "outside" whatever was before: from the
+first such run on, both answers are one. Counting toggles since the last such run gives every state at once:
+
+    text     a,"x,y",5"z,"u          runs (odd):   T at 2   R at 6   R at 9   T at 12
+    T count                                        1        1        1        2
+    ... at the last R                              0        1        1        1
+    state    (difference mod 2)                    inside   outside  outside  inside
+
+LF, CRLF and a lone CR end a line. A block edge never cuts a run of quotes or a CRLF (`safe_cut`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from .quote_bits import CR, LF, WINDOW_BYTES, Bytes, Dialect, HalfScan, Scratch, scan_bits
+
+Positions = npt.NDArray[np.int64]
+Flags = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockScan:
+    """One scanned block: `start` is its offset in the file, `halves` what it holds by the state it begins in.
+
+    `lines` counts its line ends, within quotes too; `complete` tells whether its last byte ends a line; `nul` whether
+    it holds a NUL byte.
+    """
+
+    start: int
+    lines: int
+    complete: bool
+    nul: bool
+    halves: tuple[HalfScan, HalfScan]
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A record start: its offset, and the non-blank records, blank lines and line ends before it."""
+
+    offset: int
+    records: int
+    blanks: int
+    lines: int
+
+
+@dataclass(frozen=True, slots=True)
+class FileScan:
+    """A whole file: its first record start in every block, its end, and the offset of a quote that never closes."""
+
+    cuts: tuple[Cut, ...]
+    end: Cut
+    open_at: int | None
+    nul: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordEnds:
+    """The ends of records and blank lines in a text whose start state is known.
+
+    `ends[i]` is the offset of the last byte of a line end, `blank[i]` whether the line is blank, `lines[i]` counts the
+    line ends up to it, within quotes too. `inside` is the state at the end, `open_at` as in `HalfScan`.
+    """
+
+    ends: Positions
+    blank: Flags
+    lines: Positions
+    inside: bool
+    open_at: int
+
+
+def safe_cut(data: Bytes, position: int, dialect: Dialect) -> int:
+    """Return the first offset at or after `position` that cuts no run of quotes and no CRLF.
+
+    It is `len(data)` if there is none: the caller then reads on, unless that is the end of the file.
+    """
+    size = len(data)
+    while 0 < position < size:
+        before, here = int(data[position - 1]), int(data[position])
+        if before == here == dialect.quote:
+            others = np.flatnonzero(data[position : position + 4096] != dialect.quote)
+            position += int(others[0]) if len(others) else min(4096, size - position)
+        elif (before, here) == (CR, LF):
+            position += 1
+        else:
+            break
+    return min(position, size)
+
+
+def scan_block(data: Bytes, start: int, before: int, dialect: Dialect, scratch: Scratch | None = None) -> BlockScan:
+    """Scan one block of at least one byte; `before` is the byte in front of it, LF at the start of the file."""
+    lines, *halves = scan_bits(data, before, dialect, scratch) or scan_runs(data, before, dialect)
+    complete, nul = bool(data[-1] in (LF, CR)), int(data.min()) == 0
+    return BlockScan(start, lines, complete, nul, (halves[0], halves[1]))
+
+
+def scan_runs(data: Bytes, before: int, dialect: Dialect) -> tuple[int, HalfScan, HalfScan]:
+    """Return the number of line ends and both halves of any block, from the offsets of its quotes and line ends."""
+    ends, blank = _line_ends(data, before)
+    positions, toggles = _odd_runs(data, before, dialect)
+    index = np.searchsorted(positions, ends) if len(positions) else None
+    halves = tuple(_half(ends, blank, index, positions, _states(toggles, inside)) for inside in (False, True))
+    return len(ends), halves[0], halves[1]
+
+
+def fold_blocks(blocks: Iterable[BlockScan], start: int, size: int) -> FileScan:
+    """Pick the true half of every block, in order; `start` is where the text begins, `size` where the file ends."""
+    cuts: list[Cut] = []
+    records = blanks = lines = 0
+    inside, complete, nul = False, True, False
+    open_at = -1
+    for block in blocks:
+        half = block.halves[inside]
+        if half.first_end >= 0:
+            first = Cut(
+                offset=block.start + half.first_end + 1,
+                records=records + (not half.first_blank),
+                blanks=blanks + half.first_blank,
+                lines=lines + half.first_lines,
+            )
+            cuts.append(first)
+        records, blanks, lines = records + half.records, blanks + half.blanks, lines + block.lines
+        if half.open_at >= 0:
+            open_at = block.start + half.open_at
+        inside, complete, nul = half.inside, block.complete, nul or block.nul
+    if not complete or inside:
+        records, lines = records + 1, lines + (not complete)
+    return FileScan((Cut(start, 0, 0, 0), *cuts), Cut(size, records, blanks, lines), open_at if inside else None, nul)
+
+
+def record_ends(data: Bytes, dialect: Dialect, *, before: int = LF, inside: bool = False) -> RecordEnds:
+    """Return where records and blank lines end in a text whose start state is known."""
+    ends, blank = _line_ends(data, before)
+    positions, toggles = _odd_runs(data, before, dialect)
+    states = _states(toggles, inside)
+    lines = np.arange(1, len(ends) + 1)
+    if len(states) == 1:
+        keep = slice(0, 0) if inside else slice(None)
+        return RecordEnds(ends[keep], blank[keep], lines[keep], inside, -1)
+    true = ~states[np.searchsorted(positions, ends)]
+    return RecordEnds(ends[true], blank[true], lines[true], bool(states[-1]), _open_at(positions, states))
+
+
+def _positions(data: Bytes, byte: int) -> Positions:
+    """Return the offsets of a byte.
+
+    In windows that reuse one small mask: a mask of the whole block would be fresh pages every time, and to have the
+    kernel map those costs seven times the comparison.
+    """
+    mask = np.empty(min(len(data), WINDOW_BYTES), bool)
+    found = []
+    for start in range(0, len(data), WINDOW_BYTES):
+        part = data[start : start + WINDOW_BYTES]
+        hits = np.equal(part, byte, out=mask[: len(part)])
+        if hits.any():  # most blocks hold no CR and no quote: to say so costs a fifth of looking for positions
+            found.append(np.flatnonzero(hits) + start)
+    return np.concatenate(found) if found else np.empty(0, np.int64)
+
+
+def _line_ends(data: Bytes, before: int) -> tuple[Positions, Flags]:
+    """Return the offsets of the last bytes of all line ends, and which of them end a line with nothing in it."""
+    ends = _positions(data, LF)
+    returns = _positions(data, CR)
+    if not len(returns) and before != CR:
+        blank = np.empty(len(ends), bool)
+        if len(ends):
+            blank[0] = ends[0] == 0 and before == LF
+            np.equal(ends[1:] - ends[:-1], 1, out=blank[1:])
+        return ends, blank
+    follows = np.minimum(returns + 1, len(data) - 1)
+    alone = returns[(data[follows] != LF) | (follows == returns)]
+    if len(alone):
+        ends = np.sort(np.concatenate([ends, alone]))
+    padded = np.concatenate([np.array([LF, before], np.uint8), data])  # padded[i + 1] is the byte before data[i]
+    paired = (data[ends] == LF) & (padded[ends + 1] == CR) & (ends > 0)
+    earlier = padded[ends + 1 - paired]
+    return ends, (earlier == LF) | (earlier == CR)
+
+
+def _odd_runs(data: Bytes, before: int, dialect: Dialect) -> tuple[Positions, Flags]:
+    """Return the offsets of the odd runs of quotes, and which of them are at the start of a field."""
+    none = np.empty(0, np.int64), np.empty(0, bool)
+    if dialect.quote is None:
+        return none
+    quotes = _positions(data, dialect.quote)
+    if not len(quotes):
+        return none
+    opens = np.empty(len(quotes), bool)  # the first quote of each run
+    opens[0] = True
+    np.not_equal(quotes[1:] - quotes[:-1], 1, out=opens[1:])
+    if not opens.all():
+        firsts = np.flatnonzero(opens)
+        lengths = np.diff(firsts, append=len(quotes))
+        quotes = quotes[firsts[(lengths & 1).astype(bool)]]
+        if not len(quotes):
+            return none
+    earlier = data[quotes - 1]  # of a run at offset 0 this is the last byte of the block: fixed in the next lines
+    if quotes[0] == 0:
+        earlier[0] = before
+    return quotes, (earlier == dialect.delimiter) | (earlier == LF) | (earlier == CR)
+
+
+def _states(toggles: Flags, inside: bool) -> Flags:  # noqa: FBT001 - the start state is what the function is about
+    """Return the state before the first odd run and after each: element i holds between run i - 1 and run i."""
+    states = np.empty(len(toggles) + 1, bool)
+    states[0] = inside
+    if len(toggles):
+        counts = np.cumsum(toggles, dtype=np.int32)
+        # counts never fall, so the largest count seen at a reset is that of the last reset
+        base = np.maximum.accumulate(np.where(toggles, np.int32(-1), counts))
+        parity = (counts - np.where(base < 0, np.int32(-inside), base)) & 1
+        states[1:] = parity.astype(bool)
+    return states
+
+
+def _half(ends: Positions, blank: Flags, index: Positions | None, positions: Positions, states: Flags) -> HalfScan:
+    if index is None:
+        inside = bool(states[0])
+        if inside or not len(ends):
+            return HalfScan(inside, 0, 0, -1, False, 0, -1)
+        blanks = int(np.count_nonzero(blank))
+        return HalfScan(False, len(ends) - blanks, blanks, int(ends[0]), bool(blank[0]), 1, -1)
+    true = ~states[index]
+    count = int(np.count_nonzero(true))
+    open_at = _open_at(positions, states)
+    if not count:
+        return HalfScan(bool(states[-1]), 0, 0, -1, False, 0, open_at)
+    first = int(np.argmax(true))
+    blanks = int(np.count_nonzero(true & blank))
+    return HalfScan(bool(states[-1]), count - blanks, blanks, int(ends[first]), bool(blank[first]), first + 1, open_at)
+
+
+def _open_at(positions: Positions, states: Flags) -> int:
+    """Return the offset of the run that led inside for the last time, if the text ends there; else -1."""
+    if not states[-1]:
+        return -1
+    turns = np.flatnonzero(states[1:] & ~states[:-1])
+    return int(positions[turns[-1]]) if len(turns) else -1

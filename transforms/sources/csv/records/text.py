@@ -1,0 +1,242 @@
+"""Read the text of a CSV file: compressed or not, in any encoding.
+
+A file is cut into pieces by its bytes where a comma, a quote and a newline are the bytes that ASCII has for them, and
+stand for nothing else: UTF-8 and all encodings of one byte a character are so ("ASCII-transparent"). A compressed file,
+or one in UTF-16, Shift JIS and the like, is one stream that is read from its start.
+"""
+
+from __future__ import annotations
+
+import codecs
+import re
+import shlex
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Final
+
+from ....errors import SourceError
+from ....format.tfrecord.gzip_members import InflateError, inflate, sniff_form
+from ...contract.source import ListedFile
+from ...files.open_file import expect, open_file
+
+BLOCK_BYTES: Final = 1 << 20
+"""How much is scanned, parsed and encoded at a time: smaller costs more per call, larger falls out of the cache."""
+
+_UTF8_BOM: Final = codecs.BOM_UTF8
+_OTHER_BOMS: Final = (  # UTF-32 first: its little-endian mark begins with that of UTF-16
+    (codecs.BOM_UTF32_LE, "utf-32"),
+    (codecs.BOM_UTF32_BE, "utf-32"),
+    (codecs.BOM_UTF16_LE, "utf-16"),
+    (codecs.BOM_UTF16_BE, "utf-16"),
+)
+_MAGIC_BYTES: Final = 10
+_FOREIGN: Final = (
+    (
+        re.compile(rb"BZh[1-9](1AY&SY|\x17\x72\x45\x38\x50\x90)", re.DOTALL),
+        "is compressed with bzip2",
+        "bunzip2 --keep",
+    ),
+    (re.compile(rb"\xfd7zXZ\0"), "is compressed with xz", "unxz --keep"),
+    (re.compile(rb"\x28\xb5\x2f\xfd"), "is compressed with zstd", "unzstd"),
+    (re.compile(rb"PK\x03\x04"), "is a ZIP archive (as Excel files are)", "unzip"),
+)
+"""What begins files that are taken for text by their suffix, and how they are unpacked."""
+
+_NOT_IN_CP1252: Final = frozenset(b"\x81\x8d\x8f\x90\x9d")
+
+_SINGLE_BYTE_FROM: Final = 100
+"""An encoding of one byte a character gives a meaning to at least this many of the 128 high bytes; one of several
+bytes to at most 64 (the half-width kana of Shift JIS): the others begin a longer character."""
+
+
+@dataclass(frozen=True, slots=True)
+class TextForm:
+    """How the text of a file is to be read.
+
+    `start` is the offset of the text, after a byte order mark. `streamed` files are read from their start only;
+    `located` tells whether an offset in the stream is one in the (decompressed) file.
+    """
+
+    start: int
+    compressed: bool
+    streamed: bool
+    located: bool
+
+
+@lru_cache
+def plain_encoding(encoding: str) -> str:
+    """Return the codec's own name, with `utf-8` for all that is read as UTF-8.
+
+    Raises:
+        LookupError: Python has no such encoding.
+    """
+    name = codecs.lookup(encoding).name
+    return "utf-8" if name in ("utf-8", "utf-8-sig", "ascii") else name
+
+
+@lru_cache
+def is_transparent(encoding: str) -> bool:
+    """Return whether every ASCII byte stands for itself, and for nothing else, in text of this encoding."""
+    name = plain_encoding(encoding)
+    if name == "utf-8":
+        return True
+    try:
+        if bytes(range(128)).decode(name) != bytes(range(128)).decode("ascii"):
+            return False
+    except UnicodeDecodeError:
+        return False
+    return sum(_stands_alone(byte, name) for byte in range(128, 256)) >= _SINGLE_BYTE_FROM
+
+
+def _stands_alone(byte: int, encoding: str) -> bool:
+    try:
+        return len(bytes([byte]).decode(encoding)) == 1
+    except UnicodeDecodeError:
+        return False
+
+
+def sniff_text(file: ListedFile, encoding: str) -> TextForm:
+    """Look at the first bytes of a file.
+
+    Raises:
+        SourceError: it cannot be read, or is UTF-16 or UTF-32 though `encoding` is not.
+    """
+    transparent = is_transparent(encoding)
+    try:
+        with open_file(file) as opened:
+            head = opened.read(_MAGIC_BYTES)
+    except OSError as error:
+        raise SourceError(file.name, f"cannot be read: {error.strerror}") from error
+    _refuse_foreign(head, file.name)
+    compressed = sniff_form(head) == "gzip"
+    if compressed:
+        return TextForm(0, compressed=True, streamed=True, located=transparent)
+    if not transparent:
+        return TextForm(0, compressed=False, streamed=True, located=False)
+    _refuse_wide(head, file.name, encoding)
+    start = len(_UTF8_BOM) if head.startswith(_UTF8_BOM) and plain_encoding(encoding) == "utf-8" else 0
+    return TextForm(start, compressed=False, streamed=False, located=True)
+
+
+def stream_text(file: ListedFile, encoding: str, form: TextForm, *, whole: bool = True) -> Iterator[bytes]:
+    """Yield the text in blocks of about 1 MiB: decompressed, without its byte order mark.
+
+    It is in UTF-8 if the encoding is not ASCII-transparent; else as it is in the file. `whole` tells whether it
+    will be read to its end.
+
+    Raises:
+        SourceError: the file is damaged, or not in this encoding.
+    """
+    blocks: Iterable[bytes] = _file_blocks(file, form.start, whole=whole)
+    if form.compressed:
+        blocks = _inflated(blocks, file.name)
+    if not is_transparent(encoding):
+        blocks = _decoded(blocks, file.name, encoding)
+    head = b""
+    source = iter(blocks)
+    for block in source:
+        head += block
+        if len(head) >= len(codecs.BOM_UTF32_LE):
+            break
+    if is_transparent(encoding):
+        _refuse_wide(head, file.name, encoding)
+    if plain_encoding(encoding) == "utf-8" or not is_transparent(encoding):
+        head = head.removeprefix(_UTF8_BOM)
+    if head:
+        yield head
+    yield from source
+
+
+def to_utf8(text: bytes, encoding: str, name: str, offset: int | None) -> bytes:
+    """Return text of an ASCII-transparent encoding as UTF-8; a header that is UTF-8 is checked.
+
+    Raises:
+        SourceError: the text is not in this encoding; the message names the byte.
+    """
+    plain = plain_encoding(encoding)
+    if text.isascii():
+        return text
+    try:
+        decoded = text.decode(plain)
+    except UnicodeDecodeError as error:
+        where = "" if offset is None else f" at byte {offset + error.start}"
+        byte = f"0x{text[error.start]:02x}"
+        if plain == "utf-8":
+            raise SourceError(name, f"line 1: not UTF-8{where} ({byte}); {encoding_hint(text)}") from error
+        raise SourceError(name, f"not {plain}{where} ({byte}); set another input.encoding") from error
+    return text if plain == "utf-8" else decoded.encode()
+
+
+def encoding_hint(text: bytes) -> str:
+    """Return what may be done about text that is not UTF-8: cp1252 is proposed where it has all of the bytes.
+
+    It has every character of Latin-1, but the control characters 0x80 to 0x9f: where these bytes occur they are quotes
+    and dashes of cp1252, and Latin-1 would read them as something that nobody wrote.
+    """
+    if set(text) & _NOT_IN_CP1252:
+        return "declare its encoding, such as shift_jis or cp1251: --set input.encoding=ENCODING"
+    return "declare its encoding, probably: --set input.encoding=cp1252"
+
+
+def is_utf8(text: bytes) -> bool:
+    """Return whether bytes are UTF-8."""
+    try:
+        return text.isascii() or text.decode() is not None
+    except UnicodeDecodeError:
+        return False
+
+
+def _refuse_foreign(head: bytes, name: str) -> None:
+    for begins, what, command in _FOREIGN:
+        if begins.match(head):
+            raise SourceError(
+                name, f"{what}, which is not read (gzip is); unpack it first: {command} {shlex.quote(name)}"
+            )
+    if head.startswith(b"PAR1"):
+        raise SourceError(name, "is a Parquet file; read it as one: --set input.format=parquet")
+
+
+def _refuse_wide(head: bytes, name: str, encoding: str) -> None:
+    for mark, wide in _OTHER_BOMS:
+        if head.startswith(mark):
+            shown = wide.upper()
+            raise SourceError(
+                name, f"is {shown} by its byte order mark, not {encoding}; declare it: --set input.encoding={wide}"
+            )
+
+
+def _file_blocks(file: ListedFile, start: int, *, whole: bool) -> Iterator[bytes]:
+    try:
+        with open_file(file) as opened:
+            if whole:
+                expect(opened, [(start, file.stamp.size)])
+            opened.seek(start)
+            while block := opened.read(BLOCK_BYTES):
+                yield block
+    except OSError as error:
+        raise SourceError(file.name, f"cannot be read: {error.strerror}") from error
+
+
+def _inflated(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
+    try:
+        yield from inflate(blocks)
+    except InflateError as error:
+        raise SourceError(name, str(error)) from error
+
+
+def _decoded(blocks: Iterable[bytes], name: str, encoding: str) -> Iterator[bytes]:
+    decoder = codecs.getincrementaldecoder(encoding)()
+    offset = 0
+    try:
+        for block in blocks:
+            pending = len(decoder.getstate()[0])
+            text = decoder.decode(block)
+            offset += len(block)
+            if text:
+                yield text.encode()
+        pending, block = len(decoder.getstate()[0]), b""
+        decoder.decode(b"", final=True)
+    except UnicodeError as error:
+        at = getattr(error, "start", 0) + offset - pending
+        raise SourceError(name, f"not {encoding} at byte {at}; set another input.encoding") from error

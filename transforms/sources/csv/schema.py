@@ -1,0 +1,138 @@
+"""Choose the types of CSV columns: declared, or inferred from the rows that were read."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import reduce
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...errors import SchemaError
+from ...format.schema.arrow_types import feature_of
+from ...format.schema.schema import Choice, ColumnRule, Feature
+from ...format.wording.printable import printable
+from .infer_types import Evidence, explain, join_evidence, look_at_columns
+from .obstacles import Obstacles
+from .parse import Cells, Parser, check_utf8, parse_cells, text_type
+from .pieces import CsvPiece, read_chunks
+from .records.text import is_transparent
+
+_ALIASES: Final = {"bytes": "binary", "int": "int64", "float": "float64"}
+_TIMED: Final = ("timestamp", "time")
+
+
+@dataclass(frozen=True, slots=True)
+class PieceEvidence:
+    """What a piece says: the rows that were read of it, how many were too wide, and the evidence for each column.
+
+    `empty` are the rows that have no value in any of several columns, as a line of delimiters gives. `blanks` and
+    `nul` are set for streams only: for plain files the scan finds them.
+    """
+
+    rows: int
+    too_wide: int
+    columns: tuple[Evidence, ...]
+    blanks: int = 0
+    nul: bool = False
+    empty: int = 0
+
+
+def look_at_piece(
+    piece: CsvPiece, *, parser: Parser, encoding: str, limit: int | None, typed: Sequence[str], binary: bool
+) -> PieceEvidence:
+    """Return what a piece says of the types of its columns; rows of the file from `limit` on are not looked at.
+
+    Raises:
+        SourceError: the file is damaged, or not in its encoding.
+    """
+    parser = replace(parser, names=piece.columns)
+    joined = PieceEvidence(0, 0, tuple(Evidence("null", 0) for _ in parser.kept))
+    located = is_transparent(encoding)
+    for _, chunk in read_chunks([piece], parser, encoding):
+        cells = parse_cells(parser, chunk, piece.name, piece.entry, located=located)
+        check_utf8(cells, ["binary"] if binary else [], piece.name)
+        first = chunk.before.records + (chunk.before.blanks if parser.blank_rows else 0)
+        rows = cells.rows if limit is None else max(min(cells.rows, limit - first), 0)
+        if rows < cells.rows:
+            cells = Cells(
+                [c.slice(0, rows) for c in cells.columns], rows, cells.origin, cells.rejects, cells.too_wide, cells.utf8
+            )
+        seen = look_at_columns(parser, cells, typed=typed)
+        joined = PieceEvidence(
+            joined.rows + rows + len(cells.rejects),
+            joined.too_wide + cells.too_wide,
+            tuple(join_evidence(a, b) for a, b in zip(joined.columns, seen, strict=True)),
+            joined.blanks + (chunk.counts.blanks if chunk.counts else 0),
+            joined.nul or (chunk.counts is not None and b"\0" in chunk.text),
+            joined.empty + _count_empty(cells.columns),
+        )
+        if limit is not None and joined.rows >= limit:
+            break
+    return joined
+
+
+def _count_empty(columns: Sequence[pa.Array]) -> int:
+    """Return the rows that are null in all of several columns."""
+    if len(columns) < 2 or not all(column.null_count for column in columns):
+        return 0
+    return int(pc.sum(reduce(pc.and_, (column.is_null() for column in columns))).as_py() or 0)
+
+
+def choose_types(
+    parser: Parser, rules: Mapping[str, ColumnRule], evidence: Sequence[PieceEvidence], *, infer: str, whole: bool
+) -> tuple[list[Feature], tuple[Choice, ...], list[tuple[str, Obstacles]]]:
+    """Return the feature of each column that is kept, in file order, the reason of each, and what keeps some text.
+
+    Raises:
+        SchemaError: a declared type cannot be read from text, or does not fit what else is declared.
+    """
+    rows = sum(piece.rows for piece in evidence)
+    features, choices, kept_text = [], [], []
+    for index, name in enumerate(parser.kept):
+        found = reduce(join_evidence, (piece.columns[index] for piece in evidence), Evidence("null", 0))
+        rule = rules.get(name)
+        if rule is not None and rule.type is not None:
+            arrow, reason = declared_type(name, rule), "declared"
+            rule = ColumnRule(None, rule.as_, rule.unit, rule.timezone, rule.nullable)
+        elif infer == "none":
+            arrow, reason = pa.string(), "infer is none: every column is text unless it is declared"
+        else:
+            kind = "string" if found.kind == "null" else found.kind
+            arrow, reason = _ARROW_TYPES[kind], explain(found, rows, whole=whole)
+            if found.obstacles is not None and found.obstacles.are_told(rows - found.nulls):
+                kept_text.append((name, found.obstacles))
+        nullable = found.nulls > 0 or not whole or found.kind == "null"
+        feature, how = feature_of(pa.field(name, arrow, nullable), rule)
+        features.append(feature)
+        choices.append(Choice(name, feature.type, f"{reason} ({how})" if how != str(arrow) else reason, found.nulls))
+    return features, tuple(choices), kept_text
+
+
+def declared_type(name: str, rule: ColumnRule) -> pa.DataType:
+    """Return the Arrow type that a declared column is cast to.
+
+    Raises:
+        SchemaError: text cannot be read as this type, or the time zone is not known.
+    """
+    kind = _ALIASES.get(rule.type or "", rule.type or "")
+    timed = kind in _TIMED
+    feature = Feature(name, "int64", kind, unit=rule.unit if timed else None, timezone=rule.timezone if timed else None)
+    try:
+        target = text_type(feature)
+    except KeyError as error:
+        raise SchemaError(
+            f'column "{printable(name)}": type {printable(rule.type)} cannot be read from CSV text; declare it int64 '
+            "or string"
+        ) from error
+    if pa.types.is_timestamp(target) and target.tz is not None:
+        try:
+            pc.assume_timezone(pa.array([0], pa.timestamp(target.unit)), target.tz)
+        except pa.ArrowInvalid as error:
+            raise SchemaError(f'column "{printable(name)}": there is no time zone "{printable(target.tz)}"') from error
+    return target
+
+
+_ARROW_TYPES: Final = {"int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_(), "string": pa.string()}

@@ -1,0 +1,275 @@
+"""Read CSV files: exact records in parallel, types proven, every bad cell and row named by its place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import groupby
+from typing import Literal
+
+from ...errors import SchemaError, SourceError, UsageError
+from ...format.flow.rows import Rows
+from ...format.schema.schema import ColumnRule, Schema
+from ...format.wording.printable import printable
+from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task
+from ..files.listing import SUFFIXES, list_entries
+from ..files.partitions import refuse_partitions
+from ..files.stamp import check_stamp
+from .header import (
+    FileHead,
+    HeadOptions,
+    compressed_files,
+    header_warnings,
+    read_head,
+    refuse_data_as_header,
+    refuse_names_of_other_headers,
+)
+from .hints import PandasCall, no_such_column
+from .infer_types import AUTO_BYTES, AUTO_ROWS
+from .obstacles import Obstacles, obstacle_notes
+from .parse import CsvLimits, Parser, cast_cells, parse_cells
+from .pieces import CsvPiece, check_count, file_pieces, read_chunks
+from .records.chunks import ScanJob, plan_scan, run_scan, unclosed_quote
+from .records.quote_bits import Dialect
+from .records.record_starts import FileScan, fold_blocks
+from .records.text import is_transparent, plain_encoding
+from .schema import PieceEvidence, choose_types, look_at_piece
+from .warnings import table_warnings
+
+
+@dataclass(frozen=True, slots=True)
+class CsvSource:
+    """Read CSV files.
+
+    `paths` are files, folders and globs, relative to the folder `base`. `names` are the column names where `header` is
+    false, or instead of it; `columns` are the ones to keep (None: all). `quote` None reads quotes as text.
+    `null_values` are the unquoted cells that are null. `infer` is `auto`, `full` or `none`; `rules` are declared types,
+    by column. With `partitions` none, columns in the names of folders (`year=2024`) are left out, else refused. With
+    `check_header` a first record that looks like data is not a header; `detected` says what was found out
+    about the files before, for the user.
+
+    Raises:
+        UsageError: the delimiter, the quote or the encoding cannot be used.
+    """
+
+    paths: tuple[str, ...]
+    base: str = ""
+    delimiter: str = ","
+    quote: str | None = '"'
+    header: bool = True
+    names: tuple[str, ...] | None = None
+    columns: tuple[str, ...] | None = None
+    encoding: str = "utf-8"
+    null_values: tuple[str, ...] = ("",)
+    infer: str = "auto"
+    rules: dict[str, ColumnRule] = field(default_factory=dict)
+    limits: CsvLimits = field(default_factory=CsvLimits)
+    partitions: Literal["none"] | None = None
+    check_header: bool = False
+    detected: tuple[str, ...] = field(default=(), compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        for key, sign in (("delimiter", self.delimiter), ("quote", self.quote)):
+            if sign is not None and (len(sign) != 1 or not sign.isascii() or sign in "\r\n\0"):
+                raise UsageError(f'input.{key}: "{printable(sign)}" is not one ASCII character that is not a line end')
+        if self.delimiter == self.quote:
+            raise UsageError(f'input.delimiter and input.quote are both "{printable(self.quote)}"; they must differ')
+        try:
+            plain_encoding(self.encoding)
+        except LookupError as error:
+            raise UsageError(
+                f'input.encoding: "{printable(self.encoding)}" is not an encoding that Python knows'
+            ) from error
+
+    def list_files(self) -> Listing:
+        """Return the files to read.
+
+        Raises:
+            InputError: a path matches nothing, or folders name columns.
+        """
+        listing = list_entries(self.paths, self.base, SUFFIXES["csv"], file_format="csv")
+        return listing if self.partitions == "none" else refuse_partitions(listing, self.paths)
+
+    def survey(self, listing: Listing, run: ParallelMap) -> Survey:
+        """Scan all plain files for their records, infer the types, and return pieces of about 1 MiB.
+
+        Raises:
+            SchemaError: two files have other columns, a column that is named is not there, or there are too many.
+            SourceError: a file is not sound as a whole, or no file holds a record.
+        """
+        heads = run(partial(read_head, options=self._head_options()), listing.entries)
+        names = _shared_names(heads)
+        if self.header and self.names is not None:
+            refuse_names_of_other_headers(heads)
+        parser = self._parser(names)
+        self._check_columns(names)
+        _check_count(listing.entries[0].name, len(parser.kept), self.limits.columns)
+        scans = self._scan(listing.entries, heads, run)
+        pieces = [
+            piece
+            for index, (entry, head) in enumerate(zip(listing.entries, heads, strict=True))
+            for piece in file_pieces(index, entry, head, scans.get(index))
+        ]
+        evidence, whole = self._look(listing, pieces, parser, run)
+        _refuse_wide_files(pieces, evidence, names)
+        if whole:  # the rows of streams are known by now
+            pieces = [replace(p, rows=f.rows) if p.streamed else p for p, f in zip(pieces, evidence, strict=True)]
+        seen = [found for found in evidence if found.rows]
+        features, choices, kept_text = choose_types(parser, self.rules, seen, infer=self.infer, whole=whole)
+        unsure = self.check_header and self.header
+        of_header = refuse_data_as_header(heads, features, self.rules) if unsure else ()
+        schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
+        warnings = header_warnings(heads)
+        warnings += table_warnings(heads, scans, pieces, evidence, parser, whole=whole)
+        kept = tuple(p for p in pieces if p.rows != 0)
+        detected = (*self.detected, *compressed_files(heads), *of_header, *self._notes(listing, kept_text, names))
+        return Survey(Frozen(schema), choices, kept, tuple(warnings), detected=detected)
+
+    def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
+        """Yield the rows of a task, about 2 MiB of text at a time.
+
+        Raises:
+            SourceError: a file is damaged, not in its encoding, or is not what was listed.
+        """
+        features = {feature.name: feature for feature in frozen.schema}
+        ordinal = 0
+        for _, group in groupby(task.pieces, key=lambda piece: piece.entry):
+            pieces = [piece for piece in group if isinstance(piece, CsvPiece)]
+            first = pieces[0]
+            check_stamp(first)
+            parser = self._parser(first.columns)
+            parser = replace(parser, kept=tuple(name for name in parser.kept if name in features))
+            located = is_transparent(self.encoding)
+            for piece, chunk in read_chunks(pieces, parser, self.encoding):
+                cells = parse_cells(parser, chunk, piece.name, piece.entry, located=located)
+                check_count(piece, chunk, cells.rows + len(cells.rejects), parser)
+                batch, problems = cast_cells(parser, cells, features, piece.name)
+                yield Rows(
+                    task.ordinal, ordinal, piece.entry, batch, cells.origin, tuple(problems), tuple(cells.rejects)
+                )
+                ordinal += 1
+            check_stamp(first)
+
+    def _dialect(self) -> Dialect:
+        return Dialect(ord(self.delimiter), None if self.quote is None else ord(self.quote))
+
+    def _head_options(self) -> HeadOptions:
+        return HeadOptions(
+            self._dialect(), self.encoding, self.header, self.names, self.limits.record_bytes, self.limits.columns
+        )
+
+    def _parser(self, names: tuple[str, ...]) -> Parser:
+        kept = names if self.columns is None else tuple(name for name in names if name in set(self.columns))
+        inner = plain_encoding(self.encoding) if is_transparent(self.encoding) else "utf-8"
+        return Parser(names, kept, self._dialect(), inner, self.null_values, self.limits)
+
+    def _check_columns(self, names: tuple[str, ...]) -> None:
+        known = set(names)
+        for key, wanted in (("input.columns", self.columns or ()), ("schema.columns", tuple(self.rules))):
+            for name in wanted:
+                if name not in known:
+                    hint = no_such_column(name, names, wanted, named=self.header or self.names is not None)
+                    raise SchemaError(f'{key} names "{printable(name)}", which is not a column; {hint}')
+
+    def _notes(
+        self, listing: Listing, kept_text: Sequence[tuple[str, Obstacles]], names: tuple[str, ...]
+    ) -> tuple[str, ...]:
+        """Return what is to be said of columns that are numbers but for a few values."""
+        named = self.header and self.names is None
+        files = tuple(entry.name for entry in listing.entries)
+        call = PandasCall(files, self.delimiter, self.encoding, None if named else names)
+        return obstacle_notes(kept_text, self.null_values, self.delimiter, call)
+
+    def _scan(self, entries: Sequence[SourceEntry], heads: Sequence[FileHead], run: ParallelMap) -> dict[int, FileScan]:
+        """Scan all plain files that hold a record: the scan of each, by its index in the listing."""
+        jobs: list[tuple[int, ScanJob]] = []
+        for index, (entry, head) in enumerate(zip(entries, heads, strict=True)):
+            if head.names is not None and not head.form.streamed:
+                plan = plan_scan(entry, head.form.start)
+                jobs += [(index, job) for job in plan]
+        blocks = run(partial(run_scan, dialect=self._dialect()), [job for _, job in jobs], heavy=True)
+        scans = {}
+        for index, group in groupby(zip(jobs, blocks, strict=True), key=lambda pair: pair[0][0]):
+            entry, found = entries[index], (block for _, part in group for block in part)
+            scans[index] = fold_blocks(found, heads[index].form.start, entry.bytes)
+            if (open_at := scans[index].open_at) is not None:
+                raise unclosed_quote(entry.name, open_at)
+        return scans
+
+    def _look(
+        self, listing: Listing, pieces: Sequence[CsvPiece], parser: Parser, run: ParallelMap
+    ) -> tuple[list[PieceEvidence], bool]:
+        """Return the evidence of the pieces that inference reads, and whether those are all."""
+        whole = self.infer == "full" or (self.infer == "auto" and listing.bytes <= AUTO_BYTES)
+        chosen = list(pieces) if whole else [p for p in pieces if p.first_row < AUTO_ROWS]
+        limit = None if whole else AUTO_ROWS
+        typed = tuple(parser.kept) if self.infer == "none" else tuple(n for n, r in self.rules.items() if r.type)
+        binary = any(rule.type in ("binary", "bytes") for rule in self.rules.values())
+        look = partial(look_at_piece, parser=parser, encoding=self.encoding, limit=limit, typed=typed, binary=binary)
+        found = dict(zip((id(piece) for piece in chosen), run(look, chosen, heavy=whole), strict=True))
+        unread = PieceEvidence(0, 0, ())
+        return [found.get(id(piece), unread) for piece in pieces], whole
+
+
+def _check_count(name: str, count: int, most: int) -> None:
+    """Refuse too many columns, which all files have, before their types are looked for; `name` is that of the first.
+
+    Raises:
+        SchemaError: there are more than `most`.
+    """
+    if count > most:
+        raise SchemaError(
+            f"{name}: {count} columns are more than limits.columns ({most}); keep some: input.columns, or raise it: "
+            f"--set limits.columns={count}"
+        )
+
+
+def _shared_names(heads: Sequence[FileHead]) -> tuple[str, ...]:
+    """Return the column names that all files have, in the order of the first.
+
+    Raises:
+        SchemaError: two files differ.
+        SourceError: no file holds a record.
+    """
+    full = [head for head in heads if head.names is not None]
+    if not full:
+        others = {1: "", 2: ", and so is the other file"}.get(
+            len(heads), f", and so are the {len(heads) - 1} other files"
+        )
+        raise SourceError(heads[0].name, f"is empty{others}: there is no header and no row")
+    first = full[0]
+    names = first.names or ()
+    for head in full[1:]:
+        if head.names != names and set(head.names or ()) != set(names):
+            raise SchemaError(_difference(first.name, names, head.name, head.names or ()))
+    return names
+
+
+def _difference(one: str, names: Sequence[str], other: str, others: Sequence[str]) -> str:
+    missing = [name for name in names if name not in set(others)]
+    extra = [name for name in others if name not in set(names)]
+    if missing and extra:
+        differ = f'{one} has a column "{printable(missing[0])}", and {other} has "{printable(extra[0])}" instead'
+    else:
+        longer, shorter, name = (one, other, missing[0]) if missing else (other, one, extra[0])
+        differ = f'{longer} has a column "{printable(name)}", and {shorter} has none'
+    return f"{differ}; columns match by name: rename it in one of the files, or convert them separately"
+
+
+def _refuse_wide_files(pieces: Sequence[CsvPiece], evidence: Sequence[PieceEvidence], names: Sequence[str]) -> None:
+    """Refuse a file whose rows, all that were read, have more columns than its header.
+
+    Raises:
+        SourceError: there is such a file.
+    """
+    for _, group in groupby(zip(pieces, evidence, strict=True), key=lambda pair: pair[0].entry):
+        pairs = list(group)
+        rows = sum(found.rows for _, found in pairs)
+        if rows and sum(found.too_wide for _, found in pairs) == rows:
+            columns = "1 column" if len(names) == 1 else f"{len(names)} columns"
+            raise SourceError(
+                pairs[0][0].name,
+                f"every row that was read ({rows}) has more than the {columns} of the "
+                "header; fix the header, or give the names with input.names, or the delimiter with input.delimiter",
+            )

@@ -1,0 +1,352 @@
+"""Turn paths, globs, folders, and URLs of stores (`object_listing`), into the sorted list of files that a source reads.
+
+A path that exists is taken literally, so `a[1].csv` works as it is; only what does not exist is read as a glob.
+A folder gives the files below it that bear one of the format's suffixes: names that begin with `.` or `_` are skipped
+and counted as `hidden`, other suffixes as `other`, links to folders (they may run in a circle) as `links`, folders
+below it that are datasets as `dataset`: `convert . -o out` must not read its own output the next time. A file
+that is named, or matched by a glob, is taken whatever its suffix.
+"""
+
+from __future__ import annotations
+
+import glob
+import hashlib
+import os
+import shlex
+import stat
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from ...errors import InputError
+from ...format.wording.printable import printable_path
+from ..contract.source import Listing, SourceEntry
+from .object_listing import find_objects, look_at_object, object_name
+from .open_file import is_object
+from .skipped_names import is_other_file
+
+SUFFIXES: Final[dict[str, tuple[str, ...]]] = {
+    "csv": (".csv", ".tsv", ".csv.gz", ".tsv.gz"),
+    "parquet": (".parquet", ".pq"),
+    "images": (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".gif", ".webp", ".bmp"),
+    "numpy": (".npy", ".npz"),
+    "tfrecord": (".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz"),
+}
+"""The suffixes that show the format of a file, in lower case; case is ignored."""
+
+_EDGE_BYTES: Final = 64 * 1024
+_KINDS: Final = (
+    (stat.S_ISFIFO, "a named pipe"),
+    (stat.S_ISSOCK, "a socket"),
+    (stat.S_ISBLK, "a block device"),
+    (stat.S_ISCHR, "a character device"),
+)
+
+
+@dataclass(slots=True)
+class _Found:
+    """What an expansion has found so far: absolute paths, and how many names were passed over, by reason.
+
+    With `names_only` nobody asks what the files of folders are: links to nowhere and pipes are the source's to judge.
+    `objects` are the entries of those paths that are objects of a store, which were listed with all that they are.
+    """
+
+    paths: set[bytes] = field(default_factory=set)
+    objects: dict[bytes, SourceEntry] = field(default_factory=dict)
+    skipped: dict[str, int] = field(default_factory=dict)
+    names_only: bool = False
+
+    def skip(self, reason: str) -> None:
+        self.skipped[reason] = self.skipped.get(reason, 0) + 1
+
+
+def entry_name(path: bytes, base: bytes) -> str:
+    """Return how an absolute path is shown: relative to the absolute folder `base` where it is below it."""
+    if is_object(path):
+        return object_name(path)
+    prefix = base.rstrip(b"/") + b"/"
+    return printable_path(path[len(prefix) :] if path.startswith(prefix) else path)
+
+
+def file_fingerprint(path: bytes, size: int) -> str:
+    """Return `sha256:` and the digest over a file's size and its first and last 64 KiB; time plays no part.
+
+    Raises:
+        OSError: the file cannot be read.
+    """
+    digest = hashlib.sha256(b"%d\n" % size)
+    with open(path, "rb") as file:
+        digest.update(file.read(_EDGE_BYTES))
+        if size > _EDGE_BYTES:
+            file.seek(max(size - _EDGE_BYTES, _EDGE_BYTES))
+            digest.update(file.read(_EDGE_BYTES))
+    return "sha256:" + digest.hexdigest()
+
+
+def expand_paths(
+    paths: Sequence[str], base: str, suffixes: tuple[str, ...], *, names_only: bool = False
+) -> tuple[list[bytes], dict[str, int]]:
+    """Return the absolute paths of all files that `paths` name, sorted by their bytes, each once, and what was skipped.
+
+    Relative paths are relative to the folder `base`. With `names_only` the files of a folder are not looked at.
+
+    Raises:
+        InputError: a path matches nothing, is not a regular file or folder, or a folder cannot be read.
+    """
+    found = _find(paths, base, suffixes, names_only=names_only)
+    return sorted(found.paths), dict(sorted(found.skipped.items()))  # a folder gives its names in no order of its own
+
+
+def _find(paths: Sequence[str], base: str, suffixes: tuple[str, ...], *, names_only: bool = False) -> _Found:
+    if not paths:
+        raise InputError("input.paths is empty: name at least one file, folder or glob")
+    root = os.path.abspath(os.fsencode(base))
+    found = _Found(names_only=names_only)
+    for path in paths:
+        before = len(found.paths)
+        if is_object(os.fsencode(path)):
+            none_new = not _expand_url(path, suffixes, found)
+        else:
+            matched = _expand_one(path, root, suffixes, found)
+            if not matched:
+                where = f"{printable_path(path)}: no such file or folder"
+                raise InputError(f"{where} (looked in {printable_path(root)})")
+            none_new = len(found.paths) == before and not _all_known(matched, found)
+        if none_new:
+            wanted = ", ".join(suffixes)
+            raise InputError(f"{printable_path(path)}: the folder holds no file with one of the suffixes {wanted}")
+    return found
+
+
+def list_entries(paths: Sequence[str], base: str, suffixes: tuple[str, ...], *, file_format: str = "") -> Listing:
+    """Return the listing of all files that `paths` name: regular files, each with its size, mtime and fingerprint.
+
+    Raises:
+        InputError: a path matches nothing, or a file is not regular or cannot be read.
+    """
+    entries, skipped = find_entries(paths, base, suffixes)
+    return Listing(file_format, tuple(entries), len(entries), sum(e.bytes for e in entries), skipped)
+
+
+def find_entries(
+    paths: Sequence[str], base: str, suffixes: tuple[str, ...]
+) -> tuple[list[SourceEntry], dict[str, int]]:
+    """Return the entries of all files that `paths` name, in the order of their paths, and what was skipped.
+
+    Raises:
+        InputError: a path matches nothing, or a file is not regular or cannot be read.
+    """
+    found = _find(paths, base, suffixes)
+    root = os.path.abspath(os.fsencode(base))
+    entries = [found.objects.get(path) or list_file(path, root) for path in sorted(found.paths)]
+    return entries, dict(sorted(found.skipped.items()))
+
+
+def list_file(path: bytes, base: bytes) -> SourceEntry:
+    """Return the entry of one regular file, or object; `base` is an absolute folder.
+
+    Raises:
+        InputError: it is not a regular file (a named pipe would block forever), or it cannot be read.
+    """
+    name = entry_name(path, base)
+    if is_object(path):
+        entry = look_at_object(path)
+        if entry is None:
+            raise InputError(f"{name}: no such object")
+        return entry
+    try:
+        status = os.stat(path)
+        _refuse_special(name, status.st_mode)
+        print_ = file_fingerprint(path, status.st_size)
+    except OSError as error:
+        raise InputError(f"{name}: cannot be read: {error.strerror}") from error
+    return SourceEntry(path, name, status.st_size, status.st_mtime_ns, print_)
+
+
+def detect_format(paths: Sequence[str], base: str = "") -> str:
+    """Return the format of the files that `paths` name, by their suffixes; of a folder, by those of its files.
+
+    Raises:
+        InputError: a path matches nothing, no suffix is known, or there are several formats.
+    """
+    files = _known_files(paths, base)
+    by_format: dict[str | None, bytes] = {}
+    for path in files:
+        by_format.setdefault(_format_of(path), path)
+    if by_format.keys() == {"images", None} and all(_format_of(p) or is_other_file(os.path.basename(p)) for p in files):
+        del by_format[None]  # a README.txt that a glob found beside folders of images
+    choices = "--set input.format=" + "|".join(SUFFIXES)
+    if not files:
+        raise InputError(f"{printable_path(paths[0])}: holds no file of a known kind; say which it is: {choices}")
+    if None in by_format:
+        path = by_format[None]
+        why = _why_unknown(path) or f"unknown kind of file; say which it is: {choices}"
+        raise InputError(f"{printable_path(path)}: {why}")
+    if len(by_format) > 1:
+        found = ", ".join(f"{printable_path(path)} is {kind}" for kind, path in by_format.items())
+        raise InputError(f"the paths hold several kinds of files ({found}); say which to read: {choices}")
+    return str(next(iter(by_format)))
+
+
+def _known_files(paths: Sequence[str], base: str) -> list[bytes]:
+    """Return the files of known suffixes that paths name; of several, a folder that holds none has no say."""
+    known = tuple(suffix for suffixes in SUFFIXES.values() for suffix in suffixes)
+    try:
+        return expand_paths(paths, base, known, names_only=True)[0]
+    except InputError as error:
+        if "one of the suffixes" not in str(error):
+            raise
+    return [file for path in paths for file in _known_files([path], base)] if len(paths) > 1 else []
+
+
+JSON_LINES: Final = ("JSON lines", "read_json({path}, lines=True)")
+"""What they are called, and how pandas reads them."""
+
+
+def unsupported(kind: str, how: str, name: str) -> str:
+    """Return what a file is that is not read, and what to do with it.
+
+    >>> unsupported(*JSON_LINES, "a.jsonl")
+    "JSON lines are not supported yet; in Python: convert(data=pandas.read_json('a.jsonl', lines=True), output='out')"
+    """
+    call = how.format(path=repr(name))
+    return f"{kind} are not supported yet; in Python: convert(data=pandas.{call}, output='out')"
+
+
+_FOREIGN: Final = {
+    (".jsonl", ".ndjson"): JSON_LINES,
+    (".json",): ("JSON files", "read_json({path})"),
+    (".feather", ".arrow"): ("Arrow files", "read_feather({path})"),
+    (".orc",): ("ORC files", "read_orc({path})"),
+    (".xlsx", ".xls"): ("Excel files", "read_excel({path})"),
+}
+_PACKED: Final = {
+    (".bz2",): "bunzip2 --keep", (".xz",): "unxz --keep", (".zst",): "unzstd", (".zip",): "unzip", (".7z",): "7z x",
+}  # fmt: skip
+
+
+def _why_unknown(path: bytes) -> str | None:
+    """Return what is known of a file of a format that is not read, by its suffix, and what to do."""
+    name, shown = os.fsdecode(path).lower(), printable_path(path)
+    for suffixes, (kind, how) in _FOREIGN.items():
+        if name.endswith(suffixes):
+            return unsupported(kind, how, shown)
+    for suffixes, command in _PACKED.items():
+        if name.endswith(suffixes):
+            return f"is compressed in a way that is not read (gzip is); unpack it first: {command} {shlex.quote(shown)}"
+    return None
+
+
+def _format_of(path: bytes) -> str | None:
+    name = os.fsdecode(path).lower()
+    return next((kind for kind, suffixes in SUFFIXES.items() if name.endswith(suffixes)), None)
+
+
+def _expand_one(path: str, root: bytes, suffixes: tuple[str, ...], found: _Found) -> list[bytes]:
+    """Add what one path names to `found`, and return its matches: itself, or those of the glob."""
+    raw = os.fsencode(path)
+    literal = os.path.abspath(os.path.join(root, raw))
+    if os.path.lexists(literal):
+        matches = [literal]
+    elif glob.has_magic(raw):
+        # `root_dir` and not a joined path: the folder's own name may hold brackets
+        hits = glob.glob(raw, root_dir=root, recursive=True)
+        matches = sorted({os.path.abspath(os.path.join(root, hit)) for hit in hits})
+    else:
+        matches = []
+    for match in matches:
+        name = entry_name(match, root)
+        try:
+            mode = os.stat(match).st_mode
+        except OSError as error:
+            raise InputError(f"{name}: cannot be read: {error.strerror}") from error
+        if stat.S_ISDIR(mode):
+            _add_folder(match, name, suffixes, found)
+        else:
+            _refuse_special(name, mode)
+            found.paths.add(match)
+    return matches
+
+
+def _expand_url(path: str, suffixes: tuple[str, ...], found: _Found) -> bool:
+    """Add what a URL names to `found`; say whether it names any file.
+
+    Raises:
+        InputError: it names nothing.
+    """
+    if found.names_only and path.lower().endswith(suffixes):
+        found.paths.add(os.fsencode(path))  # its suffix is theirs: a store need not be asked twice
+        return True
+    objects = find_objects(path, suffixes)
+    if not objects.matched:
+        raise InputError(f"{printable_path(path)}: no such object or folder, and nothing matches it as a glob")
+    found.objects |= {entry.path: entry for entry in objects.entries()}
+    found.paths.update(found.objects)
+    for reason, count in objects.skipped.items():
+        found.skipped[reason] = found.skipped.get(reason, 0) + count
+    return bool(objects.objects)
+
+
+def _all_known(matches: list[bytes], found: _Found) -> bool:
+    """Return whether every match is, or has below it, a file that was found before: a path may be named twice."""
+    return all(m in found.paths or any(p.startswith(m.rstrip(b"/") + b"/") for p in found.paths) for m in matches)
+
+
+def _add_folder(folder: bytes, name: str, suffixes: tuple[str, ...], found: _Found) -> None:
+    for path, entry in _walk(folder, name, found):
+        if not os.fsdecode(entry.name).lower().endswith(suffixes):
+            found.skip("other")
+        elif found.names_only or _is_file(entry):
+            found.paths.add(path)
+        else:
+            try:
+                _refuse_special(printable_path(path), os.stat(path).st_mode)
+            except OSError as error:
+                raise InputError(f"{printable_path(path)}: cannot be read: {error.strerror}") from error
+
+
+def _walk(folder: bytes, name: str, found: _Found) -> Iterator[tuple[bytes, os.DirEntry[bytes]]]:
+    """Yield all that is not a folder below a folder, without following links to folders."""
+    try:
+        with os.scandir(folder) as scan:
+            entries = list(scan)
+    except OSError as error:
+        raise InputError(f"{name}: the folder cannot be read: {error.strerror}") from error
+    for entry in entries:
+        path = os.path.join(folder, entry.name)
+        if entry.name.startswith((b".", b"_")):
+            found.skip("hidden")
+        elif entry.is_dir(follow_symlinks=False):
+            if holds_dataset(path):
+                found.skip("dataset")
+            else:
+                yield from _walk(path, printable_path(path), found)
+        elif _is_folder(entry):
+            found.skip("links")
+        else:
+            yield path, entry
+
+
+def holds_dataset(folder: bytes) -> bool:
+    """Return whether a folder is a dataset that was written here: its files are no source."""
+    return os.path.isfile(os.path.join(folder, b"manifest.json")) and os.path.isdir(os.path.join(folder, b"manifests"))
+
+
+def _is_folder(entry: os.DirEntry[bytes]) -> bool:
+    try:
+        return entry.is_dir()
+    except OSError:  # a link that runs in a circle
+        return False
+
+
+def _is_file(entry: os.DirEntry[bytes]) -> bool:
+    try:
+        return entry.is_file()
+    except OSError:
+        return False
+
+
+def _refuse_special(name: str, mode: int) -> None:
+    if not stat.S_ISREG(mode):
+        kind = next((text for test, text in _KINDS if test(mode)), "not a regular file")
+        raise InputError(f"{name}: is {kind}; only regular files are read")

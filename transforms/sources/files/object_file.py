@@ -1,0 +1,244 @@
+"""An object of a store as a file to read: ranges of it, never the whole, and each of one version only.
+
+A store answers late and then fast. So readers announce what they will read (`expect`), and it comes in blocks, of which
+the next ones are on their way while one is worked on; what nobody announced comes in windows, which grow as long as the
+reading continues where one ends:
+
+    object     ├─────────┬─────────┬─────────┬─────────┬─────┬──────────────────────────────────────────────┬─┤
+    expected   │ block 0 │ block 1 │ block 2 │ block 3 │     │              a window, where somebody looked │▓│
+                 given     given now  on their way                                                           footer
+
+Every request names the version that was listed, so an object that was replaced meanwhile is an error, and never two
+halves of two files.
+"""
+
+from __future__ import annotations
+
+import io
+from bisect import bisect_right
+from collections import OrderedDict
+from collections.abc import Iterable
+from concurrent.futures import Future
+from typing import Final
+
+from ...errors import SourceError, StoreAccessError, StoreError
+from ...stores.common.object_store import ChangedObject
+from ...stores.common.piece_sender import pool
+from ...stores.common.read_ahead import read_ahead
+from ...stores.common.store_url import StoreUrl, parse_store_url
+from ...stores.connect import store_at
+from ..contract.source import ListedFile
+
+BLOCK_BYTES: Final = 4 << 20
+"""The bytes of one request if the reading was announced: at 25 ms a request, two on their way bring some 200 MB/s."""
+
+AHEAD: Final = 2
+"""The number of blocks that are fetched while one is processed, each by its own thread."""
+
+KEPT_BYTES: Final = 64 << 20
+"""The bytes of one file that may be in memory if several places are read in turn, like the columns of a row group."""
+
+_SMALLEST_BLOCK_BYTES: Final = 64 << 10
+_SMALLEST_WINDOW_BYTES: Final = 64 << 10
+_WINDOWS_BYTES: Final = 32 << 20
+_NEAR_BYTES: Final = 256 << 10
+"""A gap of up to this size is read, because another request would take longer."""
+
+
+class ObjectFile(io.RawIOBase):
+    """An object, open to read at any place; for one thread at a time. `size` is what it had when it was listed."""
+
+    def __init__(self, file: ListedFile) -> None:
+        self._file = file
+        self._url = parse_store_url(file.path.decode())
+        self.size = file.stamp.size
+        self._at = 0
+        self._blocks = _Blocks(())
+        self._coming: OrderedDict[int, Future[bytes]] = OrderedDict()
+        self._windows: OrderedDict[int, bytes] = OrderedDict()
+
+    def readable(self) -> bool:
+        """Return True: it can be read."""
+        return True
+
+    def seekable(self) -> bool:
+        """Return True: any place in it can be reached."""
+        return True
+
+    def tell(self) -> int:
+        """Return the position of the next byte."""
+        return self._at
+
+    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
+        """Set the position, and return it.
+
+        Raises:
+            OSError: it is before the start.
+        """
+        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
+        if start + offset < 0:
+            raise OSError(22, "Invalid argument")
+        self._at = start + offset
+        return self._at
+
+    def read(self, size: int | None = -1, /) -> bytes:
+        """Read `size` bytes, or all that are left; fewer only at the end."""
+        data = self.read_at(self.size if size is None or size < 0 else size, self._at)
+        self._at += len(data)
+        return data
+
+    def readinto(self, buffer: memoryview, /) -> int:  # type: ignore[override]
+        """Fill a buffer, as far as there are bytes, and return how many."""
+        view = memoryview(buffer).cast("B")
+        data = self.read(len(view))
+        view[: len(data)] = data
+        return len(data)
+
+    def close(self) -> None:
+        """Discard what was read, and what is being fetched."""
+        self._forget()
+        self._windows.clear()
+        super().close()
+
+    def expect(self, ranges: Iterable[tuple[int, int]], *, in_turn: bool = False) -> None:
+        """Announce what will be read: (start, stop) each, from front to back, or several of them `in_turn`."""
+        self._forget()
+        self._blocks = _Blocks(ranges, in_turn=in_turn)
+
+    def read_at(self, size: int, at: int) -> bytes:
+        """Read so many bytes from a place on, whatever was read before; fewer only at the end.
+
+        Raises:
+            SourceError: the object is gone, has changed, or cannot be read.
+        """
+        stop = min(at + size, self.size)
+        pieces: list[bytes] = []
+        while at < stop:
+            index = self._blocks.find(at)
+            piece = self._window(at, stop) if index is None else self._block(index, at, stop)
+            pieces.append(piece)
+            at += len(piece)
+        return pieces[0] if len(pieces) == 1 else b"".join(pieces)
+
+    def _block(self, index: int, at: int, stop: int) -> bytes:
+        """Return the bytes of a block from `at` to `stop`, and start to fetch the next ones."""
+        blocks = self._blocks
+        for number in range(index, blocks.ends[index]):
+            if number not in self._coming:
+                self._coming[number] = pool().submit(self._fetch, *blocks.bounds(number))
+            self._coming.move_to_end(number)  # of others, what was not read for longest is forgotten
+        data = self._coming[index].result()
+        while len(self._coming) > blocks.kept:
+            self._coming.popitem(last=False)[1].cancel()
+        start, _ = blocks.bounds(index)
+        return data[at - start : stop - start]
+
+    def _window(self, at: int, stop: int) -> bytes:
+        """Return some bytes from `at` on that nobody announced, at most up to `stop`."""
+        limit = self._blocks.next_start(at, self.size)
+        if stop - at > BLOCK_BYTES:
+            return self._whole(at, min(stop, limit))
+        grown = 0
+        for start, data in self._windows.items():
+            if start <= at < start + len(data):
+                self._windows.move_to_end(start)
+                return data[at - start : stop - start]
+            if at == start + len(data):
+                grown = 2 * len(data)
+        wanted = max(stop - at, min(grown, BLOCK_BYTES), _SMALLEST_WINDOW_BYTES)
+        # after the end of a file, the bytes right before it are read: footers and directories are there
+        start = at if grown or at + wanted <= self.size else max(self.size - wanted, 0)
+        data = self._fetch(start, min(start + wanted, limit))
+        self._windows[start] = data
+        while len(self._windows) > 1 and sum(map(len, self._windows.values())) > _WINDOWS_BYTES:
+            self._windows.popitem(last=False)
+        return data[at - start : stop - start]
+
+    def _whole(self, start: int, stop: int) -> bytes:
+        """Return a large range, with its pieces fetched in parallel."""
+        try:
+            store = store_at(self._url)
+            return b"".join(read_ahead(store, self._url.key, start, stop, version=self._file.stamp.version))
+        except (StoreError, StoreAccessError, FileNotFoundError, EOFError) as error:
+            raise read_error(self._file, self._url, error) from error
+
+    def _fetch(self, start: int, stop: int) -> bytes:
+        try:
+            data = store_at(self._url).read(self._url.key, start, stop, version=self._file.stamp.version)
+        except (StoreError, StoreAccessError, FileNotFoundError) as error:
+            raise read_error(self._file, self._url, error) from error
+        if len(data) != stop - start:
+            raise SourceError(self._file.name, "became shorter while it was read; run again")
+        return data
+
+    def _forget(self) -> None:
+        for coming in self._coming.values():
+            coming.cancel()
+        self._coming.clear()
+
+
+class _Blocks:
+    """The blocks of some ranges that will be read, in the order of their places.
+
+    `ends[i]` is after the last block that is on its way while block i is worked on, and `kept` is how many stay in
+    memory: where the ranges are read in turn, all of them if they are not too large together, else of each the block
+    that was read, the one that is, and the one that comes.
+    """
+
+    def __init__(self, ranges: Iterable[tuple[int, int]], *, in_turn: bool = False) -> None:
+        apart = _joined(ranges, 0)
+        size, ahead, self.kept = BLOCK_BYTES, AHEAD, AHEAD + 2
+        columns = in_turn and sum(stop - start for start, stop in apart) > KEPT_BYTES
+        if columns:
+            size = min(max(KEPT_BYTES // (3 * len(apart)), _SMALLEST_BLOCK_BYTES), BLOCK_BYTES)
+            ahead, self.kept = 1, 3 * len(apart) + 1
+        else:
+            apart = _joined(apart, _NEAR_BYTES)
+        self._bounds: list[tuple[int, int]] = []
+        self.ends: list[int] = []
+        for start, stop in apart:
+            new = [(at, min(at + size, stop)) for at in range(start, stop, size)]
+            first = len(self._bounds)
+            self._bounds += new
+            self.ends += [min(index + 1 + ahead, len(self._bounds)) for index in range(first, len(self._bounds))]
+        if not columns:  # also over the gap between two ranges
+            self.ends = [min(index + 1 + ahead, len(self._bounds)) for index in range(len(self._bounds))]
+            self.kept = max(self.kept, len(self._bounds)) if in_turn else self.kept
+        self._starts = [start for start, _ in self._bounds]
+
+    def bounds(self, index: int) -> tuple[int, int]:
+        """Return the start and the stop of a block."""
+        return self._bounds[index]
+
+    def find(self, at: int) -> int | None:
+        """Return the block that holds a place."""
+        index = bisect_right(self._starts, at) - 1
+        return index if index >= 0 and at < self._bounds[index][1] else None
+
+    def next_start(self, at: int, size: int) -> int:
+        """Return where the first block after a place begins; `size` where there is none."""
+        index = bisect_right(self._starts, at)
+        return self._starts[index] if index < len(self._starts) else size
+
+
+def _joined(ranges: Iterable[tuple[int, int]], near: int) -> list[tuple[int, int]]:
+    """Return ranges in order, joined where they overlap, or less than `near` bytes are between them."""
+    joined: list[tuple[int, int]] = []
+    for start, stop in sorted(ranges):
+        if joined and start < joined[-1][1] + near:
+            joined[-1] = joined[-1][0], max(stop, joined[-1][1])
+        elif start < stop:
+            joined.append((start, stop))
+    return joined
+
+
+def read_error(file: ListedFile, url: StoreUrl, error: Exception) -> SourceError:
+    """Return what a store's answer means for a file that was listed."""
+    if isinstance(error, ChangedObject):
+        return SourceError(file.name, "changed while it was read: it was replaced after it was listed; run again")
+    if isinstance(error, FileNotFoundError):
+        return SourceError(file.name, "cannot be read any more: there is no such object; run again")
+    if isinstance(error, EOFError):
+        return SourceError(file.name, "became shorter while it was read; run again")
+    reason = str(error).removeprefix(f"{url}: ").removeprefix(f"{url.scheme}://{url.bucket}: ")
+    return SourceError(file.name, f"cannot be read: {reason}")

@@ -1,0 +1,268 @@
+"""Turn URLs of stores into the objects that they name, as `listing` does with paths.
+
+    s3://bucket/data/a.csv       an object; taken literally where there is one
+    s3://bucket/data             all below the prefix `data/`: what would be a folder on a disk
+    s3://bucket/data/*/[ab]*.csv a glob: `*` ends at `/`, `**` does not; only the levels that it names are listed
+
+Lists come in pages, sorted, with sizes and versions: no object is looked at by itself. An empty object whose key ends
+with `/`, as consoles make them for folders, is none.
+"""
+
+from __future__ import annotations
+
+import glob
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from ...errors import InputError
+from ...format.wording.printable import printable, printable_path
+from ...stores.common.object_store import ObjectInfo, ObjectStore
+from ...stores.common.store_url import StoreUrl, parse_store_url
+from ...stores.connect import store_at
+from ..contract.source import SourceEntry
+
+_DOTTED: Final = re.compile(r"/\.|/\Z")
+"""What `**` does not match: a key that has a step which begins with a dot, or that stands for a folder."""
+
+
+@dataclass(slots=True)
+class FoundObjects:
+    """What one URL names: `matched` tells whether anything, `skipped` how many names were passed over, by reason."""
+
+    url: StoreUrl
+    matched: bool = False
+    objects: list[ObjectInfo] = field(default_factory=list)
+    skipped: dict[str, int] = field(default_factory=dict)
+
+    def entries(self) -> list[SourceEntry]:
+        """Return the objects as entries of a listing."""
+        return [object_entry(object_path(self.url, info.key), info) for info in self.objects]
+
+
+def object_path(url: StoreUrl, key: str) -> bytes:
+    """Return the path of a key in the bucket of a URL."""
+    return f"{url.scheme}://{url.bucket}/{key}".encode()
+
+
+def object_name(path: bytes) -> str:
+    """Return how an object is shown: where a URL would have secrets, a key has signs of its own.
+
+    >>> object_name(b"s3://bucket/a?b#1.csv")
+    's3://bucket/a%3Fb%231.csv'
+    """
+    text = path.decode()
+    return printable_path(text.replace("?", "%3F").replace("#", "%23").replace("@", "%40"))
+
+
+def object_entry(path: bytes, info: ObjectInfo) -> SourceEntry:
+    """Return the entry of an object."""
+    modified = round(info.modified * 1e9)
+    print_ = fingerprint_of(path.partition(b":")[0].decode(), info)
+    return SourceEntry(path, object_name(path), info.size, modified, print_, version=info.version)
+
+
+def look_at_object(path: bytes) -> SourceEntry | None:
+    """Return the entry of an object, None if there is none.
+
+    Raises:
+        StoreAccessError, StoreError: it cannot be looked at.
+    """
+    url = parse_store_url(path.decode())
+    info = store_at(url).head(url.key)
+    return None if info is None else object_entry(path, info)
+
+
+def fingerprint_of(scheme: str, info: ObjectInfo) -> str:
+    """Return what tells the content of an object from another, and costs no request: S3's etag, GCS's CRC32C and size.
+
+    An etag is a digest of the content, and of the parts in which it was uploaded; a generation of GCS is a time.
+    """
+    if scheme == "gs" and info.crc32c is not None:
+        return f"crc32c:{info.crc32c:08x}-{info.size}"
+    return "etag:" + info.version.strip('"')
+
+
+def find_objects(path: str, suffixes: tuple[str, ...]) -> FoundObjects:
+    """Return the objects that a URL names; of folders, those that bear one of the suffixes.
+
+    Raises:
+        StoreAccessError: the URL, the credentials, the bucket or a permission is wrong.
+        StoreError: the store cannot be reached.
+    """
+    url = parse_store_url(path)
+    store = store_at(url)
+    found = FoundObjects(url)
+    seen: set[str] = set()
+    for match in _matches(store, url.key):
+        if isinstance(match, ObjectInfo):
+            new = [match]
+        else:
+            new = list(_files_below(match, store.walk(match), suffixes, found))
+        found.matched = found.matched or isinstance(match, ObjectInfo) or bool(new or found.skipped)
+        found.objects += [info for info in new if info.key not in seen]
+        seen.update(info.key for info in new)
+    found.objects.sort(key=lambda info: info.key.encode())
+    return found
+
+
+def match_url(path: str) -> list[tuple[bytes, ObjectInfo | None]]:
+    """Return what a URL names: objects, and folders (None), by their paths; a folder may turn out to be empty.
+
+    Raises:
+        StoreAccessError: the URL, the credentials, the bucket or a permission is wrong.
+        StoreError: the store cannot be reached.
+        InputError: it is a glob, and matches nothing.
+    """
+    url = parse_store_url(path)
+    found: dict[bytes, ObjectInfo | None] = {}
+    for match in _matches(store_at(url), url.key):
+        if isinstance(match, ObjectInfo):
+            found[object_path(url, match.key)] = match
+        else:
+            found.setdefault(object_path(url, match).rstrip(b"/"), None)
+    if not found:
+        raise InputError(f"{object_name(path.encode())}: matches nothing")
+    return list(found.items())
+
+
+def _matches(store: ObjectStore, key: str) -> Iterator[ObjectInfo | str]:
+    """Yield what a key or a glob names: objects, and the prefixes of folders, which are empty or end with `/`."""
+    if not key or key.endswith("/"):
+        if not glob.has_magic(key):
+            yield key
+            return
+    else:
+        info = store.head(key)
+        if info is not None:
+            yield info
+            return
+        if not glob.has_magic(key):
+            yield f"{key}/"
+            return
+    parts = key.rstrip("/").split("/")
+    yield from _expand(store, "", parts, folders_only=key.endswith("/"))
+
+
+def _expand(store: ObjectStore, prefix: str, parts: list[str], *, folders_only: bool) -> Iterator[ObjectInfo | str]:
+    """Yield what the parts of a glob match below a prefix, level by level."""
+    part, rest = parts[0], parts[1:]
+    if part == "**":
+        yield from _expand_deep(store, prefix, rest, folders_only=folders_only)
+        return
+    if not glob.has_magic(part):
+        if rest:
+            yield from _expand(store, f"{prefix}{part}/", rest, folders_only=folders_only)
+            return
+        info = None if folders_only else store.head(prefix + part)
+        yield info or f"{prefix}{part}/"
+        return
+    level, matches = store.level(prefix), _compiled(part, _part_pattern(part)).fullmatch
+    if not rest and not folders_only:
+        yield from (info for info in level.objects if matches(info.key[len(prefix) :]))
+    for folder in level.prefixes:
+        if matches(folder[len(prefix) : -1]):
+            if rest:
+                yield from _expand(store, folder, rest, folders_only=folders_only)
+            else:
+                yield folder
+
+
+def _expand_deep(
+    store: ObjectStore, prefix: str, parts: list[str], *, folders_only: bool
+) -> Iterator[ObjectInfo | str]:
+    """Yield what `**` and the parts after it match: `**` stands for any number of folders, but hidden ones."""
+    parts = [part for part in parts if part != "**"]
+    if not parts:
+        yield prefix
+        if not folders_only:
+            yield from (info for info in store.walk(prefix) if not _DOTTED.search("/" + info.key[len(prefix) :]))
+        return
+    pattern = "/".join(map(_part_pattern, parts))
+    matches = _compiled("/".join(parts), rf"(?:(?!\.)[^/]+/)*{pattern}").fullmatch
+    folders: set[str] = set()
+    for info in store.walk(prefix):
+        steps = info.key[len(prefix) :].split("/")
+        if not folders_only and steps[-1] and matches("/".join(steps)):
+            yield info
+        for depth in range(1, len(steps)):
+            folder = "/".join(steps[:depth])
+            if folder not in folders and matches(folder):
+                folders.add(folder)
+    yield from (f"{prefix}{folder}/" for folder in sorted(folders))
+
+
+def _compiled(glob: str, pattern: str) -> re.Pattern[str]:
+    try:
+        return re.compile(pattern)
+    except re.error as error:
+        raise InputError(f"{printable(glob)}: as a glob it makes no sense ({error.msg})") from error
+
+
+def _part_pattern(part: str) -> str:
+    """Return the pattern of one part of a glob; as on a disk, only a dot matches a dot that a name begins with."""
+    pattern = "" if part.startswith(".") else r"(?!\.)"
+    at = 0
+    while at < len(part):
+        sign, at = part[at], at + 1
+        end = part.find("]", at + 1 + part[at : at + 1].count("!")) if sign == "[" else -1
+        if sign == "*":
+            pattern += "[^/]*"
+        elif sign == "?":
+            pattern += "[^/]"
+        elif end > 0:
+            negated, inner = part[at] == "!", part[at:end].removeprefix("!")
+            inner = re.sub(r"([\\\[\]^&~|])", r"\\\1", inner)
+            pattern += f"(?!/)[{'^' if negated else ''}{inner}]"
+            at = end + 1
+        else:
+            pattern += re.escape(sign)
+    return pattern
+
+
+def _files_below(
+    prefix: str, infos: Iterable[ObjectInfo], suffixes: tuple[str, ...], found: FoundObjects
+) -> Iterator[ObjectInfo]:
+    """Yield the objects below a folder that have a suffix; hidden names, datasets and others are counted."""
+    listed = [info for info in infos if not info.key.endswith("/")]
+    datasets = dataset_folders(info.key for info in listed)
+    passed: set[str] = set()
+    for info in listed:
+        reason, place = _passed_over(prefix, info.key, datasets)
+        if not reason and not info.key.lower().endswith(suffixes):
+            reason, place = "other", info.key
+        if not reason:
+            yield info
+        elif place not in passed:
+            passed.add(place)
+            found.skipped[reason] = found.skipped.get(reason, 0) + 1
+
+
+def _passed_over(prefix: str, key: str, datasets: set[str]) -> tuple[str, str]:
+    """Return why a key below a folder is passed over, and the name or folder that is the reason; empty if it is not."""
+    at = len(prefix)
+    while at < len(key):
+        end = key.find("/", at)
+        step = key[at:] if end < 0 else key[at:end]
+        if step.startswith((".", "_")):
+            return "hidden", key[: at + len(step)]
+        if end < 0:
+            break
+        if key[: end + 1] in datasets:
+            return "dataset", key[: end + 1]
+        at = end + 1
+    return "", ""
+
+
+def dataset_folders(keys: Iterable[str]) -> set[str]:
+    """Return the prefixes of datasets that were written here: of those that have both a manifest and older ones."""
+    with_manifest: set[str] = set()
+    with_generations: set[str] = set()
+    for key in keys:
+        folder, _, name = key.rpartition("/")
+        if name == "manifest.json":
+            with_manifest.add(f"{folder}/" if folder else "")
+        elif folder == "manifests" or folder.endswith("/manifests"):
+            with_generations.add(folder[: -len("manifests")])
+    return with_manifest & with_generations

@@ -1,0 +1,101 @@
+"""Open the files of a source: the one place where all of them are opened, but images, which are read whole.
+
+    open_file(file)      a file to read from, as `open` gives it
+    size_of(opened)      its size, as it is now
+    read_at(opened)      a function that reads anywhere in it, whatever was read before
+    expect(opened, ...)  what will be read of it: an object of a store is on its way then
+
+What is opened is a `ListedFile`: an entry of the listing, or a piece. One whose path is a URL is an `ObjectFile`; local
+files are opened as ever.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from io import BufferedReader, FileIO
+from typing import TYPE_CHECKING, Final, TypeAlias, Union
+
+from ...errors import SourceError
+from ..contract.source import ListedFile
+
+if TYPE_CHECKING:
+    from .object_file import ObjectFile
+
+OpenFile: TypeAlias = Union[FileIO, BufferedReader, "ObjectFile"]
+"""A file that is open to read."""
+
+ReadAt: TypeAlias = Callable[[int, int], bytes]
+"""Reads so many bytes from an offset on: fewer only at the end of the file."""
+
+_LOCAL: Final = (FileIO, BufferedReader)
+_SCHEMES: Final = (b"s3://", b"gs://")
+
+
+def is_object(path: bytes) -> bool:
+    """Return whether a path is the URL of an object in a store.
+
+    >>> is_object(b"gs://bucket/a.csv"), is_object(b"/data/a.csv")
+    (True, False)
+    """
+    return path.startswith(_SCHEMES)
+
+
+def open_file(file: ListedFile) -> BufferedReader | ObjectFile:
+    """Open a file to read, through a buffer.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    return _open_object(file) if is_object(file.path) else open(file.path, "rb")
+
+
+def open_unbuffered(file: ListedFile) -> FileIO | ObjectFile:
+    """Open a file of which large pieces are read, which a buffer would only copy.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    return _open_object(file) if is_object(file.path) else open(file.path, "rb", buffering=0)
+
+
+@contextmanager
+def open_listed(file: ListedFile, opener: Callable[[ListedFile], OpenFile]) -> Iterator[OpenFile]:
+    """Open a file by one of the two for the length of a `with`.
+
+    Raises:
+        SourceError: it cannot be opened.
+    """
+    try:
+        opened = opener(file)
+    except OSError as error:
+        raise SourceError(file.name, f"cannot be read: {error.strerror}") from error
+    with opened:
+        yield opened
+
+
+def size_of(opened: OpenFile) -> int:
+    """Return the size of an open file in bytes."""
+    return os.fstat(opened.fileno()).st_size if isinstance(opened, _LOCAL) else opened.size
+
+
+def read_at(opened: OpenFile) -> ReadAt:
+    """Return what reads `size` bytes of an open file from an offset on, and moves no position."""
+    return partial(os.pread, opened.fileno()) if isinstance(opened, _LOCAL) else opened.read_at
+
+
+def expect(opened: OpenFile, ranges: Iterable[tuple[int, int]], *, in_turn: bool = False) -> None:
+    """Announce what will be read: (start, stop) each, from front to back, or several of them `in_turn`.
+
+    The kernel reads local files ahead by itself.
+    """
+    if not isinstance(opened, _LOCAL):
+        opened.expect(ranges, in_turn=in_turn)
+
+
+def _open_object(file: ListedFile) -> ObjectFile:
+    from .object_file import ObjectFile
+
+    return ObjectFile(file)

@@ -1,0 +1,119 @@
+"""Read the bytes of one listed file, or say why it cannot be read."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from typing import Final
+
+from ...errors import SourceError
+from ...format.wording.printable import printable_path
+from ..files.stamp import not_here
+from .formats.facts import ImageProblem
+from .walk import NOT_READABLE, is_inside
+
+_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
+"""A link is opened only after it was resolved, and a named pipe that took a file's place cannot block."""
+
+_MACHINE_ERRORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.ETIMEDOUT})
+"""The machine's trouble and not the file's: another run may succeed, so it must not become a reject."""
+
+
+def read_image_bytes(path: bytes, root: bytes, size: int, mtime_ns: int, memory: memoryview) -> memoryview:
+    """Read a file whose size in bytes and mtime are those of the listing to the start of `memory`; return its bytes.
+
+    `memory` has room for one byte more, so that a file that has grown shows.
+
+    Raises:
+        ImageProblem: MISSING_FILE, UNREADABLE, NOT_A_FILE or OUTSIDE_ROOT.
+        SourceError: it is not what it was when it was listed, the machine is out of something, or it has not the root
+            folder: that is one error, and no reject for each image.
+    """
+    if size == NOT_READABLE:
+        raise _explain(path, root)
+    try:
+        descriptor = _open(path, root)
+        try:
+            count = os.readv(descriptor, [memory[: size + 1]])
+            status = os.fstat(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if isinstance(error, FileNotFoundError) and _is_empty(root):
+            raise SourceError(printable_path(root), not_here(error, root)) from None
+        raise _problem_of(error, path) from None
+    if count != size or status.st_mtime_ns != mtime_ns:
+        if not stat.S_ISREG(status.st_mode):
+            raise _not_a_file("it is no longer a regular file")
+        raise _changed(path, f"{size} bytes then, {status.st_size} now")
+    return memory[:size]
+
+
+def _open(path: bytes, root: bytes) -> int:
+    try:
+        return os.open(path, _FLAGS)
+    except OSError as error:
+        if error.errno != errno.ELOOP:
+            raise
+    if not is_inside(path, root):
+        raise _outside(path)
+    return os.open(os.path.realpath(path), _FLAGS)
+
+
+def _is_empty(folder: bytes) -> bool:
+    """Return whether a folder is missing, or holds nothing, like one where nothing is mounted."""
+    try:
+        with os.scandir(folder) as entries:
+            return next(entries, None) is None
+    except FileNotFoundError:
+        return True
+    except OSError:
+        return False
+
+
+def _explain(path: bytes, root: bytes) -> Exception:
+    """Return why a file is not to be opened: what it is now is looked at again, without opening it."""
+    try:
+        status = os.lstat(path)
+        if stat.S_ISLNK(status.st_mode):
+            if not is_inside(path, root):
+                os.stat(path)  # a dangling link is missing, wherever it points
+                return _outside(path)
+            status = os.stat(path)
+            if stat.S_ISDIR(status.st_mode):
+                return _not_a_file("a link to a folder; links to folders are not followed: move the folder here")
+    except OSError as error:
+        return _problem_of(error, path)
+    if stat.S_ISREG(status.st_mode):
+        return _changed(path, "no file then, one now")
+    kind = "a named pipe" if stat.S_ISFIFO(status.st_mode) else "no regular file"
+    return _not_a_file(f"it is {kind}; only regular files are read")
+
+
+def _problem_of(error: OSError, path: bytes) -> Exception:
+    reason = error.strerror or type(error).__name__
+    if error.errno in _MACHINE_ERRORS:
+        return SourceError(printable_path(path), f"cannot be read: {reason}; run again")
+    if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
+        message = "the file is gone" if not os.path.islink(path) else "the link leads nowhere"
+        return ImageProblem("MISSING_FILE", f"{message}: {reason}; restore it, or take it away", expected="a file")
+    if error.errno == errno.EISDIR:
+        return _not_a_file("it is a folder now")
+    return ImageProblem("UNREADABLE", f"cannot be read: {reason}; look at its permissions", expected="a readable file")
+
+
+def _not_a_file(message: str) -> ImageProblem:
+    return ImageProblem("NOT_A_FILE", message, expected="a regular file")
+
+
+def _outside(path: bytes) -> ImageProblem:
+    target = os.path.realpath(path)
+    message = "a link that leads out of the root folder is not followed; copy its target here"
+    return ImageProblem("OUTSIDE_ROOT", message, value=target, expected="a file below the root folder")
+
+
+def _changed(path: bytes, what: str) -> SourceError:
+    return SourceError(
+        printable_path(path), f"is not what it was when it was listed ({what}); run again when it is at rest"
+    )

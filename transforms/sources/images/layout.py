@@ -1,0 +1,158 @@
+"""The meaning of image folders: a class, a split and a class, or nothing.
+
+    flat            label           split             split_label
+    root/1.jpg      root/cat/1.jpg  root/train/1.jpg  root/train/cat/1.jpg
+                    ▲ class         ▲ split           ▲ split  ▲ class
+
+A class is the path of its folder below the root (or below its split), so that two folders of one name stay two classes.
+A split is its folder's own name in lower case. Paths are bytes here: only names that are UTF-8 become classes.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from ...errors import UsageError
+from ...format.wording.printable import printable
+from ..files.partitions import is_split_folder
+
+Layout = Literal["flat", "label", "split", "split_label"]
+_DRAWN: Final[dict[Layout, str]] = {
+    "flat": "root/1.jpg            no classes",
+    "label": "root/cat/1.jpg        a class in each folder",
+    "split": "root/train/1.jpg      a split in each folder",
+    "split_label": "root/train/cat/1.jpg  splits, with a class in each folder",
+}
+LAYOUTS: Final = ("auto", *_DRAWN)
+MAX_LABEL_OFFSET: Final = 1000
+"""An offset names that many labels that no class has; known models use 0 and 1."""
+
+_PARTS: Final = frozenset({
+    "image", "images", "img", "imgs", "jpegimages", "mask", "masks", "label", "labels", "annotation", "annotations",
+    "segmentation", "segmentations", "segmentationclass", "segmentationobject", "gt", "groundtruth", "ground_truth",
+})  # fmt: skip
+"""Names of folders, in lower case, that hold a part of each example, and not a class."""
+
+_SPLIT_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
+_CHOICES: Final = "choose one of:\n" + "\n".join(
+    f"  {f'--set input.layout={layout}':<30} {drawn}" for layout, drawn in _DRAWN.items()
+)
+
+
+@dataclass(frozen=True, slots=True)
+class FolderRole:
+    """The split and the class that a folder gives its images, None where it gives none."""
+
+    split: str | None = None
+    class_name: str | None = None
+
+
+def choose_layout(folders: Iterable[bytes], layout: str) -> Layout:
+    """Return the layout, detected from the folders that hold files if it is `auto`; their paths are below the root.
+
+    >>> choose_layout([b"cat", b"dog"], "auto"), choose_layout([b"train/cat", b"val/cat"], "auto")
+    ('label', 'split_label')
+    >>> choose_layout([b"train", b"test"], "auto")
+    'split'
+
+    Raises:
+        UsageError: the layout is unknown, or unclear.
+    """
+    chosen = next((name for name in _DRAWN if name == layout), None)
+    if chosen is not None:
+        return chosen
+    if layout != "auto":
+        raise UsageError(f'input.layout: "{layout}" is not a layout; choose one of {", ".join(LAYOUTS)}')
+    by_depth: dict[int, bytes] = {}
+    tops: dict[bytes, bytes] = {}
+    names: dict[bytes, None] = {}
+    for folder in folders:
+        parts = folder.split(b"/") if folder else []
+        by_depth.setdefault(len(parts), folder)
+        if parts:
+            tops.setdefault(parts[0], folder)
+            names.setdefault(parts[-1])
+    if by_depth.keys() <= {0}:
+        return "flat"
+    strange = next((top for top in tops if not is_split_folder(top)), None)
+    if by_depth.keys() == {1} and strange is None:
+        return "split"
+    found: dict[int, Layout] = {1: "label"} if strange is not None else {2: "split_label"}
+    (depth, folder), *others = sorted(by_depth.items())
+    if others or depth not in found:
+        raise UsageError(f"unclear folder layout: {_why_unclear(by_depth, tops, strange)}; {_CHOICES}")
+    if {_shown(name).lower() for name in names} <= _PARTS:
+        raise UsageError(f"unclear folder layout: {_parts_text(names)}, or {_CHOICES}")
+    return found[depth]
+
+
+def _why_unclear(by_depth: Mapping[int, bytes], tops: Mapping[bytes, bytes], strange: bytes | None) -> str:
+    (depth, folder), *others = sorted(by_depth.items())
+    if others:
+        places = [f'in "{_shown(path)}"' if path else "in the root" for path in (folder, others[0][1])]
+        return f"there are files {' and '.join(places)}"
+    if depth > 2 or strange is None:
+        return f'there are files {depth} levels down (in "{_shown(folder)}")'
+    return f'"{_shown(strange)}" is not the name of a split (in "{_shown(tops[strange])}")'
+
+
+def _parts_text(names: Iterable[bytes]) -> str:
+    listed = ", ".join(f'"{_shown(name)}"' for name in sorted(names))
+    if "," not in listed:
+        return f"{listed} looks like a part of each example, not a class; read that folder by its own path"
+    return f"{listed} look like parts of each example, not classes; read one of these folders by its own path"
+
+
+def _shown(name: bytes) -> str:
+    return printable(name.decode("utf-8", "backslashreplace"))
+
+
+def role_of(folder: bytes, layout: Layout) -> FolderRole:
+    """Return what a folder, whose path is below the root, means in a layout.
+
+    Raises:
+        UsageError: its split cannot be named, or its class holds a line break.
+    """
+    try:
+        parts = folder.decode().split("/") if folder else []
+    except UnicodeDecodeError:
+        return FolderRole()  # all its images are rejects: their names cannot be features
+    split = None
+    if layout == "flat":
+        return FolderRole()
+    if layout in ("split", "split_label") and parts:
+        split = parts.pop(0).lower()
+        if not _SPLIT_NAME.fullmatch(split):
+            raise UsageError(
+                f'the folder "{printable(folder)}" names the split "{printable(split)}"; a split begins with a letter '
+                f"and has letters, digits and _ only: rename it, or set another input.layout"
+            )
+    name = "/".join(parts) or None if layout != "split" else None
+    if name is not None and len(name.splitlines()) > 1:
+        raise UsageError(f'the class folder "{printable(name)}" has a line break in its name; rename it')
+    return FolderRole(split, name)
+
+
+def class_warnings(names: Sequence[str], layout: Layout) -> tuple[str, ...]:
+    """Return what a user should know of the class names: those that differ in case or Unicode form only."""
+    seen: dict[str, str] = {}
+    warnings = []
+    for name in names:
+        key = unicodedata.normalize("NFC", name).casefold()
+        if key in seen:
+            warnings.append(
+                f'the classes "{printable(ascii(seen[key])[1:-1])}" and "{printable(ascii(name)[1:-1])}" differ only '
+                f"in case or Unicode form; they stay two classes"
+            )
+        seen.setdefault(key, name)
+    if layout == "label":
+        splits = [name for name in names if is_split_folder(name.encode())]
+        if splits:
+            listed = ", ".join(printable(name) for name in splits)
+            fix = "--set input.layout=split" if len(splits) == len(names) else "keep them in a folder of their own"
+            warnings.append(f"classes are named like splits: {listed}; if they are splits: {fix}")
+    return tuple(warnings)

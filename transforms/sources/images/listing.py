@@ -1,0 +1,219 @@
+"""List the images below root folders, once: folders as the entries, files with their sizes.
+
+Nothing is opened, and nothing is sorted as a whole: `walk` goes through folders in the order of paths. A file
+that is not a regular one (a named pipe, a dangling link, a link out of the root) keeps its place in the listing with a
+size of -1, and reading it gives the reject. Links to folders are never followed, so that neither a circle nor a way out
+of the root is possible: each is one such file.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import takewhile
+
+import numpy as np
+
+from ...errors import InputError
+from ...format.wording.printable import printable_path
+from ..contract.source import Listing, SourceEntry
+from ..files.listing import entry_name
+from ..files.object_listing import match_url
+from ..files.open_file import is_object
+from ..files.partitions import is_split_folder
+from ..files.skipped_names import Ignored, is_other_file, why_skipped
+from .object_tree import ObjectTree, measure_object
+from .table import ImageFile, ImageTable
+from .walk import ImageFolder, ImageWalk, Scan
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ImageListing(Listing):
+    """A listing whose entries are folders (`folders[i]` is entry i); `images` are sorted by their paths' bytes.
+
+    `as_one` says that several roots are read as parts of the folder above them (`pets/cat pets/dog` as `pets`).
+    """
+
+    folders: tuple[ImageFolder, ...] = ()
+    images: ImageTable = field(default_factory=lambda: ImageTable.of(()))
+    as_one: bool = False
+
+    def below(self) -> list[bytes]:
+        """Return the paths of the folders by which classes and splits are detected."""
+        return [folder.below_apex if self.as_one else folder.below_root for folder in self.folders]
+
+    def keep(self, wanted: Sequence[int]) -> ImageListing:
+        """Return the listing of some folders only, given by their indices, in order."""
+        moved = np.full(len(self.folders), -1, np.int32)
+        moved[list(wanted)] = np.arange(len(wanted), dtype=np.int32)
+        images = self.images.take(np.flatnonzero(moved[self.images.folders] >= 0))
+        return replace(
+            self,
+            entries=tuple(self.entries[index] for index in wanted),
+            files=len(images),
+            bytes=sum(self.entries[index].bytes for index in wanted),
+            folders=tuple(self.folders[index] for index in wanted),
+            images=images.with_folders(moved[images.folders]),
+        )
+
+    def without(self, images: Collection[ImageFile]) -> ImageListing:
+        """Return the listing without some images; a folder keeps its fingerprint, which is of all that it holds."""
+        gone = frozenset(images)
+        kept = self.images.take(np.array([i for i, image in enumerate(self.images) if image not in gone], np.int64))
+        files = np.bincount(kept.folders, minlength=len(self.folders)).tolist()
+        sizes = kept.bytes_by_folder(len(self.folders))
+        entries = tuple(
+            replace(entry, bytes=sizes[index], files=files[index]) for index, entry in enumerate(self.entries)
+        )
+        return replace(self, entries=entries, files=len(kept), bytes=sum(sizes), images=kept)
+
+
+def list_images(paths: Sequence[str], base: str, scan: Scan | None = None, ignore: Sequence[str] = ()) -> ImageListing:
+    """Return the listing of all files below the folders that `paths` name, and of the files that they name.
+
+    A path that exists is taken literally, else it is a glob; relative ones are relative to the folder `base`. The root
+    of a file that is named is its folder. Names are relative to the nearest folder above all roots, so that they are
+    unique. `scan` lists folders that are in no file system. `ignore` are globs of names, or
+    of paths below the root, that are left out.
+
+    Raises:
+        InputError: a path matches nothing, is in another one, holds no file, or a folder cannot be read.
+    """
+    root = os.path.abspath(os.fsencode(base))
+    folders, files = _expand(paths, root)
+    named, others = _without_others(sorted([*map(_in_tree, folders), *files]))
+    apex = _common_folder({_folder_of(path) for path in named})
+    ignored = Ignored.of(ignore) if ignore else None
+    tree = ObjectTree()
+    walk = ImageWalk(scan or tree.scan, tree.holds_dataset, ignored, apex)
+    for path in others:
+        walk.skip(why_skipped(os.path.basename(path.rstrip(b"/"))) or "non-image")
+    found = False
+    for path in named:
+        if apex is not None and ignored is not None and ignored(*os.path.split(_below(path.rstrip(b"/"), apex))):
+            walk.skip("ignored")
+        elif not path.endswith(b"/"):
+            walk.add_file(path, files[path])
+            found = True
+        elif apex is not None and tree.holds_dataset(_folder_of(path)):
+            walk.skip("dataset")
+        elif walk.add_tree(_folder_of(path)):
+            found = True
+        else:
+            walk.skip("empty")
+    if not found:
+        raise InputError(_nothing_text([entry_name(_folder_of(path), root) for path in named], walk.skipped))
+    return _listing(walk, root, apex)
+
+
+def _nothing_text(named: Sequence[str], skipped: Mapping[str, int]) -> str:
+    counts = ", ".join(f"{count} {reason}" for reason, count in skipped.items() if count and reason != "empty")
+    holds = "the folder holds" if len(named) == 1 else "the folders hold"
+    return f"{named[0]}: {holds} no {f'image; skipped {counts}' if counts else 'file'}"
+
+
+def _without_others(named: list[bytes]) -> tuple[list[bytes], list[bytes]]:
+    """Return what is named without that which a glob merely found beside it: junk, and names that no image has."""
+    others = []
+    for path in named:
+        name = os.path.basename(path.rstrip(b"/"))
+        if why_skipped(name) == "junk" or (not path.endswith(b"/") and is_other_file(name)):
+            others.append(path)
+    if len(others) == len(named):
+        return named, []
+    gone = frozenset(others)
+    return [path for path in named if path not in gone], others
+
+
+def _folder_of(path: bytes) -> bytes:
+    """Return the folder that ends with a slash, or that a file is in."""
+    return (path.rstrip(b"/") or b"/") if path.endswith(b"/") else os.path.dirname(path)
+
+
+def _common_folder(folders: Collection[bytes]) -> bytes | None:
+    """Return the nearest folder that is or holds all of several folders, None if there is none, or one folder only.
+
+    >>> _common_folder([b"/data/pets/cat", b"/data/pets/dog"]), _common_folder([b"s3://a/x", b"s3://b/x"])
+    (b'/data/pets', None)
+    """
+    if len(folders) < 2:
+        return None
+    levels = zip(*[folder.rstrip(b"/").split(b"/") for folder in folders], strict=False)
+    common = [names[0] for names in takewhile(lambda names: len(set(names)) == 1, levels)]
+    if any(map(is_object, folders)) and len(common) < len([b"s3:", b"", b"bucket"]):
+        return None
+    return b"/".join(common) or b"/"
+
+
+def _below(path: bytes, folder: bytes) -> bytes:
+    return path[len(folder.rstrip(b"/")) + 1 :]
+
+
+def _expand(paths: Sequence[str], root: bytes) -> tuple[list[bytes], dict[bytes, tuple[int, int] | None]]:
+    """Return the root folders that paths name, sorted, and the files; of objects, their sizes and numbers."""
+    if not paths:
+        raise InputError("input.paths is empty: name at least one folder of images")
+    matches: set[bytes] = set()
+    folders: list[bytes] = []
+    objects: dict[bytes, tuple[int, int]] = {}
+    for path in paths:
+        if is_object(os.fsencode(path)):
+            for place, info in match_url(path):
+                if info is None:
+                    folders.append(place)
+                else:
+                    objects[place] = measure_object(info)
+                matches.add(place)
+            continue
+        raw = os.fsencode(path)
+        literal = os.path.abspath(os.path.join(root, raw))
+        if os.path.lexists(literal):
+            matches.add(literal)
+            continue
+        hits = glob.glob(raw, root_dir=root, recursive=True) if glob.has_magic(raw) else []
+        if not hits:
+            raise InputError(f"{printable_path(path)}: no such file or folder (looked in {printable_path(root)})")
+        matches.update(os.path.abspath(os.path.join(root, hit)) for hit in hits)
+    folders = sorted({*folders, *(path for path in matches if not is_object(path) and os.path.isdir(path))})
+    known = set(folders)
+    outer = None
+    for inner in sorted(matches, key=_in_tree):  # what is in a folder comes right after it
+        if outer is not None and inner.startswith(outer.rstrip(b"/") + b"/"):
+            names = entry_name(inner, root), entry_name(outer, root)
+            raise InputError(f"{names[0]} is in {names[1]}, which is read too; name one of them")
+        outer = inner if inner in known else outer
+    return folders, {path: objects.get(path) for path in matches - known}
+
+
+def _in_tree(path: bytes) -> bytes:
+    """Return what sorts a folder right before all that is in it, and files as their own paths do among these."""
+    return path.rstrip(b"/") + b"/"
+
+
+def _listing(walk: ImageWalk, base: bytes, apex: bytes | None) -> ImageListing:
+    found, images = walk.end()
+    order = sorted(range(len(found)), key=lambda number: found[number].folder.path)
+    moved = np.empty(len(order), np.int32)
+    moved[order] = np.arange(len(order), dtype=np.int32)
+    entries = []
+    for folder, files, size, mtime_ns, print_ in (found[number] for number in order):
+        shown_name = "." if folder.path == base else entry_name(folder.path, base)
+        version = print_ if is_object(folder.path) else ""
+        entries.append(SourceEntry(folder.path, shown_name, size, mtime_ns, print_, files, version))
+    return ImageListing(
+        "images",
+        tuple(entries),
+        len(images),
+        sum(entry.bytes for entry in entries),
+        walk.skipped,
+        folders=tuple(found[number].folder for number in order),
+        images=images.with_folders(moved[images.folders]),
+        as_one=apex is not None and any(_is_part(facts.folder) for facts in found),
+    )
+
+
+def _is_part(folder: ImageFolder) -> bool:
+    """Return whether a folder shows that its root is a class or a split, and not a folder of classes."""
+    return folder.path == folder.root or is_split_folder(os.path.basename(folder.root))

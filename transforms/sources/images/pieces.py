@@ -1,0 +1,195 @@
+"""The pieces of a listing of images: where each ends, and no more, until one of them is asked for.
+
+    images   │ 1.jpg │ 2.jpg │ 3.jpg │ 4.jpg │ 5.jpg │      the listing's table, or an order of it
+    stops                    2               4       5      a piece is about 1 MiB, so a large image is one
+
+Ten million pieces with a Python object each would take four gigabytes; so they take 4 bytes each. A task has a range
+of them, which is a view; when a task goes to a worker, its own files and folders go with it, and no others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from array import array
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from typing import Any, Final, overload
+
+import numpy as np
+import numpy.typing as npt
+
+from ..contract.source import LazyPieces, Piece, Stamp
+from .table import ImageFile, ImageTable
+
+RECORD_OVERHEAD_BYTES: Final = 330
+"""About what a record has beside the image: the keys, the small features and the framing."""
+
+_AT_ONCE: Final = 1 << 16
+"""Sizes that are gone through at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadFolder:
+    """What reading needs to know of a folder: its path and root, how its files are named, what it means."""
+
+    entry: int
+    path: bytes
+    root: bytes
+    name: str
+    prefix: str | None
+    label: int | None
+    class_name: str | None
+    split: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ImagePiece(Piece):
+    """A run of files in reading order, of one folder or several; `folders` has those that occur."""
+
+    folders: Mapping[int, ReadFolder]
+    images: ImageTable
+
+    def rows_by_entry(self) -> dict[int, int | None]:
+        """Return how many files the piece has of each folder."""
+        entries, counts = np.unique(self.images.folders, return_counts=True)
+        return dict(zip(entries.tolist(), counts.tolist(), strict=True))
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ImagePieces(LazyPieces):
+    """Pieces that follow each other: piece i ends before row `stops[i]` of the reading order.
+
+    The first begins at row `start`. `order` are the rows of `table` in reading order (None: as they are), `folders`
+    what is known of each, by the number in the table. `with_bytes` says that records hold the files' own bytes.
+    """
+
+    table: ImageTable
+    order: npt.NDArray[np.int32] | None
+    folders: Mapping[int, ReadFolder]
+    start: int
+    stops: npt.NDArray[np.int32]
+    with_bytes: bool
+
+    @property
+    def outputs(self) -> npt.NDArray[np.int64]:
+        """The bytes of the records of each piece."""
+        outputs = np.empty(len(self), np.int64)
+        for first in range(0, len(self), _AT_ONCE):
+            stops = self.stops[first : first + _AT_ONCE].astype(np.int64)
+            starts = np.append(self._begin(first), stops[:-1])
+            outputs[first : first + len(stops)] = RECORD_OVERHEAD_BYTES * (stops - starts)
+            if self.with_bytes:
+                rows = slice(int(starts[0]), int(stops[-1]))
+                sizes = self.table.sizes[rows] if self.order is None else self.table.sizes[self.order[rows]]
+                outputs[first : first + len(stops)] += np.add.reduceat(sizes.clip(min=0), starts - starts[0])
+        return outputs
+
+    @property
+    def rows(self) -> int:
+        """How many files there are in all pieces."""
+        return int(self.stops[-1]) - self.start if len(self.stops) else 0
+
+    def __len__(self) -> int:
+        return len(self.stops)
+
+    @overload
+    def __getitem__(self, index: int) -> ImagePiece: ...
+    @overload
+    def __getitem__(self, index: slice) -> ImagePieces: ...
+    def __getitem__(self, index: int | slice) -> ImagePiece | ImagePieces:
+        """Return one piece, or a range of them without a step."""
+        if isinstance(index, slice):
+            first, last, _ = index.indices(len(self))
+            start, stops = self._begin(first), self.stops[first:last]
+            return ImagePieces(self.table, self.order, self.folders, start, stops, self.with_bytes)
+        index = range(len(self))[index]
+        images = self._images(self._begin(index), int(self.stops[index]))
+        size = int(images.sizes.clip(min=0).sum())
+        head = self.folders[int(images.folders[0])]
+        return ImagePiece(
+            entry=head.entry,
+            path=head.root,
+            name=head.name,
+            stamp=Stamp(0, 0),  # of no use for a folder: every file has its own
+            rows=len(images),
+            first_row=0,
+            bytes=size,
+            output_bytes=size * self.with_bytes + RECORD_OVERHEAD_BYTES * len(images),
+            folders={number: self.folders[number] for number in np.unique(images.folders).tolist()},
+            images=images,
+        )
+
+    def files(self) -> Iterator[ImageFile]:
+        """Yield the files of all pieces, in order."""
+        return iter(self._images(self.start, self.start + self.rows))
+
+    def rows_by_entry(self) -> dict[int, int | None]:
+        """Return how many files there are of each folder."""
+        rows = slice(self.start, self.start + self.rows)
+        folders = self.table.folders[rows] if self.order is None else self.table.folders[self.order[rows]]
+        counts = np.bincount(folders)
+        return {int(entry): int(counts[entry]) for entry in np.flatnonzero(counts)}
+
+    def mark(self) -> bytes:
+        """Return bytes that tell these pieces from others of the same listing."""
+        digest = hashlib.sha256((self.stops - self.start).astype("<i4").data)
+        digest.update(self.outputs.astype("<i8", copy=False).data)
+        return digest.digest()
+
+    def forget(self) -> None:
+        """Release the table of all files."""
+        self.table.forget()
+
+    def to_document(self) -> dict[str, Any]:
+        """Return what `from_document` takes: buffers, numbers and text of these pieces alone."""
+        images = self._images(self.start, self.start + self.rows)
+        used = np.unique(images.folders).tolist()
+        return {
+            "images": list(images.to_buffers()),
+            "folders": [astuple(self.folders[number]) for number in used],
+            "numbers": used,
+            "stops": (self.stops - self.start).astype("<i4").tobytes(),
+            "with_bytes": self.with_bytes,
+        }
+
+    @classmethod
+    def from_document(cls, document: Mapping[str, Any]) -> ImagePieces:
+        """Return the pieces that a document states."""
+        folders = {n: ReadFolder(*f) for n, f in zip(document["numbers"], document["folders"], strict=True)}
+        stops = np.frombuffer(document["stops"], "<i4")
+        return cls(ImageTable.from_buffers(*document["images"]), None, folders, 0, stops, document["with_bytes"])
+
+    def __reduce__(self) -> tuple[object, tuple[dict[str, Any]]]:
+        return ImagePieces.from_document, (self.to_document(),)
+
+    def _begin(self, index: int) -> int:
+        return int(self.stops[index - 1]) if index else self.start
+
+    def _images(self, start: int, stop: int) -> ImageTable:
+        return self.table[start:stop] if self.order is None else self.table.take(self.order[start:stop])
+
+
+def cut_images(
+    table: ImageTable,
+    order: npt.NDArray[np.int32] | None,
+    folders: Sequence[ReadFolder],
+    *,
+    piece_bytes: int,
+    piece_rows: int,
+    with_bytes: bool,
+) -> ImagePieces:
+    """Cut files into pieces: each ends after `piece_bytes`, or `piece_rows` files.
+
+    `with_bytes` says that the records hold the files' own bytes.
+    """
+    stops = array("i")
+    size = rows = 0
+    for start in range(0, len(table), _AT_ONCE):
+        chosen = slice(start, start + _AT_ONCE) if order is None else order[start : start + _AT_ONCE]
+        for stop, one in enumerate(table.sizes[chosen].clip(min=0).tolist(), start + 1):
+            size += one
+            rows += 1
+            if size >= piece_bytes or rows == piece_rows or stop == len(table):
+                stops.append(stop)
+                size = rows = 0
+    return ImagePieces(table, order, dict(enumerate(folders)), 0, np.frombuffer(stops, np.int32), with_bytes)

@@ -1,0 +1,342 @@
+"""Images as a source: a listing of folders, pieces of paths, and batches of files' own bytes.
+
+root/cat/1.jpg ─┐ list_files: folders are entries, files have sizes; nothing is opened
+root/cat/2.png ─┤ survey: layout -> labels and splits; paths in order, or shuffled; cut into pieces
+root/dog/1.jpg ─┘ read: one read and one check per file; a file that fails is a reject
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from ...errors import UsageError
+from ...format.flow.rejects import Reject
+from ...format.flow.rows import Notes, Rows
+from ...format.schema.schema import Choice
+from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task
+from .bytes import read_image_bytes
+from .check import DEFAULT_FORMATS, ImageCheck
+from .formats.facts import Check, ImageProblem
+from .layout import MAX_LABEL_OFFSET, FolderRole, Layout, choose_layout, class_warnings, role_of
+from .listing import ImageListing, list_images
+from .order import shuffled
+from .pieces import ImagePiece, ImagePieces, ReadFolder, cut_images
+from .prefetch import Fetched, fetch_ahead
+from .rows import ENCODED, LABEL, ImageOrigin, ImageRow, image_batch, image_place, image_schema
+from .table import ImageFile
+
+BATCH_ROWS: Final = 256
+BATCH_BYTES: Final = 8 << 20
+"""A batch ends at 256 files or after 8 MiB: enough to make the cost of a batch small, and a few fit in any memory."""
+
+PIECE_BYTES: Final = 1 << 20
+"""Pieces end after 1 MiB, so that tasks can be cut close to whole shards."""
+
+_UNUSED: Final = "_unused_"
+
+_LARGEST_IMAGE: Final = 2**30
+"""The buffer of a batch must stay below 2 GiB: a view's offsets are int32."""
+
+_PIXELS_IN_TFDS: Final = frozenset({"jpeg", "png", "bmp", "gif"})
+_BYTES_IN_TFDS: Final = (
+    "{} images, which TFDS does not decode, so that it gives image/encoded of all records as bytes, not pixels; "
+    "convert them to JPEG or PNG, or leave them out (--set 'input.formats=[jpeg,png,bmp]')"
+)
+_ANIMATED: Final = "animated images, of which most readers decode the first frame only"
+
+
+def unused_labels(classes: Sequence[str]) -> int:
+    """Return how many numbers are below that of the first class, by the names of all labels.
+
+    >>> unused_labels(["_unused_0", "cat", "dog"])
+    1
+    """
+    return next((i for i, name in enumerate(classes) if name != f"{_UNUSED}{i}"), len(classes))
+
+
+@dataclass(frozen=True, slots=True)
+class ImageSource:
+    """Images below root folders (or named one by one), one record each.
+
+    `base` is the folder that relative `paths` start at, and that names are shown below. `layout` says what folders
+    mean, `check` how far files are checked. `label_offset` is the label of the first class. `sha256` adds the digest of
+    every file. `columns` are the features to keep (None: all). `seed` gives a random order that depends on it and on
+    the paths below the roots only, so that it is the same on every machine; None is the order of the paths' bytes.
+    `ignore` are globs of names, or of paths below the root, that are left out.
+
+    `known_classes` are those that have numbers already, from 0: new ones come after them, and no offset counts.
+
+    A file name that is not UTF-8 is a reject: as a feature it would be another name.
+
+    Raises:
+        UsageError: an option has no such value.
+    """
+
+    paths: tuple[str, ...]
+    base: str = ""
+    layout: str = "auto"
+    check: Check = "structure"
+    label_offset: int = 0
+    sha256: bool = False
+    formats: tuple[str, ...] = DEFAULT_FORMATS
+    columns: tuple[str, ...] | None = None
+    seed: int | None = None
+    known_classes: tuple[str, ...] | None = None
+    pixels_limit: int = 50_000_000
+    bytes_limit: int = 256 << 20
+    ignore: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        self._checker()
+        choose_layout((), self.layout)
+        if not 0 <= self.label_offset <= MAX_LABEL_OFFSET:
+            raise UsageError(f"input.label_offset: {self.label_offset} is not from 0 to {MAX_LABEL_OFFSET}")
+        if self.bytes_limit > _LARGEST_IMAGE:
+            raise UsageError(f"limits.image_bytes: {self.bytes_limit} is more than {_LARGEST_IMAGE}, which is 1GiB")
+
+    def list_files(self) -> Listing:
+        """Return the folders that hold files, and their files.
+
+        Raises:
+            InputError: a path matches nothing, a folder is empty or cannot be read, or two paths overlap.
+        """
+        return list_images(self.paths, self.base, ignore=self.ignore)
+
+    def survey(self, listing: Listing, run: ParallelMap) -> Survey:  # noqa: ARG002 - no file needs to be opened
+        """Return the schema, the classes and splits, and the pieces in reading order.
+
+        Raises:
+            UsageError: the layout is unknown, or a folder cannot be a split or a class.
+            SchemaError: a chosen column is not there.
+        """
+        if not isinstance(listing, ImageListing):
+            raise TypeError("a listing of images comes from ImageSource.list_files")
+        layout = choose_layout(listing.below(), self.layout)
+        roles = [role_of(folder, layout) for folder in listing.below()]
+        classes = sorted({role.class_name for role in roles if role.class_name is not None})
+        splits = sorted({role.split for role in roles if role.split is not None})
+        schema = image_schema(labelled="label" in layout, hashed=self.sha256, columns=self.columns)
+        kept = {feature.name for feature in schema}
+        names = self._class_names(classes)
+        pieces = cut_images(
+            listing.images,
+            None if self.seed is None else shuffled(listing, self.seed),
+            self._read_folders(listing, roles, names, splits),
+            piece_bytes=PIECE_BYTES,
+            piece_rows=BATCH_ROWS,
+            with_bytes=ENCODED in kept,
+        )
+        return Survey(
+            Frozen(schema, splits=tuple(splits), labels={LABEL: names} if LABEL in kept else {}),
+            tuple(c for c in self._choices(layout, classes, splits) if c.column in kept | {"layout", "split"}),
+            pieces,
+            class_warnings([name for name in names if not name.startswith(_UNUSED)], layout),
+            _split_rows(roles, listing),
+            detected=self._detected(layout, classes, splits),
+        )
+
+    def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
+        """Yield the images of a task, in batches; what is not a good image is a reject.
+
+        Raises:
+            SourceError: a file is not what it was when it was listed.
+        """
+        checker = self._checker()
+        limit = self.bytes_limit
+        batches = fetch_ahead(_batches(task, limit), lambda image: image.size <= limit)
+        for ordinal, (files, ahead) in enumerate(batches):
+            buffer = pa.allocate_buffer(sum(_room(image, limit) for _, image in files))
+            gathered = _Gathered(memoryview(buffer).cast("B"))  # Arrow's own are signed: FF would be -1
+            for (folder, image), fetched in zip(files, ahead, strict=True):
+                try:
+                    row = self._read_one(folder, image, checker, frozen, gathered, fetched)
+                    gathered.add(folder, image, row)
+                except ImageProblem as problem:
+                    gathered.reject(folder, image, problem, frozen.splits)
+            yield gathered.to_rows(task, ordinal, frozen, buffer)
+
+    def _read_one(
+        self,
+        folder: ReadFolder,
+        image: ImageFile,
+        checker: ImageCheck,
+        frozen: Frozen,
+        gathered: _Gathered,
+        fetched: Fetched,
+    ) -> ImageRow:
+        try:
+            filename = image.name.decode() if folder.prefix is not None else ""
+        except UnicodeDecodeError:
+            filename = ""
+        if not filename:
+            raise _bad_name(folder, image)
+        limit = self.bytes_limit
+        if image.size > limit:
+            message = f"{image.size} bytes are more than limits.image_bytes = {limit}; raise it if they are meant"
+            raise ImageProblem("FIELD_TOO_LARGE", message, value=image.size, expected=f"at most {limit} bytes")
+        memory = gathered.memory[gathered.bytes :]
+        if fetched is None:
+            data = read_image_bytes(folder.path + image.name, folder.root, image.size, image.mtime_ns, memory)
+        else:
+            memory[: image.size] = fetched.result()
+            data = memory[: image.size]
+        facts = checker.check(data)
+        if folder.split is None and frozen.splits:
+            message = "no split folder holds the image; move it into one, or set input.layout to flat"
+            raise ImageProblem("DECLARED_NOT_NULL", message, expected="an image in a split folder")
+        if folder.label is None and LABEL in frozen.labels:
+            message = "no class folder holds the image; move it into one, or set input.layout to flat"
+            raise ImageProblem("DECLARED_NOT_NULL", message, expected="an image in a class folder")
+        digest = hashlib.sha256(data).hexdigest() if self.sha256 else None
+        name = f"{folder.prefix}{filename}"
+        return ImageRow(gathered.bytes, image.size, facts, name, folder.label, folder.class_name, digest)
+
+    def _checker(self) -> ImageCheck:
+        return ImageCheck(self.check, self.formats, self.pixels_limit)
+
+    def _class_names(self, classes: Sequence[str]) -> tuple[str, ...]:
+        """Return the name of each label, from 0: names that no folder can have are below the offset."""
+        known = self.known_classes
+        if known is None:
+            known = tuple(f"{_UNUSED}{i}" for i in range(self.label_offset))
+        return known + tuple(name for name in classes if name not in known)
+
+    def _read_folders(
+        self, listing: ImageListing, roles: Sequence[FolderRole], classes: Sequence[str], splits: Sequence[str]
+    ) -> list[ReadFolder]:
+        labels = {name: i for i, name in enumerate(classes)}
+        codes = {name: i for i, name in enumerate(splits)}
+        folders = []
+        for entry, (found, role) in enumerate(zip(listing.folders, roles, strict=True)):
+            try:
+                below = found.below_apex.decode()
+                prefix = f"{below}/" if below else ""
+            except UnicodeDecodeError:
+                prefix = None
+            label = None if role.class_name is None else labels[role.class_name]
+            split = None if role.split is None else codes[role.split]
+            path = found.path.rstrip(b"/") + b"/"
+            name = listing.entries[entry].name
+            folders.append(ReadFolder(entry, path, found.root, name, prefix, label, role.class_name, split))
+        return folders
+
+    def _detected(self, layout: Layout, classes: Sequence[str], splits: Sequence[str]) -> tuple[str, ...]:
+        """Return what the folders were taken to mean, where the config does not say."""
+        if self.layout != "auto":
+            return ()
+        found = [f"splits {', '.join(splits)}"] if splits else []
+        if layout != "split" and layout != "flat":
+            here = "" if self.known_classes is None else " in these files"  # the dataset may have others
+            found.append(f"{'1 class' if len(classes) == 1 else f'{len(classes)} classes'}{here}")
+        what = f"{' and '.join(found)}, from the names of folders" if found else "files without classes"
+        return (f"layout {layout}: {what} (input.layout)",)
+
+    def _choices(self, layout: Layout, classes: Sequence[str], splits: Sequence[str]) -> tuple[Choice, ...]:
+        origin = "from the names of folders" if self.layout == "auto" else "input.layout"
+        choices = [Choice(ENCODED, "image", "the file's own bytes")]
+        if layout == "flat":
+            return (*choices, Choice("layout", "flat", f"{origin}: files without classes"))
+        if layout != "split":
+            plural = "es" if len(classes) != 1 else ""
+            choices.append(Choice(LABEL, "label", f"layout {layout}, {origin}: {len(classes)} class{plural}"))
+        if splits:
+            choices.append(Choice("split", "folder", f"layout {layout}, {origin}: {', '.join(splits)}"))
+        return tuple(choices)
+
+
+class _Gathered:
+    """The batch that is being gathered: the first `bytes` of `memory` are those of its rows."""
+
+    def __init__(self, memory: memoryview) -> None:
+        self.memory = memory
+        self.rows: list[ImageRow] = []
+        self.folders: list[ReadFolder] = []
+        self.files: list[tuple[str, bytes]] = []
+        self.rejects: list[Reject] = []
+        self.bytes = 0
+
+    def add(self, folder: ReadFolder, image: ImageFile, row: ImageRow) -> None:
+        self.rows.append(row)
+        self.folders.append(folder)
+        self.files.append((folder.name, image.name))
+        self.bytes += image.size
+
+    def reject(self, folder: ReadFolder, image: ImageFile, problem: ImageProblem, splits: tuple[str, ...]) -> None:
+        column = "image/filename" if problem.code == "BAD_UTF8" else None
+        place = image_place(folder.name, image.name)
+        split = None if folder.split is None else splits[folder.split]
+        self.rejects.append(Reject(folder.entry, place, (problem.to_cell_error(column),), split))
+
+    def to_rows(self, task: Task, ordinal: int, frozen: Frozen, buffer: pa.Buffer) -> Rows:
+        codes = None
+        if frozen.splits:
+            codes = np.array([folder.split for folder in self.folders], np.int64)
+        return Rows(
+            task.ordinal,
+            ordinal,
+            np.array([folder.entry for folder in self.folders], np.int64),
+            image_batch(self.rows, buffer, frozen.schema),
+            ImageOrigin(tuple(self.files)),
+            rejects=tuple(self.rejects),
+            split_codes=codes,
+            notes=self._notes(),
+        )
+
+    def _notes(self) -> Notes:
+        notes: Counter[tuple[int, str]] = Counter()
+        for folder, row in zip(self.folders, self.rows, strict=True):
+            if row.facts.animated:
+                notes[folder.entry, _ANIMATED] += 1
+            if row.facts.format not in _PIXELS_IN_TFDS:
+                notes[folder.entry, _BYTES_IN_TFDS.format(row.facts.format)] += 1
+        return dict(notes)
+
+
+def _batches(task: Task, limit: int) -> Iterator[list[tuple[ReadFolder, ImageFile]]]:
+    """Yield the files of a task, by batch."""
+    files: list[tuple[ReadFolder, ImageFile]] = []
+    size = 0
+    for folder, image in _files(task):
+        files.append((folder, image))
+        size += _room(image, limit)
+        if len(files) == BATCH_ROWS or size >= BATCH_BYTES:
+            yield files
+            files, size = [], 0
+    if files:
+        yield files
+
+
+def _files(task: Task) -> Iterator[tuple[ReadFolder, ImageFile]]:
+    if isinstance(task.pieces, ImagePieces):
+        folders = task.pieces.folders
+        yield from ((folders[image.folder], image) for image in task.pieces.files())
+        return
+    for piece in task.pieces:
+        assert isinstance(piece, ImagePiece)
+        yield from ((piece.folders[image.folder], image) for image in piece.images)
+
+
+def _room(image: ImageFile, limit: int) -> int:
+    """Return the bytes of memory that reading a file needs: one more than it has, so that growth shows."""
+    return image.size + 1 if 0 <= image.size <= limit else 0
+
+
+def _bad_name(folder: ReadFolder, image: ImageFile) -> ImageProblem:
+    message = "the path is not UTF-8, so it cannot be a feature; rename the file or its folder"
+    place = image_place(folder.name, image.name)
+    return ImageProblem("BAD_UTF8", message, value=place.source, expected="a path in UTF-8")
+
+
+def _split_rows(roles: Sequence[FolderRole], listing: ImageListing) -> dict[str, int]:
+    rows: Counter[str] = Counter()
+    for role, entry in zip(roles, listing.entries, strict=True):
+        if role.split is not None:
+            rows[role.split] += entry.files
+    return dict(rows)

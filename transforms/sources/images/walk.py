@@ -1,0 +1,247 @@
+"""Walk folders of images in the order of whole paths, so that nothing has to be sorted when all is found.
+
+    root/           a-b/1.jpg    names in a folder are compared as what they are the beginning of: a folder has its `/`
+      a-b/          a.jpg        after it, which comes after `-` and `.`
+      a.jpg         a/1.jpg
+      a/            a/B.jpg
+
+The files of each folder itself are sorted, and written into columns in order; a flat folder of ten million files
+takes no more memory than its table.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import stat
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import Final, NamedTuple, Protocol
+
+from ...errors import InputError
+from ...format.wording.printable import printable_path
+from ..files.listing import holds_dataset
+from ..files.open_file import is_object
+from ..files.skipped_names import Ignored, is_other_file, why_skipped
+from .table import ImageColumns, ImageTable
+
+NOT_READABLE: Final = -1
+"""The size of a file that could not be read as it was when it was listed."""
+
+_AT_ONCE: Final = 1 << 12
+"""Files that are Python's own values at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class ImageFolder:
+    """A folder that holds files: its absolute path, and that of the root that it was found below.
+
+    `apex` is the folder that names are relative to: the root, or the nearest folder above all roots.
+    """
+
+    path: bytes
+    root: bytes
+    apex: bytes
+
+    @property
+    def below_root(self) -> bytes:
+        """The path below the root, empty for the root itself."""
+        return self.path[len(self.root.rstrip(b"/")) + 1 :]
+
+    @property
+    def below_apex(self) -> bytes:
+        """The path below the apex, empty for the apex itself."""
+        return self.path[len(self.apex.rstrip(b"/")) + 1 :]
+
+
+class FolderEntry(Protocol):
+    """One thing that a folder holds, as `os.scandir` returns it."""
+
+    @property
+    def name(self) -> bytes:
+        """Its name in the folder."""
+        ...
+
+    @property
+    def path(self) -> bytes:
+        """The folder's path and its name."""
+        ...
+
+    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
+        """Return whether it is a folder."""
+        ...
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        """Return what it is."""
+        ...
+
+
+Scan = Callable[[bytes], AbstractContextManager[Iterable[FolderEntry]]]
+"""Lists a folder, in any order: `os.scandir`, or the same for another kind of tree."""
+
+
+class FolderFacts(NamedTuple):
+    """What a listing states of a folder: how many files it holds itself, their bytes, the latest change, a digest."""
+
+    folder: ImageFolder
+    files: int
+    bytes: int
+    mtime_ns: int
+    fingerprint: str
+
+
+class ImageWalk:
+    """A walk through root folders and files that were named, which come in the order of their paths.
+
+    `apex` is the folder that all names are relative to, None if each root's are its own. `ignored` are names and paths
+    below the apex. `skipped` counts what was passed over, by reason. The folders of the table are those of `folders()`,
+    by number.
+    """
+
+    def __init__(
+        self,
+        scan: Scan,
+        is_dataset: Callable[[bytes], bool] = holds_dataset,
+        ignored: Ignored | None = None,
+        apex: bytes | None = None,
+    ) -> None:
+        self.skipped = {"hidden": 0, "junk": 0}
+        self._apex = apex
+        self._ignored = ignored
+        self._scan = scan
+        self._is_dataset = is_dataset
+        self._images = ImageColumns()
+        self._found: list[FolderFacts] = []
+        self._named: dict[ImageFolder, tuple[int, ImageColumns]] = {}
+
+    def add_tree(self, path: bytes) -> bool:
+        """Add all files below a root folder; say whether there are any.
+
+        Raises:
+            InputError: a folder cannot be read.
+        """
+        before = len(self._images)
+        open_folders = [self._visit(self._folder(path, path))]  # no recursion: paths are deeper than Python's stack
+        while open_folders:
+            inner = next(open_folders[-1], None)
+            if inner is None:
+                open_folders.pop()
+            else:
+                open_folders.append(self._visit(inner))
+        return len(self._images) > before
+
+    def add_file(self, path: bytes, measured: tuple[int, int] | None = None) -> None:
+        """Add a file that was named; its root is its folder. `measured` are size and mtime, where they are known."""
+        parent = os.path.dirname(path)
+        folder = self._folder(parent, parent)
+        if folder not in self._named:
+            self._named[folder] = len(self._found), ImageColumns()
+            self._found.append(FolderFacts(folder, 0, 0, 0, ""))
+        number, files = self._named[folder]
+        file = os.path.basename(path), *(measured or _measure_path(path, parent))
+        files.add_all(number, [file])
+        self._images.add_all(number, [file])
+
+    def end(self) -> tuple[list[FolderFacts], ImageTable]:
+        """Return the folders that hold files, in no order, and all files in the order of their paths."""
+        for folder, (number, files) in self._named.items():
+            self._found[number] = facts_of(folder, files.table())
+        return self._found, self._images.table()
+
+    def _visit(self, folder: ImageFolder) -> Iterator[ImageFolder]:
+        """Add the files of a folder, and yield each folder in it when it is its turn."""
+        files, inner = self._read(folder)
+        images = files.table().in_order_of_names()
+        if len(images):
+            self._found.append(facts_of(folder, images))
+        done = 0
+        for name in sorted(name + b"/" for name in inner):
+            before = bisect_left(range(len(images)), name, lo=done, key=lambda i: images[i].name)
+            if before > done:
+                self._images.extend(images[done:before])
+            done = before
+            yield self._folder(os.path.join(folder.path, name[:-1]), folder.root)
+        if done < len(images):
+            self._images.extend(images[done:])
+
+    def _read(self, folder: ImageFolder) -> tuple[ImageColumns, list[bytes]]:
+        """Return a folder's files, and the names of the folders in it; those that are skipped are not among them."""
+        files, inner = ImageColumns(), []
+        number, below_apex = len(self._found), folder.below_apex
+        some: list[tuple[bytes, int, int]] = []
+        try:
+            with self._scan(folder.path) as entries:
+                for entry in entries:
+                    name = entry.name
+                    reason = why_skipped(name)
+                    if reason is not None:
+                        self.skip(reason)
+                    elif self._ignored is not None and self._ignored(below_apex, name):
+                        self.skip("ignored")
+                    elif not entry.is_dir(follow_symlinks=False):
+                        if is_other_file(name):
+                            self.skip("non-image")
+                            continue
+                        some.append((name, *_measure(entry, folder.root)))
+                        if len(some) == _AT_ONCE:
+                            files.add_all(number, some)
+                            some.clear()
+                    elif self._is_dataset(entry.path):
+                        self.skip("dataset")
+                    else:
+                        inner.append(name)
+        except OSError as error:
+            raise InputError(f"{printable_path(folder.path)}: the folder cannot be read: {error.strerror}") from error
+        files.add_all(number, some)
+        return files, inner
+
+    def _folder(self, path: bytes, root: bytes) -> ImageFolder:
+        return ImageFolder(path, root, root if self._apex is None else self._apex)
+
+    def skip(self, reason: str) -> None:
+        """Count what is passed over."""
+        self.skipped[reason] = self.skipped.get(reason, 0) + 1
+
+
+def is_inside(path: bytes, root: bytes) -> bool:
+    """Return whether a path is a root folder or is below it, the links of both resolved."""
+    real, real_root = os.path.realpath(path), os.path.realpath(root)
+    return real == real_root or real.startswith(real_root.rstrip(b"/") + b"/")
+
+
+def _measure(entry: FolderEntry, root: bytes) -> tuple[int, int]:
+    """Return the size and mtime of a file, -1 and 0 where it is not to be opened."""
+    try:
+        status = entry.stat(follow_symlinks=False)
+    except OSError:
+        return NOT_READABLE, 0
+    if stat.S_ISREG(status.st_mode):
+        return status.st_size, status.st_mtime_ns
+    return _measure_path(entry.path, root)
+
+
+def _measure_path(path: bytes, root: bytes) -> tuple[int, int]:
+    try:
+        status = os.lstat(path)
+        if stat.S_ISLNK(status.st_mode) and is_inside(path, root):
+            status = os.stat(path)
+    except OSError:
+        return NOT_READABLE, 0
+    return (status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else (NOT_READABLE, 0)
+
+
+def facts_of(folder: ImageFolder, images: ImageTable) -> FolderFacts:
+    """Return what is stated of a folder with some files, which are in the order of their names.
+
+    The digest is over sizes and names; in a store also over versions, which change with the contents.
+    """
+    sizes, names = images.sizes.tolist(), images.names.to_pylist()
+    size, latest = int(images.sizes.clip(min=0).sum()), int(images.mtimes_ns.max())
+    if is_object(folder.path):
+        triples = zip(sizes, images.mtimes_ns.tolist(), names, strict=True)
+        data, latest = b"".join([b"%d %d %s\0" % triple for triple in triples]), 0
+    else:
+        data = b"".join([b"%d %s\0" % pair for pair in zip(sizes, names, strict=True)])
+    return FolderFacts(folder, len(images), size, latest, "sha256:" + hashlib.sha256(data).hexdigest())

@@ -1,0 +1,166 @@
+"""Turn rows that a Python caller has as dicts, or tables that come one by one, into Arrow batches of one schema.
+
+    a list of dicts          all rows decide the columns and their types
+    an iterator of dicts     the first 4,000 rows (or 8 MiB of them) decide; later ones must fit
+    an iterator of tables    the first one decides: record batches, Arrow tables, DataFrames
+
+A key that a row lacks is a null. Of an iterator no more than a few thousand rows are in memory at once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from typing import Any, Final
+
+import pyarrow as pa
+
+from ...errors import DataError, SchemaError, UsageError
+from ...format.wording.printable import printable
+
+_CHUNK_ROWS: Final = 4_000
+_CHUNK_BYTES: Final = 8 << 20
+
+_NUMBER_BYTES: Final = 8
+"""What a value counts that has no length of its own; Python takes more for it."""
+
+_CONVERSION_ERRORS: Final = (pa.ArrowException, ValueError, TypeError, OverflowError)
+
+Row = Mapping[Any, Any]
+
+
+def table_of_rows(rows: Sequence[Row]) -> pa.Table:
+    """Return rows as a table: a column for each key, in the order in which they first appear.
+
+    Raises:
+        SchemaError: a column's values have no common type.
+        DataError: a key is not a string.
+    """
+    return _table(rows, 1)
+
+
+def tables_of_rows(rows: Iterator[Row]) -> Iterator[pa.Table]:
+    """Yield rows as tables of one schema, which the first one decides.
+
+    Raises:
+        SchemaError: a later row has another column, or a value that the column's type does not hold exactly.
+        DataError: a key is not a string, or an item is no dict.
+    """
+    schema, number = None, 1
+    for chunk in _chunks(rows):
+        table = _table(chunk, number)
+        where = f"rows {number:,} to {number + len(chunk) - 1:,}"
+        yield table if schema is None else _fitted(table, schema, where)
+        schema, number = schema or table.schema, number + len(chunk)
+
+
+def tables_of_parts(parts: Iterable[object], as_table: Callable[[object], pa.Table]) -> Iterator[pa.Table]:
+    """Yield parts of one data set as tables of one schema, which the first one decides; `as_table` takes one part.
+
+    Raises:
+        SchemaError: a later part has other columns, or values that a column's type does not hold exactly.
+    """
+    schema = None
+    for number, part in enumerate(parts, 1):
+        table = as_table(part)
+        yield table if schema is None else _fitted(table, schema, f"part {number:,}")
+        schema = schema or table.schema
+
+
+def first_of(items: Iterator[Any]) -> tuple[Any, Iterator[Any]]:
+    """Return the first item, and an iterator that has it still.
+
+    Raises:
+        UsageError: there is none.
+    """
+    try:
+        first = next(items)
+    except StopIteration:
+        raise UsageError("data is empty: without a row its columns are not known") from None
+    return first, chain([first], items)
+
+
+def _chunks(rows: Iterator[Row]) -> Iterator[list[Row]]:
+    chunk: list[Row] = []
+    size = 0
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, Mapping):
+            raise DataError(f"data: row {number:,} is a {printable(type(row).__name__)}, and the first one is a dict")
+        chunk.append(row)
+        size += sum(_size(value) for value in row.values())
+        if len(chunk) == _CHUNK_ROWS or size >= _CHUNK_BYTES:
+            yield chunk
+            chunk, size = [], 0
+    if chunk:
+        yield chunk
+
+
+def _size(value: object) -> int:
+    if isinstance(value, str | bytes | bytearray):
+        return len(value)
+    known = getattr(value, "nbytes", None)
+    if isinstance(known, int):
+        return known
+    return _NUMBER_BYTES * (len(value) if isinstance(value, Sequence) else 1)
+
+
+def _table(rows: Sequence[Row], first: int) -> pa.Table:
+    names = dict.fromkeys(name for row in rows for name in row)
+    for name in names:
+        if not isinstance(name, str):
+            raise DataError(f"data: the name {printable(name)} is a {type(name).__name__}; names are strings")
+    return pa.table({name: _column(name, [row.get(name) for row in rows], first) for name in names})
+
+
+def _column(name: str, values: list[Any], first: int) -> pa.Array:
+    try:
+        return pa.array(values)
+    except _CONVERSION_ERRORS as error:
+        seen: dict[str, int] = {}
+        for number, value in enumerate(values, first):
+            if value is not None:
+                seen.setdefault(type(value).__name__, number)
+        kinds = ", ".join(f"{printable(kind)} (row {number:,})" for kind, number in seen.items())
+        reason = "; ".join(printable(part) for part in error.args)
+        raise SchemaError(
+            f'data: column "{printable(name)}" has no type that holds its values: {kinds}: {reason}; '
+            "give the column one type"
+        ) from error
+
+
+def _fitted(table: pa.Table, schema: pa.Schema, where: str) -> pa.Table:
+    """Return a later table under the schema of the first one."""
+    new = [name for name in table.column_names if name not in schema.names]
+    if new:
+        raise SchemaError(
+            f'data: {where}: column "{printable(new[0])}" is new: the first rows decide the columns; give every row '
+            f"all keys (None for no value), or pass a list: convert(data=list(rows))"
+        )
+    columns = []
+    for field in schema:
+        if field.name not in table.column_names:
+            columns.append(pa.nulls(len(table), field.type))
+        else:
+            columns.append(_fitted_column(table[field.name], field, where))
+    return pa.Table.from_arrays(columns, schema=schema)
+
+
+def _fitted_column(column: pa.ChunkedArray, field: pa.Field, where: str) -> pa.ChunkedArray:
+    if column.type.equals(field.type):
+        return column
+    reason = f"is {column.type}, and {field.type} in the first rows"
+    if pa.types.is_null(column.type) or (_is_numeric(column.type) and _is_numeric(field.type)):
+        try:
+            return column.cast(field.type)  # checked: what the type does not hold exactly is an error
+        except pa.ArrowException as error:
+            reason = printable(error)
+    raise SchemaError(
+        f'data: {where}: column "{printable(field.name)}": {reason}; give the column one type, or pass a list, whose '
+        f"rows all decide the type: convert(data=list(rows))"
+    )
+
+
+def _is_numeric(kind: pa.DataType) -> bool:
+    while pa.types.is_list(kind) or pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
+        kind = kind.value_type
+    return bool(pa.types.is_integer(kind) or pa.types.is_floating(kind))

@@ -1,0 +1,196 @@
+"""Read what a Python caller holds in memory: a DataFrame, Arrow data, a dict of NumPy arrays.
+
+The data is written once, as one Arrow file, beside the staged output, and the workers map that file: a task names rows
+of it as it would of any other file, on any runner, in any process.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import os
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import IO, Final
+
+import pyarrow as pa
+
+from ...errors import SchemaError, SourceError
+from ...format.flow.rows import RowOrigin, Rows
+from ...format.schema.arrow_checks import counts_nanoseconds, holds_nanoseconds, in_nanoseconds, nanoseconds_warning
+from ...format.schema.arrow_types import feature_of, refuse_unsupported
+from ...format.schema.schema import Choice, ColumnRule, Schema
+from ...format.wording.nearest import nearest_name
+from ...format.wording.printable import printable
+from ..contract.source import Frozen, ListedFile, Listing, ParallelMap, Piece, Survey, Task
+from ..files.listing import list_file
+from ..files.stamp import check_stamp
+from .tables import MemoryTable, memory_table
+
+_SPOOLED_NS: Final = 0
+"""The mtime of a spooled file: its name tells its content, so the same data is the same source at any time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemoryPiece(Piece):
+    """One record batch of the file."""
+
+    batch: int
+
+
+@dataclass(frozen=True, slots=True)
+class MemorySource:
+    """Read spooled data: see `spool`. `name` is what messages call it, `digest` the SHA-256 of the file at `path`."""
+
+    path: bytes
+    name: str
+    digest: str
+    rules: dict[str, ColumnRule] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    def list_files(self) -> Listing:
+        """Return the one file.
+
+        Raises:
+            InputError: it is gone.
+        """
+        entry = dataclasses.replace(
+            list_file(self.path, b"/"), name=self.name, fingerprint=f"sha256:{self.digest}", mtime_ns=_SPOOLED_NS
+        )
+        return Listing("memory", (entry,), 1, entry.bytes)
+
+    def survey(self, listing: Listing, run: ParallelMap) -> Survey:  # noqa: ARG002
+        """Return the schema, nullable where there are nulls, and a piece for each batch.
+
+        Raises:
+            SchemaError: a column's type has no feature, or a rule names no column.
+            SourceError: the file was changed.
+        """
+        (entry,) = listing.entries
+        pieces: list[MemoryPiece] = []
+        with self._open(entry) as reader:
+            nulls = dict.fromkeys(reader.schema.names, 0)
+            times = {f.name for f in reader.schema if counts_nanoseconds(f.type)}
+            in_ns: set[str] = set()
+            for number in range(reader.num_record_batches):
+                batch = reader.get_batch(number)
+                first_row = pieces[-1].first_row + (pieces[-1].rows or 0) if pieces else 0
+                pieces.append(
+                    MemoryPiece(
+                        entry=0, path=entry.path, name=entry.name, stamp=entry.stamp, rows=batch.num_rows,
+                        first_row=first_row, bytes=batch.nbytes, batch=number,
+                    )
+                )  # fmt: skip
+                for column, name in zip(batch.columns, reader.schema.names, strict=True):
+                    nulls[name] += column.null_count
+                    if name in times - in_ns and holds_nanoseconds(column):
+                        in_ns.add(name)
+            rules = self.rules | {name: in_nanoseconds(self.rules.get(name)) for name in in_ns}
+            schema, choices = self._schema(reader.schema, nulls, rules)
+        warned = sorted(name for name in in_ns if rules[name] != self.rules.get(name))
+        return Survey(Frozen(schema), choices, tuple(pieces), (*self.warnings, *nanoseconds_warning(warned)))
+
+    def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:  # noqa: ARG002
+        """Yield the rows of a task, a batch for each piece; nothing is copied out of the mapped file.
+
+        Raises:
+            SourceError: the file is gone or was changed.
+        """
+        with self._open(task.pieces[0]) as reader:
+            for ordinal, piece in enumerate(task.pieces):
+                assert isinstance(piece, MemoryPiece)
+                batch = reader.get_batch(piece.batch)
+                yield Rows(task.ordinal, ordinal, 0, batch, RowOrigin(self.name, piece.first_row + 1))
+
+    def _schema(
+        self, schema: pa.Schema, nulls: dict[str, int], rules: dict[str, ColumnRule]
+    ) -> tuple[Schema, tuple[Choice, ...]]:
+        for name in self.rules:
+            if name not in nulls:
+                hint = nearest_name(name, schema.names)
+                raise SchemaError(f'schema.columns names "{printable(name)}", which is not a column; {hint}')
+        refuse_unsupported(schema, self.name, lambda others: f"keep {', '.join(map(printable, others))} alone")
+        features, choices = [], []
+        for column in schema:
+            count = nulls[column.name]
+            feature, why = feature_of(column.with_nullable(count > 0), rules.get(column.name))
+            features.append(feature)
+            known = f"nullable: {count} nulls" if count else "not null: there are no nulls in it"
+            choices.append(Choice(column.name, feature.type, f"{why}; {known}"))
+        return Schema(tuple(sorted(features, key=lambda feature: feature.name))), tuple(choices)
+
+    @contextmanager
+    def _open(self, file: ListedFile) -> Iterator[pa.RecordBatchFileReader]:
+        check_stamp(file)
+        try:
+            reader = pa.ipc.open_file(pa.memory_map(os.fsdecode(self.path)))
+        except (pa.ArrowException, OSError) as error:
+            raise SourceError(self.name, f"its spooled copy cannot be read: {printable(error)}; run again") from error
+        with reader:
+            yield reader
+
+
+def spool(
+    data: object,
+    folder: str | bytes,
+    *,
+    columns: Sequence[str] | None = None,
+    rules: dict[str, ColumnRule] | None = None,
+) -> MemorySource:
+    """Write data to an Arrow file in a folder, which is made if need be, and return the source that reads it.
+
+    `data` is a pandas DataFrame, an Arrow table, batch or reader (or anything with `__arrow_c_stream__`), or a dict of
+    NumPy arrays whose first axis is the row. The file has the name of its content, so that the same data twice is
+    one file. In a DataFrame NaN is a null, as pandas means it; in arrays it is a value.
+
+    Raises:
+        UsageError: `data` is none of these, or its arrays differ in length.
+        SchemaError: two columns have one name, or a column cannot be converted.
+    """
+    table = memory_table(data)
+    target = os.fsencode(folder)
+    os.makedirs(target, exist_ok=True)
+    handle, part = tempfile.mkstemp(suffix=b".part", dir=target)
+    try:
+        with os.fdopen(handle, "wb") as file:
+            digest = _write(table, columns, _HashingFile(file))
+        path = os.path.join(target, b"data-%s.arrow" % digest[:16].encode())
+        os.utime(part, ns=(_SPOOLED_NS, _SPOOLED_NS))
+        os.replace(part, path)
+    except BaseException:
+        os.unlink(part)
+        raise
+    return MemorySource(os.path.abspath(path), table.name, digest, dict(rules or {}), table.warnings)
+
+
+class _HashingFile:
+    """A binary file that hashes what is written to it, so that it need not be read again for its name."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._file = file
+        self._digest = hashlib.sha256()
+        self.closed = False
+
+    def write(self, data: bytes) -> int:
+        self._digest.update(data)
+        return self._file.write(data)
+
+    def flush(self) -> None:
+        self._file.flush()
+
+    def close(self) -> None:
+        self.closed = True
+
+    def hexdigest(self) -> str:
+        return self._digest.hexdigest()
+
+
+def _write(table: MemoryTable, columns: Sequence[str] | None, file: _HashingFile) -> str:
+    """Write the batches as they come, uncompressed, so that they can be mapped; return the file's SHA-256."""
+    schema = table.plain_schema(columns)
+    with pa.PythonFile(file, "w") as sink, pa.ipc.new_file(sink, schema) as writer:
+        for batch in table.even_batches(columns):
+            writer.write_batch(batch)
+    return file.hexdigest()

@@ -1,0 +1,280 @@
+"""Turn what a Python caller holds into one stream of Arrow batches of an even size."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from ...errors import DataError, SchemaError, UsageError
+from ...format.schema.arrow_checks import check_batch, storage_column, storage_type
+from ...format.wording.nearest import nearest_name
+from ...format.wording.printable import printable
+from ..numpy.array_columns import column_of_array
+from .rows import first_of, table_of_rows, tables_of_parts, tables_of_rows
+
+BATCH_ROWS: Final = 32_000
+BATCH_BYTES: Final = 32 << 20
+
+_SMALL_ROWS: Final = 4_000
+"""Batches of fewer rows are joined: below that, encoding pays more for the batch than for its rows."""
+
+_NO_ROWS: Final = (str, bytes, bytearray, np.ndarray, set, frozenset)
+"""What can be gone through and is neither a list nor an iterator of rows."""
+
+_CONVERSION_ERRORS: Final = (pa.ArrowException, ValueError, TypeError, OverflowError)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MemoryTable:
+    """Batches of one schema, which can be gone through once; `name` is what messages call the data."""
+
+    name: str
+    schema: pa.Schema
+    batches: Iterable[pa.RecordBatch]
+    warnings: tuple[str, ...] = ()
+
+    def even_batches(self, columns: Sequence[str] | None) -> Iterator[pa.RecordBatch]:
+        """Yield the chosen columns as batches of at most 32,000 rows and of about 32 MiB, checked.
+
+        Dictionaries become their values, since an Arrow file may hold one dictionary only for each column.
+
+        Raises:
+            UsageError: the data is not sound Arrow.
+        """
+        chosen = self.schema.names if columns is None else [name for name in self.schema.names if name in set(columns)]
+        indices = [self.schema.get_field_index(name) for name in chosen]
+        for batch in _even(self._checked()):
+            arrays = [_plain(batch.column(index)) for index in indices]
+            yield pa.RecordBatch.from_arrays(arrays, schema=_plain_schema(self.schema, indices))
+
+    def _checked(self) -> Iterator[pa.RecordBatch]:
+        for batch in self.batches:
+            try:
+                check_batch(batch)
+            except pa.ArrowException as error:
+                raise UsageError(f"{self.name}: it is not sound Arrow data: {printable(error)}") from error
+            yield batch
+
+    def plain_schema(self, columns: Sequence[str] | None) -> pa.Schema:
+        """Return the schema of `even_batches`.
+
+        Raises:
+            SchemaError: a chosen column is not there.
+        """
+        for column in columns or ():
+            if column not in self.schema.names:
+                hint = nearest_name(column, self.schema.names)
+                raise SchemaError(f'{self.name}: "{printable(column)}" is to be kept, but is not a column; {hint}')
+        wanted = set(self.schema.names if columns is None else columns)
+        return _plain_schema(self.schema, [i for i, name in enumerate(self.schema.names) if name in wanted])
+
+
+def memory_table(data: object) -> MemoryTable:
+    """Take a pandas DataFrame, Arrow data, a dict of arrays, or a list or an iterator of dicts or of tables.
+
+    Arrow data is a table, a batch, a reader, or anything else that has `__arrow_c_stream__`.
+
+    Raises:
+        DataError: it is none of these.
+        UsageError: a dict's arrays differ in length, or there is no row.
+        SchemaError: two columns have one name, or a column cannot be converted.
+    """
+    if _is_pandas(data, "DataFrame"):
+        table = _of_dataframe(data)
+    elif isinstance(data, Mapping):
+        table = _of_arrays(data)
+    elif isinstance(data, pa.RecordBatch):
+        table = MemoryTable("Arrow batch", data.schema, [data])
+    elif isinstance(data, pa.Table):
+        table = MemoryTable("Arrow table", data.schema, data.to_batches())
+    elif isinstance(data, pa.RecordBatchReader):
+        table = MemoryTable("Arrow reader", data.schema, data)
+    elif hasattr(data, "__arrow_c_stream__"):
+        table = _of_stream(data)
+    elif isinstance(data, Iterable) and not isinstance(data, _NO_ROWS):
+        table = _of_items(data)
+    else:
+        raise _not_data(data)
+    _refuse_duplicates(table.name, table.schema.names)
+    return table
+
+
+def _of_stream(data: Any) -> MemoryTable:
+    try:
+        reader = pa.RecordBatchReader.from_stream(data)
+    except pa.ArrowException as error:
+        raise _not_data(data) from error
+    return MemoryTable("Arrow stream", reader.schema, reader)
+
+
+def _of_items(data: Iterable[Any]) -> MemoryTable:
+    """Take rows or tables one by one; a list of dicts is taken as a whole."""
+    first, items = first_of(iter(data))
+    if isinstance(first, Mapping):
+        if isinstance(data, list | tuple):
+            _check_rows(data)
+            tables = iter([table_of_rows(data)])
+        else:
+            tables = tables_of_rows(items)
+        name = "rows"
+    elif isinstance(first, pa.RecordBatch | pa.Table) or _is_pandas(first, "DataFrame"):
+        tables, name = tables_of_parts(items, _part_table), "tables"
+    else:
+        raise _not_data(data, f" of {printable(type(first).__name__)}")
+    table, tables = first_of(tables)
+    return MemoryTable(name, table.schema, (batch for table in tables for batch in table.to_batches()))
+
+
+def _check_rows(rows: Sequence[object]) -> None:
+    for number, row in enumerate(rows, 1):
+        if not isinstance(row, Mapping):
+            raise DataError(f"data: row {number:,} is a {printable(type(row).__name__)}, and the first one is a dict")
+
+
+def _part_table(part: object) -> pa.Table:
+    if not isinstance(part, pa.RecordBatch | pa.Table) and not _is_pandas(part, "DataFrame"):
+        raise _not_data(part)
+    table = memory_table(part)
+    return pa.Table.from_batches(table.batches, table.schema)
+
+
+def _not_data(data: object, of: str = "") -> DataError:
+    """Return the error that says what data may be; of what is often passed, with the line that is right."""
+    what = f"data is a {printable(type(data).__name__)}{of}"
+    if _is_pandas(data, "Series"):
+        return DataError(f'{what}: one column without a table; make it one: data=series.to_frame("name")')
+    if isinstance(data, str | os.PathLike):
+        return DataError(f"{what}: a path is the first argument: convert({printable(os.fspath(data))!r}, output=...)")
+    if isinstance(data, np.ndarray):
+        return DataError(f'{what}: give the array a name: data={{"x": array}}; its first axis is the row')
+    return DataError(
+        f"{what}; pass a pandas DataFrame, an Arrow table, a dict of NumPy arrays whose first axis is the row, or a "
+        f"list or generator of dicts"
+    )
+
+
+def _is_pandas(data: object, name: str) -> bool:
+    """Recognise a pandas class by its type's names, so that only the caller who made one imports pandas."""
+    return any(t.__name__ == name and t.__module__.split(".")[0] == "pandas" for t in type(data).__mro__)
+
+
+def _of_dataframe(frame: Any) -> MemoryTable:
+    names = [str(name) for name in frame.columns]
+    _refuse_duplicates("DataFrame", names)
+    warnings = []
+    kept = [printable(name) for name in frame.index.names if name is not None]
+    if kept:
+        warnings.append(f"DataFrame: its index ({', '.join(kept)}) is not written; reset_index() makes it columns")
+    try:
+        table = pa.Table.from_pandas(frame.set_axis(names, axis=1), preserve_index=False)
+    except _CONVERSION_ERRORS as error:
+        raise SchemaError(f"DataFrame: {_reason(error)}; give the column one type, as with astype") from error
+    for field in table.schema:
+        if isinstance(field.type, pa.BaseExtensionType) and field.type.extension_name.startswith("pandas."):
+            raise SchemaError(
+                f'DataFrame: column "{printable(field.name)}": {field.type.extension_name} has no feature; '
+                "convert it, as with astype"
+            )
+    return MemoryTable("DataFrame", table.schema.remove_metadata(), table.to_batches(), tuple(warnings))
+
+
+def _of_arrays(arrays: Mapping[Any, Any]) -> MemoryTable:
+    if not arrays:
+        raise UsageError("data is an empty dict: name at least one array")
+    columns: dict[str, pa.Array] = {}
+    for name, array in arrays.items():
+        if not isinstance(name, str):
+            raise UsageError(f"data: the name {printable(name)} is a {type(name).__name__}; names are strings")
+        columns[name] = _array_column(name, array)
+    lengths = {len(column): name for name, column in columns.items()}
+    if len(lengths) > 1:
+        (rows, name), (other_rows, other) = list(lengths.items())[:2]
+        raise UsageError(
+            f'data: array "{printable(name)}" has {rows} rows, and "{printable(other)}" has {other_rows}; '
+            "the first axis of all arrays is the row"
+        )
+    table = pa.Table.from_pydict(columns)
+    return MemoryTable("arrays", table.schema, table.to_batches())
+
+
+def _array_column(name: str, value: Any) -> pa.Array:
+    if isinstance(value, np.ma.MaskedArray):
+        raise UsageError(f'data: array "{printable(name)}" is masked; fill it, or pass an Arrow table with nulls')
+    try:
+        array = np.asarray(value)
+    except _CONVERSION_ERRORS as error:
+        raise UsageError(f'data: "{printable(name)}" is not an array: {printable(error)}') from error
+    if array.ndim == 0:
+        raise UsageError(f'data: "{printable(name)}" is a scalar; the first axis of all arrays is the row')
+    if array.dtype.kind != "O":
+        return column_of_array(name, array)
+    try:
+        return pa.array(array)
+    except _CONVERSION_ERRORS as error:
+        raise SchemaError(
+            f'column "{printable(name)}": its Python objects have no common type ({_reason(error)}); '
+            "convert it with astype"
+        ) from error
+
+
+def _reason(error: BaseException) -> str:
+    return "; ".join(printable(part) for part in error.args) or type(error).__name__
+
+
+def _refuse_duplicates(what: str, names: Sequence[str]) -> None:
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise SchemaError(f'{what}: two columns are named "{printable(twice[0])}"; rename one of them')
+
+
+def _plain(column: pa.Array) -> pa.Array:
+    column = storage_column(column)
+    return column.dictionary_decode() if isinstance(column, pa.DictionaryArray) else column
+
+
+def _plain_schema(schema: pa.Schema, indices: Sequence[int]) -> pa.Schema:
+    fields = []
+    for index in indices:
+        kind = storage_type(schema.field(index).type)
+        fields.append(schema.field(index).with_type(kind.value_type if pa.types.is_dictionary(kind) else kind))
+    return pa.schema(fields)
+
+
+def _even(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Cut large batches and join small ones; neither depends on anything but the batches' own sizes."""
+    small: list[pa.RecordBatch] = []
+    small_rows = small_bytes = 0
+    for batch in batches:
+        if not batch.num_rows:
+            continue
+        if small and (batch.num_rows >= _SMALL_ROWS or small_rows >= _SMALL_ROWS or small_bytes >= BATCH_BYTES):
+            yield from _joined(small)
+            small, small_rows, small_bytes = [], 0, 0
+        if batch.num_rows >= _SMALL_ROWS:
+            yield from _cut(batch)
+        else:
+            small.append(batch)
+            small_rows += batch.num_rows
+            small_bytes += batch.nbytes
+    yield from _joined(small)
+
+
+def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    row_bytes = batch.nbytes // batch.num_rows + 1
+    step = min(max(BATCH_BYTES // row_bytes, 1), BATCH_ROWS)
+    for start in range(0, batch.num_rows, step):
+        yield batch.slice(start, step)
+
+
+def _joined(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    if len(batches) == 1:
+        yield from _cut(batches[0])
+    elif batches:
+        for batch in pa.Table.from_batches(batches).combine_chunks().to_batches():
+            yield from _cut(batch)

@@ -1,0 +1,104 @@
+"""What NumPy files look like that are tables, where they would be read as records: one file is one record by default.
+
+mnist.npz                  x_train (60000, 28, 28)  y_train (60000,)  x_test ...    arrays of one length are columns
+x_train.npy  y_train.npy   the same in files of their own
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from ...errors import SchemaError
+from ...format.wording.printable import printable
+from ..contract.source import SourceEntry
+from ..files.open_file import is_object
+from .npy import NpyHeader
+from .tables import Call, Table, find_tables, is_table, typed_path
+
+MOST_FILES: Final = 8
+"""With more files than this, each one is certainly a record."""
+
+Headers = Mapping[str, NpyHeader]
+
+
+def rows_warning(entry: SourceEntry, headers: Headers, call: Call) -> tuple[str, ...]:
+    """Return what a user should know of the one file that is read, if its arrays may be columns of a table.
+
+    Raises:
+        SchemaError: they are columns, surely.
+    """
+    groups = {rows: names for rows, names in _by_rows(headers).items() if rows > 1}
+    if not groups:
+        return ()
+    commands = ["--set input.rows=true"]
+    if len(groups) > 1 or any(not header.shape for header in headers.values()):
+        commands = [f"--set input.rows=true --set {_columns(names)}" for names in groups.values()]
+    choices = ", or ".join(f"{command} ({rows:,} rows)" for command, rows in zip(commands, groups, strict=True))
+    tables = [table for table in find_tables(headers) if is_table(table, headers)]
+    if not tables:
+        return (f"{entry.name}: is one record with all of its arrays; if the first axis is the row: {choices}",)
+    what = f"{entry.name}: {_sizes(tables, headers, {name: name for name in headers})}"
+    one = "or keep one record with all arrays: --set input.rows=false"
+    if len(groups) == 1:
+        raise SchemaError(f"{what}; choose: {choices}; {one}")
+    program = call.program(tables, lambda array: f"arrays[{array!r}]", [f"arrays = np.load({_typed(entry.path)!r})"])
+    raise SchemaError(f"{what}; convert them together, in Python ({one}):\n{program}")
+
+
+def refuse_pairs(files: Sequence[tuple[SourceEntry, NpyHeader]], call: Call) -> None:
+    """Refuse `.npy` files that are columns of one table.
+
+    Raises:
+        SchemaError: two files have as many rows, of another kind of dtype or rank; or one has labels by its name.
+    """
+    folder = os.path.commonpath([os.path.dirname(os.path.abspath(entry.path)) for entry, _ in files]) if files else b""
+    named = {os.fsdecode(os.path.relpath(os.path.abspath(e.path), folder))[: -len(".npy")]: e for e, _ in files}
+    headers = dict(zip(named, (header for _, header in files), strict=True))
+    tables = [table for table in find_tables(headers) if is_table(table, headers)]
+    if tables:
+        what = _sizes(tables, headers, {stem: entry.name for stem, entry in named.items()})
+        program = call.program(tables, lambda stem: f"np.load({_typed(named[stem].path)!r}, mmap_mode='r')")
+        raise SchemaError(f"{what}; separate files are not joined, so convert them together, in Python:\n{program}")
+
+
+def _sizes(tables: Sequence[Table], headers: Headers, shown: Mapping[str, str]) -> str:
+    """Return how many rows the arrays of tables have, and what that means."""
+    parts, fix = [], ""
+    for table in tables:
+        rows = table.rows(headers)
+        names = [printable(shown[name]) for name in rows]
+        if len(set(rows.values())) == 1:
+            parts.append(f"{' and '.join(names)}: {next(iter(rows.values())):,} rows each, of different types")
+        else:
+            parts.append(
+                ", ".join(f"{name} has {rows:,} rows" for name, rows in zip(names, rows.values(), strict=True))
+            )
+            fix = "; they must be of one length: save both again with the same rows, in the same order"
+    table_of = "one table" if len(tables) == 1 else "tables"
+    return f"{'; '.join(parts)}: they look like columns of {table_of}{fix}"
+
+
+def _typed(path: bytes) -> str:
+    """Return a path as a program of the working folder takes it; what is in a store is to be copied there first."""
+    return typed_path(os.fsdecode(os.path.basename(path) if is_object(path) else path))
+
+
+def _by_rows(headers: Headers) -> dict[int, list[str]]:
+    groups: dict[int, list[str]] = {}
+    for name, header in headers.items():
+        if header.shape:
+            groups.setdefault(header.shape[0], []).append(name)
+    return dict(sorted(groups.items(), reverse=True))
+
+
+def same_rows(headers: Headers) -> str:
+    """Return how to keep only arrays of as many rows."""
+    return ", or ".join(f"--set {_columns(names)}" for names in _by_rows(headers).values())
+
+
+def _columns(names: Sequence[str]) -> str:
+    return shlex.quote(f"input.columns={json.dumps(list(names))}")

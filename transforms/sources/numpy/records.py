@@ -1,0 +1,260 @@
+"""Read NumPy files as records: every array becomes its shape and its bytes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from ...errors import RunError, SchemaError, SourceError
+from ...format.flow.rejects import CellError, Place, Reject
+from ...format.flow.rows import Rows
+from ...format.schema.schema import Choice, Feature, Schema
+from ...format.wording.printable import printable
+from ..contract.source import Frozen, Listing, Piece, SourceEntry, Survey, Task
+from ..files.stamp import check_stamp
+from .array_columns import column_of_array
+from .files import ArrayChoice, ArrayStream, open_arrays
+from .hints import MOST_FILES, refuse_pairs, rows_warning
+from .npy import NpyError, NpyHeader, dtype_text
+from .tables import Call
+
+_BATCH_BYTES: Final = 8 << 20
+_BATCH_FILES: Final = 4000
+
+
+@dataclass(frozen=True, slots=True)
+class FileOrigin:
+    """The origin of rows that are a whole file each."""
+
+    sources: tuple[str, ...]
+
+    def place(self, row: int) -> Place:
+        """Return the file of a row."""
+        return Place(self.sources[row])
+
+
+@dataclass(frozen=True, slots=True)
+class _Expected:
+    """What the schema says of one array."""
+
+    dtype: str
+    rank: int
+
+    def __str__(self) -> str:
+        return f"dtype {np.dtype(self.dtype).name} and rank {self.rank}"
+
+
+@dataclass(slots=True)
+class _Batch:
+    """What has been read and not been yielded yet."""
+
+    expected: dict[str, _Expected]
+    pieces: list[Piece] = field(default_factory=list)
+    rejects: list[Reject] = field(default_factory=list)
+    arrays: list[tuple[tuple[NpyHeader, memoryview], ...]] = field(default_factory=list)
+    bytes: int = 0
+
+    def rows(self, task: int, ordinal: int) -> Rows:
+        entries = np.array([piece.entry for piece in self.pieces], np.int64)
+        origin = FileOrigin(tuple(piece.name for piece in self.pieces))
+        return Rows(task, ordinal, entries, self._record_batch(), origin, rejects=tuple(self.rejects))
+
+    def _record_batch(self) -> pa.RecordBatch:
+        columns: dict[str, pa.Array] = {}
+        for index, (name, expected) in enumerate(self.expected.items()):
+            arrays = [row[index] for row in self.arrays]
+            columns[shape_key(name)] = _shapes([header.shape for header, _ in arrays], expected.rank)
+            columns[data_key(name)] = _binary([data for _, data in arrays])
+        return pa.RecordBatch.from_pydict(columns)
+
+
+def shape_key(name: str) -> str:
+    """Return the key of an array's shape."""
+    return f"{name}/shape" if name else "shape"
+
+
+def data_key(name: str) -> str:
+    """Return the key of an array's bytes."""
+    return f"{name}/data" if name else "data"
+
+
+def survey_records(listing: Listing, choice: ArrayChoice, call: Call, *, told: bool) -> Survey:
+    """Take the schema from the first sound file; every file is a piece of one row.
+
+    `call` is what the user typed; `told` says that it asked for records.
+
+    Raises:
+        SchemaError: no file is sound, or the files, or the arrays of the only one, look like columns of one table.
+    """
+    refuse_pairs(few_headers(listing, choice), call)
+    headers, choices = _first_headers(listing, choice)
+    features = _features(headers)
+    pieces = tuple(_piece(index, entry) for index, entry in enumerate(listing.entries))
+    alone = len(listing.entries) == 1 and not told
+    warnings = rows_warning(listing.entries[0], headers, call) if alone else ()
+    return Survey(Frozen(Schema(tuple(sorted(features, key=lambda f: f.name)))), tuple(choices), pieces, warnings)
+
+
+def few_headers(listing: Listing, choice: ArrayChoice) -> list[tuple[SourceEntry, NpyHeader]]:
+    """Return entry and header of each sound `.npy` file, where there are several, but few."""
+    if not 2 <= len(listing.entries) <= MOST_FILES:
+        return []
+    found = []
+    for entry in listing.entries:
+        if not entry.path.lower().endswith(b".npy"):
+            continue
+        with suppress(NpyError, OSError), open_arrays(entry, choice, whole=False) as arrays:  # said when it is read
+            found += [(entry, array.header) for array in arrays.values()][:1]  # a .npz of another suffix has several
+    return found
+
+
+def read_records(task: Task, frozen: Frozen, choice: ArrayChoice) -> Iterator[Rows]:
+    """Yield the files of a task as rows; what is damaged, or of another dtype or rank, is a reject.
+
+    Raises:
+        SourceError: a file is gone, or is not what was listed.
+    """
+    expected = _expected(frozen.schema)
+    batch, ordinal = _Batch(expected), 0
+    for piece in task.pieces:
+        # A large array is a batch of its own: it then refers to what was read, without a copy.
+        if batch.pieces and (batch.bytes + piece.bytes > _BATCH_BYTES or len(batch.pieces) >= _BATCH_FILES):
+            yield batch.rows(task.ordinal, ordinal)
+            batch, ordinal = _Batch(expected), ordinal + 1
+        check_stamp(piece)
+        try:
+            arrays = _load(piece, choice, expected)
+        except _RejectError as error:
+            batch.rejects.append(Reject(piece.entry, Place(piece.name), error.errors))
+        else:
+            batch.pieces.append(piece)
+            batch.arrays.append(arrays)
+            batch.bytes += sum(len(data) for _, data in arrays)
+        check_stamp(piece)
+    if batch.pieces or batch.rejects:
+        yield batch.rows(task.ordinal, ordinal)
+
+
+class _RejectError(Exception):
+    """A file that is a reject, with what is wrong in it."""
+
+    def __init__(self, *errors: CellError) -> None:
+        super().__init__(*errors)
+        self.errors = errors
+
+
+def _load(
+    piece: Piece, choice: ArrayChoice, expected: dict[str, _Expected]
+) -> tuple[tuple[NpyHeader, memoryview], ...]:
+    """Return header and bytes of every array of a file, in the order of `expected`."""
+    try:
+        with open_arrays(piece, choice, whole=True) as arrays:
+            errors = _differences(arrays, expected)
+            if errors:
+                raise _RejectError(*errors)
+            return tuple((arrays[name].header, _data_of(arrays[name])) for name in expected)
+    except NpyError as error:
+        raise _RejectError(CellError(None, error.code, error.value, error.expected, str(error))) from error
+    except OSError as error:
+        raise SourceError(piece.name, f"cannot be read: {error.strerror or printable(error)}") from error
+
+
+def _data_of(array: ArrayStream) -> memoryview:
+    data = array.read_exactly(array.header.data_bytes)
+    if array.packed:
+        array.read_to_end()
+    return array.header.little_c_bytes(data)
+
+
+def _differences(arrays: dict[str, ArrayStream], expected: dict[str, _Expected]) -> list[CellError]:
+    """Compare the arrays of a file with the schema: a difference names the feature, and both dtypes and ranks."""
+    if arrays.keys() != expected.keys():
+        held, wanted = printable(", ".join(arrays)), printable(", ".join(expected))
+        message = f"its arrays are {held or 'none'}; the first file has {wanted}"
+        return [CellError(None, "BAD_WIDTH", held, wanted, message)]
+    errors = []
+    for name, array in arrays.items():
+        found, wants = _Expected(dtype_text(array.header.dtype), len(array.header.shape)), expected[name]
+        if found != wants:
+            message = f'"{printable(data_key(name))}" has {found}; the schema has {wants}'
+            errors.append(CellError(data_key(name), "BAD_DTYPE", str(found), str(wants), message))
+    return errors
+
+
+def _expected(schema: Schema) -> dict[str, _Expected]:
+    expected = {}
+    for feature in schema:
+        if feature.type == "array_data":
+            assert feature.dtype is not None
+            assert feature.rank is not None
+            name = "" if feature.name == "data" else feature.name.removesuffix("/data")
+            expected[name] = _Expected(feature.dtype, feature.rank)
+    return expected
+
+
+def _first_headers(listing: Listing, choice: ArrayChoice) -> tuple[dict[str, NpyHeader], list[Choice]]:
+    first_problem, damaged = "", True
+    for entry in listing.entries:
+        try:
+            with open_arrays(entry, choice, whole=False) as arrays:
+                headers = {name: array.header for name, array in arrays.items()}
+        except NpyError as error:
+            first_problem = first_problem or f"{entry.name}: {error}"
+            damaged = damaged and error.code in ("CORRUPT", "TRUNCATED")
+            continue
+        except OSError as error:
+            raise SourceError(entry.name, f"cannot be read: {error.strerror or printable(error)}") from error
+        if headers:
+            return headers, [_choice(name, header, entry) for name, header in headers.items()]
+        first_problem, damaged = first_problem or f"{entry.name}: it holds no array", False
+    error_type = RunError if damaged else SchemaError  # nothing but damage: no config fixes it
+    raise error_type(f"none of the files holds an array that can be written ({len(listing.entries)}); {first_problem}")
+
+
+def _features(headers: dict[str, NpyHeader]) -> list[Feature]:
+    features = []
+    for name, header in headers.items():
+        rank = len(header.shape)
+        dtype = dtype_text(header.dtype)
+        features.append(Feature(shape_key(name), "int64", "array_shape", (rank,) if rank else (-1,)))
+        features.append(Feature(data_key(name), "bytes", "array_data", dtype=dtype, rank=rank))
+    return features
+
+
+def _choice(name: str, header: NpyHeader, entry: SourceEntry) -> Choice:
+    reason = f"dtype {header.dtype.name}, rank {len(header.shape)}, by {entry.name}; the others must agree"
+    return Choice(name or data_key(name), "array_data", reason)
+
+
+def _piece(index: int, entry: SourceEntry) -> Piece:
+    plain = entry.path.lower().endswith(b".npy")
+    return Piece(
+        entry=index,
+        path=entry.path,
+        name=entry.name,
+        stamp=entry.stamp,
+        rows=1,
+        first_row=0,
+        bytes=entry.bytes,
+        output_bytes=entry.bytes if plain else None,
+    )
+
+
+def _shapes(shapes: list[tuple[int, ...]], rank: int) -> pa.Array:
+    if rank:
+        return column_of_array("shape", np.array(shapes, np.int64).reshape(-1, rank))
+    offsets = pa.py_buffer(np.zeros(len(shapes) + 1, np.int32))
+    none = column_of_array("shape", np.empty(0, np.int64))
+    return pa.Array.from_buffers(pa.list_(pa.int64()), len(shapes), [None, offsets], children=[none])
+
+
+def _binary(blobs: list[memoryview]) -> pa.Array:
+    """Return byte strings as a column; one alone is referred to, several are copied together."""
+    offsets = np.cumsum([0, *(len(data) for data in blobs)], dtype=np.int64)
+    data = pa.py_buffer(blobs[0] if len(blobs) == 1 else b"".join(blobs))
+    return pa.Array.from_buffers(pa.large_binary(), len(blobs), [None, pa.py_buffer(offsets), data])

@@ -1,0 +1,93 @@
+"""Read `.npy` and `.npz` files: each file as one record, or the first axis of its arrays as the rows of a table.
+
+                   .npy                                   .npz
+rows: false        one record: `<feature>/shape` and      one record: both keys for each of its members
+                   `<feature>/data`
+rows: true         a column, named `feature`              a column for each member, all of one length
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+from ...errors import SchemaError, UsageError
+from ...format.flow.rows import Rows
+from ...format.schema.schema import ColumnRule
+from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task
+from ..files.listing import SUFFIXES, list_entries
+from .files import ArrayChoice
+from .records import read_records, survey_records
+from .rows import read_rows, survey_rows
+from .tables import Call
+
+RECORD_BYTES: Final = 1 << 30
+"""The default of `limits.record_bytes`: an array that is larger, unpacked, is not loaded."""
+
+
+@dataclass(frozen=True, slots=True)
+class NumpySource:
+    """Read NumPy files.
+
+    `paths` are files, folders and globs, relative to the folder `base`; `rows` says that the first axis is the row;
+    `feature` names the array of a `.npy` file (without rows it may be "": bare `shape` and `data`); `columns` are the
+    arrays to keep (None: all); `rules` are declared types of columns, where `rows` is set. `as_records` says that
+    records are wanted, whatever the arrays look like; `call` is what was typed, for the program that an error prints.
+    """
+
+    paths: tuple[str, ...]
+    base: str = ""
+    rows: bool = False
+    feature: str = "array"
+    columns: tuple[str, ...] | None = None
+    rules: dict[str, ColumnRule] = field(default_factory=dict)
+    record_bytes: int = RECORD_BYTES
+    as_records: bool = False
+    call: Call = field(default_factory=Call, compare=False)
+
+    def __post_init__(self) -> None:
+        if self.rows and not self.feature:
+            raise UsageError('input.feature: "" goes with rows: false; with rows: true it names the column')
+        if self.rules and not self.rows:
+            raise SchemaError(
+                "schema.columns does not go with NumPy files whose arrays are records: the type is the array's own; "
+                "set input.rows: true for arrays whose first axis is the row"
+            )
+
+    def list_files(self) -> Listing:
+        """Return the files to read.
+
+        Raises:
+            InputError: a path matches nothing.
+        """
+        return list_entries(self.paths, self.base, SUFFIXES["numpy"], file_format="numpy")
+
+    def survey(self, listing: Listing, run: ParallelMap) -> Survey:
+        """Return the schema and the pieces: a file each, or with `rows` runs of rows of about 4 MiB.
+
+        Without `rows` the first sound file sets the schema, and a file that differs is a reject when it is read. With
+        `rows` all headers are read, and must agree.
+
+        Raises:
+            RunError: all files are damaged.
+            SchemaError: no array has a known dtype; an array has no feature; with `rows`, two files differ.
+            SourceError: with `rows`, a file is damaged.
+        """
+        if self.rows:
+            return survey_rows(listing, run, self._choice, self.rules, self.call)
+        return survey_records(listing, self._choice, self.call, told=self.as_records)
+
+    def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
+        """Yield the rows of a task. Without `rows`, files that are damaged or of another dtype or rank are rejects.
+
+        Raises:
+            SourceError: a file is not what was listed; with `rows`, it is damaged.
+        """
+        if self.rows:
+            return read_rows(task, self._choice)
+        return read_records(task, frozen, self._choice)
+
+    @property
+    def _choice(self) -> ArrayChoice:
+        return ArrayChoice(self.feature, self.columns, self.record_bytes)

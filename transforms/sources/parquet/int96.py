@@ -1,0 +1,157 @@
+"""INT96 timestamps, the 12 bytes that old Parquet writers store: exact Arrow timestamps, or problems.
+
+    [nanoseconds of the day: int64][Julian day: int32]    little-endian; day 2440588 is 1970-01-01
+
+They reach over millions of years in nanoseconds, and no int64 does. So a batch whose values all have a `timestamp[ns]`
+becomes that, as Arrow reads it. Any other batch is computed in the unit of its feature, and a value that is not exact
+there is a problem of its row.
+
+Some writers store nanoseconds that are negative or longer than a day (pyarrow 19: every time before 1970). They count
+from the beginning of the day, whatever they are.
+
+https://github.com/apache/parquet-format/blob/master/src/main/thrift/parquet.thrift
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ...format.buffers.arrow_memory import raw_values, valid_mask
+from ...format.buffers.views import I64
+from ...format.columns.lists import cells_of, plain_array
+from ...format.columns.numbers import BadValues
+from ...format.flow.rejects import CellError, CellProblem
+from ...format.schema.arrow_checks import with_value_type
+from ...format.schema.arrow_types import DEFAULT_UNIT, UNITS, is_list
+from ...format.schema.schema import Feature
+
+RAW_BYTES: Final = 12
+_RAW: Final = np.dtype([("nanos", "<i8"), ("day", "<i4")])
+_EPOCH_DAY: Final = 2_440_588
+_DAY: Final = 86_400 * 10**9
+_LIST_BUFFERS: Final = ((pa.types.is_fixed_size_list, 1), (pa.types.is_list, 2), (pa.types.is_large_list, 2))
+_VIEW_BUFFERS: Final = 3
+
+Mask = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Moments:
+    """Points in time: whole `days` since 1970-01-01, and `nanos` from 0 to less than a day. A null is the epoch."""
+
+    days: I64
+    nanos: I64
+
+    @classmethod
+    def of(cls, values: pa.Array) -> Moments:
+        """Take binary values of 12 bytes apart.
+
+        Raises:
+            pa.ArrowInvalid: a value has another length.
+        """
+        raw = raw_values(values.cast(pa.binary(RAW_BYTES)), _RAW)
+        days, nanos = raw["day"].astype(np.int64) - _EPOCH_DAY, raw["nanos"].astype(np.int64)
+        valid = valid_mask(values)
+        if valid is not None:
+            days, nanos = np.where(valid, days, 0), np.where(valid, nanos, 0)
+        if len(nanos) and (nanos.min() < 0 or nanos.max() >= _DAY):
+            more, nanos = np.divmod(nanos, _DAY)
+            days += more
+        return cls(days, nanos)
+
+    def ticks(self, unit: str) -> tuple[I64, Mask]:
+        """Return the moments as numbers of a unit, and which of them are exact: the others are arbitrary."""
+        step = _nanos_of(unit)
+        a_day = _DAY // step
+        whole, rest = (self.nanos, None) if step == 1 else np.divmod(self.nanos, step)
+        (low_day, low), (high_day, high) = divmod(-(1 << 63), a_day), divmod((1 << 63) - 1, a_day)
+        exact = (self.days > low_day) | ((self.days == low_day) & (whole >= low))
+        exact &= (self.days < high_day) | ((self.days == high_day) & (whole <= high))
+        if rest is not None:
+            exact &= rest == 0
+        return self.days * a_day + whole, exact
+
+    def total(self, position: int) -> int:
+        """Return the nanoseconds from 1970-01-01 to one of the moments."""
+        return int(self.days[position]) * _DAY + int(self.nanos[position])
+
+
+def exact_timestamps(column: pa.Array, feature: Feature) -> tuple[pa.Array, tuple[CellProblem, ...]]:
+    """Return a column of raw INT96 values, or lists of them, as timestamps, and the rows that have no exact ones.
+
+    The cells of these rows are null. Lists keep their layout where all values have a `timestamp[ns]`.
+
+    Raises:
+        pa.ArrowException: a value is not of 12 bytes.
+    """
+    found = _in_nanoseconds(plain_array(column))
+    return (found, ()) if found is not None else _in_unit(column, feature)
+
+
+def _in_nanoseconds(column: pa.Array) -> pa.Array | None:
+    """Return a column as `timestamp[ns]`, or None if that cannot hold all of its values."""
+    if is_list(column.type) or pa.types.is_fixed_size_list(column.type):
+        values = _in_nanoseconds(plain_array(column.values))
+        if values is None:
+            return None
+        own = next((count for test, count in _LIST_BUFFERS if test(column.type)), _VIEW_BUFFERS)
+        kind = with_value_type(column.type, values.type)
+        buffers = column.buffers()[:own]
+        return pa.Array.from_buffers(kind, len(column), buffers, column.null_count, column.offset, [values])
+    ticks, exact = Moments.of(column).ticks("ns")
+    return _array(pa.timestamp("ns"), ticks, valid_mask(column)) if exact.all() else None
+
+
+def _in_unit(column: pa.Array, feature: Feature) -> tuple[pa.Array, tuple[CellProblem, ...]]:
+    unit = feature.unit or DEFAULT_UNIT
+    cells = cells_of(column, feature)
+    moments = Moments.of(cells.values)
+    ticks, exact = moments.ticks(unit)
+    errors: dict[int, CellError] = {}
+    for position in np.flatnonzero(~exact).tolist():
+        row = cells.row_of(position)
+        if row not in errors:  # a row has one problem: of a list, its first
+            errors[row] = _bad_value(moments.total(position), feature, unit).error(feature.name, 0)
+    present = np.ones(len(column), np.bool_) if cells.present is None else cells.present.copy()
+    present[list(errors)] = False
+    kind = pa.timestamp(unit)
+    if cells.offsets is None:
+        array = _array(kind, ticks, present)
+    else:
+        values = _array(kind, ticks, valid_mask(cells.values))
+        array = _array(pa.large_list(kind), cells.offsets, present, values)
+    return array, tuple(CellProblem(row, error) for row, error in errors.items())
+
+
+def _bad_value(total: int, feature: Feature, unit: str) -> BadValues:
+    """Return what is wrong with a moment that has no exact number of a unit."""
+    exact_in = next((other for other in reversed(UNITS) if _is_exact(total, other)), None)
+    if exact_in is None:
+        fix = "no unit keeps it exact: round it in the file"
+    else:
+        fix = f"keep it exact: --set schema.columns.{feature.name}.unit={exact_in}"
+    code, expected, says = "INT_OVERFLOW", f"int64 {unit}", f"is beyond the int64 range in {unit}"
+    if total % _nanos_of(unit):
+        code, expected, says = "PRECISION_LOSS", f"{feature.type} in {unit}", f"is not a whole number of {unit}"
+    return BadValues(np.zeros(1, np.int64), code, expected, lambda _: f"{total} ns", says, fix)
+
+
+def _is_exact(total: int, unit: str) -> bool:
+    ticks, rest = divmod(total, _nanos_of(unit))
+    return not rest and -(1 << 63) <= ticks < 1 << 63
+
+
+def _nanos_of(unit: str) -> int:
+    return int(1000 ** (len(UNITS) - 1 - UNITS.index(unit)))
+
+
+def _array(kind: pa.DataType, numbers: I64, valid: Mask | None, *children: pa.Array) -> pa.Array:
+    """Return an array whose one buffer beside the validity is int64 numbers: of lists, `len + 1` offsets."""
+    bitmap = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
+    length = len(numbers) - len(children)
+    return pa.Array.from_buffers(kind, length, [bitmap, pa.py_buffer(numbers)], children=list(children) or None)

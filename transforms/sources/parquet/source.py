@@ -1,0 +1,297 @@
+"""Read Parquet files: row groups, chosen columns, several files of one schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+from typing import Final, Literal
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from ...errors import SchemaError, SourceError
+from ...format.flow.rejects import CellProblem
+from ...format.flow.rows import RowOrigin, Rows
+from ...format.schema.arrow_checks import check_batch, in_nanoseconds, nanoseconds_warning, storage_column
+from ...format.schema.arrow_types import feature_of, refuse_unsupported
+from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
+from ...format.wording.nearest import nearest_name
+from ...format.wording.printable import printable
+from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
+from ..files.listing import SUFFIXES, list_entries
+from ..files.open_file import OpenFile, ReadAt, expect, open_file, open_listed, read_at
+from ..files.partitions import refuse_partitions
+from ..files.stamp import check_stamp
+from .footer import READ_ERRORS, ChangeFooter, Footer, choose_columns, open_parquet, read_footer
+from .int96 import exact_timestamps
+from .int96_reader import footer_of_raw_int96, int96_positions
+from .lists import cast_as_written, footer_of_plain_lists
+from .pages import PackedSpans, check_pages, chunk_ranges
+from .schema import keep_columns, shared_schema
+
+BATCH_ROWS: Final = 32_000
+"""Rows in a batch: larger ones were no faster to read and encode, smaller ones pay more per batch."""
+
+BATCH_BYTES: Final = 8 << 20
+"""Fewer rows where they are large: a batch should hold about this much, since a worker has several of them at a time in
+one form or another. Two workers and rows of 256 floats peak at 750 MB with 32 MiB, 485 with 16, 379 with 8, and 8 is
+the fastest of the three."""
+
+MANY_COLUMNS: Final = 1000
+"""From here on a user is warned: 10,000 columns are read, but every one of them costs time for each batch."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParquetPiece(Piece):
+    """One row group of a file; `row_bytes` is what one row of the chosen columns takes uncompressed.
+
+    `null_lists` says that a fixed-size list in it may be null; `spans` are the places of its chunks, packed.
+    """
+
+    row_group: int
+    row_bytes: int
+    null_lists: bool
+    spans: PackedSpans
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetSource:
+    """Read Parquet files.
+
+    `paths` are files, folders and globs, relative to the folder `base`; `columns` are the ones to keep (None: all);
+    `checksums` are those of the pages; `rules` are declared types, by column. With `partitions` none, columns in the
+    names of folders (`year=2024`) are left out, else refused.
+    """
+
+    paths: tuple[str, ...]
+    base: str = ""
+    columns: tuple[str, ...] | None = None
+    checksums: bool = True
+    rules: dict[str, ColumnRule] = field(default_factory=dict)
+    partitions: Literal["none"] | None = None
+
+    def list_files(self) -> Listing:
+        """Return the files to read.
+
+        Raises:
+            InputError: a path matches nothing, or folders name columns.
+        """
+        listing = list_entries(self.paths, self.base, SUFFIXES["parquet"], file_format="parquet")
+        return listing if self.partitions == "none" else refuse_partitions(listing, self.paths)
+
+    def survey(self, listing: Listing, run: ParallelMap) -> Survey:
+        """Read all footers; return the schema that all files share, and one piece for each row group.
+
+        Raises:
+            SchemaError: a column's type has no feature, two files differ, or a named column is not there.
+            SourceError: a file is not sound, or two of its columns have one name.
+        """
+        footers = run(partial(read_footer, columns=self.columns), listing.entries)
+        shared, reasons = shared_schema(footers)
+        refuse_unsupported(shared, footers[0].name, keep_columns)
+        for column in self.rules:
+            if column not in footers[0].columns:
+                hint = nearest_name(column, footers[0].columns)
+                raise SchemaError(f'schema.columns names "{printable(column)}", which is not a column; {hint}')
+        features, choices, in_ns = [], [], []
+        for column, reason in zip(shared, reasons, strict=True):
+            rule = self.rules.get(column.name)
+            if any(column.name in footer.in_ns for footer in footers):
+                in_ns += [column.name] if rule is None or rule.unit is None else []
+                rule = in_nanoseconds(rule)
+            feature, choice = _feature(column, rule, reason, footers[0].name)
+            features.append(feature)
+            choices.append(choice)
+        schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
+        pieces = tuple(
+            piece
+            for index, (entry, footer) in enumerate(zip(listing.entries, footers, strict=True))
+            for piece in _pieces(index, entry, footer)
+        )
+        warnings = (*_warnings(footers, len(shared)), *nanoseconds_warning(in_ns))
+        remarks = _remarks(footers) if self.checksums else ()
+        return Survey(Frozen(schema), tuple(choices), pieces, warnings, remarks=remarks)
+
+    def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
+        """Yield the rows of a task in batches of at most 32,000, and of about 32 MiB at most.
+
+        Raises:
+            SourceError: a page is damaged, or a file is not what was listed.
+        """
+        ordinal = 0
+        for _, group in groupby(task.pieces, key=lambda piece: piece.entry):
+            pieces = [piece for piece in group if isinstance(piece, ParquetPiece)]
+            for batch, problems, piece, done in self._read_file(pieces, frozen.schema):
+                origin = RowOrigin(piece.name, piece.first_row + done + 1, piece.row_group)
+                yield Rows(task.ordinal, ordinal, piece.entry, batch, origin, problems)
+                ordinal += 1
+
+    def _read_file(
+        self, pieces: Sequence[ParquetPiece], schema: Schema
+    ) -> Iterator[tuple[pa.RecordBatch, tuple[CellProblem, ...], ParquetPiece, int]]:
+        """Yield the batches of row groups of one file: each with its problems, its piece, and the rows done of that."""
+        first = pieces[0]
+        check_stamp(first)
+        seen_row_bytes = 0
+        with open_listed(first, open_file) as opened, ExitStack() as stack:
+            null_lists = any(piece.null_lists for piece in pieces)
+            columns = self._open_columns(stack, first, opened, schema, null_lists=null_lists)
+            for piece in pieces:
+                # A footer tells the size of a dictionary, not of the text it stands for: what was seen counts too.
+                batch_rows = BATCH_BYTES // max(piece.row_bytes, seen_row_bytes, 1)
+                batch_rows = min(max(batch_rows, 1), BATCH_ROWS)
+                expect(opened, chunk_ranges(piece.spans), in_turn=True)
+                for batch, problems, done in _read_row_group(columns, read_at(opened), piece, batch_rows):
+                    seen_row_bytes = max(seen_row_bytes, batch.nbytes // batch.num_rows)
+                    yield batch, problems, piece, done
+        check_stamp(first)
+
+    def _open_columns(
+        self, stack: ExitStack, piece: ParquetPiece, opened: OpenFile, schema: Schema, *, null_lists: bool
+    ) -> _Columns:
+        """Open the file of a piece, and where its footer has to be another, open it again."""
+
+        def open_with(*changes: ChangeFooter) -> pq.ParquetFile:
+            file = open_parquet(piece, opened, checksums=self.checksums, columns=len(schema), changes=changes)
+            return stack.enter_context(file)
+
+        file = open_with()
+        fields, leaves = choose_columns(file.schema_arrow, self.columns, piece.name)
+        features = {feature.name: feature for feature in schema}
+        int96 = {i: features[file.schema_arrow.field(fields[i]).name] for i in int96_positions(file.schema, leaves)}
+        changes = [footer_of_raw_int96] if int96 else []
+        if int96:
+            file = open_with(*changes)
+        written = None
+        if null_lists:
+            written = pa.schema([file.schema_arrow.field(index) for index in fields])
+            file = open_with(*changes, footer_of_plain_lists)
+        return _Columns(file, leaves, written, int96)
+
+
+def _feature(column: pa.Field, rule: ColumnRule | None, reason: str, file: str) -> tuple[Feature, Choice]:
+    try:
+        feature, why = feature_of(column, rule)
+    except SchemaError as error:
+        raise SchemaError(f"{file}: {error}") from error
+    return feature, Choice(column.name, feature.type, f"{why}; {reason}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Columns:
+    """The chosen columns of an open file, and what they become after decoding.
+
+    `written` is the schema to cast to, where the file was opened without its own; `int96` are the features of columns
+    that come as raw INT96 values, by position.
+    """
+
+    file: pq.ParquetFile
+    leaves: list[int]
+    written: pa.Schema | None
+    int96: dict[int, Feature]
+
+    def batches(self, row_group: int, rows: int) -> Iterator[pa.RecordBatch]:
+        """Decode a row group, in batches of so many rows."""
+        batches: Iterator[pa.RecordBatch] = self.file.reader.iter_batches(
+            rows, row_groups=[row_group], column_indices=self.leaves, use_threads=False
+        )
+        return batches
+
+    def finish(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, tuple[CellProblem, ...]]:
+        """Return a decoded batch in the types of the survey, and the problems that this shows."""
+        batch = _as_stored(batch) if self.written is None else _as_written(batch, self.written)
+        if not self.int96:
+            return batch, ()
+        columns = batch.columns
+        problems: tuple[CellProblem, ...] = ()
+        for position, feature in self.int96.items():
+            columns[position], found = exact_timestamps(columns[position], feature)
+            problems += found
+        return pa.RecordBatch.from_arrays(columns, names=batch.schema.names), problems
+
+
+def _read_row_group(
+    columns: _Columns, read: ReadAt, piece: ParquetPiece, batch_rows: int
+) -> Iterator[tuple[pa.RecordBatch, tuple[CellProblem, ...], int]]:
+    """Yield the batches of one row group, each with its problems and the number of rows before it.
+
+    `read` reads in the same file.
+    """
+    done = 0
+    try:
+        check_pages(read, piece.spans, piece.rows or 0)
+        for batch in columns.batches(piece.row_group, batch_rows):
+            if not batch.num_rows:
+                continue
+            if isinstance(piece.rows, int) and done + batch.num_rows > piece.rows:
+                break
+            check_batch(batch)
+            yield *columns.finish(batch), done
+            done += batch.num_rows
+    except READ_ERRORS as error:
+        if isinstance(error, SourceError):
+            raise
+        where = f"row group {piece.row_group} (rows from {piece.first_row + done + 1})"
+        if "UTF8" in str(error):
+            # Arrow refuses the dictionary as a whole, so no row can be named.
+            fix = "write the column as plain text or as bytes"
+            raise SourceError(piece.name, f"{where}: text that is not UTF-8 in a dictionary; {fix}") from error
+        raise SourceError(
+            piece.name, f"{where} is damaged: {printable(error)}; copy or write the file again"
+        ) from error
+    if done != piece.rows:
+        raise SourceError(
+            piece.name, f"row group {piece.row_group} is damaged: its footer says {piece.rows} rows, its pages do not"
+        )
+
+
+def _as_stored(batch: pa.RecordBatch) -> pa.RecordBatch:
+    columns = [storage_column(column) for column in batch.columns]
+    if all(new is old for new, old in zip(columns, batch.columns, strict=True)):
+        return batch
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
+
+
+def _as_written(batch: pa.RecordBatch, written: pa.Schema) -> pa.RecordBatch:
+    columns = [cast_as_written(column, kind) for column, kind in zip(batch.columns, written.types, strict=True)]
+    return pa.RecordBatch.from_arrays(columns, names=written.names)
+
+
+def _pieces(index: int, entry: SourceEntry, footer: Footer) -> Iterator[ParquetPiece]:
+    first_row = 0
+    for number, group in enumerate(footer.groups):
+        yield ParquetPiece(
+            entry=index,
+            path=entry.path,
+            name=entry.name,
+            stamp=entry.stamp,
+            rows=group.rows,
+            first_row=first_row,
+            bytes=group.bytes,
+            row_group=number,
+            row_bytes=group.row_bytes,
+            null_lists=group.null_lists,
+            spans=group.spans,
+        )
+        first_row += group.rows
+
+
+def _warnings(footers: Sequence[Footer], columns: int) -> tuple[str, ...]:
+    if columns <= MANY_COLUMNS:
+        return ()
+    return (f"{footers[0].name}: {columns} columns are read for every row; input.columns keeps only some",)
+
+
+def _remarks(footers: Sequence[Footer]) -> tuple[str, ...]:
+    """Return notes that apply to nearly every file, and so are not shown on screens: few writers add checksums."""
+    bare = [footer.name for footer in footers if footer.checksums is False]
+    if not bare:
+        return ()
+    others = f" and {len(bare) - 1} more" if len(bare) > 1 else ""
+    return (
+        f"{bare[0]}{others}: no checksums present in the pages: damage that decodes cannot be noticed; "
+        "writers add them on request (pyarrow: write_page_checksum=True)",
+    )

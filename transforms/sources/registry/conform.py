@@ -1,0 +1,184 @@
+"""Survey a source for a dataset that exists: the source must have the features of the dataset's schema.
+
+What a source may follow the dataset in, where its config leaves it open:
+
+    text         each column is cast to the dataset's type, and not inferred again: a cell that does not fit is a reject
+    the rest     types must be equal; of one type, the form (`as: bytes`, the unit, a time zone of UTC) is the dataset's
+    images       classes have the numbers that they have; new ones come at the end
+
+A feature that is added, missing or re-typed is refused with both schemas side by side: that is a migration, and no
+append. Nulls are decided row by row: one in a feature that has none is a reject.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from ...errors import SchemaError
+from ...format.schema.difference import differing_features, same_feature, schemas_side_by_side
+from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
+from ..contract.planning import first_pieces
+from ..contract.source import Frozen, Listing, ParallelMap, Source, Survey, Task
+from ..csv.parse import text_type
+from ..csv.source import CsvSource
+from ..images.rows import ENCODED, LABEL
+from ..images.source import ImageSource
+from ..memory.source import MemorySource
+from ..numpy.source import NumpySource
+from ..parquet.source import ParquetSource
+
+_FORMED: Final = ("float64", "timestamp", "time", "duration")
+"""The types of which a dataset may keep one of several forms."""
+
+_DECLARED: Final = "declare the dataset's type in schema.columns, or none"
+_MISFITS: Final = "leave its rows out, where others fit: --max-rejects N"
+"""What helps with columns of text: where none is declared they are cast, and those then shown do not fit at all."""
+
+
+@dataclass(frozen=True, slots=True)
+class DatasetSchema:
+    """The schema of an existing dataset; with `no_rejects`, a column with only bad cells counts as re-typed."""
+
+    name: str
+    schema: Schema
+    labels: Mapping[str, tuple[str, ...]]
+    no_rejects: bool = True
+
+
+def follow(source: Source, dataset: DatasetSchema) -> Source:
+    """Return the source with the dataset's class numbers."""
+    if isinstance(source, ImageSource) and LABEL in dataset.labels:
+        return replace(source, known_classes=dataset.labels[LABEL])
+    return source
+
+
+def survey_under(source: Source, listing: Listing, run: ParallelMap, dataset: DatasetSchema) -> tuple[Source, Survey]:
+    """Return the source as it is to be read, and its survey under the dataset's schema.
+
+    Raises:
+        SchemaError: a feature is added, missing or re-typed; or what the source's own survey raises.
+        SourceError: a file is corrupt as a whole.
+    """
+    source = follow(source, dataset)
+    survey = source.survey(listing, run)
+    forms = _forms(source, survey.frozen.schema, dataset)
+    if forms and isinstance(source, ParquetSource | MemorySource | NumpySource):
+        source = replace(source, rules={**source.rules, **forms})
+        survey = source.survey(listing, run)
+    found = survey.frozen.schema
+    if isinstance(source, CsvSource):
+        found = _as_cast(source, found, dataset)
+        _refuse(dataset, found, _DECLARED)
+        found = _as_read(source, survey, found, dataset)
+        _refuse(dataset, found, _MISFITS)
+    _refuse(dataset, found, "declare the dataset's type, where the values fit: --set schema.columns.NAME.type=TYPE")
+    reason = "the dataset's"
+    choices = tuple(Choice(feature.name, feature.type, reason) for feature in dataset.schema if feature.name != ENCODED)
+    choices += tuple(choice for choice in survey.choices if choice.column in (LABEL, ENCODED, "split"))
+    choices = tuple({choice.column: choice for choice in choices}.values())
+    return source, replace(survey, frozen=replace(survey.frozen, schema=dataset.schema), choices=choices)
+
+
+def _refuse(dataset: DatasetSchema, found: Schema, retype: str) -> None:
+    """Refuse a source that has other features; `retype` is the fix for one of another type.
+
+    Raises:
+        SchemaError: it has; the text shows both schemas.
+    """
+    marked = differing_features(dataset.schema, found)
+    if not marked:
+        return
+    counts = Counter(marked.values())
+    words = [f"{count} {'feature' if count == 1 else 'features'} {how}" for how, count in sorted(counts.items())]
+    table = schemas_side_by_side(dataset.schema, found, ("the dataset", "the source"), marked=marked)
+    raise SchemaError(
+        f"the source does not match the schema of {dataset.name} ({', '.join(words)}), and rows of another schema "
+        f"are not appended:\n{table}\n{_fix(marked, dataset.schema, retype)}"
+    )
+
+
+def _fix(marked: Mapping[str, str], wanted: Schema, retype: str) -> str:
+    """Return what helps: columns may be left out, and scalars declared; to fill in or reshape is a migration."""
+    hows = set(marked.values())
+    fixed = [f for f in wanted if marked.get(f.name) == "re-typed" and (f.shape or f.type.startswith("array_"))]
+    fixes = []
+    if "missing" not in hows and not fixed:
+        if "added" in hows:
+            fixes.append("keep only the columns that the dataset has: --set 'input.columns=[NAME, ...]'")
+        if "re-typed" in hows:
+            fixes.append(retype)
+    other = "or convert" if fixes else "convert"
+    return f"{', and '.join(fixes)}{'; ' if fixes else ''}{other} to a new dataset (shardmill convert ... -o FOLDER)"
+
+
+def _forms(source: Source, found: Schema, dataset: DatasetSchema) -> dict[str, ColumnRule]:
+    """Return rules for the columns whose form is open, and of whose type the dataset keeps another form."""
+    if not isinstance(source, ParquetSource | MemorySource | NumpySource):
+        return {}
+    mine = {feature.name: feature for feature in found}
+    forms = {}
+    for feature in dataset.schema:
+        own = mine.get(feature.name)
+        if own is None or own.type != feature.type or feature.type not in _FORMED:
+            continue
+        if not same_feature(own, feature):
+            known = source.rules.get(feature.name, ColumnRule())
+            if known.as_ is None and known.unit is None and known.timezone is None:
+                forms[feature.name] = _form(known, own, feature)
+    return forms
+
+
+def _form(known: ColumnRule, own: Feature, wanted: Feature) -> ColumnRule:
+    """Return the rule that gives a column the form of the dataset; where none can, it stays as it is."""
+    as_bytes = "bytes" if wanted.type == "float64" and wanted.kind == "bytes" else None
+    utc = wanted.timezone if own.timezone is None and wanted.timezone == "UTC" else None
+    return replace(known, as_=as_bytes, unit=wanted.unit, timezone=utc)
+
+
+def _as_cast(source: CsvSource, found: Schema, dataset: DatasetSchema) -> Schema:
+    """Return the schema of text whose columns, but for those that the config declares, are cast to the dataset's."""
+    wanted = {feature.name: feature for feature in dataset.schema}
+    features = []
+    for feature in found:
+        wanted_feature = wanted.get(feature.name)
+        declared = source.rules.get(feature.name, ColumnRule()).type is not None
+        castable = wanted_feature is not None and wanted_feature.shape == () and _is_castable(wanted_feature)
+        features.append(wanted_feature if castable and not declared and wanted_feature is not None else feature)
+    return Schema(tuple(features))
+
+
+def _is_castable(feature: Feature) -> bool:
+    try:
+        text_type(feature)
+    except KeyError:
+        return False
+    return True
+
+
+def _as_read(source: CsvSource, survey: Survey, cast: Schema, dataset: DatasetSchema) -> Schema:
+    """Return the schema of text with the inferred type of each column none of whose cells can be cast, in a sample.
+
+    Single cells that cannot are rejects; but if none can, and no reject is allowed, the column has become another one.
+    """
+    if not dataset.no_rejects:
+        return cast
+    good, bad = Counter[str](), Counter[str]()
+    for piece in first_pieces(survey):
+        for rows in source.read(Task(0, (piece,)), Frozen(dataset.schema)):
+            for column, array in zip(rows.batch.schema.names, rows.batch.columns, strict=True):
+                good[column] += len(array) - array.null_count
+            bad.update(problem.error.column for problem in rows.problems if problem.error.column is not None)
+            if rows.batch.num_rows:
+                break
+    inferred = {feature.name: feature for feature in survey.frozen.schema}
+    return Schema(
+        tuple(
+            inferred[feature.name]
+            if bad[feature.name] and not good[feature.name] and not same_feature(inferred[feature.name], feature)
+            else feature
+            for feature in cast
+        )
+    )

@@ -1,0 +1,42 @@
+"""Pick the source of some paths by what they look like, with every option at its default."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+from ...errors import InputError
+from ..contract.source import Source
+from ..files.listing import detect_format
+
+
+def pick_source(paths: Sequence[str], base: str | None = None) -> Source:
+    """Return the source that reads these files, globs or folders: by their suffixes, and CSV by its delimiter.
+
+    `base` is the folder that relative paths start from, and that names are shown relative to: the working folder.
+
+    Raises:
+        InputError: a path matches nothing, the formats differ, or a format is unknown or has a source elsewhere.
+    """
+    folder = os.getcwd() if base is None else base
+    kind = detect_format(paths, folder)
+    if kind == "csv":
+        from ..csv.delimiter import detect_delimiter
+        from ..csv.source import CsvSource
+
+        found = detect_delimiter(paths, folder)
+        notes = (found.evidence,) if found.evidence else ()
+        return CsvSource(tuple(paths), folder, delimiter=found.sign, check_header=True, detected=notes)
+    if kind == "parquet":
+        from ..parquet.source import ParquetSource
+
+        return ParquetSource(tuple(paths), folder)
+    if kind == "images":
+        from ..images.source import ImageSource
+
+        return ImageSource(tuple(paths), folder)
+    if kind == "numpy":
+        from ..numpy.source import NumpySource
+
+        return NumpySource(tuple(paths), folder)
+    raise InputError(f"{kind} files have no rows to read; the formats are csv, parquet, images, numpy")

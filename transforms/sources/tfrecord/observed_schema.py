@@ -1,0 +1,138 @@
+"""The schema of Examples that no manifest describes: what every one of them holds.
+
+All records are read, so that what is stated is true of all: a feature is nullable if a record lacks it, a scalar if
+each that has it has one value, else a list of a fixed or of any length. Types are those of the lists: what an int64
+means (a label, a time) is known only to its writer.
+
+Records whose keys are sorted are decoded together; others, like TensorFlow's own, are parsed one by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Final, cast
+
+import pyarrow.compute as pc
+
+from ...errors import SchemaError
+from ...format.buffers.payloads import Payloads
+from ...format.decode.decode_examples import ExampleDecoder
+from ...format.encode.example_proto import feature_values, iter_features, other_message, parse_example
+from ...format.schema.schema import Feature, Kind, Schema
+from ...format.wording.printable import printable
+
+_TYPES: Final[dict[str, str]] = {"int64": "int64", "float": "float32", "bytes": "binary"}
+
+_FIRST_RECORDS: Final = 64
+"""Records that are parsed one by one, to know what to look for in the others."""
+
+
+@dataclass(slots=True)
+class _Seen:
+    """One feature: its kind, in how many records it is, and the fewest and the most values that it has."""
+
+    kind: str
+    records: int = 0
+    fewest: int = 1 << 62
+    most: int = 0
+
+    def add(self, records: int, fewest: int, most: int) -> None:
+        self.records += records
+        self.fewest, self.most = min(self.fewest, fewest), max(self.most, most)
+
+
+@dataclass(slots=True)
+class Observation:
+    """What Examples were seen to hold; `name` is the file's. `bad` counts records that are not Examples.
+
+    `other` is what one of these is: a SequenceExample, or an ExampleListWithContext.
+    """
+
+    name: str
+    records: int = 0
+    bad: int = 0
+    other: str | None = None
+    features: dict[str, _Seen] = field(default_factory=dict)
+    _decoder: ExampleDecoder | None = None
+
+    @property
+    def is_foreign(self) -> bool:
+        """Return whether records were seen, and none of them was an Example that holds anything."""
+        return self.bad > 0 and not self.features
+
+    def add(self, payloads: Payloads) -> None:
+        """Look at some records.
+
+        Raises:
+            SchemaError: a feature is of two kinds.
+        """
+        if not self.features:
+            first = payloads.head(_FIRST_RECORDS)
+            self._add_one_by_one(first, range(len(first)))
+            payloads = payloads.tail(len(first))
+        if not len(payloads) or not self.features:
+            self._add_one_by_one(payloads, range(len(payloads)))
+            return
+        if self._decoder is None:
+            kinds = sorted((name, cast(Kind, seen.kind)) for name, seen in self.features.items())
+            features = (Feature(name, kind, _TYPES[kind], (-1,), nullable=True) for name, kind in kinds)
+            self._decoder = ExampleDecoder(Schema(tuple(features)))
+        batch, odd = self._decoder.decode_canonical(payloads)
+        for name, column in zip(batch.schema.names, batch.columns, strict=True):
+            sizes = pc.min_max(pc.list_value_length(column)).as_py()
+            if sizes["min"] is not None:
+                self.features[name].add(len(column) - column.null_count, sizes["min"], sizes["max"])
+        self.records += len(payloads) - int(odd.sum())
+        self._add_one_by_one(payloads, odd.nonzero()[0].tolist())
+
+    def _add_one_by_one(self, payloads: Payloads, rows: Iterable[int]) -> None:
+        for row in rows:
+            other = other_message(payloads[row])
+            example = parse_example(payloads[row]) if other is None else None
+            if example is None:
+                self.bad += 1
+                self.other = self.other or other
+                continue
+            self.records += 1
+            for name, feature in iter_features(example):
+                kind, values = feature_values(feature)
+                if kind != "none":
+                    self._seen(name, kind).add(1, len(values), len(values))
+
+    def _seen(self, name: str, kind: str) -> _Seen:
+        seen = self.features.get(name)
+        if seen is None:
+            seen = self.features[name] = _Seen(kind)
+            self._decoder = None
+        elif seen.kind != kind:
+            raise SchemaError(
+                f'{self.name}: feature "{printable(name)}" holds {seen.kind} values in some records and {kind} values '
+                f"in others; such records have no schema: --records opaque"
+            )
+        return seen
+
+    def schema(self) -> Schema:
+        """Return the schema of the records that were seen."""
+        return Schema(tuple(self._feature(name) for name in sorted(self.features)))
+
+    def _feature(self, name: str) -> Feature:
+        seen = self.features[name]
+        shape: tuple[int, ...] = (-1,)
+        if seen.fewest == seen.most:
+            shape = () if seen.most == 1 else (seen.most,) if seen.most else (-1,)
+        return Feature(name, cast(Kind, seen.kind), _TYPES[seen.kind], shape, nullable=seen.records < self.records)
+
+
+def observe_together(observations: Iterable[Observation], name: str) -> Observation:
+    """Return what several files hold, taken as one: what one of them lacks, some records lack."""
+    total = Observation(name)
+    for one in observations:
+        if not one.records:
+            continue
+        total.records += one.records
+        total.bad += one.bad
+        for feature, seen in one.features.items():
+            known = total.features.setdefault(feature, _Seen(seen.kind))
+            known.add(seen.records, seen.fewest, seen.most)
+    return total

@@ -1,0 +1,179 @@
+"""Read one piece of a TFRecord file: runs of records become framed rows, and damaged ones rejects.
+
+Numbers of records count in the file. A piece that begins in its middle does not know how many are before it; they are
+counted only when something has to be said about one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ...dataset.records.record_scan import RecordRun, scan_file
+from ...errors import SourceError
+from ...format.decode.decode_examples import NO_EXAMPLE, ExampleDecoder
+from ...format.encode.framed_rows import FramedRows, empty_batch, frames_in_place
+from ...format.flow.rejects import CellError, Place, Reject
+from ...format.flow.rows import RowOrigin
+from ...format.schema.schema import Schema
+from ...format.tfrecord.framing import FRAME_BYTES, HEADER_BYTES
+from ...format.tfrecord.scan import WRONG_DATA, Damage, is_record_header
+from ..contract.source import Frozen, ListedFile
+from ..files.open_file import expect, open_file, open_listed, open_unbuffered, size_of
+from .pieces import RecordsPiece
+
+CUT_A_RECORD: Final = "a record was cut in two"
+"""Part of the error that says that a place which looked like the start of a record was none."""
+
+_FORMAT_FEATURE: Final = "image/format"
+
+_FIXES: Final = {
+    WRONG_DATA: "copy the file again",
+    NO_EXAMPLE: "to keep such records as they are: --set input.records=opaque",
+}
+
+
+def pass_over(_: Damage) -> None:
+    """Leave damage to the reader of the file's records."""
+
+
+def rows_without(count: int, left_out: Iterable[int]) -> npt.NDArray[np.int64]:
+    """Return the rows of a run but those that are left out."""
+    return np.delete(np.arange(count), list(left_out))
+
+
+def read_runs(
+    file: ListedFile,
+    start: int = 0,
+    stop: int | None = None,
+    *,
+    on_damage: Callable[[Damage], None],
+    check_crc: bool = True,
+    record_bytes_limit: int | None = None,
+    page_origin: int = 0,
+) -> Iterator[RecordRun]:
+    """Yield the records of a listed file in runs; the rest is as in `scan_file`.
+
+    Raises:
+        SourceError: it cannot be opened.
+    """
+    with open_listed(file, open_unbuffered) as opened:
+        size = size_of(opened)
+        expect(opened, [(start, size if stop is None else min(stop, size))])
+        yield from scan_file(
+            opened,
+            size,
+            start,
+            stop,
+            on_damage=on_damage,
+            check_crc=check_crc,
+            record_bytes_limit=record_bytes_limit,
+            page_origin=page_origin,
+        )
+
+
+@dataclass(slots=True)
+class PieceReader:
+    """Reads one piece: runs of records become framed rows.
+
+    `before` is how many bytes of records the task has had before: where the piece begins in what is written of it.
+    """
+
+    piece: RecordsPiece
+    frozen: Frozen
+    record_bytes: int
+    before: int = 0
+    _damages: list[Damage] = field(default_factory=list)
+    _before: int | None = None
+    _first: int = 0
+
+    def read(self, task: int, first: int) -> Iterator[FramedRows]:
+        """Yield the records of the piece; `first` is the ordinal of the first batch in its task.
+
+        Raises:
+            SourceError: the framing is damaged.
+        """
+        piece = self.piece
+        checker = ExampleDecoder(self.frozen.schema, refuse_other_messages=True) if piece.check else None
+        formats = _formats_decoder(self.frozen.schema)
+        ordinal = self._first = first
+        for run in read_runs(
+            piece, piece.start, piece.stop, on_damage=self._damages.append, record_bytes_limit=self.record_bytes,
+            page_origin=piece.start - self.before,
+        ):  # fmt: skip
+            reasons = {damage.record - run.first_record: damage.reason for damage in self._take_damages(run)}
+            if checker is not None:
+                sound = rows_without(len(run), reasons)
+                payloads = run.payloads.take(sound) if reasons else run.payloads
+                problems = checker.try_decode(payloads).problems
+                reasons |= {int(sound[problem.row]): problem.reason for problem in problems}
+            yield self._framed(task, ordinal, run, reasons, formats)
+            ordinal += 1
+        if self._damages:
+            raise self._broken(self._damages[0])
+
+    def _framed(
+        self, task: int, ordinal: int, run: RecordRun, reasons: dict[int, str], formats: ExampleDecoder | None
+    ) -> FramedRows:
+        piece = self.piece
+        frames = frames_in_place(run.payloads, run.crcs, reasons)
+        rejects = tuple(self._reject(run, row, reasons[row]) for row in sorted(reasons))
+        found: tuple[str, ...] = ()
+        if formats is not None:
+            sound = run.payloads.take(rows_without(len(run), reasons)) if reasons else run.payloads
+            values = formats.try_decode(sound).batch.column(0).unique().to_pylist()
+            found = tuple(sorted(str(value) for value in values if value is not None))
+        return FramedRows(
+            task, ordinal, piece.entry, empty_batch(frames.records), RowOrigin(piece.name, 1), rejects=rejects,
+            split=piece.split, frames=frames, image_formats=found,
+            narrowed=piece.narrowed if ordinal == self._first else (),
+        )  # fmt: skip
+
+    def _take_damages(self, run: RecordRun) -> list[Damage]:
+        """Return the damages of this run's records; what is after them is kept."""
+        stop = run.first_record + len(run)
+        taken = [damage for damage in self._damages if damage.record < stop]
+        self._damages[:] = [damage for damage in self._damages if damage.record >= stop]
+        return taken
+
+    def _reject(self, run: RecordRun, row: int, reason: str) -> Reject:
+        piece = self.piece
+        fix = next((fix for start, fix in _FIXES.items() if reason.startswith(start)), None)
+        text = f"{reason}; {fix}" if fix else reason
+        error = CellError(None, "CORRUPT", "", "a record that is whole and of the schema", text)
+        place = Place(piece.name, record=self._records_before() + run.first_record + row, offset=int(run.offsets[row]))
+        return Reject(piece.entry, place, (error,), piece.split)
+
+    def _records_before(self) -> int:
+        """Return how many records the file has before the piece: counted when something has to be said about one."""
+        if self._before is None:
+            start = self.piece.start
+            runs = read_runs(self.piece, 0, start, check_crc=False, on_damage=pass_over) if start else ()
+            self._before = sum(len(run) for run in runs)
+        return self._before
+
+    def _broken(self, damage: Damage) -> SourceError:
+        """Return the error of damage to the framing, after which nothing can be found."""
+        piece = self.piece
+        if piece.stop is not None and piece.stop < piece.stamp[0]:
+            with open_file(piece) as file:
+                file.seek(damage.offset)
+                head = file.read(HEADER_BYTES)
+            length = int.from_bytes(head[:8], "little") + FRAME_BYTES
+            if is_record_header(head) and piece.stop < damage.offset + length <= piece.stamp[0]:
+                return SourceError(piece.name, f"{CUT_A_RECORD} at byte {piece.stop}: it holds what looks like records")
+        damage = Damage(self._records_before() + damage.record, damage.offset, damage.reason)
+        fix = "nothing behind it can be read in turn; shardmill salvage copies the intact records of a file"
+        return SourceError(piece.name, f"{damage}; {fix}")
+
+
+def _formats_decoder(schema: Schema) -> ExampleDecoder | None:
+    """Return what reads the formats of images, where records hold images."""
+    names = {feature.name for feature in schema}
+    if _FORMAT_FEATURE not in names or all(feature.type != "image" for feature in schema):
+        return None
+    return ExampleDecoder(schema, [_FORMAT_FEATURE])

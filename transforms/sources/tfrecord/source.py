@@ -1,0 +1,212 @@
+"""TFRecord files as a source: their records become those of the new dataset, byte for byte.
+
+    list      datasets in the order of their manifests, files in the order of their paths
+    survey    schema and labels that hold for all of them; where to cut
+    read      2 MiB at a time: both CRCs of each record are checked, and its frame is passed on where it is
+
+Records of a dataset have its splits. Those of other files go to the split that is asked for, or that the file's name
+states (`val-00001-of-00010.tfrecord`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from typing import Final, Literal
+
+from ...errors import InputError
+from ...format.flow.rows import Rows
+from ...format.schema.schema import Schema
+from ...format.tfrecord.scan import RECORD_BYTES_LIMIT
+from ...format.wording.printable import printable
+from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task
+from ..files.stamp import check_stamp
+from .agreement import (
+    Labels,
+    Stated,
+    agree_on_labels,
+    agree_on_schema,
+    agree_with_files,
+    allows_more,
+    hold_no_examples,
+    stated_by,
+)
+from .inputs import InputFile, Inputs, find_inputs, split_in_name
+from .observed_schema import Observation
+from .piece_reader import PieceReader, pass_over, read_runs, rows_without
+from .pieces import RecordsPiece, cut_run, is_compressed, whole_file
+
+
+@dataclass(frozen=True, slots=True)
+class _Agreement:
+    """What the inputs hold together; each record of the files in `checked` is checked against the schema."""
+
+    schema: Schema
+    labels: Labels = field(default_factory=dict)
+    checked: frozenset[bytes] = frozenset()
+    opaque: bool = False
+
+
+_OPAQUE: Final = _Agreement(Schema(()), opaque=True)
+
+
+@dataclass(frozen=True, slots=True)
+class TfrecordSource:
+    """TFRecord files and datasets, relative to the folder `base`.
+
+    `records` is "example" where they are Examples of one schema, "opaque" where nobody looks into them, or "auto":
+    opaque where no file holds an Example. `split` is where records of foreign files go. With `shard_size` files are
+    cut where shards of that size will end; without it they are read whole. `in_turn` keeps the order of `paths`; else
+    files are sorted by their paths. `dataset` is the dataset that the records are added to, which they must agree with.
+    """
+
+    paths: tuple[str, ...]
+    base: str
+    records: Literal["auto", "example", "opaque"] = "auto"
+    split: str | None = None
+    default_split: str = "train"
+    shard_size: int | None = None
+    in_turn: bool = False
+    record_bytes: int = RECORD_BYTES_LIMIT
+    dataset: Stated | None = None
+
+    def list_files(self) -> Listing:
+        """Return the files to read.
+
+        Raises:
+            InputError: a path matches nothing, or a file is named twice.
+            DamageError: a dataset's manifest is damaged.
+        """
+        inputs = self._inputs()
+        entries = tuple(file.entry for file in inputs.files)
+        return Listing("tfrecord", entries, len(entries), sum(e.bytes for e in entries), inputs.skipped)
+
+    def survey(self, listing: Listing, run: ParallelMap) -> Survey:
+        """Return the schema that all inputs have, and the ranges of their files.
+
+        Raises:
+            SchemaError: two inputs differ in schema or labels.
+            SourceError: a foreign file is damaged, so that its schema is unknown.
+        """
+        inputs = self._listed(listing)
+        found = self._agree(inputs, run)
+        pieces, groups = self._cut(inputs, found)
+        splits = tuple(sorted({piece.split for piece in pieces}))
+        return Survey(
+            Frozen(found.schema, splits, found.labels, opaque=found.opaque),
+            (),
+            tuple(pieces),
+            tuple(self._warnings(inputs, found)),
+            _split_rows(pieces),
+            groups if self.shard_size is not None else None,
+        )
+
+    def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
+        """Yield the records of a task, framed as they are; damaged ones are rejects.
+
+        Raises:
+            SourceError: the framing is damaged, so that what follows cannot be found, or the file changed.
+        """
+        ordinal = before = 0
+        for piece in task.pieces:
+            assert isinstance(piece, RecordsPiece)
+            check_stamp(piece)
+            for rows in PieceReader(piece, frozen, self.record_bytes, before).read(task.ordinal, ordinal):
+                yield rows
+                ordinal += 1
+                before += rows.frames.bytes
+            check_stamp(piece)
+
+    def _inputs(self) -> Inputs:
+        inputs = find_inputs(self.paths, self.base)
+        if not self.in_turn:
+            inputs.files.sort(key=lambda file: file.entry.path)
+        return inputs
+
+    def _listed(self, listing: Listing) -> Inputs:
+        """Return the inputs that are listed: an append lists those only that the dataset lacks."""
+        inputs, wanted = self._inputs(), set(listing.entries)
+        inputs.files = [file for file in inputs.files if file.entry in wanted]
+        if len(inputs.files) != len(wanted):
+            raise InputError("the input files changed while they were listed; run again")
+        return inputs
+
+    def _agree(self, inputs: Inputs, run: ParallelMap) -> _Agreement:
+        """Return what all inputs agree on; foreign files are read for it."""
+        stated = list(map(stated_by, inputs.datasets))
+        foreign = [file for file in inputs.files if file.dataset is None]
+        bare = not foreign and self.dataset is None and all(one.schema is None for one in stated)
+        if self.records == "opaque" or (bare and stated):
+            return _OPAQUE
+        datasets = [*([self.dataset] if self.dataset else []), *stated]
+        labels = agree_on_labels(datasets)
+        known = agree_on_schema(datasets) if datasets else None
+        observed = run(self._observe, foreign, heavy=True)
+        if self.records == "auto" and known is None and hold_no_examples(observed):
+            return _OPAQUE
+        if self.dataset is not None:
+            known = self.dataset.schema
+        schema = agree_with_files(datasets[0].name if datasets else "these files", known, observed)
+        unproven = {file.entry.path for file, one in zip(foreign, observed, strict=True) if datasets or one.bad}
+        loose = {index for index, one in enumerate(stated) if allows_more(one, schema)}
+        unproven |= {file.entry.path for file in inputs.files if file.dataset in loose}
+        return _Agreement(schema, labels, frozenset(unproven))
+
+    def _observe(self, file: InputFile) -> Observation:
+        """Read a foreign file for its schema; records with damaged data are left to the second reading."""
+        seen = Observation(file.entry.name)
+        for run in read_runs(file.entry, on_damage=pass_over, record_bytes_limit=self.record_bytes):
+            payloads = run.payloads
+            if run.damaged:
+                payloads = payloads.take(rows_without(len(run), run.damaged))
+                seen.bad += len(run.damaged)
+            seen.add(payloads)
+        return seen
+
+    def _split_of(self, file: InputFile) -> str:
+        return file.split or self.split or split_in_name(file.entry.path) or self.default_split
+
+    def _cut(self, inputs: Inputs, found: _Agreement) -> tuple[list[RecordsPiece], tuple[range, ...]]:
+        """Return the pieces, split by split, and which of them make a task."""
+        numbered = [(self._split_of(file), index, file) for index, file in enumerate(inputs.files) if file.entry.bytes]
+        numbered.sort(key=lambda item: item[0])
+        reported: set[int] = set()
+        pieces: list[RecordsPiece] = []
+        tasks: list[range] = []
+        for (_, compressed), group in groupby(numbered, key=lambda item: (item[0], is_compressed(item[2].entry))):
+            whole: list[RecordsPiece] = []
+            for split, index, file in group:
+                piece = whole_file(file.entry, index, split, file.records, compressed=compressed)
+                piece = replace(piece, check=file.entry.path in found.checked)
+                if file.dataset is not None and file.dataset not in reported and not found.opaque:
+                    reported.add(file.dataset)
+                    piece = replace(piece, narrowed=inputs.datasets[file.dataset].manifest.narrowed)
+                whole.append(piece)
+            for members in cut_run(whole, None if compressed else self.shard_size):
+                tasks.append(range(len(pieces), len(pieces) + len(members)))
+                pieces += members
+        return pieces, tuple(tasks)
+
+    def _warnings(self, inputs: Inputs, found: _Agreement) -> Iterator[str]:
+        foreign = [file.entry.name for file in inputs.files if file.dataset is None]
+        if foreign:
+            more = f" and {len(foreign) - 1:,} more" if len(foreign) > 1 else ""
+            yield (
+                f"{foreign[0]}{more}: no manifest says how many records there are, so that a file which was cut "
+                f"between two records looks like a whole one"
+            )
+        if found.opaque and self.records == "auto" and foreign:
+            yield "no record is a tf.train.Example: they are taken as plain bytes, without a schema"
+        if foreign and found.labels:
+            names = ", ".join(map(printable, sorted(found.labels)))
+            yield f"{names}: the numbers in foreign files are taken for the labels of the datasets"
+
+
+def _split_rows(pieces: Sequence[RecordsPiece]) -> dict[str, int]:
+    """Return the records of each split, where all are known; else their bytes, which say as much of their shares."""
+    known = all(piece.rows is not None for piece in pieces)
+    rows: dict[str, int] = {}
+    for piece in pieces:
+        rows[piece.split] = rows.get(piece.split, 0) + ((piece.rows or 0) if known else (piece.output_bytes or 0))
+    return rows

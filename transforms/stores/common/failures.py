@@ -1,0 +1,73 @@
+"""Errors of a store that refuses or fails: one line, with the place, the reason and the fix.
+
+A client's own text is not passed on: it may hold a signed URL or the name of a key. Its code is, where it is a word.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ...errors import StoreAccessError, StoreError
+from ...format.wording.extras import install_line
+from .store_url import StoreUrl
+
+_WORD: Final = re.compile(r"[A-Za-z0-9_.-]{1,60}")
+
+_CLIENTS: Final = {"s3": ("aws", "boto3"), "gs": ("gcp", "google-cloud-storage")}
+_LOGIN: Final = {
+    "s3": "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where a role is attached",
+    "gs": "run gcloud auth application-default login, or set GOOGLE_APPLICATION_CREDENTIALS, or run where a service "
+    "account is attached",
+}
+
+
+def missing_client(scheme: str) -> StoreAccessError:
+    """Return the error of a store whose client is not installed."""
+    extra = _CLIENTS[scheme][0]
+    return StoreAccessError(f"{scheme}:// needs the extra {extra}; {install_line(extra)}")
+
+
+def no_credentials(url: StoreUrl) -> StoreAccessError:
+    """Return the error of an environment that has no credentials, or none that the store knows."""
+    return StoreAccessError(f"{_bucket(url)}: the environment has no credentials for it; {_LOGIN[url.scheme]}")
+
+
+def bad_credentials(url: StoreUrl, code: str) -> StoreAccessError:
+    """Return the error of credentials that the store refuses."""
+    return StoreAccessError(
+        f"{_bucket(url)}: the store refuses the environment's credentials ({_word(code)}); {_LOGIN[url.scheme]}"
+    )
+
+
+def no_bucket(url: StoreUrl) -> StoreAccessError:
+    """Return the error of a bucket that does not exist."""
+    return StoreAccessError(f"{_bucket(url)}: no such bucket; make it, or choose another")
+
+
+def denied(url: StoreUrl, action: str) -> StoreAccessError:
+    """Return the error of a request that the credentials do not allow."""
+    return StoreAccessError(f"{url}: access denied ({action}); the credentials of the environment need that permission")
+
+
+def unreachable(url: StoreUrl, reason: str) -> StoreError:
+    """Return the error of a store that failed at each try."""
+    return StoreError(f"{url}: the store failed at each of several tries, last with {_word(reason)}; run again later")
+
+
+def unexpected(url: StoreUrl, action: str, reason: str) -> StoreError:
+    """Return the error of an answer that means nothing that can be fixed by trying again."""
+    return StoreError(f"{url}: the store refused to {action}: {_word(reason)}")
+
+
+def corrupted(url: StoreUrl, sent: int, stored: int) -> StoreError:
+    """Return the error of bytes that arrived as others."""
+    return StoreError(f"{url}: the store holds other bytes than were sent: CRC32C {stored:08x} for {sent:08x}")
+
+
+def _bucket(url: StoreUrl) -> str:
+    return f"{url.scheme}://{url.bucket}"
+
+
+def _word(code: str) -> str:
+    return code if _WORD.fullmatch(code) else "an unknown answer"

@@ -1,0 +1,67 @@
+"""Where an object is: `s3://bucket/key`, `gs://bucket/key`."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from ...errors import StoreAccessError
+from ...format.wording.printable import printable_path
+
+_URL: Final = re.compile(r"(s3|gs)://([^/]*)(?:/(.*))?", re.DOTALL)
+_BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,221}")
+"""What either store allows, the names of access points on S3 included."""
+
+
+@dataclass(frozen=True, slots=True, order=True)
+class StoreUrl:
+    """A place in a store: an object, or the prefix of several. Keys are as the store has them, and never decoded."""
+
+    scheme: str
+    bucket: str
+    key: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.scheme}://{self.bucket}/{self.key}"
+
+    def below(self, path: str) -> StoreUrl:
+        """Return the place of a path below this one.
+
+        >>> str(parse_store_url("s3://bucket/out/").below("manifest.json"))
+        's3://bucket/out/manifest.json'
+        """
+        folder = self.key.rstrip("/")
+        return StoreUrl(self.scheme, self.bucket, f"{folder}/{path}" if folder and path else folder or path)
+
+
+def is_store_url(text: object) -> bool:
+    """Return whether a text names a place in a store: one of another scheme, or a path, does not.
+
+    >>> is_store_url("s3://bucket/a.csv"), is_store_url("data/a.csv"), is_store_url("https://host/a.csv")
+    (True, False, False)
+    """
+    return isinstance(text, str) and text.startswith(("s3://", "gs://"))
+
+
+def parse_store_url(text: str) -> StoreUrl:
+    """Return the place that a URL names.
+
+    >>> parse_store_url("gs://bucket/data/a.csv")
+    StoreUrl(scheme='gs', bucket='bucket', key='data/a.csv')
+
+    Raises:
+        StoreAccessError: it names none, or holds credentials.
+    """
+    shown = printable_path(text)
+    match = _URL.fullmatch(text)
+    if match is None:
+        raise StoreAccessError(f"{shown}: no place in a store; write s3://bucket/path or gs://bucket/path")
+    scheme, bucket, key = match.groups()
+    if "@" in bucket:
+        raise StoreAccessError(
+            f"{shown}: credentials have no place in a URL; leave them to the environment (a profile, a role, variables)"
+        )
+    if _BUCKET.fullmatch(bucket) is None:
+        raise StoreAccessError(f"{shown}: no bucket can have this name; write {scheme}://bucket/path")
+    return StoreUrl(scheme, bucket, key or "")
