@@ -19,7 +19,7 @@ BENCHMARK = Path(__file__).parent.parent.parent / "benchmarks" / "scale.py"
 SMALL, LARGE = 500_000, 1_500_000
 
 GRAPH_BYTES = 350_000
-"""The steps take 70 KB; tasks take up to 256 KiB, and lie in files if they take more (transforms/test_staged_tasks.py).
+"""The steps take 70 KB; tasks take up to 256 KiB, and lie in files if they take more (transforms/test_plan_files.py).
 
 The pieces of ten million images would take 550 MB.
 """

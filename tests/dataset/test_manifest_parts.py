@@ -26,8 +26,8 @@ from shardmill.transforms.errors import DamageError
 from shardmill.transforms.format.manifest import parts as manifest_parts
 from shardmill.transforms.format.manifest.manifest import ShardEntry
 
-from .test_commit import _Crash, _crash_at, spec_of, stage_all, tree, without_run, write
-from .test_continuation import add, append_spec, assert_whole
+from .commit.test_append_commit import add, append_spec, assert_whole
+from .commit.test_commit_generation import _Crash, _crash_at, spec_of, stage_all, tree, without_run, write
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from shardmill.transforms.dataset.shards.assemble import assemble_shard
 from shardmill.transforms.dataset.shards.plan_step import Plan, plan_dataset
 from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
 
-from ..dataset.test_commit import spec_of, stage_all, write
+from ..dataset.commit.test_commit_generation import spec_of, stage_all, write
 
 
 def spec_at(out: str, number: int, **changes: Any) -> DatasetSpec:

@@ -1,0 +1,238 @@
+from __future__ import annotations
+
+import csv
+import io
+import pickle
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from shardmill.transforms.errors import SchemaError, SourceError, UsageError
+from shardmill.transforms.format.flow.rows import Rows
+from shardmill.transforms.format.schema.schema import ColumnRule, Feature
+from shardmill.transforms.sources.contract.source import Survey, Task
+from shardmill.transforms.sources.csv import pieces as csv_pieces
+from shardmill.transforms.sources.csv import source as csv_source
+from shardmill.transforms.sources.csv.records import chunks as csv_chunks
+from shardmill.transforms.sources.csv.source import CsvSource
+from shardmill.transforms.sources.registry.pick import pick_source
+
+from ...tiers import examples
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+def in_turn(function: Callable[[T], R], items: Iterable[T], *, heavy: bool = False) -> list[R]:
+    return [function(pickle.loads(pickle.dumps(item))) for item in items]
+
+
+def survey_of(source: CsvSource) -> Survey:
+    return source.survey(source.list_files(), in_turn)
+
+
+def read(source: CsvSource, survey: Survey) -> list[Rows]:
+    return list(source.read(Task(3, survey.pieces), survey.frozen))
+
+
+def put(folder: Path, body: bytes | str, name: str = "a.csv", **options: Any) -> CsvSource:
+    (folder / name).write_bytes(body.encode() if isinstance(body, str) else body)
+    return CsvSource((name,), str(folder), **options)
+
+
+def records(rows: list[Rows]) -> list[dict[str, Any]]:
+    return [record for part in rows for record in part.batch.to_pylist()]
+
+
+def test_a_source_its_pieces_and_its_origins_survive_a_pickle(tmp_path: Path) -> None:
+    source = put(tmp_path, "a,b\n1,x\n2,y\n")
+    again = pickle.loads(pickle.dumps(source))
+    assert again == source
+    survey = pickle.loads(pickle.dumps(survey_of(again)))
+    (rows,) = read(source, survey)
+    assert pickle.loads(pickle.dumps(rows.origin)).place(1) == rows.origin.place(1)
+    assert (rows.task, rows.ordinal, rows.entry) == (3, 0, 0)
+
+
+def test_pieces_follow_each_other_and_their_rows_add_up(tmp_path: Path) -> None:
+    body = "a,b\n" + "".join(f'{i},"{"x" * (i % 50)}\n"\n' for i in range(120_000))
+    source = put(tmp_path, body)
+    survey = survey_of(source)
+    pieces = survey.pieces
+    assert len(pieces) == 1 + len(body) // (1 << 20)
+    assert [p.first_row for p in pieces] == [sum(q.rows or 0 for q in pieces[:i]) for i in range(len(pieces))]
+    assert sum(p.rows or 0 for p in pieces) == 120_000
+    assert sum(p.bytes for p in pieces) == len(body) - 4
+    rows = read(source, survey)
+    assert [r["a"] for r in records(rows)] == list(range(120_000))
+    assert [part.ordinal for part in rows] == list(range((len(pieces) + 1) // 2))  # read two by two
+    last = rows[-1].origin.place(rows[-1].batch.num_rows - 1)
+    assert (last.row, last.line) == (120_000, 239_999)
+    assert body.encode()[last.offset :].startswith(b"119999,")
+
+
+def test_pieces_are_read_together_only_where_nothing_lies_between_them(tmp_path: Path) -> None:
+    size = 1 << 20
+    blanks = "\n" * (2 * size)  # whole pieces without a row, of which no piece is left
+    source = put(tmp_path, "a,b\n" + "1,x\n" * 10 + blanks + "2,y\n" * size)
+    survey = survey_of(source)
+    rows = read(source, survey)
+    assert [r["a"] for r in records(rows)] == [1] * 10 + [2] * size
+    assert rows[0].batch.num_rows == 10
+    places = [part.origin.place(0) for part in rows]
+    assert [p.row for p in places] == [1 + sum(part.batch.num_rows for part in rows[:i]) for i in range(len(rows))]
+    last = rows[-1].origin.place(rows[-1].batch.num_rows - 1)
+    assert (last.row, last.line) == (size + 10, 10 + 3 * size)  # the header is not counted
+
+
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.tuples(*[st.text(alphabet='ab,"\n\r é', max_size=6)] * 3), max_size=30),
+    st.integers(3, 40),
+    st.booleans(),
+)
+def test_what_pythons_csv_writer_wrote_is_read_back_at_any_block_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[tuple[str, str, str]], block: int, crlf: bool
+) -> None:
+    text = io.StringIO()
+    writer = csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\r\n" if crlf else "\n")
+    writer.writerows([("a", "b", "c"), *rows])
+    with monkeypatch.context() as patch:
+        patch.setattr(csv_chunks, "BLOCK_BYTES", block)
+        patch.setattr(csv_chunks, "JOB_BYTES", 3 * block)
+        patch.setattr(csv_pieces, "JOINED_BYTES", 9 * block // 4)
+        source = put(tmp_path, text.getvalue(), infer="none")
+        survey = survey_of(source)
+        found = read(source, survey)
+    assert [tuple(record.values()) for record in records(found)] == rows
+    places = [part.origin.place(i) for part in found for i in range(part.batch.num_rows)]
+    assert [place.row for place in places] == list(range(1, len(rows) + 1))
+
+
+def test_auto_inference_of_a_large_source_reads_the_first_rows_of_each_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(csv_source, "AUTO_BYTES", 100)
+    put(tmp_path, "n,s\n" + "1,a\n" * 12_000 + "x,b\n")
+    source = put(tmp_path, "n,s\n" + "2.5,a\n" * 5, "b.csv", infer="auto")
+    source = CsvSource(("*.csv",), str(tmp_path))
+    survey = survey_of(source)
+    assert {f.name: (f.type, f.nullable) for f in survey.frozen.schema} == {
+        "n": ("float64", True),
+        "s": ("string", True),
+    }
+    assert "the first 10,005 rows" in survey.choices[0].reason
+    (problem,) = [p for part in read(source, survey) for p in part.problems]
+    assert problem.error.value == "x"
+    full = survey_of(CsvSource(("*.csv",), str(tmp_path), infer="full"))
+    assert {f.name: (f.type, f.nullable) for f in full.frozen.schema} == {
+        "n": ("string", False),
+        "s": ("string", False),
+    }
+
+
+def test_columns_are_kept_as_asked_and_bad_cells_of_others_do_not_matter(tmp_path: Path) -> None:
+    source = put(tmp_path, "a,b,c\n1,x,2\n3,y,4\n", columns=("c", "a"))
+    survey = survey_of(source)
+    assert [f.name for f in survey.frozen.schema] == ["a", "c"]
+    assert records(read(source, survey)) == [{"a": 1, "c": 2}, {"a": 3, "c": 4}]
+
+
+def test_names_stand_instead_of_a_header_or_where_there_is_none(tmp_path: Path) -> None:
+    for options, expected in (
+        ({"names": ("x", "y")}, [{"x": 1, "y": 2}]),
+        ({"header": False, "names": ("x", "y")}, [{"x": "a", "y": "b"}, {"x": "1", "y": "2"}]),
+        ({"header": False}, [{"column_0": "a", "column_1": "b"}, {"column_0": "1", "column_1": "2"}]),
+    ):
+        source = put(tmp_path, "a,b\n1,2\n", **options)
+        rows = read(source, survey_of(source))
+        assert records(rows) == expected
+        assert rows[0].origin.place(0).row == 1
+    with pytest.raises(SourceError, match=r"has 2 columns, and input\.names gives 1 names"):
+        survey_of(put(tmp_path, "a,b\n1,2\n", names=("x",)))
+
+
+def test_another_delimiter_and_quote_are_used(tmp_path: Path) -> None:
+    source = put(tmp_path, "a;b\n'x;\n';1\n", delimiter=";", quote="'")
+    assert records(read(source, survey_of(source))) == [{"a": "x;\n", "b": 1}]
+    source = put(tmp_path, 'a\tb\n"x\t1\n', delimiter="\t", quote=None)
+    assert records(read(source, survey_of(source))) == [{"a": '"x', "b": 1}]
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"delimiter": "::"}, "input.delimiter"),
+        ({"delimiter": "\n"}, "input.delimiter"),
+        ({"quote": "«"}, "input.quote"),
+        ({"quote": ","}, "must differ"),
+        ({"encoding": "utf-9"}, "input.encoding"),
+    ],
+)
+def test_options_that_cannot_be_used_are_refused(options: dict[str, Any], text: str) -> None:
+    with pytest.raises(UsageError, match=text.replace(".", r"\.")):
+        CsvSource(("a.csv",), **options)
+
+
+def test_declared_types_win_and_say_so(tmp_path: Path) -> None:
+    rules = {
+        "zip": ColumnRule(type="string"),
+        "joined": ColumnRule(type="timestamp", unit="us", timezone="UTC"),
+        "score": ColumnRule(type="float32"),
+    }
+    source = put(tmp_path, "zip,joined,score\n123,2024-01-31T12:00:00,1\n4,,2\n", rules=rules)
+    survey = survey_of(source)
+    assert list(survey.frozen.schema) == [
+        Feature("joined", "int64", "timestamp", nullable=True, unit="us", timezone="UTC"),
+        Feature("score", "float", "float32"),
+        Feature("zip", "bytes", "string"),
+    ]
+    assert all(choice.reason.startswith("declared") for choice in survey.choices)
+    assert str(read(source, survey)[0].batch.schema.field("joined").type) == "timestamp[us, tz=UTC]"
+
+
+def test_a_rule_or_a_column_that_is_not_there_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
+    with pytest.raises(
+        SchemaError, match=r'schema\.columns names "prcie", which is not a column; did you mean "price"\?'
+    ):
+        survey_of(put(tmp_path, "id,price\n1,2\n", rules={"prcie": ColumnRule()}))
+    with pytest.raises(SchemaError, match=r'input\.columns names "nope"'):
+        survey_of(put(tmp_path, "id,price\n1,2\n", columns=("nope",)))
+
+
+def test_a_type_that_text_cannot_hold_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SchemaError, match=r'column "a": type duration cannot be read from CSV text'):
+        survey_of(put(tmp_path, "a,b\n1,2\n", rules={"a": ColumnRule(type="duration")}))
+    with pytest.raises(SchemaError, match=r'column "a": there is no time zone "Mars/Base"'):
+        survey_of(put(tmp_path, "a,b\n1,2\n", rules={"a": ColumnRule(type="timestamp", timezone="Mars/Base")}))
+
+
+@pytest.mark.parametrize("encoding", ["shift_jis", "gb18030", "utf-16-le"])
+def test_an_encoding_of_several_bytes_is_read_as_a_stream_over_many_chunks(tmp_path: Path, encoding: str) -> None:
+    text = "a,b\n" + "".join(f'{i},"日本\n語"\n' for i in range(150_000))
+    source = put(tmp_path, text.encode(encoding), encoding=encoding)
+    survey = survey_of(source)
+    assert [p.rows for p in survey.pieces] == [150_000]
+    rows = read(source, survey)
+    assert len(rows) > 1
+    assert [r["a"] for r in records(rows)] == list(range(150_000))
+    place = rows[-1].origin.place(rows[-1].batch.num_rows - 1)
+    assert (place.row, place.line, place.offset) == (150_000, 299_999, None)
+
+
+def test_text_that_is_not_in_the_declared_encoding_names_the_byte(tmp_path: Path) -> None:
+    body = b"a,b\n" + b"1,x\n" * 500_000 + b"2,\x81\n"
+    source = put(tmp_path, body, encoding="cp1252")
+    with pytest.raises(SourceError, match=r"a\.csv: not cp1252 at byte 2000006 \(0x81\)"):
+        survey_of(source)
+
+
+def test_a_source_that_is_picked_for_tsv_files_splits_at_tabs(tmp_path: Path) -> None:
+    (tmp_path / "a.tsv").write_text("id\tname\n1\tx, y\n")
+    source = pick_source(["a.tsv"], str(tmp_path))
+    assert isinstance(source, CsvSource)
+    survey = survey_of(source)
+    assert [feature.name for feature in survey.frozen.schema] == ["id", "name"]
