@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import resource
+import shutil
 import threading
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from shardmill.pipelines.config.runners import LocalRunner
-from shardmill.pipelines.runs import convert as conversion
+from shardmill.pipelines.engines.local.engine import LocalEngine
+from shardmill.pipelines.prepare.prepared import Prepared
+from shardmill.pipelines.workers.worker_processes import WorkerProcesses
 
 from . import tiers
 from .faults.plain_run import run_plainly
+from .flink.running import shardmill
 from .stores import servers
 
 # How fast values are drawn says something of the machine (its first tables of Unicode alone take a second), not of what
@@ -99,15 +104,27 @@ def _build_early() -> None:
 @pytest.fixture
 def without_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     """Conversions run their tasks one after the other: see `faults/plain_run.py`; but where processes are asked for."""
-    run_on_engine = conversion._run_pipeline
+    run_on_engine = LocalEngine.run
 
-    def run(prepared: Any, config: Any, *rest: Any) -> None:
-        if isinstance(config.runner, LocalRunner) and config.runner.processes is not True:
-            run_plainly(prepared)
+    def run(engine: LocalEngine, prepared: Prepared, processes: WorkerProcesses) -> None:
+        if engine.runner.processes is True:
+            run_on_engine(engine, prepared, processes)
         else:
-            run_on_engine(prepared, config, *rest)
+            run_plainly(prepared)
 
-    monkeypatch.setattr(conversion, "_run_pipeline", run)
+    monkeypatch.setattr(LocalEngine, "run", run)
+
+
+@pytest.fixture(scope="session")
+def flink() -> None:
+    """Have Flink's jars, or tell why not."""
+    missing = [program for program in ("java", "mvn") if shutil.which(program) is None]
+    if missing:
+        reason = f"{' and '.join(missing)} missing: Flink is not tested"
+        if os.environ.get("SHARDMILL_CI"):
+            pytest.fail(reason)
+        pytest.skip(reason)
+    shardmill("flink", "install", cwd=Path.cwd())
 
 
 @pytest.fixture(scope="session")

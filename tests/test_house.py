@@ -22,7 +22,7 @@ transforms/stores: common s3 gcs .
 transforms/dataset: shard_plan storage records generations stage shards commit reading integrity cleanup
 transforms/sources: contract files csv/records csv parquet images/formats images numpy memory registry tfrecord
 transforms: .
-pipelines: config report screens engines engines/local engines/flink prepare engines/dataflow runs commands .
+pipelines: config report screens workers prepare engines engines/local engines/flink engines/dataflow runs commands .
 """
 """All rooms, each floor a line, the lowest first: a module imports from its own room and from those before it."""
 
@@ -43,10 +43,10 @@ BEAM_MAY_BE_IMPORTED_BY = {
     "transforms/stage_tasks",
     "pipelines/engines/beam_pipeline",
     "pipelines/engines/beam_options",
-    "pipelines/runs/convert",
     "pipelines/engines/dataflow/submission",
     "pipelines/engines/dataflow/job",
     "pipelines/prepare/read_encode_write",
+    "pipelines/engines/staged_run",
     "pipelines/engines/flink/pipeline",
     "pipelines/engines/flink/worker_pool",
 }

@@ -35,7 +35,7 @@ LONGEST = (
     "contract/test_promises.py",
     "flink/test_embedded.py",
     "flink/test_memory.py",
-    "pipelines/engines/local/test_worker_processes.py",
+    "pipelines/workers/test_worker_processes.py",
     "transforms/test_write.py",
     "stores/test_source_faults.py",
     "stores/test_dataset_races.py",

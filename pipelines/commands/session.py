@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any, Final, Self, TextIO
 
 from ...transforms.errors import RunError, ShardmillError, TooManyRejects
 from ...transforms.stores.common.store_url import is_store_url
-from ..engines.disk_errors import DiskError, disk_error
+from ..report.disk_errors import DiskError, disk_error
 
 if TYPE_CHECKING:
     from ..report.summary import Count

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Final
 from ...transforms.dataset.integrity.verify import verify_dataset
 from ...transforms.dataset.integrity.verify_shard import ShardCheck, ShardFacts
 from ...transforms.errors import DamageError
-from ..engines.beam_pipeline import count_workers
+from ..workers.worker_count import count_workers
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -43,6 +43,6 @@ def _spread(function: Callable[[ShardCheck], ShardFacts], checks: Iterable[Shard
     size = sum(0 if shard.entry is None else shard.entry.bytes for shard in shards)
     if workers < 2 or size < _PROCESSES_FROM_BYTES:
         return map(function, shards)
-    from ..engines.local.process_map import map_in_processes
+    from ..workers.process_map import map_in_processes
 
     return map_in_processes(function, shards, workers)

@@ -1,4 +1,4 @@
-"""What runs a prepared conversion: Beam's local engine, Flink, Dataflow, each in a room of its own.
+"""What runs a prepared conversion: `engine` is the contract that the local engine, Flink and Dataflow keep.
 
 Here is what they share: Beam's options and local pipeline, counts asked for while a run works, errors of workers.
 """

@@ -1,13 +1,11 @@
-"""The engines: how each is chosen, and the options it runs with."""
+"""Beam pipelines: the empty one of the local engine, and the options that any engine runs with."""
 
 from __future__ import annotations
 
 import logging
-import os
 import re
-from collections.abc import Callable, Iterable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, Final, Literal, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Final
 
 from ...transforms.errors import UsageError
 from ...transforms.format.wording.printable import printable
@@ -16,39 +14,8 @@ if TYPE_CHECKING:
     import apache_beam as beam
     from apache_beam.options.pipeline_options import PipelineOptions
 
-    from ...transforms.sources.contract.source import ParallelMap
-
-T = TypeVar("T")
-R = TypeVar("R")
-
 _SECRET_OPTION: Final = re.compile(r"secret|password|token|credential|access_key|connection_string", re.IGNORECASE)
 """Beam options that hold a secret, which `display_data` of the pipeline would show."""
-
-PROCESSES_FROM_BYTES: Final = 128 << 20
-"""Input or expected output from which worker processes are faster than threads."""
-
-
-def count_workers(workers: int | str) -> int:
-    """Return the number of threads: as given, or for `auto` the processors that this process may use."""
-    return len(os.sched_getaffinity(0)) if workers == "auto" else int(workers)
-
-
-def wants_processes(asked: Literal[True, False, "auto"], size: int) -> bool:
-    """Return whether the local engine's workers are processes: as asked, or for `auto` where that is faster.
-
-    `size` are the bytes of the work: of the input for planning, of the expected output for the conversion.
-    """
-    return size >= PROCESSES_FROM_BYTES if asked == "auto" else asked
-
-
-def threads(workers: int) -> ParallelMap:
-    """Return a parallel map over threads: Arrow, numpy and zlib release the GIL in what planning calls."""
-
-    def run(function: Callable[[T], R], items: Iterable[T], *, heavy: bool = False) -> list[R]:  # noqa: ARG001
-        with ThreadPoolExecutor(workers) as pool:
-            return list(pool.map(function, items))
-
-    return run
 
 
 def make_pipeline(workers: int, beam_args: Sequence[str] = ()) -> beam.Pipeline:

@@ -32,8 +32,8 @@ from ...transforms.sources.tfrecord.agreement import Stated
 from ...transforms.sources.tfrecord.source import TfrecordSource
 from ..config.model import Config, ImagesInput, without_later_defaults
 from ..config.sources import encoder_of, source_of
-from ..engines.beam_pipeline import count_workers, threads
 from ..report.unchanged import Unchanged
+from ..workers.worker_count import count_workers, threads
 from .convert import check_columns, spec_of
 from .known_images import without_held_images
 from .known_inputs import (

@@ -18,13 +18,13 @@ from ...transforms.sources.files.open_file import is_object
 from ...transforms.stores.common.store_url import is_store_url
 from ..config.model import Config
 from ..config.sources import encoder_of, source_of
-from ..engines.beam_pipeline import count_workers, threads, wants_processes
+from ..workers.worker_count import count_workers, threads, wants_processes
 from .prepared import Prepared
 from .staged_plan import ListedSource, fingerprint_listing, mark_of
 from .stopped_runs import find_stopped
 
 if TYPE_CHECKING:
-    from ..engines.local.worker_processes import WorkerProcesses
+    from ..workers.worker_processes import WorkerProcesses
 
 
 def prepare(

@@ -28,19 +28,14 @@ from ...transforms.format.manifest.naming import STAGING_FOLDER
 from ...transforms.format.wording.printable import printable_path
 from ...transforms.sources.contract.source import Source
 from ..config.model import Config
-from ..engines.beam_pipeline import count_workers
-from ..engines.local.worker_processes import WorkerProcesses
+from ..engines.engine import Engine
 from ..prepare.append import AppendPlan, prepare_append
 from ..prepare.prepared import Prepared
-from ..report.summary import PlanReport, Summary, Watch
-from .convert import (
-    check_engine,
-    end_job_of_before,
-    refused,
-    require_waiting,
-    run_prepared,
-    summary_of,
-)
+from ..report.summary import PlanReport, Submitted, Summary, Watch
+from ..workers.worker_count import count_workers
+from ..workers.worker_processes import WorkerProcesses
+from .convert import ended, require_waiting, run_prepared, summary_of
+from .engine_choice import engine_of
 from .python_api import What, load_call, noting, spooled, warn_of
 from .resume import look_ahead
 
@@ -108,8 +103,9 @@ def run_append(
     """Run a loaded config; `source` stands for the config's input, `watch` shows the progress of the staging folder."""
     started = time.monotonic()
     _check_changed(changed)
-    require_waiting(config, beam_options)
-    check_engine(config, beam_options)
+    engine = engine_of(config.runner, beam_options)
+    require_waiting(engine)
+    engine.check()
     unpublished = _died_behind_its_commit(config.output.path) if force else None
     for _ in range(APPEND_TRIES):
         latest = _dataset_in(config.output.path, finish=True)
@@ -119,14 +115,10 @@ def run_append(
         if unpublished is not None and _is_run(plan.prepared, unpublished):  # force must not append it twice
             summary = summary_of(plan.prepared, unpublished, time.monotonic() - started)
             return replace(summary, command="append")
-        ran = _run(plan, config, beam_options, watch)
+        ran = _run(plan, config, engine, watch)
         if ran is None:
             continue
-        prepared, outcome = ran
-        if outcome.refusal is not None:
-            raise refused(prepared.spec, outcome.refusal)
-        assert outcome.manifest is not None
-        summary = summary_of(prepared, outcome.manifest, time.monotonic() - started)
+        summary = ended(*ran, started)
         warnings = (*plan.warnings, *summary.warnings)
         new = plan.new_classes
         return replace(
@@ -166,21 +158,20 @@ def _check_changed(changed: str | None) -> None:
         raise UsageError(f'--changed: "{changed}" is not a choice; choices: append, skip')
 
 
-def _run(
-    plan: AppendPlan, config: Config, beam_options: Sequence[str], watch: Watch | None
-) -> tuple[Prepared, WriteOutcome] | None:
+def _run(plan: AppendPlan, config: Config, engine: Engine, watch: Watch | None) -> tuple[Prepared, WriteOutcome] | None:
     """Run what was planned; None where another append made the plan void, before it or meanwhile."""
     prepared = plan.prepared
     assert prepared is not None
     spec = prepared.spec
     assert spec.append_to is not None
     with hold_run(spec, wait=True):
-        end_job_of_before(config, spec)
+        engine.end_orphan(spec)
         if conflict_with(spec, spec.append_to) is not None:
             return None
         prepare_folder(spec, clear=False)
         with WorkerProcesses(count_workers(config.runner.planners)) as processes:
-            prepared, outcome = run_prepared(prepared, config, beam_options, watch, processes)
+            prepared, outcome = run_prepared(prepared, engine, watch, processes)
+        assert not isinstance(outcome, Submitted), "an append is waited for"
         if outcome.refusal is not None and outcome.refusal.kind == "stale":
             spec.storage.remove_tree(spec.staging)  # another plan will have another folder
             return None

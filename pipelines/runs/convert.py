@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -27,27 +27,20 @@ from ...transforms.dataset.stage.spec import DatasetSpec
 from ...transforms.errors import TooManyRejects, UnseenError, UsageError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.sources.contract.source import Source
-from ...transforms.task_staging import TaskStaging
 from ..config.model import Config
-from ..config.runners import DataflowRunner, FlinkRunner
-from ..engines.beam_pipeline import count_workers, make_pipeline, wants_processes
-from ..engines.dataflow.job import DataflowJob
-from ..engines.dataflow.submission import check_dataflow, submit, waits
-from ..engines.flink.pipeline import check_flink, end_orphan, flink_pipeline, job_name
-from ..engines.flink.watch import count_on
+from ..engines.engine import Engine
 from ..prepare.convert import prepare
 from ..prepare.prepared import Prepared
-from ..prepare.read_encode_write import add_steps, sink
 from ..prepare.staged_plan import PLAN_FILE
 from ..report.reject_groups import read_head, rejects_text
 from ..report.summary import Count, PlanReport, Submitted, Summary, Watch, oversize_warnings
+from ..workers.worker_count import count_workers
+from .engine_choice import engine_of
 from .python_api import What, load_call, noting, spooled, warn_of
 from .resume import look_ahead, take_over
 
 if TYPE_CHECKING:
-    import apache_beam as beam
-
-    from ..engines.local.worker_processes import WorkerProcesses
+    from ..workers.worker_processes import WorkerProcesses
     from .python_api import Data
 
 
@@ -83,24 +76,24 @@ def convert(
         TooManyRejects: more rows were rejected than `max_rejects` allows; nothing was committed.
     """
     loaded = load_call(config, output, settings, data_given=data is not None)
-    require_waiting(loaded, ())
+    require_waiting(engine_of(loaded.runner))
     if data is None:
         with noting(loaded):
-            ended = run_convert(loaded)
+            summary = run_convert(loaded)
     else:
         with spooled(loaded, data) as source:
-            ended = run_convert(loaded, source=source)
-    assert isinstance(ended, Summary)
-    return warn_of(ended)
+            summary = run_convert(loaded, source=source)
+    assert isinstance(summary, Summary)
+    return warn_of(summary)
 
 
-def require_waiting(config: Config, beam_options: Sequence[str]) -> None:
+def require_waiting(engine: Engine) -> None:
     """Refuse a run that is not waited for, where its result is wanted.
 
     Raises:
         UsageError: `runner.wait` is false, or Beam is asked for the graph alone.
     """
-    if isinstance(config.runner, DataflowRunner) and not waits(config.runner, beam_options):
+    if not engine.waits:
         raise UsageError(
             "runner.wait: what is written is known when the job has ended, so this waits for it; leave the key out, or "
             "submit with the command line: shardmill convert ... --no-wait"
@@ -114,130 +107,62 @@ def run_convert(
 
     What is submitted and not waited for has no summary.
     """
-    from ..engines.local.worker_processes import WorkerProcesses
+    from ..workers.worker_processes import WorkerProcesses
 
     started = time.monotonic()
-    check_engine(config, beam_options)
+    engine = engine_of(config.runner, beam_options)
+    engine.check()
     with WorkerProcesses(count_workers(config.runner.planners)) as processes:
         prepared = prepare(config, source, processes)
         spec = prepared.spec
         with hold_run(spec):
-            end_job_of_before(config, spec)
+            engine.end_orphan(spec)
             held = prepare_target(spec, clear=False)
             if held is not None:
                 return summary_of(prepared, held, time.monotonic() - started, nothing_to_do=True)
             prepared = replace(prepared, spec=replacing_what_is_there(spec))
-            if isinstance(config.runner, DataflowRunner) and not waits(config.runner, beam_options):
-                return submit(prepared, config.runner, beam_options)
-            prepared, outcome = run_prepared(prepared, config, beam_options, watch, processes)
+            prepared, outcome = run_prepared(prepared, engine, watch, processes)
+    return outcome if isinstance(outcome, Submitted) else ended(prepared, outcome, started)
+
+
+def ended(prepared: Prepared, outcome: WriteOutcome, started: float) -> Summary:
+    """Return the summary of a run.
+
+    Raises:
+        TooManyRejects: the run was refused, as any `Refusal` says by its own error.
+    """
     if outcome.refusal is not None:
-        raise refused(spec, outcome.refusal)
+        raise refused(prepared.spec, outcome.refusal)
     assert outcome.manifest is not None
     return summary_of(prepared, outcome.manifest, time.monotonic() - started)
 
 
-def check_engine(config: Config, beam_options: Sequence[str]) -> None:
-    """Check what is after `--`, and that the engine is available, before anything is read.
-
-    Raises:
-        UsageError: Beam has no such option, or packages are not installed.
-        RunError: a cluster cannot be reached.
-    """
-    if isinstance(config.runner, DataflowRunner):
-        check_dataflow(config.runner, beam_options)
-    elif isinstance(config.runner, FlinkRunner):
-        check_flink(config.runner, beam_options)
-    elif beam_options:
-        make_pipeline(1, beam_options)
-
-
-def end_job_of_before(config: Config, spec: DatasetSpec) -> None:
-    """End the job that a launcher which died left on its cluster: until then it may commit, and publish.
-
-    So this comes before anybody looks what is committed; the caller holds the run.
-    """
-    if isinstance(config.runner, FlinkRunner):
-        end_orphan(config.runner, job_name(spec))
-
-
 def run_prepared(
-    prepared: Prepared,
-    config: Config,
-    beam_options: Sequence[str],
-    watch: Watch | None,
-    processes: WorkerProcesses,
-) -> tuple[Prepared, WriteOutcome]:
-    """Run what is ready to run, and return it, as it was run, and what became of it; the caller holds the run."""
-    if isinstance(config.runner, DataflowRunner):
-        job = DataflowJob()
-        with _watching(watch, prepared, job.count):
-            submit(prepared, config.runner, beam_options, job)
-        return prepared, read_outcome(prepared.spec)
-    count = None
-    if isinstance(config.runner, FlinkRunner):
-        count = count_on(config.runner, job_name(prepared.spec))
-    return watch_run(prepared, watch, lambda left: _run_pipeline(left, config, beam_options, processes), count)
-
-
-def watch_run(
-    prepared: Prepared, watch: Watch | None, run: Callable[[Prepared], object], count: Count | None = None
-) -> tuple[Prepared, WriteOutcome]:
-    """Let `run` write what is left to do of what is prepared; return that, and what became of it."""
-    left = take_over(prepared)
-    with _watching(watch, left, count):
+    prepared: Prepared, engine: Engine, watch: Watch | None, processes: WorkerProcesses
+) -> tuple[Prepared, WriteOutcome | Submitted]:
+    """Run what is left to do of what is prepared; return that, and what became of it; the caller holds the run."""
+    left = take_over(prepared) if engine.resumes else prepared
+    with _watching(watch if engine.waits else None, left, engine.count(left.spec)):
         try:
-            run(left)
+            submitted = _run_left(left, engine, processes)
         except UnseenError:
             if left.spec.storage.lies_at(f"{left.spec.staging}/{PLAN_FILE}"):
                 raise
-            # gone from here too: an engine tried a task again when the run was over, and its folder removed
-    return left, read_outcome(left.spec)
+            submitted = None  # gone from here too: an engine tried a task again after the run, and its folder's end
+    return left, submitted or read_outcome(left.spec)
+
+
+def _run_left(left: Prepared, engine: Engine, processes: WorkerProcesses) -> Submitted | None:
+    if left.done and not left.plan.tasks:
+        with ThreadPoolExecutor(count_workers("auto")) as pool:  # an engine takes longer to start
+            write_generation(left.spec, left.done, pool.map)
+        return None
+    return engine.run(left, processes)
 
 
 def dry_run(config: Config) -> PlanReport:
     """Return what a conversion would do; nothing is written."""
     return look_ahead(prepare(config))
-
-
-def _run_pipeline(prepared: Prepared, config: Config, beam_options: Sequence[str], processes: WorkerProcesses) -> None:
-    plan, runner = prepared.plan, config.runner
-    if prepared.done and not plan.tasks:
-        with ThreadPoolExecutor(count_workers(runner.planners)) as pool:  # an engine takes longer to start
-            write_generation(prepared.spec, prepared.done, pool.map)
-        return
-    engine: AbstractContextManager[beam.Pipeline]
-    if isinstance(runner, FlinkRunner):
-        engine = flink_pipeline(runner, len(plan.tasks), beam_options, job_name(prepared.spec))
-    else:
-        engine = make_pipeline(min(count_workers(runner.planners), max(len(plan.tasks), 1)), beam_options)
-    on_a_cluster = isinstance(runner, FlinkRunner) and not runner.is_embedded
-    if on_a_cluster or not wants_processes(runner.processes, sum(plan.outputs)):
-        with engine as pipeline:
-            add_steps(pipeline, prepared)
-        return
-    staging = TaskStaging.of(prepared.spec, prepared.source, plan.survey.frozen, prepared.encoder)
-    processes.begin(staging, plan.tasks)
-    try:
-        _run_in_processes(prepared, processes, engine)
-    except Exception:
-        if processes.broken is not None:
-            raise processes.broken from None
-        raise
-
-
-def _run_in_processes(
-    prepared: Prepared, processes: WorkerProcesses, engine: AbstractContextManager[beam.Pipeline]
-) -> None:
-    from ...transforms.stage_tasks import StageTasks
-
-    with engine as pipeline:
-        _ = (
-            pipeline
-            | "Stage" >> StageTasks(prepared.plan.tasks, processes.stage)
-            # TaskResult
-            | "Write" >> sink(prepared)
-            # WriteOutcome
-        )
 
 
 def _watching(watch: Watch | None, prepared: Prepared, count: Count | None = None) -> AbstractContextManager[object]:

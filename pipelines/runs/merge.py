@@ -4,41 +4,35 @@
     stage     ranges of files, on threads or in worker processes                    (no engine: no row is encoded)
     commit    the last steps of a conversion
 
-An engine would be started longer than a gigabyte takes. `convert` with `format: tfrecord` runs on the engine.
+Beam would be started longer than a gigabyte takes. `convert` with `format: tfrecord` runs on the engine.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
 from dataclasses import dataclass, replace
-from typing import Any, Final, Literal
+from typing import Any, Literal
 
 from ...transforms.dataset.commit.target import prepare_target, replacing_what_is_there
-from ...transforms.dataset.commit.write_generation import write_generation
 from ...transforms.dataset.generations.manifest_files import read_manifest
 from ...transforms.dataset.stage.run_lock import hold_run
-from ...transforms.dataset.stage.task_result import TaskResult
 from ...transforms.errors import RunError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.sources.tfrecord.inputs import is_dataset
 from ...transforms.sources.tfrecord.piece_reader import CUT_A_RECORD
 from ...transforms.sources.tfrecord.source import TfrecordSource
-from ...transforms.task_staging import TaskStaging
 from ..config.load import load_config
 from ..config.model import Config, TfrecordInput
 from ..config.sources import tfrecord_source
-from ..engines.beam_pipeline import count_workers, wants_processes
+from ..engines.local.plain_engine import PlainEngine
 from ..prepare.convert import prepare
 from ..prepare.prepared import Prepared
-from ..report.summary import PlanReport, Summary, Watch
-from .convert import refused, summary_of, watch_run
+from ..report.summary import PlanReport, Submitted, Summary, Watch
+from ..workers.worker_count import count_workers
+from ..workers.worker_processes import WorkerProcesses
+from .convert import ended, run_prepared, summary_of
 from .resume import look_ahead
-
-_PROCESSES_FROM_BYTES: Final = 2 << 30
-"""Below this, worker processes are started longer than a second of the records takes."""
 
 Command = Literal["merge", "rebuild"]
 
@@ -79,11 +73,13 @@ class Merge:
             if held is not None:
                 return summary_of(prepared, held, time.monotonic() - started, nothing_to_do=True)
             prepared = replace(prepared, spec=replacing_what_is_there(spec))
-            prepared, outcome = watch_run(prepared, watch, lambda left: _write(left, self.config))
-        if outcome.refusal is not None:
-            raise refused(spec, outcome.refusal)
-        assert outcome.manifest is not None
-        return summary_of(prepared, outcome.manifest, time.monotonic() - started)
+            runner = self.config.runner
+            with WorkerProcesses(count_workers(runner.planners)) as processes:
+                prepared, outcome = run_prepared(
+                    prepared, PlainEngine(runner.planners, runner.processes), watch, processes
+                )
+        assert not isinstance(outcome, Submitted)
+        return ended(prepared, outcome, started)
 
     def _prepared(self, source: TfrecordSource) -> Prepared:
         return prepare(self.config, source, operation="merge")
@@ -118,25 +114,3 @@ def plan_merge(
 
 def _manifest_of(path: str) -> Manifest | None:
     return read_manifest(path) if is_dataset(path.encode("utf-8", "surrogateescape").rstrip(b"/")) else None
-
-
-def _write(prepared: Prepared, config: Config) -> None:
-    """Stage all tasks, and commit what they staged."""
-    plan, spec = prepared.plan, prepared.spec
-    workers = min(count_workers(config.runner.planners), max(len(plan.tasks), 1))
-    staging = TaskStaging.of(spec, prepared.source, plan.survey.frozen, prepared.encoder)
-    asked = config.runner.processes
-    large = workers > 1 and sum(plan.outputs) >= _PROCESSES_FROM_BYTES
-    with ExitStack() as stack:
-        pool = ThreadPoolExecutor(workers)
-        stack.callback(pool.shutdown, wait=False, cancel_futures=True)
-        results: list[TaskResult]
-        if wants_processes(large if asked == "auto" else asked, sum(plan.outputs)):
-            from ..engines.local.worker_processes import WorkerProcesses
-
-            with WorkerProcesses(workers) as processes:
-                processes.begin(staging, plan.tasks)
-                results = [processes.stage(task) for task in plan.tasks]
-        else:
-            results = list(pool.map(staging.stage, plan.tasks))
-        write_generation(spec, [*prepared.done, *results], pool.map)

@@ -20,9 +20,9 @@ from ...transforms.sources.contract.source import Source
 from ...transforms.stores.common.store_url import is_store_url
 from ..config.load import load_config, split_sources
 from ..config.model import Config, InputOfAnyFormat
-from ..config.runners import DataflowRunner
 from ..config.sources import column_rules
 from ..report.summary import Summary
+from .engine_choice import engine_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -65,7 +65,7 @@ def spooled(config: Config, data: Data) -> Iterator[Source]:
     """Give the source of data in memory: written once as an Arrow file beside the staged work, and read from there."""
     from ...transforms.sources.memory.source import spool
 
-    if isinstance(config.runner, DataflowRunner):
+    if not engine_of(config.runner).sees_this_machine:
         raise UsageError("runner.name: data in memory are on this machine alone; write them to gs://, or convert here")
     if config.input is not None:
         raise UsageError("input: the data are given in Python; leave input out of the config")

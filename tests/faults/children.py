@@ -25,7 +25,7 @@ from calls import Call, Calls, Fault
 from plain_run import run_plainly
 from scenarios import Scenario
 from shardmill.pipelines.cli import main as shardmill
-from shardmill.pipelines.runs import convert as conversion
+from shardmill.pipelines.engines.local.engine import LocalEngine
 from shardmill.transforms.sources.contract import planning as task_planning
 from states import Known, half_written, known, problems_of, tree
 
@@ -56,7 +56,7 @@ def load(*, engine: bool = False, small_tasks: bool = True) -> None:
         task_planning.MIN_TASK_BYTES = 60_000  # type: ignore[misc]
     typer.main.get_command = functools.cache(typer.main.get_command)
     if not engine:
-        conversion._run_pipeline = run_plainly
+        LocalEngine.run = lambda _, prepared, processes: run_plainly(prepared)  # type: ignore[method-assign]
 
 
 def load_command(command: Sequence[str], folder: str) -> None:

@@ -14,6 +14,6 @@ from shardmill.transforms.task_staging import TaskStaging
 
 
 def run_plainly(prepared: Any, *_: Any) -> None:
-    """Stage what is left of a run's tasks, and end its generation; in the place of `conversion._run_pipeline`."""
+    """Stage what is left of a run's tasks, and end its generation; in the place of `LocalEngine.run`."""
     staging = TaskStaging.of(prepared.spec, prepared.source, prepared.plan.survey.frozen, prepared.encoder)
     write_generation(prepared.spec, [*prepared.done, *map(staging.stage, prepared.plan.tasks)])

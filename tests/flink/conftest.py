@@ -21,18 +21,6 @@ from ..stores import servers
 from .running import BlindPool, shardmill, wait_for
 
 
-@pytest.fixture(scope="session")
-def flink() -> None:
-    """Have Flink's jars, or tell why not."""
-    missing = [program for program in ("java", "mvn") if shutil.which(program) is None]
-    if missing:
-        reason = f"{' and '.join(missing)} missing: Flink is not tested"
-        if os.environ.get("SHARDMILL_CI"):
-            pytest.fail(reason)
-        pytest.skip(reason)
-    shardmill("flink", "install", cwd=Path.cwd())
-
-
 @pytest.fixture
 def blind_pool(tmp_path: Path) -> Iterator[BlindPool]:
     """Start a worker pool that sees an empty folder where this process has the one it gives: another machine's view."""

@@ -75,11 +75,6 @@ def only_builds(beam_args: Sequence[str]) -> bool:
     return any(arg.partition("=")[0] == "--dry_run" for arg in beam_args)
 
 
-def waits(runner: DataflowRunner, beam_args: Sequence[str]) -> bool:
-    """Return whether a run ends when its job has ended."""
-    return runner.wait and not only_builds(beam_args)
-
-
 def job_name(spec: DatasetSpec) -> str:
     """Return the name of a run's job: the same for the same command, though each run stages in a folder of its own.
 

@@ -23,8 +23,9 @@ from typing import TYPE_CHECKING, Final
 from ....transforms.errors import RunError, UnseenError, UsageError
 from ....transforms.format.wording.printable import escaped
 from ...config.runners import FlinkRunner
-from ..beam_pipeline import count_workers, parse_options, quiet_beam
-from ..disk_errors import disk_error
+from ...report.disk_errors import disk_error
+from ...workers.worker_count import count_workers
+from ..beam_pipeline import parse_options, quiet_beam
 from ..worker_errors import in_one_line, lasting_error, raised_in_worker
 from .jars import cache_folder, class_path, java
 from .processes import JOB_SERVER, LOOPBACK, SAID_CHARACTERS, cause_in, java_command, kill, start, wait_for

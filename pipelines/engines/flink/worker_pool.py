@@ -23,8 +23,8 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, Final, Protocol
 
-from ..local.allocator import ARROW_ENVIRONMENT, keep_freed_memory
-from ..local.worker_processes import end_with
+from ...workers.allocator import ARROW_ENVIRONMENT, keep_freed_memory
+from ...workers.worker_processes import end_with
 
 _MODULE: Final = "shardmill.pipelines.engines.flink.worker_pool"  # its __name__ is __main__ in the process that serves
 

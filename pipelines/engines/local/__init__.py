@@ -1,1 +1,1 @@
-"""Worker processes for the engine of this machine: they stage tasks while Beam drives, and end with the command."""
+"""This machine as the engine: Beam's local runner, or plain threads and processes where nothing is encoded."""

@@ -20,11 +20,15 @@ import pytest
 from PIL import Image
 from shardmill.pipelines import convert, open_dataset
 from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.config.runners import LocalRunner
 from shardmill.pipelines.engines.beam_pipeline import make_pipeline
+from shardmill.pipelines.engines.local.engine import LocalEngine
 from shardmill.pipelines.prepare.convert import prepare
 from shardmill.pipelines.prepare.prepared import Prepared
 from shardmill.pipelines.prepare.read_encode_write import add_steps
-from shardmill.pipelines.runs.convert import watch_run
+from shardmill.pipelines.report.summary import Submitted
+from shardmill.pipelines.runs.convert import run_prepared
+from shardmill.pipelines.workers.worker_processes import WorkerProcesses
 from shardmill.transforms.dataset.stage.task_stager import TaskStager
 from shardmill.transforms.errors import ConfigError, RunError, TargetError, TooManyRejects, UnseenError, UsageError
 
@@ -144,14 +148,16 @@ class TestRejects:
 
 
 @pytest.mark.parametrize("published", [False, True])
-def test_a_task_that_is_tried_again_when_all_is_published_is_no_failure(tmp_path: Path, published: bool) -> None:
+def test_a_task_that_is_tried_again_when_all_is_published_is_no_failure(
+    tmp_path: Path, published: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """An engine that lost a worker at the very end tries tasks again, when even the launcher's file is removed."""
     (tmp_path / "a.csv").write_text("a\n1\n")
     prepared = prepare(
         load_config(paths=[str(tmp_path / "a.csv")], flags={"output.path": ("-o", str(tmp_path / "out"))})
     )
 
-    def run(left: Prepared) -> None:
+    def run(_: LocalEngine, left: Prepared, __: WorkerProcesses) -> None:
         if published:
             with make_pipeline(1) as pipeline:
                 add_steps(pipeline, left)
@@ -163,12 +169,15 @@ def test_a_task_that_is_tried_again_when_all_is_published_is_no_failure(tmp_path
             if not published:
                 (tmp_path / "seen by the launcher").rename(tmp_path / "out")
 
-    if published:
-        _, outcome = watch_run(prepared, None, run)
-        assert outcome.manifest is not None
-    else:
-        with pytest.raises(UnseenError, match="does not see this folder as the launching machine does"):
-            watch_run(prepared, None, run)
+    monkeypatch.setattr(LocalEngine, "run", run)
+    with WorkerProcesses(1) as processes:
+        if published:
+            _, outcome = run_prepared(prepared, LocalEngine(LocalRunner()), None, processes)
+            assert not isinstance(outcome, Submitted)
+            assert outcome.manifest is not None
+        else:
+            with pytest.raises(UnseenError, match="does not see this folder as the launching machine does"):
+                run_prepared(prepared, LocalEngine(LocalRunner()), None, processes)
 
 
 def test_corrupt_files_fail_the_run_after_all_of_them_are_known(tmp_path: Path) -> None:

@@ -11,12 +11,12 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from shardmill.pipelines.engines.disk_errors import disk_error
 from shardmill.pipelines.engines.flink import watch as flink_watch
 from shardmill.pipelines.engines.flink.processes import free_port
 from shardmill.pipelines.engines.flink.rest import FlinkRest
 from shardmill.pipelines.engines.flink.watch import JobWatch, counted, is_of_this_machine
 from shardmill.pipelines.engines.worker_errors import lasting_error
+from shardmill.pipelines.report.disk_errors import disk_error
 from shardmill.pipelines.report.summary import Counted
 from shardmill.transforms.errors import RunError, UnseenError
 

@@ -26,10 +26,10 @@ from concurrent.futures.process import BrokenProcessPool
 from threading import Lock
 from typing import TYPE_CHECKING, Final, Self, TypeVar
 
-from ....transforms.dataset.stage.task_result import TaskResult
-from ....transforms.errors import RunError
-from ....transforms.sources.contract.source import ParallelMap, Task
-from ....transforms.task_staging import TaskStaging
+from ...transforms.dataset.stage.task_result import TaskResult
+from ...transforms.errors import RunError
+from ...transforms.sources.contract.source import ParallelMap, Task
+from ...transforms.task_staging import TaskStaging
 from .allocator import ARROW_ENVIRONMENT, keep_freed_memory, release_freed_memory
 
 if TYPE_CHECKING:

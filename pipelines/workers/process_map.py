@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from loky.process_executor import ProcessPoolExecutor
 
-from ....transforms.errors import RunError
+from ...transforms.errors import RunError
 from .worker_processes import end_with, without_interrupts
 
 T = TypeVar("T")

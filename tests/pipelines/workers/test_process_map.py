@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from shardmill.pipelines.commands import verify as verify_module
 from shardmill.pipelines.commands.verify import verify_command
-from shardmill.pipelines.engines.local.process_map import map_in_processes
 from shardmill.pipelines.screens.screen import Screen
+from shardmill.pipelines.workers.process_map import map_in_processes
 from shardmill.transforms.errors import RunError
 
 

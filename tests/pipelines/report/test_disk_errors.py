@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from shardmill.pipelines.engines.disk_errors import DiskError, disk_error
+from shardmill.pipelines.report.disk_errors import DiskError, disk_error
 
 _LIMITED = """
 import resource, sys

@@ -18,14 +18,14 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import convert
 from shardmill.pipelines.config.load import load_config
-from shardmill.pipelines.engines.beam_pipeline import PROCESSES_FROM_BYTES, wants_processes
-from shardmill.pipelines.engines.local.worker_processes import WorkerProcesses
 from shardmill.pipelines.prepare.convert import prepare
+from shardmill.pipelines.workers.worker_count import PROCESSES_FROM_BYTES, wants_processes
+from shardmill.pipelines.workers.worker_processes import WorkerProcesses
 from shardmill.transforms.errors import RunError
 from shardmill.transforms.sources.contract.source import Task, map_in_turn
 from shardmill.transforms.task_staging import TaskStaging
 
-from ...cpu_time import slowness_by_the_clock
+from ..cpu_time import slowness_by_the_clock
 
 COMMAND = [
     *(sys.executable, "-m", "shardmill.pipelines", "convert", "a.parquet", "-o", "out"),

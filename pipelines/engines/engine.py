@@ -1,0 +1,58 @@
+"""The contract of an engine: where a prepared conversion runs."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from ...transforms.dataset.stage.spec import DatasetSpec
+from ..prepare.prepared import Prepared
+from ..report.summary import Count, Submitted
+
+if TYPE_CHECKING:
+    from ..workers.worker_processes import WorkerProcesses
+
+
+class Engine(Protocol):
+    """Runs what is prepared: this machine, Flink or Dataflow.
+
+    A command calls `check` before anything is read, `end_orphan` when it holds the run, and `run` with what is left to
+    do. Every engine keeps the same promises: a run ends with its generation committed or refused, with an error, or
+    with a job that nobody waits for; tasks may be attempted again at any time.
+    """
+
+    @property
+    def waits(self) -> bool:
+        """Whether `run` returns when the run has ended; if not, it returns what was submitted."""
+
+    @property
+    def resumes(self) -> bool:
+        """Whether tasks that a stopped run has done are taken over: not where that run may still work."""
+
+    @property
+    def sees_this_machine(self) -> bool:
+        """Whether the workers see files that are on this machine alone."""
+
+    def check(self) -> None:
+        """Check Beam's options, and that the engine is there.
+
+        Raises:
+            UsageError: Beam has no such option, or packages are not installed.
+            RunError: a cluster cannot be reached.
+        """
+
+    def end_orphan(self, spec: DatasetSpec) -> None:
+        """End the job of a launcher that died: until then it may commit, and publish.
+
+        Raises:
+            RunError: it does not end.
+        """
+
+    def run(self, prepared: Prepared, processes: WorkerProcesses) -> Submitted | None:
+        """Stage the tasks of a plan and end its generation; `processes` are there to stage on this machine.
+
+        Raises:
+            RunError: a worker or the engine failed, or the source changed; the staged work can be resumed.
+        """
+
+    def count(self, spec: DatasetSpec) -> Count | None:
+        """Return what says how far `run` is, or None where its staging folder says it."""

@@ -1,0 +1,47 @@
+"""Flink as the engine: embedded in the run, or a cluster."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ....transforms.dataset.stage.spec import DatasetSpec
+from ...config.runners import FlinkRunner
+from ...prepare.prepared import Prepared
+from ...report.summary import Count
+from ..staged_run import run_on
+from .pipeline import check_flink, end_orphan, flink_pipeline, job_name
+from .watch import count_on
+
+if TYPE_CHECKING:
+    from ...workers.worker_processes import WorkerProcesses
+
+
+@dataclass(frozen=True, slots=True)
+class FlinkEngine:
+    """A job of Flink for each run; `beam_options` is what came after `--`."""
+
+    runner: FlinkRunner
+    beam_options: Sequence[str] = ()
+    waits: bool = True
+    resumes: bool = True
+    sees_this_machine: bool = True
+
+    def check(self) -> None:
+        """Check Beam's options, that Java and Flink are installed, and that a cluster answers and is large enough."""
+        check_flink(self.runner, self.beam_options)
+
+    def end_orphan(self, spec: DatasetSpec) -> None:
+        """End the job that a launcher which died left on its cluster."""
+        end_orphan(self.runner, job_name(spec))
+
+    def run(self, prepared: Prepared, processes: WorkerProcesses) -> None:
+        """Run the job to its end; embedded, `processes` may stage its tasks, on a cluster its own workers do."""
+        name = job_name(prepared.spec)
+        pipeline = flink_pipeline(self.runner, len(prepared.plan.tasks), self.beam_options, name)
+        run_on(pipeline, prepared, processes, self.runner.processes if self.runner.is_embedded else False)
+
+    def count(self, spec: DatasetSpec) -> Count | None:
+        """Return what asks a cluster for Beam's metrics."""
+        return count_on(self.runner, job_name(spec))

@@ -1,0 +1,59 @@
+"""This machine without Beam: for records that need no encoding, Beam would be started longer than a gigabyte takes."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Literal
+
+from ....transforms.dataset.commit.write_generation import write_generation
+from ....transforms.dataset.stage.spec import DatasetSpec
+from ....transforms.task_staging import TaskStaging
+from ...prepare.prepared import Prepared
+from ...report.summary import Count
+from ...workers.worker_count import count_workers, wants_processes
+
+if TYPE_CHECKING:
+    from ...workers.worker_processes import WorkerProcesses
+
+_PROCESSES_FROM_BYTES: Final = 2 << 30
+"""Below this, worker processes are started longer than a second of the records takes."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlainEngine:
+    """Threads, or worker processes, that stage; the generation is ended by the functions that Beam's steps call."""
+
+    workers: int | str
+    processes: Literal[True, False, "auto"]
+    waits: bool = True
+    resumes: bool = True
+    sees_this_machine: bool = True
+
+    def check(self) -> None:
+        """Do nothing: there are no options."""
+
+    def end_orphan(self, spec: DatasetSpec) -> None:
+        """Do nothing: what runs here ends with its command."""
+
+    def run(self, prepared: Prepared, processes: WorkerProcesses) -> None:
+        """Stage all tasks, and end the generation."""
+        plan, spec = prepared.plan, prepared.spec
+        workers = min(count_workers(self.workers), max(len(plan.tasks), 1))
+        staging = TaskStaging.of(spec, prepared.source, plan.survey.frozen, prepared.encoder)
+        large = workers > 1 and sum(plan.outputs) >= _PROCESSES_FROM_BYTES
+        asked = large if self.processes == "auto" else self.processes
+        with ExitStack() as stack:
+            pool = ThreadPoolExecutor(workers)
+            stack.callback(pool.shutdown, wait=False, cancel_futures=True)
+            if wants_processes(asked, sum(plan.outputs)):
+                processes.begin(staging, plan.tasks)
+                results = [processes.stage(task) for task in plan.tasks]
+            else:
+                results = list(pool.map(staging.stage, plan.tasks))
+            write_generation(spec, [*prepared.done, *results], pool.map)
+
+    def count(self, spec: DatasetSpec) -> Count | None:  # noqa: ARG002
+        """Return None: the staging folder says how far a run is."""
+        return None

@@ -1,0 +1,22 @@
+"""The engine that a config names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ..config.runners import DataflowRunner, FlinkRunner, LocalRunner
+from ..engines.dataflow.engine import DataflowEngine
+from ..engines.engine import Engine
+from ..engines.flink.engine import FlinkEngine
+from ..engines.local.engine import LocalEngine
+
+
+def engine_of(runner: LocalRunner | FlinkRunner | DataflowRunner, beam_options: Sequence[str] = ()) -> Engine:
+    """Return the engine of a config's `runner`; `beam_options` is what came after `--`."""
+    match runner:
+        case LocalRunner():
+            return LocalEngine(runner, beam_options)
+        case FlinkRunner():
+            return FlinkEngine(runner, beam_options)
+        case DataflowRunner():
+            return DataflowEngine(runner, beam_options)

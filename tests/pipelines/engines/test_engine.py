@@ -1,0 +1,139 @@
+"""What every engine does alike: a run on it is committed, refused or failed, and the bytes are the same.
+
+Dataflow runs where a service answers: `tests/test_image.py` has its graph, its submission and its polling.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.config.runners import DataflowRunner, FlinkRunner, LocalRunner
+from shardmill.pipelines.engines.engine import Engine
+from shardmill.pipelines.engines.local.plain_engine import PlainEngine
+from shardmill.pipelines.prepare.convert import prepare
+from shardmill.pipelines.prepare.prepared import Prepared
+from shardmill.pipelines.report.summary import Submitted
+from shardmill.pipelines.runs.convert import run_prepared
+from shardmill.pipelines.runs.engine_choice import engine_of
+from shardmill.pipelines.workers.worker_processes import WorkerProcesses
+from shardmill.transforms.dataset.commit.outcome import WriteOutcome
+from shardmill.transforms.dataset.generations.manifest_files import list_generations
+from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.errors import RunError, UsageError
+from shardmill.transforms.format.manifest.manifest import SplitEntry
+
+from ...tiers import but_some_thorough
+
+DATAFLOW = {
+    "name": "dataflow",
+    "project": "my-project",
+    "region": "europe-west1",
+    "staging": "gs://my-bucket/staging",
+    "image": "europe-docker.pkg.dev/my-project/images/shardmill:0.1.0",
+}
+ENGINES = {
+    "local, threads": engine_of(LocalRunner(workers=2, processes=False)),
+    "local, processes": engine_of(LocalRunner(workers=2, processes=True)),
+    "plain, threads": PlainEngine(2, processes=False),
+    "plain, processes": PlainEngine(2, processes=True),
+    "flink, threads": engine_of(FlinkRunner(name="flink", workers=2, processes=False)),
+    "flink, processes": engine_of(FlinkRunner(name="flink", workers=2, processes=True)),
+}
+ROWS = 3000
+
+NAMES = list(ENGINES)
+
+pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+"""Beam's client of Flink's job server has threads that read until the server is gone, which is how a run ends."""
+
+
+@pytest.fixture(params=but_some_thorough(NAMES[:4], NAMES, "a Flink of its own for each run"))
+def engine(request: pytest.FixtureRequest) -> Engine:
+    if "flink" in request.param:
+        request.getfixturevalue("flink")
+    return ENGINES[request.param]
+
+
+@pytest.fixture
+def source(tmp_path: Path) -> Path:
+    """Three files in row groups; one row in a thousand is rejected."""
+    for number in range(3):
+        ids = pa.array(range(number * ROWS, (number + 1) * ROWS), pa.uint64())
+        ids = pa.concat_arrays([ids.slice(0, 7), pa.array([2**63 + number], pa.uint64()), ids.slice(8)])
+        text = pa.array([f"{n:08d}" * 12 for n in range(ROWS)])
+        pq.write_table(pa.table({"id": ids, "text": text}), tmp_path / f"{number}.parquet", row_group_size=1000)
+    return tmp_path
+
+
+def run(engine: Engine, source: Path, out: Path, max_rejects: int = 10) -> tuple[Prepared, WriteOutcome]:
+    """Return what was left to do when the run began, and what became of it."""
+    flags = {"output.path": ("-o", str(out)), "max_rejects": ("--max-rejects", max_rejects)}
+    config = load_config(
+        {"name": "x", "output": {"shard_size": "64KiB"}}, paths=[str(source / "*.parquet")], flags=flags
+    )
+    with WorkerProcesses(2) as processes:
+        left, outcome = run_prepared(prepare(config), engine, None, processes)
+    assert not isinstance(outcome, Submitted)
+    return left, outcome
+
+
+def splits_of(engine: Engine, source: Path, out: Path) -> Mapping[str, SplitEntry]:
+    _, outcome = run(engine, source, out)
+    assert outcome.manifest is not None
+    return outcome.manifest.splits
+
+
+def test_a_run_commits_the_bytes_that_any_engine_makes(engine: Engine, source: Path, tmp_path: Path) -> None:
+    in_one_thread = PlainEngine(1, processes=False)
+    assert splits_of(engine, source, tmp_path / "out") == splits_of(in_one_thread, source, tmp_path / "one")
+    assert len(verify_dataset(str(tmp_path / "out")).findings) == 0
+    assert not (tmp_path / "out/.staging").exists()
+
+
+def test_a_run_with_too_many_rejects_is_refused_and_one_that_allows_them_takes_its_work_over(
+    engine: Engine, source: Path, tmp_path: Path
+) -> None:
+    _, refused = run(engine, source, tmp_path / "out", max_rejects=0)
+    assert refused.refusal is not None
+    assert refused.refusal.rejected == 3
+    assert not list_generations(str(tmp_path / "out"))
+    left, outcome = run(engine, source, tmp_path / "out")
+    assert left.done
+    assert not left.plan.tasks
+    assert outcome.manifest is not None
+    assert outcome.manifest.counts.rejected == 3
+
+
+def test_a_file_that_is_corrupt_fails_the_run_by_its_name_and_commits_nothing(
+    engine: Engine, source: Path, tmp_path: Path
+) -> None:
+    data = bytearray((source / "1.parquet").read_bytes())
+    data[200:4000] = bytes(3800)
+    (source / "1.parquet").write_bytes(data)
+    with pytest.raises((RunError, UsageError), match=r"1\.parquet"):
+        run(engine, source, tmp_path / "out")
+    assert not list_generations(str(tmp_path / "out"))
+
+
+@pytest.mark.parametrize("beam_options", [["--no_such_option=1"], ["--aws_secret_key=x"]])
+@pytest.mark.parametrize("runner", [LocalRunner(), FlinkRunner(name="flink")], ids=["local", "embedded"])
+def test_options_that_beam_does_not_know_or_that_hold_a_key_are_refused_before_anything_is_read(
+    runner: LocalRunner | FlinkRunner, beam_options: list[str]
+) -> None:
+    with pytest.raises(UsageError, match=r"Beam has no such option|keys are not taken on the command line"):
+        engine_of(runner, beam_options).check()
+
+
+def test_only_a_job_of_dataflow_may_be_left_alone_and_is_not_taken_over() -> None:
+    assert all(engine.waits and engine.resumes and engine.sees_this_machine for engine in ENGINES.values())
+    waited_for = engine_of(DataflowRunner.model_validate(DATAFLOW))
+    left_alone = engine_of(DataflowRunner.model_validate(DATAFLOW | {"wait": False}))
+    only_built = engine_of(DataflowRunner.model_validate(DATAFLOW), ["--dry_run=True"])
+    assert [engine.waits for engine in (waited_for, left_alone, only_built)] == [True, False, False]
+    assert not waited_for.resumes
+    assert not waited_for.sees_this_machine
