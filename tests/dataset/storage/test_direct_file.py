@@ -23,6 +23,7 @@ from shardmill.transforms.dataset.storage.aligned_buffers import (
 from shardmill.transforms.dataset.storage.direct_file import DirectFile, append_range
 
 from ...tiers import examples
+from ..open_files import files_open_below
 
 BYTES = np.random.default_rng(0).bytes(5 * BUFFER_BYTES)
 SIZES = st.builds(
@@ -258,7 +259,6 @@ def test_a_write_tells_of_an_error_before_it(tmp_path: Path, monkeypatch: pytest
 
 
 def test_abandoning_gives_back_descriptor_and_buffers(tmp_path: Path) -> None:
-    before = set(os.listdir("/proc/self/fd"))
     files = [create(tmp_path / str(i)) for i in range(3)]
     for i, file in enumerate(files):
         file.write([memoryview(BYTES)[: i * BUFFER_BYTES + 10]])
@@ -267,7 +267,7 @@ def test_abandoning_gives_back_descriptor_and_buffers(tmp_path: Path) -> None:
         file.abandon()
         file.wait()
     assert direct_file._disk().buffers.bytes_out == 0
-    assert set(os.listdir("/proc/self/fd")) <= before
+    assert files_open_below(tmp_path) == []
 
 
 def test_any_number_of_open_files_takes_bounded_memory(tmp_path: Path) -> None:
