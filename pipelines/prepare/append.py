@@ -35,10 +35,9 @@ from ..config.sources import encoder_of, source_of
 from ..report.unchanged import Unchanged
 from ..workers.worker_count import count_workers, threads
 from .convert import check_columns, spec_of
-from .known_images import without_held_images
+from .known_images import are_images_known, without_held_images
 from .known_inputs import (
     SortedFiles,
-    changed_warning,
     settle_changed,
     sort_files,
     without_empty_files,
@@ -56,11 +55,13 @@ _DECIDED = ("compression", "order", "shard_name")
 class AppendPlan:
     """An append: `prepared` is None where nothing is left to append.
 
-    `unchanged` are the files that the dataset holds, `rejected` those that an earlier generation rejected.
+    `listed` files were found; `unchanged` are those that the dataset holds, `rejected` those that an earlier generation
+    rejected.
     """
 
     latest: Manifest
     prepared: Prepared | None
+    listed: int
     unchanged: tuple[Unchanged, ...]
     rejected: tuple[Unchanged, ...]
     warnings: tuple[str, ...]
@@ -95,7 +96,7 @@ def prepare_append(
     _refuse_own_shards(whole, path)
     listing, found = _wanted(config, latest, whole, changed, force=force)
     if not found.wanted:
-        return AppendPlan(latest, None, found.unchanged, found.rejected, found.warnings)
+        return AppendPlan(latest, None, whole.files, found.unchanged, found.rejected, found.warnings)
     strict = rejects_allowed(config.max_rejects, 1 << 32) == 0
     name = f"{printable_path(path)}, generation {latest.generation}"
     dataset = DatasetSchema(name, schema, latest.labels, no_rejects=strict)
@@ -118,7 +119,9 @@ def prepare_append(
     to = append_to(latest, options_fingerprint(config), force=force)
     spec = replace(spec, append_to=to, run_id=_run_id(spec.run_id, survey, latest, path))
     prepared = Prepared(source, plan, encoder, spec, mark, listed, stopped)
-    return AppendPlan(latest, prepared, found.unchanged, found.rejected, (*found.warnings, *split_warnings))
+    return AppendPlan(
+        latest, prepared, whole.files, found.unchanged, found.rejected, (*found.warnings, *split_warnings)
+    )
 
 
 def _refuse_own_shards(listing: Listing, path: str) -> None:
@@ -263,17 +266,14 @@ def _wanted(
     same = [source for source in held if source.options is None or source.options in options]
     before = RejectedBefore.read(path, generations if listing.format == "images" else (), same, config.limits)
     unchanged, rejected = split_unchanged(found.unchanged, listing, before)
-    if listing.format != "images":  # of these it is known which pictures are new
+    if not are_images_known(latest, listing):
         found = settle_changed(listing, found, how)
-    changed = [(listing.entries[index].name, generation) for index, generation in found.changed]
-    kept = listing.keep(found.wanted)
-    kept, images = without_held_images(path, latest, kept, dict(changed), before)
-    names = [name for name, _ in changed if name not in images.searched]
-    warnings = (*found.warnings, *([changed_warning(names)] if names else []))
+    changed = {listing.entries[index].name: generation for index, generation in found.changed}
+    kept, images = without_held_images(path, latest, listing.keep(found.wanted), changed, before, how)
     unchanged, rejected = (*unchanged, *images.unchanged), (*rejected, *images.rejected)
-    if not kept.files and (images.unchanged or images.rejected):
+    if not kept.files:
         found = replace(found, wanted=())
-    return kept, replace(found, unchanged=unchanged, rejected=rejected, warnings=warnings)
+    return kept, replace(found, unchanged=unchanged, rejected=rejected, warnings=(*found.warnings, *images.warnings))
 
 
 def _check_split(config: Config, latest: Manifest, survey: Survey) -> tuple[str, ...]:

@@ -1,7 +1,11 @@
-"""Which images of a folder that has changed a dataset holds already: those of the same bytes, path or end of the path.
+"""Which images of a folder that has changed a dataset holds already: by path, or the end of it, and bytes.
 
-The list of sources has one line a folder. So where a folder has got new images since, the records themselves tell which
-ones are old: `image/filename` and `image/encoded` are the file. Only then is the dataset read.
+    path and bytes are held      left out, and said so
+    the path is, with others     replaced: refused, as the record of before stays; or appended too, or skipped
+    the path is not held         new
+
+The list of sources has one line a folder. So where a folder has changed since, the records themselves tell which images
+are old: `image/filename` and `image/encoded` are the file. Only then is the dataset read.
 """
 
 from __future__ import annotations
@@ -9,7 +13,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 from ...transforms.dataset.reading.open_dataset import Dataset
@@ -20,9 +24,10 @@ from ...transforms.sources.files.open_file import is_object
 from ...transforms.sources.images.formats.facts import ImageProblem
 from ...transforms.sources.images.listing import ImageListing
 from ...transforms.sources.images.prefetch import read_image_object
-from ...transforms.sources.images.rows import ENCODED
+from ...transforms.sources.images.rows import ENCODED, image_place
 from ...transforms.sources.images.table import ImageFile
 from ..report.unchanged import Unchanged
+from .known_inputs import settle_names
 from .rejected_images import RejectedBefore, counted_by_folder
 
 _FILENAME = "image/filename"
@@ -30,53 +35,93 @@ _FILENAME = "image/filename"
 
 @dataclass(frozen=True, slots=True)
 class HeldImages:
-    """The images left out of the folders named in `searched`: what the dataset holds, and what it rejected before."""
+    """The images left out of folders: what the dataset holds, and what it rejected before."""
 
-    searched: frozenset[str] = frozenset()
     unchanged: tuple[Unchanged, ...] = ()
     rejected: tuple[Unchanged, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def are_images_known(latest: Manifest, listing: Listing) -> bool:
+    """Return whether the records of a dataset tell which images of a listing it holds."""
+    names = {feature.name for feature in latest.schema or ()}
+    return isinstance(listing, ImageListing) and {_FILENAME, ENCODED} <= names
 
 
 def without_held_images(
-    path: str, latest: Manifest, listing: Listing, changed: Mapping[str, int], before: RejectedBefore
+    path: str, latest: Manifest, listing: Listing, changed: Mapping[str, int], before: RejectedBefore, how: str | None
 ) -> tuple[Listing, HeldImages]:
-    """Return the listing without the images that the dataset holds or rejected `before`.
+    """Return the listing without the images that the dataset holds or rejected `before`, and replaced ones settled.
 
-    `changed` are folders, with their generations.
+    `changed` are folders, with their generations; `how` is what a user wants of replaced images: `append`, `skip`, or
+    None.
 
     Raises:
         DamageError: the dataset is damaged.
+        UsageError: images were replaced, and nothing is said of them.
     """
-    names = {feature.name for feature in latest.schema or ()}
-    if not changed or not isinstance(listing, ImageListing) or not {_FILENAME, ENCODED} <= names:
+    if not changed or not isinstance(listing, ImageListing):
         return listing, HeldImages()
     candidates = [image for image in listing.images if listing.entries[image.folder].name in changed]
     held = _held_digests(Dataset(path, latest), frozenset(_shown(image.name) for image in candidates))
-    gone = [image for image in candidates if _is_held(listing, image, held)]
+    gone: list[ImageFile] = []
+    suspects: dict[ImageFile, ImageFile] = {}
+    for image in candidates:
+        before_it = _as_held(listing, image, held)
+        if before_it is image:
+            gone.append(image)
+        elif before_it is not None:
+            suspects[image] = before_it
     counts = Counter(listing.entries[image.folder].name for image in gone)
     unchanged = tuple(Unchanged(name, changed[name], count) for name, count in sorted(counts.items()))
-    rejected = before.proven(listing, gone)
-    found = HeldImages(frozenset(changed), unchanged, counted_by_folder(listing, rejected))
+    rejected = before.proven(listing, gone) | before.proven(listing, [*gone, *suspects.values()])
+    complete = before.complete_folders(listing, [*gone, *rejected], {image.folder for image in suspects})
+    replaced = {image: old for image, old in suspects.items() if image.folder not in complete}
+    warnings = _settle_replaced(listing, replaced, how)
+    found = HeldImages(unchanged, counted_by_folder(listing, rejected), warnings)
+    if how == "skip" and replaced:
+        listing = listing.with_earlier(replaced)
     return listing.without([*gone, *rejected]), found
 
 
-def _held_digests(dataset: Dataset, wanted: frozenset[str]) -> dict[str, set[bytes]]:
-    """Return the digests, by path, of the images whose files have some names."""
-    held: dict[str, set[bytes]] = {}
+def _settle_replaced(listing: ImageListing, replaced: Collection[ImageFile], how: str | None) -> tuple[str, ...]:
+    if not replaced:
+        return ()
+    names = [image_place(listing.entries[image.folder].name, image.name).source for image in replaced]
+    picture, record = ("picture", "record") if len(names) == 1 else ("pictures", "records")
+    stay = f"the new {picture} too; the {record} of before {'stays' if len(names) == 1 else 'stay'}"
+    return (settle_names(names, how, f"append {stay}", f"appends {stay}"),)
+
+
+def _held_digests(dataset: Dataset, wanted: frozenset[str]) -> dict[str, dict[bytes, int]]:
+    """Return the digests and sizes, by path, of the images whose files have some names."""
+    held: dict[str, dict[bytes, int]] = {}
     for split in dataset.splits:
         for batch in dataset.batches(split, [_FILENAME, ENCODED]):
             for name, data in zip(batch.column(_FILENAME).to_pylist(), batch.column(ENCODED), strict=True):
                 if name.rpartition("/")[2] in wanted and data.is_valid:
-                    held.setdefault(name, set()).add(hashlib.sha256(data.as_buffer()).digest())
+                    buffer = data.as_buffer()
+                    held.setdefault(name, {})[hashlib.sha256(buffer).digest()] = buffer.size
     return held
 
 
-def _is_held(listing: ImageListing, image: ImageFile, held: Mapping[str, set[bytes]]) -> bool:
-    """Return whether the dataset holds an image, under its path or the end of it: roots may have been others."""
-    parts = _shown(os.path.join(listing.folders[image.folder].path, image.name)).split("/")
+def _as_held(listing: ImageListing, image: ImageFile, held: Mapping[str, Mapping[bytes, int]]) -> ImageFile | None:
+    """Return an image as the dataset holds it: itself, or of another size where its path has other bytes, or None.
+
+    The dataset may know it under the end of its path, as roots may have been others. But an end that is shorter than
+    the path below the root now is as well the path of an image in another folder, so that other bytes show nothing.
+    """
+    folder = listing.folders[image.folder]
+    parts = _shown(os.path.join(folder.path, image.name)).split("/")
     paths = [path for i in range(len(parts)) if (path := "/".join(parts[i:])) in held]
     digest = _digest(listing, image) if paths else None
-    return any(digest in held[path] for path in paths)
+    if digest is None:
+        return None
+    if any(digest in held[path] for path in paths):
+        return image
+    if len(paths[0]) < len(_shown(os.path.join(folder.below_apex, image.name))):
+        return None
+    return image._replace(size=list(held[paths[0]].values())[-1], mtime_ns=0)
 
 
 def _digest(listing: ImageListing, image: ImageFile) -> bytes | None:

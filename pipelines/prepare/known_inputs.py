@@ -1,7 +1,8 @@
 """Which files of a listing a dataset holds already: by path, fingerprint and options.
 
     held and unchanged    left out, and said so
-    held and changed      refused, as what it gave before stays; or appended whole, or left out, and said so
+    held and changed      refused, as what it gave before stays; or appended whole, or left out, and said so; of a
+                          folder of images see `known_images`
     not held              appended
 
 A path counts as the same if one of the two ends with the other: `a.csv` in its folder is `data/a.csv` from above. A
@@ -96,28 +97,31 @@ def settle_changed(listing: Listing, found: SortedFiles, wanted: str | None) -> 
     if not found.changed:
         return found
     names = [listing.entries[index].name for index, _ in found.changed]
-    if wanted is None:
-        it, its = ("it", "its") if len(names) == 1 else ("them", "their")
-        raise UsageError(
-            f"{_changed_text(names)}, and the records that {it} gave stay in it. Choose one of:\n"
-            f"  --changed append   append all {its} rows, also those that the dataset has\n"
-            f"  --changed skip     leave {it} out"
-        )
-    warning = f"{_changed_text(names)}; left out"
-    if wanted == "append":
-        return replace(found, changed=(), warnings=(*found.warnings, changed_warning(names)))
-    gone = {index for index, _ in found.changed}
+    its = "its" if len(names) == 1 else "their"
+    choice = f"append all {its} rows, also those that the dataset has"
+    warning = settle_names(names, wanted, choice, "all rows are appended, and those of before stay too")
+    gone = {index for index, _ in found.changed} if wanted == "skip" else set()
     kept = tuple(index for index in found.wanted if index not in gone)
     return replace(found, wanted=kept, changed=(), warnings=(*found.warnings, warning))
 
 
-def changed_warning(names: Sequence[str]) -> str:
-    """Return what a user must know of files that were appended again."""
-    return f"{_changed_text(names)}; all rows are appended, and those of before stay too"
+def settle_names(names: Sequence[str], wanted: str | None, choice: str, appended: str) -> str:
+    """Return the warning of files that have changed, which are appended or skipped as a user wants it.
 
+    `choice` says what `--changed append` would do with them, `appended` what it did.
 
-def _changed_text(names: Sequence[str]) -> str:
-    return f"{names_of(names)}: changed since the dataset took {'it' if len(names) == 1 else 'them'} in"
+    Raises:
+        UsageError: nothing is said of them.
+    """
+    it = "it" if len(names) == 1 else "them"
+    changed = f"{names_of(names)}: changed since the dataset took {it} in"
+    if wanted is None:
+        raise UsageError(
+            f"{changed}, and the records that {it} gave stay in it. Choose one of:\n"
+            f"  --changed append   {choice}\n"
+            f"  --changed skip     leave {it} out"
+        )
+    return f"{changed}; {appended if wanted == 'append' else 'left out'}"
 
 
 def is_path_of(name: str, shown: str, path: bytes) -> bool:

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -101,16 +101,24 @@ class RejectedBefore:
     def proven(self, listing: ImageListing, held: Sequence[ImageFile]) -> dict[ImageFile, int]:
         """Return those images whose folders are known: what is held of them and what was rejected is all they had."""
         rejected = self.images(listing)
-        known: dict[ImageFile, int] = {}
-        for folder in {image.folder for image in rejected}:
-            entry = listing.entries[folder]
-            here = {image: number for image, number in rejected.items() if image.folder == folder}
-            before = {image for image in held if image.folder == folder}.union(here)
-            table = ImageTable.of(sorted(before, key=lambda image: image.name))
-            prints = {s.fingerprint for s in self.held if is_path_of(s.name, entry.name, entry.path)}
-            if facts_of(listing.folders[folder], table).fingerprint in prints:
-                known |= here
-        return known
+        complete = self.complete_folders(listing, [*held, *rejected], {image.folder for image in rejected})
+        return {image: number for image, number in rejected.items() if image.folder in complete}
+
+    def complete_folders(
+        self, listing: ImageListing, images: Iterable[ImageFile], folders: Collection[int]
+    ) -> frozenset[int]:
+        """Return those of `folders` of which some images are all that the dataset knew of them at one time."""
+        by_folder: dict[int, set[ImageFile]] = {}
+        for image in images:
+            if image.folder in folders:
+                by_folder.setdefault(image.folder, set()).add(image)
+        return frozenset(folder for folder, files in by_folder.items() if self._is_complete(listing, folder, files))
+
+    def _is_complete(self, listing: ImageListing, folder: int, files: Iterable[ImageFile]) -> bool:
+        entry = listing.entries[folder]
+        table = ImageTable.of(sorted(files, key=lambda image: image.name))
+        prints = {s.fingerprint for s in self.held if is_path_of(s.name, entry.name, entry.path)}
+        return facts_of(listing.folders[folder], table).fingerprint in prints
 
 
 def counted_by_folder(listing: Listing, images: Mapping[ImageFile, int]) -> tuple[Unchanged, ...]:

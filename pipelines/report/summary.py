@@ -29,7 +29,7 @@ class Summary:
     they are there: the first 20 are enough; `reject_groups` has equal ones together. `nothing_to_do` says that the
     manifest's generation held the same source and config before; of an append, that the dataset holds all files.
     `unchanged` are the files that an append left out, `rejected_before` those that it left out since an earlier
-    generation rejected them, `new_classes` are the classes that it brought, with their
+    generation rejected them, of all that were `listed`; `new_classes` are the classes that it brought, with their
     numbers, by feature. `done_before` are the tasks that a run had done which stopped, so that they were not done
     again. `seconds` is wall clock. `detected` says what was detected in the data, with its evidence; `remarks` are
     facts for programs, too common for a screen. `left_behind` are the bytes that earlier runs staged, and left.
@@ -51,6 +51,7 @@ class Summary:
     detected: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
     left_behind: int = 0
+    listed: int = 0
 
     def __repr__(self) -> str:
         """Return one line: what was written, and where."""

@@ -68,7 +68,8 @@ def append(
         output: the dataset's folder, instead of the config's `output.path`.
         force: whether files that the dataset holds are appended again.
         changed: what to do with files that have changed since the dataset took them in: `append` all their rows, or
-            `skip` them; by default they are refused. Of folders of images the new ones are appended.
+            `skip` them; by default they are refused. New images in a folder are appended, and those that were
+            replaced count as changed.
         **settings: other values of the config, its dots written as double underscores (`limits__pixels=10**6`); the
             keys of `input` and `output` go without their section (`delimiter=";"`, `shard_size="64MiB"`),
             except `output__split`.
@@ -219,4 +220,5 @@ def _nothing_new(plan: AppendPlan, path: str, seconds: float) -> Summary:
         command="append",
         unchanged=plan.unchanged,
         rejected_before=plan.rejected,
+        listed=plan.listed,
     )

@@ -215,6 +215,8 @@ class Screen:
         if summary.nothing_to_do:
             held = sum(file.files for file in summary.unchanged)
             what = "the file" if held == 1 else f"all {_count(held, 'file')}"
+            if held < summary.listed:
+                what = f"{held:,} of {_count(summary.listed, 'file')}"
             holds = f"{where} holds {what}; --force appends again" if held else "no file is left to append"
             self.text(f"Nothing to do: {holds}.", "bold")
             self._rejected_before(summary)

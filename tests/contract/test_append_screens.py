@@ -116,7 +116,7 @@ class TestRejectedBefore:
         code, out, _ = append(nightly, "pets")
         assert (code, out.splitlines()) == (
             0,
-            ["Nothing to do: out holds all 3 files; --force appends again.", REJECTED],
+            ["Nothing to do: out holds 3 of 4 files; --force appends again.", REJECTED],
         )
         told = json.loads(append(nightly, "pets", "--json")[1])["added"]
         assert told["unchanged"] == [{"name": "pets/cat", "generation": 2, "files": 3}]
@@ -162,8 +162,111 @@ class TestRejectedBefore:
         code, out, _ = append(desk, "a.npy", "b.npy", "c.npy")
         assert (code, out.splitlines()) == (
             0,
-            ["Nothing to do: out holds all 2 files; --force appends again.", REJECTED],
+            ["Nothing to do: out holds 2 of 3 files; --force appends again.", REJECTED],
         )
+
+
+REPLACED = """error: pets/dog/3.png: changed since the dataset took it in, and the records that it gave stay in it. \
+Choose one of:
+  --changed append   append the new picture too; the record of before stays
+  --changed skip     leave it out
+"""
+
+
+class TestReplacedPictures:
+    @pytest.fixture
+    def replaced(self, desk: Any) -> Any:
+        """Two folders with pictures of the same names; one picture was replaced in place."""
+        for kind, shade in (("cat", 0), ("dog", 100)):
+            desk.put({f"pets/{kind}/{number}.png": picture(shade + number) for number in (1, 2, 3)})
+        assert desk.convert("pets").code == 0
+        desk.put({"pets/dog/3.png": picture(200, 16)})
+        return desk
+
+    def names(self, desk: Any) -> list[str]:
+        return sorted(row["image/filename"] for row in desk.records())
+
+    def test_a_picture_that_was_replaced_in_place_is_refused_by_name(self, replaced: Any) -> None:
+        assert append(replaced, "pets") == (2, "", REPLACED)
+        assert append(replaced, "pets", "--dry-run") == (2, "", REPLACED)
+        assert append(replaced, "pets/cat", "pets/dog") == (2, "", REPLACED)
+        assert append(replaced, "pets/dog") == (2, "", REPLACED)
+
+    def test_changed_append_takes_the_new_picture_too_once_and_says_so(self, replaced: Any) -> None:
+        code, out, _ = append(replaced, "pets", "--changed", "append")
+        assert code == 0
+        assert (
+            "Warning: pets/dog/3.png: changed since the dataset took it in; appends the new picture too; the record of "
+            "before stays" in out
+        )
+        assert self.names(replaced).count("dog/3.png") == 2
+        assert append(replaced, "pets")[1].startswith("Nothing to do: out holds all 6 files")
+        replaced.put({"pets/dog/4.png": picture(9)})
+        assert append(replaced, "pets")[0] == 0
+        assert len(replaced.records()) == 8
+
+    def test_changed_skip_leaves_it_out_and_it_is_not_forgotten(self, replaced: Any) -> None:
+        code, out, _ = append(replaced, "pets", "--changed", "skip")
+        assert (code, out.splitlines()) == (
+            0,
+            [
+                "Nothing to do: out holds 5 of 6 files; --force appends again.",
+                "Warning: pets/dog/3.png: changed since the dataset took it in; left out",
+            ],
+        )
+        replaced.put({"pets/dog/4.png": picture(9), "pets/owl/1.png": picture(50)})
+        assert append(replaced, "pets", "--changed", "skip")[0] == 0
+        assert self.names(replaced)[-3:] == ["dog/3.png", "dog/4.png", "owl/1.png"]
+        assert append(replaced, "pets") == (2, "", REPLACED)
+
+    def test_a_skipped_picture_does_not_make_a_rejected_one_be_read_again(self, desk: Any) -> None:
+        desk.put({"pets/cat/1.png": picture(1), "pets/cat/2.png": picture(2), "pets/cat/bad.png": picture(3)[:60]})
+        assert desk.convert("pets", "--max-rejects", "1").code == 0
+        desk.put({"pets/cat/2.png": picture(4, 16), "pets/cat/3.png": picture(5)})
+        for added in (1, 0):
+            code, out, _ = append(desk, "pets", "--changed", "skip", "--json")
+            assert (code, json.loads(out)["added"]["records"]) == (0, added)
+
+    def test_a_folder_of_one_picture_that_was_skipped_is_not_forgotten(self, desk: Any) -> None:
+        desk.put({"pets/cat/1.png": picture(1), "pets/dog/3.png": picture(2)})
+        assert desk.convert("pets").code == 0
+        desk.put({"pets/dog/3.png": picture(3, 16), "pets/cat/2.png": picture(4)})
+        assert append(desk, "pets", "--changed", "skip")[0] == 0
+        assert len(desk.records()) == 3
+        assert append(desk, "pets") == (2, "", REPLACED)
+
+    def test_several_are_named(self, replaced: Any) -> None:
+        replaced.put({"pets/cat/1.png": picture(201, 16)})
+        code, _, err = append(replaced, "pets")
+        assert code == 2
+        assert err.startswith("error: pets/cat/1.png, pets/dog/3.png: changed since the dataset took them in")
+        assert "append the new pictures too; the records of before stay\n" in err
+
+    def test_the_same_bytes_under_another_name_and_names_of_other_folders_are_new(self, desk: Any) -> None:
+        desk.put({"pets/cat/1.png": picture(1), "pets/cat/2.png": picture(2), "pets/dog/1.png": picture(3)})
+        assert desk.convert("pets").code == 0
+        desk.put({"pets/dog/2.png": picture(4), "pets/dog/9.png": picture(3)})
+        (desk.root / "pets/cat/1.png").unlink()
+        assert append(desk, "pets")[0] == 0
+        assert self.names(desk) == [f"{name}.png" for name in ("cat/1", "cat/2", "dog/1", "dog/2", "dog/9")]
+
+    def test_a_folder_that_grew_may_hold_a_name_that_another_folder_has(self, desk: Any) -> None:
+        desk.put({"monday/1.png": picture(1), "monday/2.png": picture(2), "tuesday/1.png": picture(3)})
+        assert desk.convert("monday").code == 0
+        assert append(desk, "tuesday")[0] == 0
+        desk.put({"tuesday/2.png": picture(4)})
+        assert append(desk, "tuesday")[0] == 0
+        assert self.names(desk) == ["1.png", "1.png", "2.png", "2.png"]
+
+    def test_of_a_dataset_without_the_pictures_names_a_changed_folder_is_refused(self, desk: Any) -> None:
+        columns = ("--columns", "image/encoded,image/format")
+        desk.put({"pics/1.png": picture(1)})
+        assert desk.convert("pics", *columns).code == 0
+        desk.put({"pics/2.png": picture(2)})
+        code, _, err = append(desk, "pics")
+        assert (code, err.startswith("error: pics: changed since the dataset took it in")) == (2, True)
+        assert append(desk, "pics", "--changed", "append")[0] == 0
+        assert len(desk.records()) == 3
 
 
 def len_of_shard(desk: Any, number: int) -> int:

@@ -271,11 +271,13 @@ class TestImages:
         assert append(sources(str(pets)), output=out).nothing_to_do
         assert_sound(out)
 
-    def test_an_image_that_was_replaced_is_appended(self, pets: Path, tmp_path: Path) -> None:
+    def test_an_image_that_was_replaced_is_appended_where_that_is_wanted(self, pets: Path, tmp_path: Path) -> None:
         cats = sorted(path for path in (pets / "cat").iterdir() if not path.name.startswith("."))
         shutil.copy(cats[1], cats[0])
         before = len(rows(tmp_path / "out"))
-        append(sources(str(pets)), output=tmp_path / "out", max_rejects=9)
+        with pytest.raises(UsageError, match=f"{cats[0].name}: changed since the dataset took it in"):
+            append(sources(str(pets)), output=tmp_path / "out", max_rejects=9)
+        append(sources(str(pets)), output=tmp_path / "out", max_rejects=9, changed="append")
         assert len(rows(tmp_path / "out")) == before + 1
 
     def test_another_order_is_no_reason_to_append_again(self, pets: Path, tmp_path: Path) -> None:

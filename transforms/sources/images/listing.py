@@ -26,7 +26,7 @@ from ..files.partitions import is_split_folder
 from ..files.skipped_names import Ignored, is_other_file, why_skipped
 from .object_tree import ObjectTree, measure_object
 from .table import ImageFile, ImageTable
-from .walk import ImageFolder, ImageWalk, Scan
+from .walk import ImageFolder, ImageWalk, Scan, facts_of
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -68,6 +68,16 @@ class ImageListing(Listing):
             replace(entry, bytes=sizes[index], files=files[index]) for index, entry in enumerate(self.entries)
         )
         return replace(self, entries=entries, files=len(kept), bytes=sum(sizes), images=kept)
+
+    def with_earlier(self, images: Mapping[ImageFile, ImageFile]) -> ImageListing:
+        """Return the listing without some images; the fingerprint of their folders is of what they were before."""
+        left = self.without(images)
+        entries = list(left.entries)
+        for index in {image.folder for image in images}:
+            files = self.images.take(np.flatnonzero(self.images.folders == index)).in_order_of_names()
+            earlier = ImageTable.of([images.get(image, image) for image in files])
+            entries[index] = replace(entries[index], fingerprint=facts_of(self.folders[index], earlier).fingerprint)
+        return replace(left, entries=tuple(entries))
 
 
 def list_images(paths: Sequence[str], base: str, scan: Scan | None = None, ignore: Sequence[str] = ()) -> ImageListing:
