@@ -145,6 +145,12 @@ def test_no_tensorflow_in_the_product(module: Path) -> None:
     assert not {name for name in imports_of(module) if name.split(".")[0] in ("tensorflow", "tensorflow_datasets")}
 
 
+def test_the_wheel_has_every_room() -> None:
+    """A room that `pyproject.toml` leaves out is there in a checkout, and missing where Shardmill is installed."""
+    listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
+    assert sorted(listed) == sorted({f"shardmill.{module.parent.as_posix().replace('/', '.')}" for module in MODULES})
+
+
 def test_every_room_has_a_place_in_the_order() -> None:
     assert {module.parent.as_posix() for module in MODULES if module.name != "__init__"} == set(ORDER)
 

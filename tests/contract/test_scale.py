@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 BENCHMARK = Path(__file__).parent.parent.parent / "benchmarks" / "scale.py"
-SMALL, LARGE = 500_000, 1_500_000
+SMALL, LARGE = 500_000, 2_000_000
 
 GRAPH_BYTES = 350_000
 """The steps take 70 KB; tasks take up to 256 KiB, and lie in files if they take more (transforms/test_plan_files.py).
