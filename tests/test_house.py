@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import functools
 import os
+import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
