@@ -39,7 +39,8 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "output.path": "the dataset's folder or URL; relative to the config",
     "output.shard_size": "the most bytes of a shard on disk; at least 64KiB",
     "output.compression": "`gzip`: smaller, and read by fewer libraries",
-    "output.order": "`source`: records follow the source strictly; some bytes are written twice",
+    "output.order": "`task`: records follow the source within each shard, and the last shards hold what tasks "
+    "had left over; `source`: they follow it throughout, and some bytes are written twice",
     "output.split": "the name of the one split, where there are no others",
     "output.shard_name": "the names of shards; fields are `split`, `index`, `count`",
     "output.sidecars": "files for other libraries; `index` is for NVIDIA DALI and `tfrecord`",

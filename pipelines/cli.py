@@ -123,7 +123,7 @@ def convert(
     image: _Image = None,
     wait: _Wait = None,
     compression: Annotated[str | None, option("KIND", "none or gzip.")] = None,
-    order: Annotated[str | None, option("ORDER", "task (fast) or source (records follow the source).")] = None,
+    order: Annotated[str | None, option("ORDER", "task (in order in each shard), source (throughout).")] = None,
     split: Annotated[str | None, option("NAME", "The name of the split, where the source has none.")] = None,
     name: Annotated[str | None, option("NAME", "The name of the dataset.")] = None,
     set_values: Annotated[list[str] | None, option("KEY=VALUE", _SET_HELP, "--set")] = None,

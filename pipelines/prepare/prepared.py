@@ -13,6 +13,7 @@ from ...transforms.plan_files import stage_entries, stage_tasks
 from ...transforms.sources.contract.planning import Plan
 from ...transforms.sources.contract.source import LazyPieces, Source
 from ..report.reject_groups import group_rejects
+from ..report.row_order import order_note
 from ..report.summary import PlanReport, SplitEstimate
 from .staged_plan import ListedSource, RunMark, plan_document
 from .stopped_runs import StoppedRuns
@@ -44,7 +45,7 @@ class Prepared:
 
     def report(self) -> PlanReport:
         """Return what the conversion would do."""
-        plan, spec = self.plan, self.spec
+        plan, spec, splits = self.plan, self.spec, self._split_estimates()
         return PlanReport(
             path=spec.path,
             name=spec.name,
@@ -54,7 +55,7 @@ class Prepared:
             schema=plan.survey.frozen.schema,
             tasks=len(plan.tasks),
             rows=plan.estimate.rows,
-            splits=self._split_estimates(),
+            splits=splits,
             shard_size=spec.shard_size,
             compression=spec.compression,
             rows_exact=plan.rows_exact,
@@ -65,6 +66,7 @@ class Prepared:
             remarks=plan.survey.remarks,
             sampled=plan.estimate.sampled,
             sampled_rejects=group_rejects(json.loads(line) for line in self._sampled_rejects()),
+            order_note=order_note(plan.listing.format, spec.order, len(plan.tasks), [s.shards for s in splits]),
         )
 
     def _sampled_rejects(self) -> Iterator[str]:

@@ -33,6 +33,7 @@ class Summary:
     numbers, by feature. `done_before` are the tasks that a run had done which stopped, so that they were not done
     again. `seconds` is wall clock. `detected` says what was detected in the data, with its evidence; `remarks` are
     facts for programs, too common for a screen. `left_behind` are the bytes that earlier runs staged, and left.
+    `order_note` says that rows do not follow the source throughout.
     """
 
     path: str
@@ -52,6 +53,7 @@ class Summary:
     remarks: tuple[str, ...] = ()
     left_behind: int = 0
     listed: int = 0
+    order_note: str = ""
 
     def __repr__(self) -> str:
         """Return one line: what was written, and where."""
@@ -106,6 +108,7 @@ class Summary:
             "remarks": list(self.remarks),
             **({"done_before": self.done_before} if self.done_before else {}),
             **({"left_behind": self.left_behind} if self.left_behind else {}),
+            **({"order_note": self.order_note} if self.order_note else {}),
             "seconds": round(self.seconds, 3),
         }
 
@@ -190,6 +193,7 @@ class PlanReport:
     remarks: tuple[str, ...] = ()
     sampled: int = 0
     sampled_rejects: tuple[RejectGroup, ...] = ()
+    order_note: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that `convert --dry-run --json` prints."""
@@ -217,6 +221,7 @@ class PlanReport:
             "detected": list(self.detected),
             "remarks": list(self.remarks),
             "sample": {"rows": self.sampled, "rejects": [group.to_json() for group in self.sampled_rejects]},
+            **({"order_note": self.order_note} if self.order_note else {}),
             **(self._appended() if self.command == "append" else {}),
         }
 

@@ -33,6 +33,7 @@ from ..prepare.convert import prepare
 from ..prepare.prepared import Prepared
 from ..prepare.staged_plan import PLAN_FILE
 from ..report.reject_groups import read_head, rejects_text
+from ..report.row_order import order_note
 from ..report.summary import Count, PlanReport, Submitted, Summary, Watch, oversize_warnings
 from ..workers.worker_count import count_workers
 from .engine_choice import engine_of
@@ -188,6 +189,7 @@ def summary_of(prepared: Prepared, manifest: Manifest, seconds: float, *, nothin
     """Return what a run did, or that a generation holds it."""
     spec, survey = prepared.spec, prepared.plan.survey
     rejects = read_head(spec.path, manifest.rejects.path)
+    tasks = len(prepared.plan.tasks) + len(prepared.done)
     notes = [f"{text}: {count:,}" for text, count in read_notes(spec.path, manifest).items()]
     return Summary(
         path=spec.path,
@@ -202,4 +204,10 @@ def summary_of(prepared: Prepared, manifest: Manifest, seconds: float, *, nothin
         detected=survey.detected,
         remarks=survey.remarks,
         left_behind=0 if nothing_to_do else staged_by_dead_runs(spec.storage, spec.run_id),
+        order_note=order_note(manifest.source.format, manifest.order, tasks, _own_shards(manifest)),
     )
+
+
+def _own_shards(manifest: Manifest) -> list[int]:
+    """Return the number of shards that a generation added to each split."""
+    return [sum(s.generation == manifest.generation for s in split.shards) for split in manifest.splits.values()]

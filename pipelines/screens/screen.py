@@ -160,7 +160,7 @@ class Screen:
         self.text(f"Wrote {where}: {size} (generation {manifest.generation}).", "bold green")
         self._splits(manifest)
         self.text(_read_line(manifest))
-        self._notes(summary.detected, summary.warnings)
+        self._notes(summary)
         self._schema(manifest.schema, summary.choices, planned=False)
         self._narrowed(manifest)
         self._rejected(summary)
@@ -220,7 +220,7 @@ class Screen:
             holds = f"{where} holds {what}; --force appends again" if held else "no file is left to append"
             self.text(f"Nothing to do: {holds}.", "bold")
             self._rejected_before(summary)
-            self._notes((), summary.warnings)
+            self._notes(summary)
             return
         self.text(f"Appended to {where}: {size} (generation {manifest.generation}).", "bold green")
         if summary.unchanged:
@@ -229,7 +229,7 @@ class Screen:
         self._grown_splits(manifest)
         self.text(_read_line(manifest))
         self._new_classes(summary.new_classes)
-        self._notes(summary.detected, summary.warnings)
+        self._notes(summary)
         self._narrowed(manifest)
         self._rejected(summary)
         self._ending(summary)
@@ -269,7 +269,7 @@ class Screen:
             )
         self.table(table)
         self._new_classes(plan.new_classes)
-        self._notes(plan.detected, plan.warnings)
+        self._notes(plan)
         self._sampled_rejects(plan)
         if plan.command != "append":  # whose schema is the dataset's
             self._schema(plan.schema, plan.choices, planned=True)
@@ -302,11 +302,13 @@ class Screen:
             self.table(table)
             self.out.print()
 
-    def _notes(self, detected: Iterable[str], warnings: Iterable[str]) -> None:
-        for text in detected:
+    def _notes(self, done: Summary | PlanReport) -> None:
+        for text in done.detected:
             self.text(f"Detected: {_escaped(text)}")
-        for warning in warnings:
+        for warning in done.warnings:
             self.text(f"Warning: {_escaped(warning)}", "yellow")
+        if done.order_note:
+            self.text(f"Order: {done.order_note}")
 
     def _schema(self, schema: Schema | None, choices: tuple[Choice, ...], *, planned: bool) -> None:
         """Print a schema: of a plan with the reason of each type, after a run the first features alone."""

@@ -1,0 +1,19 @@
+"""Whether the rows of a table are elsewhere in its dataset than in the source, and which option keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+
+def order_note(source_format: str, order: str, tasks: int, shards: Sequence[int]) -> str:
+    """Return the note on tasks that wrote full shards, so that what each had left over is in the last ones.
+
+    `shards` are the shards of each split. With fewer shards than tasks all are made of left over rows, which follow
+    the source; so does a single task. Pictures have no order that anybody relies on.
+    """
+    if source_format == "images" or order != "task" or not 1 < tasks <= max(shards, default=0):
+        return ""
+    return (
+        "rows follow the source within each shard, and the last shards hold rows from between the others; "
+        "to keep the order of the source throughout: --order source (writes some bytes twice)"
+    )
