@@ -79,11 +79,26 @@ def test_a_file_of_arrays_of_one_length_does_too(desk: Any, name: str) -> None:
     assert warning.endswith("if the first axis is the row: --set input.rows=true (6 rows)")
 
 
-def test_several_files_and_one_row_are_records_without_a_word(desk: Any) -> None:
+def test_several_npy_files_are_a_record_each_with_one_warning_of_all(desk: Any) -> None:
+    (desk.root / "in").mkdir()
     for number in range(3):
-        np.save(desk.root / f"{number}.npy", X)
+        np.save(desk.root / f"in/{number}.npy", X)
+    said = [
+        "Warning: in/0.npy and 2 more: each file is one record with its whole array; if the first axis is the row: "
+        "--set input.rows=true (6 rows in the first file)"
+    ]
+    assert warnings(desk.convert("in", "--dry-run").out) == warnings(desk.convert("in").out) == said
+    again = ("--set", "output.if_exists=replace")
+    assert warnings(desk.convert("in", "--set", "input.rows=false", *again).out) == []
+    assert desk.convert("in", "--set", "input.rows=true", *again).code == 0
+    assert len(desk.records()) == 18
+
+
+def test_several_npz_files_and_one_row_are_records_without_a_word(desk: Any) -> None:
+    for number in range(3):
+        np.savez(desk.root / f"{number}.npz", X)
     np.save(desk.root / "row.npy", X[:1])
-    assert warnings(desk.convert("0.npy", "1.npy", "2.npy").out) == []
+    assert warnings(desk.convert("0.npz", "1.npz", "2.npz").out) == []
     assert warnings(desk.convert("row.npy", "--set", "output.if_exists=replace").out) == []
 
 

@@ -25,20 +25,25 @@ MOST_FILES: Final = 8
 Headers = Mapping[str, NpyHeader]
 
 
-def rows_warning(entry: SourceEntry, headers: Headers, call: Call) -> tuple[str, ...]:
-    """Return what a user should know of the one file that is read, if its arrays may be columns of a table.
+def rows_warning(entry: SourceEntry, others: int, headers: Headers, call: Call) -> tuple[str, ...]:
+    """Return what a user should know of the first file that is read, if its arrays may be columns of a table.
+
+    With `others` only of a `.npy` file: many `.npz` files are records, as a rule.
 
     Raises:
-        SchemaError: they are columns, surely.
+        SchemaError: they are columns of one file, surely.
     """
     groups = {rows: names for rows, names in _by_rows(headers).items() if rows > 1}
-    if not groups:
+    if not groups or (others and not entry.path.lower().endswith(b".npy")):
         return ()
     commands = ["--set input.rows=true"]
     if len(groups) > 1 or any(not header.shape for header in headers.values()):
         commands = [f"--set input.rows=true --set {_columns(names)}" for names in groups.values()]
     choices = ", or ".join(f"{command} ({rows:,} rows)" for command, rows in zip(commands, groups, strict=True))
     tables = [table for table in find_tables(headers) if is_table(table, headers)]
+    if others:
+        one = f"{entry.name} and {others:,} more: each file is one record with its whole array"
+        return (f"{one}; if the first axis is the row: {choices[:-1]} in the first file)",)
     if not tables:
         return (f"{entry.name}: is one record with all of its arrays; if the first axis is the row: {choices}",)
     what = f"{entry.name}: {_sizes(tables, headers, {name: name for name in headers})}"

@@ -92,11 +92,10 @@ def survey_records(listing: Listing, choice: ArrayChoice, call: Call, *, told: b
         SchemaError: no file is sound, or the files, or the arrays of the only one, look like columns of one table.
     """
     refuse_pairs(few_headers(listing, choice), call)
-    headers, choices = _first_headers(listing, choice)
+    first, headers, choices = _first_headers(listing, choice)
     features = _features(headers)
     pieces = tuple(_piece(index, entry) for index, entry in enumerate(listing.entries))
-    alone = len(listing.entries) == 1 and not told
-    warnings = rows_warning(listing.entries[0], headers, call) if alone else ()
+    warnings = () if told else rows_warning(first, len(listing.entries) - 1, headers, call)
     return Survey(Frozen(Schema(tuple(sorted(features, key=lambda f: f.name)))), tuple(choices), pieces, warnings)
 
 
@@ -197,7 +196,7 @@ def _expected(schema: Schema) -> dict[str, _Expected]:
     return expected
 
 
-def _first_headers(listing: Listing, choice: ArrayChoice) -> tuple[dict[str, NpyHeader], list[Choice]]:
+def _first_headers(listing: Listing, choice: ArrayChoice) -> tuple[SourceEntry, dict[str, NpyHeader], list[Choice]]:
     first_problem, damaged = "", True
     for entry in listing.entries:
         try:
@@ -210,7 +209,7 @@ def _first_headers(listing: Listing, choice: ArrayChoice) -> tuple[dict[str, Npy
         except OSError as error:
             raise SourceError(entry.name, f"cannot be read: {error.strerror or printable(error)}") from error
         if headers:
-            return headers, [_choice(name, header, entry) for name, header in headers.items()]
+            return entry, headers, [_choice(name, header, entry) for name, header in headers.items()]
         first_problem, damaged = first_problem or f"{entry.name}: it holds no array", False
     error_type = RunError if damaged else SchemaError  # nothing but damage: no config fixes it
     raise error_type(f"none of the files holds an array that can be written ({len(listing.entries)}); {first_problem}")
