@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -116,6 +117,40 @@ def test_a_named_index_is_left_out_with_a_warning(tmp_path: Path) -> None:
     source = spool(pd.DataFrame({"n": [1]}, index=pd.Index([5], name="key")), str(tmp_path))
     assert joined(source).column_names == ["n"]
     assert survey(source).warnings == ("DataFrame: its index (key) is not written; reset_index() makes it columns",)
+
+
+@pytest.mark.parametrize(
+    "index",
+    [
+        ["k1", "k2"],
+        pd.MultiIndex.from_tuples([(1, 2), (1, 3)]),
+        pd.date_range("2024-01-01", periods=2),
+        [0.5, 1.5],
+    ],
+    ids=lambda index: type(index).__name__,
+)
+def test_an_index_without_a_name_that_says_something_is_left_out_with_a_warning(tmp_path: Path, index: Any) -> None:
+    source = spool(pd.DataFrame({"v": [1, 2]}, index=index), str(tmp_path))
+    assert joined(source).column_names == ["v"]
+    assert survey(source).warnings == (
+        "DataFrame: its index, which has no name, is not written; reset_index() makes it columns",
+    )
+
+
+def test_an_index_of_whole_numbers_or_of_no_rows_is_left_out_without_a_word(tmp_path: Path) -> None:
+    frame = pd.DataFrame({"v": [1, 2, 3]})
+    (tmp_path / "filtered").mkdir()
+    (tmp_path / "empty").mkdir()
+    assert survey(spool(frame[frame["v"] > 1], str(tmp_path / "filtered"))).warnings == ()
+    assert (
+        survey(
+            spool(
+                pd.DataFrame({"v": pd.Series([], dtype="int64", index=pd.Index([], dtype=object))}),
+                str(tmp_path / "empty"),
+            )
+        ).warnings
+        == ()
+    )
 
 
 ERRORS: dict[str, tuple[Callable[[], object], type[Exception], str]] = {

@@ -171,6 +171,8 @@ def _of_dataframe(frame: Any) -> MemoryTable:
     kept = [printable(name) for name in frame.index.names if name is not None]
     if kept:
         warnings.append(f"DataFrame: its index ({', '.join(kept)}) is not written; reset_index() makes it columns")
+    elif len(frame) and frame.index.dtype.kind not in "iu":  # whole numbers only say where a row was in another frame
+        warnings.append("DataFrame: its index, which has no name, is not written; reset_index() makes it columns")
     try:
         table = pa.Table.from_pandas(frame.set_axis(names, axis=1), preserve_index=False)
     except _CONVERSION_ERRORS as error:
