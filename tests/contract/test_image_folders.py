@@ -231,3 +231,10 @@ def test_a_webp_among_jpegs_is_counted_with_what_it_does_to_tfds_and_what_to_do(
     )
     assert (screen.code, "Warning" in screen.out) == (0, False)
     assert "image_feature" in (desk.root / "out/features.json").read_text()
+
+
+def test_notes_and_lists_beside_class_folders_are_skipped_and_counted(desk: Any) -> None:
+    desk.put({"pets/cat/1.jpg": JPEG, "pets/dog/1.jpg": JPEG, "pets/README": b"hi", "pets/labels.csv": b"a,b\n1,2\n"})
+    screen = desk.convert("pets/README", "pets/cat", "pets/dog", "pets/labels.csv")
+    assert (screen.code, "skipped 2 non-image" in screen.out) == (0, True)
+    assert len(desk.records()) == 2

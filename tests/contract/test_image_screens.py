@@ -231,7 +231,8 @@ REFUSED: dict[str, tuple[Files, str]] = {
     ),
     "hidden files only": (
         {"pics/.x.jpg": JPEG},
-        "pics: holds no file of a known kind; say which it is: --set input.format=csv|parquet|images|numpy|tfrecord",
+        "pics: holds no file of a known kind; say which it is: --set input.format=csv (or parquet, images, numpy, "
+        "tfrecord)",
     ),
 }
 

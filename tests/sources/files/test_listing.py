@@ -186,3 +186,18 @@ def test_a_format_that_cannot_be_told_names_the_setting(tmp_path: Path) -> None:
         detect_format(["c"], str(tmp_path))
     with pytest.raises(InputError, match="no such file or folder"):
         detect_format(["gone.csv"], str(tmp_path))
+
+
+@pytest.mark.parametrize("note", ["README", "labels.csv", "notes.txt", "features.npy"])
+def test_a_glob_of_class_folders_is_images_whatever_lies_beside_them(tmp_path: Path, note: str) -> None:
+    for name in ("pets/cat/1.jpg", "pets/dog/1.jpg", f"pets/{note}"):
+        put(tmp_path / name)
+    assert detect_format(["pets/*"], str(tmp_path)) == "images"
+    assert detect_format(["pets/cat", "pets/dog", f"pets/{note}"], str(tmp_path)) == "images"
+
+
+def test_a_table_beside_one_folder_of_images_is_asked_about_with_commands_that_can_be_pasted(tmp_path: Path) -> None:
+    put(tmp_path / "in/pics/1.jpg")
+    put(tmp_path / "in/a.csv")
+    with pytest.raises(InputError, match=r"say which to read: --set input\.format=csv or --set input\.format=images$"):
+        detect_format(["in/*"], str(tmp_path))

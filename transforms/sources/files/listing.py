@@ -171,11 +171,10 @@ def detect_format(paths: Sequence[str], base: str = "") -> str:
     """
     files = _known_files(paths, base)
     by_format: dict[str | None, bytes] = {}
-    for path in files:
+    for path in files if len(paths) == 1 and not glob.has_magic(paths[0]) else _without_notes(files):
         by_format.setdefault(_format_of(path), path)
-    if by_format.keys() == {"images", None} and all(_format_of(p) or is_other_file(os.path.basename(p)) for p in files):
-        del by_format[None]  # a README.txt that a glob found beside folders of images
-    choices = "--set input.format=" + "|".join(SUFFIXES)
+    first, *others = SUFFIXES
+    choices = f"--set input.format={first} (or {', '.join(others)})"
     if not files:
         raise InputError(f"{printable_path(paths[0])}: holds no file of a known kind; say which it is: {choices}")
     if None in by_format:
@@ -184,8 +183,26 @@ def detect_format(paths: Sequence[str], base: str = "") -> str:
         raise InputError(f"{printable_path(path)}: {why}")
     if len(by_format) > 1:
         found = ", ".join(f"{printable_path(path)} is {kind}" for kind, path in by_format.items())
+        choices = " or ".join(f"--set input.format={kind}" for kind in by_format)
         raise InputError(f"the paths hold several kinds of files ({found}); say which to read: {choices}")
     return str(next(iter(by_format)))
+
+
+def _without_notes(files: list[bytes]) -> list[bytes]:
+    """Return what a glob found, of images without the files beside them that no image is: a README.txt, a labels.csv.
+
+    Data of another format is that only beside several folders of images, as classes are.
+    """
+    folders = {os.path.dirname(path) for path in files if _format_of(path) == "images"}
+    if not folders:
+        return files
+    beside = {os.path.dirname(folder) for folder in folders} if len(folders) > 1 else set()
+
+    def is_note(path: bytes) -> bool:
+        known = _format_of(path)
+        return is_other_file(os.path.basename(path)) and (known is None or os.path.dirname(path) in beside)
+
+    return [path for path in files if _format_of(path) == "images" or not is_note(path)]
 
 
 def _known_files(paths: Sequence[str], base: str) -> list[bytes]:
