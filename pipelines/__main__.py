@@ -1,6 +1,30 @@
-"""`python -m shardmill.pipelines` is the `shardmill` command."""
+"""`shardmill`, and `python -m shardmill.pipelines`: the command line; an interrupt is one line from its start on.
 
-from .cli import main
+The imports of a command take a moment. Its own handler of signals, which says what is left, is set up after them.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+from types import FrameType
+from typing import NoReturn
+
+
+def main() -> NoReturn:
+    """Run the command line, and exit with its code."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _leave)
+    from .cli import main as run
+
+    run()
+
+
+def _leave(number: int, _: FrameType | None) -> None:
+    """End the process at once: outside of a command's body there is nothing to end in order."""
+    os.write(2, b"Interrupted\n")
+    os._exit(128 + number)
+
 
 if __name__ == "__main__":
     main()

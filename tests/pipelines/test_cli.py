@@ -283,6 +283,28 @@ class TestEnds:
             f"{word}: nothing was committed; the staged work is in staged (0 B); the same command resumes it\n",
         )
 
+    @pytest.mark.parametrize(
+        "command", [[sys.executable, "-m", "shardmill.pipelines"], [str(Path(sys.executable).parent / "shardmill")]]
+    )
+    def test_an_interrupt_while_modules_are_imported_is_one_line_too(self, command: list[str], tmp_path: Path) -> None:
+        (tmp_path / "slow").mkdir()
+        (tmp_path / "slow/typer.py").write_text(
+            "import threading\nprint('importing', flush=True)\nthreading.Event().wait()\n"
+        )
+        child = subprocess.Popen(
+            [*command, "convert", "a.csv", "-o", "out"],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(tmp_path / "slow")},
+        )
+        assert child.stdout is not None
+        assert child.stdout.readline() == "importing\n"
+        child.send_signal(signal.SIGINT)
+        _, text = child.communicate(timeout=300)
+        assert (child.returncode, text) == (130, "Interrupted\n")
+
     def test_an_interrupt_after_the_commit_does_not_say_that_nothing_was_committed(self, dataset: Path) -> None:
         def interrupted(run_id: str) -> tuple[int, str]:
             staging = dataset / ".staging" / run_id
