@@ -2,7 +2,7 @@
 
     from shardmill.pipelines import append, convert, open_dataset
 
-`cli` > `commands` > `runs` (convert, append, merge) > `prepare` > one of `engines`; `config` and `screens` beside.
+A command goes `cli`, `runs` (convert, append, merge), which has `prepare` plan it and one of `engines` run it.
 Nothing is imported before it is used, so that `shardmill --help` answers at once.
 """
 

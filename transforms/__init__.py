@@ -2,10 +2,9 @@
 
     from shardmill.transforms import ReadRows, EncodeExamples, WriteShards, read_records, write_records
 
-The modules of this folder are the Beam faces; the rooms below hold the plain functions under them. Two have no Beam:
-`task_staging` does what the first two faces and the first step of the third do, in one call, for worker processes
-(`stage_tasks` is its face), and `plan_files` keeps a large plan out of the job's graph. Nothing is imported before it
-is used: Beam alone takes seconds.
+`read`, `encode`, `write` and `stage_tasks` are the Beam faces; the rooms below hold the plain functions under them.
+`task_staging` does what the faces do up to a staged task, in one call and without Beam, for worker processes, and
+`plan_files` keeps a large plan out of the job's graph. Nothing is imported before it is used: Beam alone takes seconds.
 """
 
 from __future__ import annotations

@@ -1,1 +1,4 @@
-"""What each command of the terminal does, and how an error or an interrupt ends: by a line and an exit code."""
+"""What the commands beside convert and append do; those two are in `cli`.
+
+`session` ends every command: an error is a line, an interrupt too, and both have an exit code.
+"""

@@ -1,4 +1,4 @@
-"""Salvage a damaged TFRecord file: one command over `dataset.salvage`, and the screen of what was lost."""
+"""Salvage a damaged TFRecord file: one command over `dataset/integrity/salvage`, and the screen of what was lost."""
 
 from __future__ import annotations
 

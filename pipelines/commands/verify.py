@@ -1,4 +1,4 @@
-"""Verify a dataset: one command over `dataset.verify`, on all processors.
+"""Verify a dataset: one command over `dataset/integrity/verify`, on all processors.
 
 Checking records holds the interpreter's lock for most of its time, so threads gain nothing: 8 million records of 229
 bytes take 10.5 s in one thread, 10.6 s in two, and 5.7 s in two processes.

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Literal
 
 from ...transforms.task_staging import TaskStaging
 from ..prepare.prepared import Prepared
-from ..prepare.read_encode_write import add_steps, sink
 from ..workers.worker_count import wants_processes
+from .read_encode_write import add_steps, sink
 
 if TYPE_CHECKING:
     import apache_beam as beam

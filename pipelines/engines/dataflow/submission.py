@@ -25,10 +25,10 @@ from ....transforms.errors import RunError, UsageError
 from ....transforms.format.wording.extras import install_line
 from ...config.runners import DataflowRunner
 from ...prepare.prepared import Prepared
-from ...prepare.read_encode_write import add_steps
 from ...prepare.staged_plan import PLAN_FILE
 from ...report.summary import Submitted
 from ..beam_pipeline import parse_options, quiet_beam
+from ..read_encode_write import add_steps
 from ..worker_errors import in_one_line
 from .job import DataflowJob, troubles
 

@@ -62,14 +62,14 @@ def job_name(spec: DatasetSpec) -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class Room:
+class Slots:
     """The share of a Flink that a run has: so many workers, on so many task managers."""
 
     workers: int
     task_managers: int
 
 
-def check_flink(runner: FlinkRunner, beam_args: Sequence[str] = ()) -> Room:
+def check_flink(runner: FlinkRunner, beam_args: Sequence[str] = ()) -> Slots:
     """See that there is a Flink to run on, and return what it has for a run: `auto` are all of its slots.
 
     Raises:
@@ -82,7 +82,7 @@ def check_flink(runner: FlinkRunner, beam_args: Sequence[str] = ()) -> Room:
     java()
     class_path()
     if runner.is_embedded:
-        return Room(count_workers(runner.workers), 1)
+        return Slots(count_workers(runner.workers), 1)
     overview = FlinkRest(runner.master).overview()
     workers = overview.slots if runner.workers == "auto" else runner.workers
     if not 0 < workers <= overview.slots:
@@ -90,7 +90,7 @@ def check_flink(runner: FlinkRunner, beam_args: Sequence[str] = ()) -> Room:
             f"runner.workers: {workers} are asked for, and Flink at {runner.master} has {overview.slots} slots on "
             f"{overview.task_managers} task managers; ask for fewer, or give it more"
         )
-    return Room(workers, max(overview.task_managers, 1))
+    return Slots(workers, max(overview.task_managers, 1))
 
 
 def end_orphan(runner: FlinkRunner, job: str) -> None:
@@ -116,15 +116,15 @@ def flink_pipeline(runner: FlinkRunner, tasks: int, beam_args: Sequence[str], na
         RunError: Flink failed; the text has the cause, and where the log is.
     """
     quiet_beam()
-    room = check_flink(runner)
-    workers = min(room.workers, max(tasks, 1))
+    slots = check_flink(runner)
+    workers = min(slots.workers, max(tasks, 1))
     logs = cache_folder() / "flink" / "logs"
     logs.mkdir(parents=True, exist_ok=True)
     log = logs / f"{name}.log"
     log.unlink(missing_ok=True)
     with contextlib.ExitStack() as stack:
         work = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="shardmill-flink-")))
-        pool, each = runner.worker_pool, -(-workers // room.task_managers)
+        pool, each = runner.worker_pool, -(-workers // slots.task_managers)
         if runner.is_embedded:
             pool, each = f"127.0.0.1:{stack.enter_context(served(WorkersAsThreads()))}", 1
         server = _start_job_server(runner.master, name, work, log)

@@ -23,9 +23,9 @@ from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.config.runners import LocalRunner
 from shardmill.pipelines.engines.beam_pipeline import make_pipeline
 from shardmill.pipelines.engines.local.engine import LocalEngine
+from shardmill.pipelines.engines.read_encode_write import add_steps
 from shardmill.pipelines.prepare.convert import prepare
 from shardmill.pipelines.prepare.prepared import Prepared
-from shardmill.pipelines.prepare.read_encode_write import add_steps
 from shardmill.pipelines.report.summary import Submitted
 from shardmill.pipelines.runs.convert import run_prepared
 from shardmill.pipelines.workers.worker_processes import WorkerProcesses

@@ -4,7 +4,7 @@
                                           ▲ before it nothing has happened; after it all has (see `put_manifest`)
 
 The run that creates number N owns the file names in it. A create that finds another one has lost, and stops. An append
-that loses renumbers what it staged, and tries N + 1: see `continuation`.
+that loses renumbers what it staged, and tries N + 1: see `append_commit`.
 """
 
 from __future__ import annotations

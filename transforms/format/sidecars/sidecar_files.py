@@ -2,7 +2,7 @@
 
 tfds     dataset_info.json  features.json  *.labels.txt
 tfx      schema.pbtxt
-index    index/*.idx, one for each shard (these follow from the shards: see `index.py`)
+index    index/*.idx, one for each shard (these follow from the shards: see `dali_index.py`)
 """
 
 from __future__ import annotations

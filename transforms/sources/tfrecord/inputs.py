@@ -36,7 +36,7 @@ _SPLIT_IN_NAME: Final = re.compile(
 _REQUESTS_AT_ONCE: Final = 8
 """Each shard of a dataset in a store is looked at by a request or two.
 
-Not in the threads of `stores/streamed`: what is looked at may be read ahead by those."""
+Not in the threads of `stores/common/piece_sender`: what is looked at may be read ahead by those."""
 
 
 def split_in_name(path: bytes) -> str | None:

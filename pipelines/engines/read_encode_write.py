@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from .prepared import Prepared
+from ..prepare.prepared import Prepared
 
 if TYPE_CHECKING:
     import apache_beam as beam
