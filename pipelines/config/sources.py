@@ -9,6 +9,7 @@ from ...transforms.format.encode.encode_rows import RowEncoder
 from ...transforms.format.encode.splits import SplitRule
 from ...transforms.format.schema.schema import ColumnRule
 from ...transforms.format.tfrecord.scan import RECORD_BYTES_LIMIT
+from ...transforms.sources.contract.call import Call, typed_path
 from ...transforms.sources.contract.source import Frozen, Source
 from .model import Config, CsvInput, ImagesInput, NumpyInput, ParquetInput, TfrecordInput
 
@@ -34,9 +35,9 @@ def source_of(config: Config, command: str = "convert") -> Source:
     if section is None:
         raise UsageError("input: is missing; say what to read: input: {paths: [data/*.csv]}")
     if isinstance(section, CsvInput):
-        return _csv_source(section, config)
+        return _csv_source(section, config, command)
     if isinstance(section, ParquetInput):
-        return _parquet_source(section, config)
+        return _parquet_source(section, config, command)
     if isinstance(section, ImagesInput):
         return _image_source(section, config)
     if isinstance(section, NumpyInput):
@@ -86,7 +87,7 @@ def _field_bytes(config: Config) -> int:
     return config.limits.field_bytes
 
 
-def _csv_source(section: CsvInput, config: Config) -> Source:
+def _csv_source(section: CsvInput, config: Config, command: str) -> Source:
     from ...transforms.sources.csv.parse import CsvLimits
     from ...transforms.sources.csv.source import CsvSource
 
@@ -106,10 +107,11 @@ def _csv_source(section: CsvInput, config: Config) -> Source:
         partitions=section.partitions,
         check_header="header" not in section.model_fields_set,
         detected=config.detected,
+        call=_call(config, command),
     )
 
 
-def _parquet_source(section: ParquetInput, config: Config) -> Source:
+def _parquet_source(section: ParquetInput, config: Config, command: str) -> Source:
     from ...transforms.sources.parquet.source import ParquetSource
 
     return ParquetSource(
@@ -119,6 +121,7 @@ def _parquet_source(section: ParquetInput, config: Config) -> Source:
         checksums=section.checksums,
         rules=column_rules(config),
         partitions=section.partitions,
+        call=_call(config, command),
     )
 
 
@@ -144,7 +147,6 @@ def _image_source(section: ImagesInput, config: Config) -> Source:
 
 def _numpy_source(section: NumpyInput, config: Config, command: str) -> Source:
     from ...transforms.sources.numpy.source import NumpySource
-    from ...transforms.sources.numpy.tables import Call, typed_path
 
     return NumpySource(
         tuple(section.paths),
@@ -155,7 +157,7 @@ def _numpy_source(section: NumpyInput, config: Config, command: str) -> Source:
         rules=column_rules(config),
         record_bytes=config.limits.record_bytes,
         as_records="rows" in section.model_fields_set and not section.rows,
-        call=Call(command, typed_path(config.output.path)),
+        call=_call(config, command),
     )
 
 
@@ -183,6 +185,10 @@ def tfrecord_source(section: TfrecordInput, config: Config) -> TfrecordSource:
         default_split=config.output.split,
         record_bytes=config.limits.record_bytes,
     )
+
+
+def _call(config: Config, command: str) -> Call:
+    return Call(command, typed_path(config.output.path))
 
 
 def _columns(section: CsvInput | ParquetInput | ImagesInput | NumpyInput) -> tuple[str, ...] | None:

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from shardmill.pipelines import convert
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -67,6 +68,17 @@ def test_numbers_with_commas_stay_text_and_the_call_that_is_named_reads_them(des
     (desk.root / "out").rename(desk.root / "text")
     (desk.root / "moved").rename(desk.root / "out")
     assert [row.get("price") for row in desk.records()] == values
+
+
+def test_the_call_that_is_named_has_the_command_the_files_and_the_output_of_the_user(desk: Any) -> None:
+    desk.put({"a.csv": b"id;price\n1;1,5\n", "b.csv": b"id;price\n2;2,5\n"})
+    summary = convert(["a.csv", "b.csv"], output="o/night")
+    line = next(line for line in summary.detected + summary.warnings if "decimal comma" in line)
+    call = line.split("in Python: ")[1]
+    assert call.endswith("for file in ['a.csv', 'b.csv']), output='o/night')")
+    (desk.root / "o").rename(desk.root / "text")
+    eval(call, {"convert": convert, "pandas": pd})
+    assert open_dataset("o/night").to_table("train").column("price").to_pylist() == [1.5, 2.5]
 
 
 WORDS = {

@@ -5,14 +5,17 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable
+from ..contract.call import Call
 
 _MOST_NAMES: Final = 20
 """A list of more names is not a command that anybody reads."""
+
+_MOST_FILES: Final = 8
 
 
 def set_list(key: str, values: Sequence[str]) -> str:
@@ -50,6 +53,7 @@ class PandasCall:
     delimiter: str
     encoding: str
     names: tuple[str, ...] | None
+    call: Call = field(default_factory=Call)
 
     def with_numbers(self, *, decimal: str = ".", thousands: str | None = None, nulls: Sequence[str] = ()) -> str:
         """Return the call where numbers are written with these signs, and other words are null.
@@ -68,5 +72,6 @@ class PandasCall:
             given |= {"header": None, "names": list(self.names)}
         text = "".join(f", {key}={value!r}" for key, value in given.items())
         if len(self.files) == 1:
-            return f"convert(data=pandas.read_csv({self.files[0]!r}{text}), output='out')"
-        return f"convert(data=pandas.concat(pandas.read_csv(file{text}) for file in files), output='out')"
+            return self.call.of_data(f"pandas.read_csv({self.files[0]!r}{text})")
+        files = list(self.files) if len(self.files) <= _MOST_FILES else "files"
+        return self.call.of_data(f"pandas.concat(pandas.read_csv(file{text}) for file in {files})")

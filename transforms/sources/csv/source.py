@@ -12,6 +12,7 @@ from ...errors import SchemaError, SourceError, UsageError
 from ...format.flow.rows import Rows
 from ...format.schema.schema import ColumnRule, Schema
 from ...format.wording.printable import printable
+from ..contract.call import Call
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task
 from ..files.listing import SUFFIXES, list_entries
 from ..files.partitions import refuse_partitions
@@ -47,7 +48,7 @@ class CsvSource:
     `null_values` are the unquoted cells that are null. `infer` is `auto`, `full` or `none`; `rules` are declared types,
     by column. With `partitions` none, columns in the names of folders (`year=2024`) are left out, else refused. With
     `check_header` a first record that looks like data is not a header; `detected` says what was found out
-    about the files before, for the user.
+    about the files before, for the user, and `call` what the user typed, for what a message proposes.
 
     Raises:
         UsageError: the delimiter, the quote or the encoding cannot be used.
@@ -68,6 +69,7 @@ class CsvSource:
     partitions: Literal["none"] | None = None
     check_header: bool = False
     detected: tuple[str, ...] = field(default=(), compare=False, repr=False)
+    call: Call = field(default_factory=Call, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         for key, sign in (("delimiter", self.delimiter), ("quote", self.quote)):
@@ -89,7 +91,9 @@ class CsvSource:
             InputError: a path matches nothing, or folders name columns.
         """
         listing = list_entries(self.paths, self.base, SUFFIXES["csv"], file_format="csv")
-        return listing if self.partitions == "none" else refuse_partitions(listing, self.paths)
+        if self.partitions == "none":
+            return listing
+        return refuse_partitions(listing, self.paths, self.base, self.call, delimiter=self.delimiter)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Scan all plain files for their records, infer the types, and return pieces of about 1 MiB.
@@ -178,7 +182,7 @@ class CsvSource:
         """Return what is to be said of columns that are numbers but for a few values."""
         named = self.header and self.names is None
         files = tuple(entry.name for entry in listing.entries)
-        call = PandasCall(files, self.delimiter, self.encoding, None if named else names)
+        call = PandasCall(files, self.delimiter, self.encoding, None if named else names, self.call)
         return obstacle_notes(kept_text, self.null_values, self.delimiter, call)
 
     def _scan(self, entries: Sequence[SourceEntry], heads: Sequence[FileHead], run: ParallelMap) -> dict[int, FileScan]:

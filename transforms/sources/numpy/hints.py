@@ -14,10 +14,11 @@ from typing import Final
 
 from ...errors import SchemaError
 from ...format.wording.printable import printable
+from ..contract.call import Call, typed_path
 from ..contract.source import SourceEntry
 from ..files.open_file import is_object
 from .npy import NpyHeader
-from .tables import Call, Table, find_tables, is_table, typed_path
+from .tables import Table, find_tables, is_table, program
 
 MOST_FILES: Final = 8
 """With more files than this, each one is certainly a record."""
@@ -50,8 +51,8 @@ def rows_warning(entry: SourceEntry, others: int, headers: Headers, call: Call) 
     one = "or keep one record with all arrays: --set input.rows=false"
     if len(groups) == 1:
         raise SchemaError(f"{what}; choose: {choices}; {one}")
-    program = call.program(tables, lambda array: f"arrays[{array!r}]", [f"arrays = np.load({_typed(entry.path)!r})"])
-    raise SchemaError(f"{what}; convert them together, in Python ({one}):\n{program}")
+    text = program(call, tables, lambda array: f"arrays[{array!r}]", [f"arrays = np.load({_typed(entry.path)!r})"])
+    raise SchemaError(f"{what}; convert them together, in Python ({one}):\n{text}")
 
 
 def refuse_pairs(files: Sequence[tuple[SourceEntry, NpyHeader]], call: Call) -> None:
@@ -66,8 +67,8 @@ def refuse_pairs(files: Sequence[tuple[SourceEntry, NpyHeader]], call: Call) -> 
     tables = [table for table in find_tables(headers) if is_table(table, headers)]
     if tables:
         what = _sizes(tables, headers, {stem: entry.name for stem, entry in named.items()})
-        program = call.program(tables, lambda stem: f"np.load({_typed(named[stem].path)!r}, mmap_mode='r')")
-        raise SchemaError(f"{what}; separate files are not joined, so convert them together, in Python:\n{program}")
+        text = program(call, tables, lambda stem: f"np.load({_typed(named[stem].path)!r}, mmap_mode='r')")
+        raise SchemaError(f"{what}; separate files are not joined, so convert them together, in Python:\n{text}")
 
 
 def _sizes(tables: Sequence[Table], headers: Headers, shown: Mapping[str, str]) -> str:

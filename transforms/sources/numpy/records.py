@@ -15,13 +15,13 @@ from ...format.flow.rejects import CellError, Place, Reject
 from ...format.flow.rows import Rows
 from ...format.schema.schema import Choice, Feature, Schema
 from ...format.wording.printable import printable
+from ..contract.call import Call
 from ..contract.source import Frozen, Listing, Piece, SourceEntry, Survey, Task
 from ..files.stamp import check_stamp
 from .array_columns import column_of_array
 from .files import ArrayChoice, ArrayStream, open_arrays
 from .hints import MOST_FILES, refuse_pairs, rows_warning
 from .npy import NpyError, NpyHeader, dtype_text
-from .tables import Call
 
 _BATCH_BYTES: Final = 8 << 20
 _BATCH_FILES: Final = 4000

@@ -19,6 +19,7 @@ from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, ColumnRule, Schema
 from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable
+from ..contract.call import Call
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
 from ..files.open_file import is_object
 from ..files.stamp import check_stamp
@@ -27,7 +28,6 @@ from .files import ArrayChoice, ArrayStream, open_arrays
 from .hints import refuse_pairs, same_rows
 from .npy import NpyError, NpyHeader
 from .records import few_headers
-from .tables import Call
 
 _PIECE_BYTES: Final = 4 << 20
 """Tasks are made of pieces: small enough that they come out even, large enough that a file of 1 TB has few."""

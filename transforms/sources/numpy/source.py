@@ -15,12 +15,12 @@ from typing import Final
 from ...errors import SchemaError, UsageError
 from ...format.flow.rows import Rows
 from ...format.schema.schema import ColumnRule
+from ..contract.call import Call
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task
 from ..files.listing import SUFFIXES, list_entries
 from .files import ArrayChoice
 from .records import read_records, survey_records
 from .rows import read_rows, survey_rows
-from .tables import Call
 
 RECORD_BYTES: Final = 1 << 30
 """The default of `limits.record_bytes`: an array that is larger, unpacked, is not loaded."""

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
+from ..contract.call import Call
 from ..files.partitions import is_split_folder
 from .npy import NpyHeader
 
@@ -38,26 +39,19 @@ class Table:
         return {name: headers[name].shape[0] for name in self.columns.values()}
 
 
-@dataclass(frozen=True, slots=True)
-class Call:
-    """The command that a user gave: `convert` or `append`, and the dataset's folder."""
-
-    command: str = "convert"
-    output: str = "out"
-
-    def program(self, tables: Sequence[Table], array: Callable[[str], str], before: Sequence[str] = ()) -> str:
-        """Return a program that converts tables; `array` gives the expression of an array, by its name."""
-        commands, lines = set(), []
-        for index, table in enumerate(tables):
-            split = "" if table.split is None else f", output__split={table.split!r}"
-            command = "append" if index and split else self.command
-            apart = len(tables) > 1 and not split and self.command == "convert"
-            output = f"{self.output}/{next(iter(table.columns))}" if apart else self.output
-            data = ", ".join(f"{column!r}: {array(name)}" for column, name in table.columns.items())
-            lines.append(f"{command}(data={{{data}}}, output={output!r}{split})")
-            commands.add(command)
-        start = ["import numpy as np", f"from shardmill.pipelines import {', '.join(sorted(commands))}"]
-        return "\n".join(f"  {line}" for line in (*start, *before, *lines))
+def program(call: Call, tables: Sequence[Table], array: Callable[[str], str], before: Sequence[str] = ()) -> str:
+    """Return a program that converts tables; `array` gives the expression of an array, by its name."""
+    commands, lines = set(), []
+    for index, table in enumerate(tables):
+        split = "" if table.split is None else f", output__split={table.split!r}"
+        command = "append" if index and split else call.command
+        apart = len(tables) > 1 and not split and call.command == "convert"
+        output = f"{call.output}/{next(iter(table.columns))}" if apart else call.output
+        data = ", ".join(f"{column!r}: {array(name)}" for column, name in table.columns.items())
+        lines.append(f"{command}(data={{{data}}}, output={output!r}{split})")
+        commands.add(command)
+    start = ["import numpy as np", f"from shardmill.pipelines import {', '.join(sorted(commands))}"]
+    return "\n".join(f"  {line}" for line in (*start, *before, *lines))
 
 
 def find_tables(headers: Mapping[str, NpyHeader]) -> list[Table]:
@@ -71,14 +65,6 @@ def is_table(table: Table, headers: Mapping[str, NpyHeader]) -> bool:
     kinds = {(headers[name].dtype.kind, len(headers[name].shape)) for name in table.columns.values()}
     rows = set(table.rows(headers).values())
     return len(kinds) > 1 and max(rows) > 1 and (len(rows) == 1 or any(map(_is_label, table.columns)))
-
-
-def typed_path(path: str) -> str:
-    """Return a path relative to the working folder where it is below it; a URL as it is."""
-    if "://" in path:
-        return path
-    relative = os.path.relpath(path)
-    return os.path.abspath(path) if relative.startswith("..") else relative
 
 
 def _by_split(names: Iterable[str]) -> list[Table]:

@@ -20,6 +20,7 @@ from ...format.schema.arrow_types import feature_of, refuse_unsupported
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable
+from ..contract.call import Call
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
 from ..files.listing import SUFFIXES, list_entries
 from ..files.open_file import OpenFile, ReadAt, expect, open_file, open_listed, read_at
@@ -63,7 +64,8 @@ class ParquetSource:
 
     `paths` are files, folders and globs, relative to the folder `base`; `columns` are the ones to keep (None: all);
     `checksums` are those of the pages; `rules` are declared types, by column. With `partitions` none, columns in the
-    names of folders (`year=2024`) are left out, else refused.
+    names of folders (`year=2024`) are left out, else refused. `call` is what the user typed, for what a
+    message proposes.
     """
 
     paths: tuple[str, ...]
@@ -72,6 +74,7 @@ class ParquetSource:
     checksums: bool = True
     rules: dict[str, ColumnRule] = field(default_factory=dict)
     partitions: Literal["none"] | None = None
+    call: Call = field(default_factory=Call, compare=False, repr=False)
 
     def list_files(self) -> Listing:
         """Return the files to read.
@@ -80,7 +83,7 @@ class ParquetSource:
             InputError: a path matches nothing, or folders name columns.
         """
         listing = list_entries(self.paths, self.base, SUFFIXES["parquet"], file_format="parquet")
-        return listing if self.partitions == "none" else refuse_partitions(listing, self.paths)
+        return listing if self.partitions == "none" else refuse_partitions(listing, self.paths, self.base, self.call)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Read all footers; return the schema that all files share, and one piece for each row group.

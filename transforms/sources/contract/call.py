@@ -1,0 +1,30 @@
+"""The command that a user gave, for messages that propose another one or a call from Python."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """The command that a user gave: `convert` or `append`, and the dataset's folder."""
+
+    command: str = "convert"
+    output: str = "out"
+
+    def of_data(self, data: str) -> str:
+        """Return the call from Python with an expression that gives the data.
+
+        >>> Call("append", "out/a").of_data("frame")
+        "append(data=frame, output='out/a')"
+        """
+        return f"{self.command}(data={data}, output={self.output!r})"
+
+
+def typed_path(path: str) -> str:
+    """Return a path relative to the working folder where it is below it; a URL as it is."""
+    if "://" in path:
+        return path
+    relative = os.path.relpath(path)
+    return os.path.abspath(path) if relative.startswith("..") else relative
