@@ -221,3 +221,42 @@ def test_a_first_line_of_numbers_that_is_taken_for_names_is_said(
     assert detected(desk.convert("a.csv", "--set", "input.header=true", "--overwrite")) == []
     assert detected(desk.convert("a.csv", *note.rsplit(": ", 1)[1].split(), "--overwrite")) == []
     assert desk.records()[:1] == records
+
+
+def test_a_first_line_of_numbers_that_repeat_is_never_lost(desk: Any) -> None:
+    desk.put({"mnist.csv": b"0,0,0.0,255\n" * 300})
+    refused = desk.convert("mnist.csv")
+    assert "the first line looks like data, not like a header: 0,0,0.0,255; if it is data: --no-header" in refused.err
+    names = "--set 'input.names=[a, b, c, d]'"
+    assert desk.convert("mnist.csv", *shlex.split(names)).code == 1
+    desk.assert_nothing_committed()
+    for args in ("--no-header", f"--no-header {names}"):
+        assert desk.convert("mnist.csv", *shlex.split(args), "--overwrite").code == 0
+        assert len(desk.records()) == 300
+
+
+def test_names_for_numbers_that_are_all_zero_do_not_take_their_first_row(desk: Any) -> None:
+    desk.put({"a.csv": b"0,0\n" * 3})
+    refused = desk.convert("a.csv", "--set", "input.names=[a, b]")
+    assert (refused.code, "the first line looks like data" in refused.err) == (1, True)
+    desk.assert_nothing_committed()
+
+
+def test_the_header_of_a_table_of_text_is_shown_and_the_option_that_is_named_keeps_it_as_a_row(desk: Any) -> None:
+    desk.put({"a.csv": b"user0,foo,bar0\nuser1,foo,bar1\n"})
+    note = "a.csv: the first line is the header: user0, foo, bar0; if it is data: --no-header"
+    assert_both_say(desk, ["a.csv"], note)
+    assert detected(desk.convert("a.csv", note.rsplit(": ", 1)[1], "--overwrite")) == []
+    assert len(desk.records()) == 2
+    assert detected(desk.convert("a.csv", "--set", "input.header=true", "--overwrite")) == []
+
+
+def test_of_many_columns_of_text_the_first_names_are_shown(desk: Any) -> None:
+    desk.put({"a.csv": b"a,b,c,d,e,f\nu,v,w,x,y,z\n"})
+    note = "a.csv: the first line is the header: a, b, c, d, e, ...; if it is data: --no-header"
+    assert_both_say(desk, ["a.csv"], note)
+
+
+def test_files_of_text_that_share_their_first_line_need_no_note_of_it(desk: Any) -> None:
+    desk.put({"a.csv": b"name,city\nAda,London\n", "b.csv": b"name,city\nGrace,New York\n"})
+    assert detected(desk.convert("a.csv", "b.csv")) == []

@@ -62,8 +62,9 @@ DAMAGED: dict[str, tuple[bytes | Files, Sequence[str], str]] = {
     "two columns of one name": (
         b"a,b,a\n1,2,3\n",
         [],
-        'a.csv: columns 1 and 3 are both named "a": one would overwrite the other; rename one; if the first line is '
-        "data: --set input.header=false; to replace the header by names of your own: --set 'input.names=[a, b, ...]'",
+        'a.csv: columns 1 and 3 are both named "a": one would overwrite the other; if the first line is data: '
+        "--no-header; if it is a header, rename one, or replace it by names of your own: "
+        "--set 'input.names=[a, b, ...]'",
     ),
     "all files empty": (
         {"a.csv": b"", "b.csv": b"\n\n"},
@@ -614,7 +615,8 @@ def test_a_column_of_a_file_without_a_header_is_refused_with_the_command_that_na
             "a.csv",
             b"1,1\n2,3\n",
             1,
-            'columns 1 and 2 are both named "1": one would overwrite the other; rename one; if',
+            "a.csv: the first line looks like data, not like a header: 1,1; if it is data: --no-header, or with names "
+            "of your own: --no-header --set 'input.names=[a, b, ...]'; if it is a header: rename one of columns 1 and",
         ),
         ("a.csv", b"a,b|c\n1,2|3\n", 2, 'a.csv: the delimiter is unclear: "," gives 2 and "|" gives 2 columns'),
         ("a.csv", bz2.compress(b"a,b\n1,2\n"), 1, "is compressed with bzip2, which is not read (gzip is); unpack it"),

@@ -24,6 +24,10 @@ from .records.text import TextForm, plain_encoding, sniff_text, stream_text
 _WIDEST: Final = 400_000
 """Columns, or four times `limits.columns`: some of so many may be chosen; of more not even the names are looked at."""
 
+_LINE_CELLS: Final = 20
+_SHOWN: Final = 5
+"""Columns that a message shows of the first line, and a note of its names."""
+
 
 @dataclass(frozen=True, slots=True)
 class HeadOptions:
@@ -107,7 +111,7 @@ def refuse_names_of_other_headers(heads: Sequence[FileHead]) -> None:
                 f"input.names: the headers of {full[0].name} and {head.name} differ "
                 f'("{printable(ours)}" and "{printable(theirs)}" in one place), so that one list of names would mix up '
                 f"their columns; leave input.names out (columns match by name), or convert the files separately; if "
-                f"the first lines are data: --set input.header=false"
+                f"the first lines are data: --no-header"
             )
 
 
@@ -116,7 +120,7 @@ def refuse_data_as_header(
 ) -> tuple[str, ...]:
     """Refuse a header that looks like a row: every column of numbers has a number for a name in the file.
 
-    Return what is to be said of one that may be a row, and is taken for names.
+    Return what is to be said of one that may be a row, and is taken for names: even numbers, or where all is text.
 
     Names of a user's own replace the header, so that a first row would be lost without a word. Numbers in even steps
     are names (pandas' own 0, 1, 2; years). Declared columns have no say.
@@ -130,19 +134,39 @@ def refuse_data_as_header(
     numbers = [_number(name) for name in names]
     known = [number for number in numbers if number is not None]
     steps = {b - a for a, b in pairwise(known)}
-    even = all(number.is_integer() for number in known) and (len(steps) == 1 or known in ([0], [1]))
+    even = all(number.is_integer() for number in known) and (len(steps - {0}) == len(steps) == 1 or known in ([0], [1]))
+    if all(f.type == "string" and f.name not in rules for f in features):
+        return _header_of_text(heads, head)
     if not names or len(known) < len(numbers):
         return ()
-    line = printable(",".join(head.cells))
     if even:
+        line = printable(",".join(head.cells))
         return (
             f"{head.name}: the first line is the header, though it holds numbers: {line}; if it is data: --no-header",
         )
-    raise SourceError(
-        head.name,
-        f"the first line looks like data, not like a header: {line}; if it is data: --no-header, or with "
-        f"names of your own: --no-header --set 'input.names=[a, b, ...]'; if it is a header: --set input.header=true",
+    raise _looks_like_data(head.name, head.cells, "--set input.header=true")
+
+
+def _header_of_text(heads: Sequence[FileHead], head: FileHead) -> tuple[str, ...]:
+    """Return what is taken for the names of a table of text, where no second file has the same names."""
+    if sum(head.names is not None for head in heads) > 1:
+        return ()
+    more = [", ..."] if len(head.cells) > _SHOWN else []
+    line = "".join([", ".join(printable(cell) for cell in head.cells[:_SHOWN]), *more])
+    return (f"{head.name}: the first line is the header: {line}; if it is data: --no-header",)
+
+
+def _looks_like_data(file: str, cells: Sequence[str], else_: str) -> SourceError:
+    return SourceError(
+        file,
+        f"the first line looks like data, not like a header: {_line(cells)}; if it is data: --no-header, or with "
+        f"names of your own: --no-header --set 'input.names=[a, b, ...]'; if it is a header: {else_}",
     )
+
+
+def _line(cells: Sequence[str]) -> str:
+    """Return the first line as a message shows it: of many columns the first ones."""
+    return printable(",".join([*cells[:_LINE_CELLS], *(["..."] if len(cells) > _LINE_CELLS else [])]))
 
 
 def _number(text: str) -> float | None:
@@ -207,11 +231,13 @@ def _name_columns(cells: Sequence[str], file: str, options: HeadOptions) -> tupl
 def _refuse_twins(names: Sequence[str], file: str) -> None:
     seen: dict[str, int] = {}
     for i, name in enumerate(names, 1):
+        if name in seen and _number(name) is not None:
+            raise _looks_like_data(file, names, f"rename one of columns {seen[name]} and {i}")
         if name in seen:
             raise SourceError(
                 file,
                 f'columns {seen[name]} and {i} are both named "{printable(name)}": one would overwrite the other; '
-                "rename one; if the first line is data: --set input.header=false; to replace the header by names of "
+                "if the first line is data: --no-header; if it is a header, rename one, or replace it by names of "
                 "your own: --set 'input.names=[a, b, ...]'",
             )
         seen[name] = i

@@ -121,7 +121,7 @@ class CsvSource:
             pieces = [replace(p, rows=f.rows) if p.streamed else p for p, f in zip(pieces, evidence, strict=True)]
         seen = [found for found in evidence if found.rows]
         features, choices, kept_text = choose_types(parser, self.rules, seen, infer=self.infer, whole=whole)
-        unsure = self.check_header and self.header
+        unsure = self.check_header and self.header and self.infer != "none"
         of_header = refuse_data_as_header(heads, features, self.rules) if unsure else ()
         schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
         warnings = header_warnings(heads)
