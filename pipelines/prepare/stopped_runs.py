@@ -85,8 +85,9 @@ def find_stopped(path: str, mark: RunMark, listing: Listing, listed: ListedSourc
             outdated.append(staged.run_id)
             notes.append(f"starting over: {_changes(storage, staged, listing, listed)[0]} since the interrupted run")
     if others:
-        what = "a run of another config stopped" if others == 1 else f"{others} runs of other configs stopped"
-        notes.append(f"{what} here before: nothing that was staged then is used")
+        what = "an earlier run" if others == 1 else f"{others} earlier runs"
+        whose = "its" if others == 1 else "their"
+        notes.append(f"{what} with other settings stopped here; {whose} unfinished work is not used")
     return StoppedRuns(storage, resume, tuple(same), tuple(outdated), tuple(notes))
 
 

@@ -145,7 +145,8 @@ def progress_line(progress: RunProgress, totals: Totals, seconds: float) -> str:
     parts = [f"{progress.records:,}{_of(totals.records)} records"]
     if seconds > 0:
         parts.append(f"{progress.bytes / 1e6 / seconds:.1f} MB/s")
-    parts.append(f"{progress.shards:,}{_of(totals.shards)} full shards")
+    shards = progress.shards if totals.shards is None else totals.shards
+    parts.append(f"{progress.shards:,}{_of(totals.shards)} shard{'' if shards == 1 else 's'}")
     if progress.phase == "Finishing":
         parts.append("assembling and publishing")
     elif totals.bytes and 0 < progress.bytes < totals.bytes and seconds > 0:

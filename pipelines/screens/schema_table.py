@@ -74,6 +74,6 @@ def nulls_text(schema: Schema, choices: Sequence[Choice] = ()) -> str | None:
     shown = ", ".join(map(name_text, names[:5]))
     more = f" and {len(names) - 5:,} more" if len(names) > 5 else ""
     return (
-        f"Nulls {where} {shown}{more}: a record lacks the feature then, and TFDS shows a number or text of its own in "
-        "its place (README.md, Nulls)"
+        f"Empty values {where} {shown}{more}: such a record leaves the feature out; TFDS shows a stand-in value "
+        "(README, Nulls)"
     )

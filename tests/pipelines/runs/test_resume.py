@@ -463,7 +463,7 @@ class TestOtherOptions:
         left = desk.staging
         code, _, err = desk.run(*self.ARGS, *option)
         assert code == 0
-        assert err == "a run of another config stopped here before: nothing that was staged then is used\n"
+        assert err == "an earlier run with other settings stopped here; its unfinished work is not used\n"
         assert left.is_dir()  # its own command may still go on with it
         shutil.rmtree(desk.out / ".staging")
         assert_like_undisturbed(desk, *self.ARGS, *option)

@@ -92,33 +92,32 @@ class TestProgressLine:
         ("progress", "seconds", "line"),
         [
             (RunProgress("Planning"), 0, "Planning"),
-            (RunProgress("Converting"), 0, "Converting  0 of about 1,000 records · 0 of about 4 full shards"),
+            (RunProgress("Converting"), 0, "Converting  0 of about 1,000 records · 0 of about 4 shards"),
             (
                 RunProgress("Converting", 1, 250, 25_000, 1),
                 0.01,
-                "Converting  250 of about 1,000 records · 2.5 MB/s · 1 of about 4 full shards · 1 s left",
+                "Converting  250 of about 1,000 records · 2.5 MB/s · 1 of about 4 shards · 1 s left",
             ),
             (
                 RunProgress("Converting", 1, 250, 25_000, 1),
                 30,
-                "Converting  250 of about 1,000 records · 0.0 MB/s · 1 of about 4 full shards · 1 min 31 s left",
+                "Converting  250 of about 1,000 records · 0.0 MB/s · 1 of about 4 shards · 1 min 31 s left",
             ),
             (
                 RunProgress("Converting", 1, 250, 25, 1),
                 30,
-                "Converting  250 of about 1,000 records · 0.0 MB/s · 1 of about 4 full shards",  # over a day
+                "Converting  250 of about 1,000 records · 0.0 MB/s · 1 of about 4 shards",  # over a day
             ),
             (
                 RunProgress("Converting", 1, 250, 25, 1),
                 21,
-                "Converting  250 of about 1,000 records · 0.0 MB/s · 1 of about 4 full shards · 23 h 19 min left",
+                "Converting  250 of about 1,000 records · 0.0 MB/s · 1 of about 4 shards · 23 h 19 min left",
             ),
             (RunProgress("Converting", 1, 250, 25_000, 1, "for slots: two more"), 30, "Waiting  for slots: two more"),
             (
                 RunProgress("Finishing", 2, 1000, 100_000, 3),
                 1,
-                "Finishing  1,000 of about 1,000 records · 0.1 MB/s · 3 of about 4 full shards · "
-                "assembling and publishing",
+                "Finishing  1,000 of about 1,000 records · 0.1 MB/s · 3 of about 4 shards · assembling and publishing",
             ),
         ],
     )
@@ -129,7 +128,7 @@ class TestProgressLine:
 
     def test_what_the_plan_does_not_know_is_left_out(self) -> None:
         assert progress_line(RunProgress("Converting", 1, 5, 10, 0), Totals(), 1) == (
-            "Converting  5 records · 0.0 MB/s · 0 full shards"
+            "Converting  5 records · 0.0 MB/s · 0 shards"
         )
 
 
@@ -156,7 +155,7 @@ class TestProgressWatcher:
         with ProgressWatcher(str(tmp_path), console, interval=0.01):
             assert stream.written.wait(300)
         first = stream.getvalue().splitlines()[0]
-        assert first == "Converting  250 of about 1,000 records · 1 of about 4 full shards"
+        assert first == "Converting  250 of about 1,000 records · 1 of about 4 shards"
 
     def test_a_plain_line_comes_every_ten_seconds_and_not_at_once(self, tmp_path: Path) -> None:
         stream = io.StringIO()
@@ -194,7 +193,7 @@ class TestProgressWatcher:
         watcher = ProgressWatcher(str(tmp_path), Console(file=io.StringIO()), clock=lambda: now[0])
         first = watcher.line()
         now[0] = 1000.0
-        assert watcher.line() == first == "Converting  250 of about 1,000 records · 0 of about 4 full shards"
+        assert watcher.line() == first == "Converting  250 of about 1,000 records · 0 of about 4 shards"
 
     def test_on_a_terminal_what_is_waited_for_is_shown_to_its_end(self, tmp_path: Path) -> None:
         write_plan(tmp_path)
@@ -211,3 +210,8 @@ class TestProgressWatcher:
             thread = watcher._thread
             assert thread.is_alive()
         assert not thread.is_alive()
+
+
+def test_one_shard_is_not_said_to_be_several() -> None:
+    line = progress_line(RunProgress("Converting"), Totals(1, 300, 7000, 1), 0)
+    assert line == "Converting  0 of about 300 records · 0 of about 1 shard"
