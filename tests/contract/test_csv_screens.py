@@ -449,7 +449,10 @@ ACCEPTED: dict[str, tuple[bytes | Files, Sequence[str], Sequence[str], list[dict
     "dates": (
         b"a,b\n2024-01-02,2024-13-40\n2024-01-03,31/12/2024\n",
         [],
-        ['a bytes string no "2024-01-02" (a.csv row 1) is not a number; 2 rows'],
+        [
+            'a bytes string no "2024-01-02" (a.csv row 1) looks like a date; dates stay text unless declared (type: '
+            "date or timestamp); 2 rows"
+        ],
         [{"a": "2024-01-02", "b": "2024-13-40"}, {"a": "2024-01-03", "b": "31/12/2024"}],
     ),
     "spaces around names and values": (

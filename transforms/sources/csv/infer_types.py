@@ -9,6 +9,7 @@ column a string. Dates are strings unless they are declared.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
@@ -32,6 +33,7 @@ AUTO_ROWS: Final = 10_000
 """Above it, `infer: auto` reads this many rows of each file."""
 
 _TRIED_ROWS: Final = 64
+_DATE: Final = rb"[0-9]{4}-[0-9]{2}-[0-9]{2}(?![0-9])"
 _INTEGER_LIKE: Final = r"^[+-]?[0-9]+$"
 
 
@@ -154,7 +156,10 @@ def _true_rows(flags: pa.Array) -> npt.NDArray[np.int64]:
 def _why_text(column: pa.Array, cells: Cells) -> str:
     problem = first_problem(column, pa.float64())
     if problem is not None:
-        return f"{_shown(column, problem[0], cells)} is not a number"
+        shown = _shown(column, problem[0], cells)
+        if re.match(_DATE, column[problem[0]].as_py()):
+            return f"{shown} looks like a date; dates stay text unless declared (type: date or timestamp)"
+        return f"{shown} is not a number"
     return _odd_integer(column, cells) or "text"
 
 

@@ -226,7 +226,7 @@ def _features(headers: dict[str, NpyHeader]) -> list[Feature]:
 
 
 def _choice(name: str, header: NpyHeader, entry: SourceEntry) -> Choice:
-    reason = f"dtype {header.dtype.name}, rank {len(header.shape)}, by {entry.name}; the others must agree"
+    reason = f"dtype {header.dtype.name}, rank {len(header.shape)}, as in {entry.name}; all other files need the same"
     return Choice(name or data_key(name), "array_data", reason)
 
 
