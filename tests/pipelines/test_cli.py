@@ -291,8 +291,11 @@ class TestEnds:
         (tmp_path / "slow/typer.py").write_text(
             "import threading\nprint('importing', flush=True)\nthreading.Event().wait()\n"
         )
+        heeding = (  # what a shell runs in the background ignores interrupts
+            "import os, signal, sys\nsignal.signal(signal.SIGINT, signal.SIG_DFL)\nos.execv(sys.argv[1], sys.argv[1:])"
+        )
         child = subprocess.Popen(
-            [*command, "convert", "a.csv", "-o", "out"],
+            [sys.executable, "-c", heeding, *command, "convert", "a.csv", "-o", "out"],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

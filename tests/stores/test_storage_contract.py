@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -72,8 +73,10 @@ def test_a_killed_writer_leaves_nothing_under_the_name_in_a_store(storage: Stora
     assert done.returncode == -signal.SIGKILL
     assert storage.has_locks or storage.size("parts/part") is None
     assert [name for name in storage.list("parts") if not name.startswith(".")] == ["part"] * storage.has_locks
-    storage.remove_tree("parts")
-    assert storage.list("parts") == []
+    until = time.monotonic() + 300
+    while storage.list("parts"):  # also what a request brings that was on its way when its sender was killed
+        assert time.monotonic() < until
+        storage.remove_tree("parts")
 
 
 def test_ranges_of_parts_are_put_together(storage: Storage) -> None:
