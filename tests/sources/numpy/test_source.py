@@ -254,7 +254,7 @@ def test_the_first_sound_file_sets_the_schema(tmp_path: Path) -> None:
     np.save(tmp_path / "b.npy", np.ones(3, "i1"))
     found = survey(source_of(tmp_path))
     assert found.frozen.schema.features[0].dtype == "|i1"
-    assert "by b.npy" in found.choices[0].reason
+    assert "as in b.npy" in found.choices[0].reason
 
 
 def test_files_are_batched_by_their_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
