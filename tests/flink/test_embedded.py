@@ -22,7 +22,7 @@ FLINK = ("--runner", "flink", "--workers", "2")
 @pytest.fixture(scope="module")
 def table(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("table")
-    write_table(folder / "a.parquet", 12)
+    write_table(folder / "a.parquet", 6)
     shardmill(*TABLE, "local", cwd=folder)
     return folder
 
