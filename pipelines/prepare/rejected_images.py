@@ -136,8 +136,8 @@ def split_unchanged(
             file for file in unchanged if file.rejected
         )
     names = {file.name for file in unchanged}
-    part = listing.keep([index for index, entry in enumerate(listing.entries) if entry.name in names])
-    rejected = counted_by_folder(part, before.images(part))
+    of_them = {i: n for i, n in before.images(listing).items() if listing.entries[i.folder].name in names}
+    rejected = counted_by_folder(listing, of_them)
     counts = Counter({file.name: 0 for file in unchanged})
     for file in rejected:
         counts[file.name] += file.files
