@@ -155,7 +155,7 @@ def run_prepared(
 
 def _run_left(left: Prepared, engine: Engine, processes: WorkerProcesses) -> Submitted | None:
     if left.done and not left.plan.tasks:
-        with ThreadPoolExecutor(count_workers("auto")) as pool:  # an engine takes longer to start
+        with ThreadPoolExecutor(processes.workers) as pool:  # an engine takes longer to start
             write_generation(left.spec, left.done, pool.map)
         return None
     return engine.run(left, processes)

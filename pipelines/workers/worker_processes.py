@@ -51,7 +51,7 @@ class WorkerProcesses:
     """A pool of worker processes: started when it is first needed, and gone when its context is left."""
 
     def __init__(self, workers: int) -> None:
-        self._workers = workers
+        self.workers = workers
         self._token = uuid.uuid4().hex
         self._pool: ProcessPoolExecutor | None = None
         self._first: dict[int, Future[TaskResult]] = {}
@@ -78,7 +78,7 @@ class WorkerProcesses:
 
             with without_interrupts():
                 self._pool = ProcessPoolExecutor(
-                    min(self._workers, at_most or self._workers),
+                    min(self.workers, at_most or self.workers),
                     initializer=_begin_worker,
                     initargs=(os.getpid(),),
                     env={name: value for name, value in ARROW_ENVIRONMENT.items() if name not in os.environ},
