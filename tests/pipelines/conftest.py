@@ -9,15 +9,14 @@ from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.format.buffers.checksum import crc32c
 from shardmill.transforms.format.encode.example_proto import example_from_values
 from shardmill.transforms.format.manifest.manifest import (
-    Manifest,
-    RejectSummary,
     RowCounts,
     RunInfo,
     ShardEntry,
-    SourceSummary,
     SplitEntry,
 )
 from shardmill.transforms.format.schema.schema import Feature, Schema
+
+from ..manifests import manifest_with
 
 RUN_ID = "5f0c9b1e2a7d4c88"
 
@@ -33,26 +32,11 @@ def dataset(tmp_path: Path) -> Path:
         for name, shards in values.items()
     }
     schema = Schema((Feature("a", "int64", "int64"),))
-    manifest = Manifest(
-        generation=1,
-        parent=None,
-        operation="create",
-        name="dataset",
-        version="1.0.0",
-        order="task",
-        compression="none",
-        shard_size=65536,
-        shard_name="{split}-{index:05d}",
-        config_fingerprint="sha256:" + "1" * 64,
+    manifest = manifest_with(
         schema_fingerprint=schema.fingerprint(),
-        source=SourceSummary("csv", 1, 10, "sources/00000001.jsonl"),
         counts=RowCounts(5, 5, 0, 0),
-        rejects=RejectSummary(None, 0),
         schema=schema,
-        labels={},
-        narrowed=(),
         splits=splits,
-        sidecars=(),
         run=RunInfo(
             "2026-01-31T12:00:00Z", RUN_ID, "0b7e6d52", f".staging/{RUN_ID}", "sha256:" + "2" * 64, "local", {}
         ),

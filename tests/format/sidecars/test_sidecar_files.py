@@ -3,10 +3,7 @@ from __future__ import annotations
 import dataclasses
 
 from shardmill.transforms.format.manifest.manifest import (
-    Manifest,
-    RejectSummary,
     RowCounts,
-    RunInfo,
     ShardEntry,
     SourceSummary,
     SplitEntry,
@@ -14,29 +11,18 @@ from shardmill.transforms.format.manifest.manifest import (
 from shardmill.transforms.format.schema.schema import Feature, Schema
 from shardmill.transforms.format.sidecars.sidecar_files import sidecar_files
 
+from ...manifests import manifest_with
+
 SHARD = ShardEntry("train-00000.tfrecord", 1, 9, 650, "9a71c4d0")
 
-MANIFEST = Manifest(
-    generation=1,
-    parent=None,
-    operation="create",
+MANIFEST = manifest_with(
     name="pets",
-    version="1.0.0",
-    order="task",
-    compression="none",
-    shard_size=65536,
-    shard_name="{split}-{index:05d}",
     config_fingerprint="sha256:" + "0" * 64,
-    schema_fingerprint=None,
     source=SourceSummary("images", 9, 100, "sources/00000001.jsonl"),
     counts=RowCounts(9, 9, 0, 0),
-    rejects=RejectSummary(None, 0),
     schema=Schema((Feature("image/class/label", "int64", "label"), Feature("image/encoded", "bytes", "image"))),
     labels={"image/class/label": ("cat", "dog")},
-    narrowed=(),
     splits={"train": SplitEntry(9, 650, 256, "sum128:" + "0" * 32, (SHARD,))},
-    sidecars=(),
-    run=RunInfo("", "", "", "", "", "local", {}),
 )
 
 
