@@ -9,8 +9,13 @@ from typing import Any
 import pandas as pd
 import pytest
 from shardmill.pipelines import convert
+from shardmill.pipelines.runs.convert import run_convert
+from shardmill.pipelines.runs.python_api import load_call
+from shardmill.pipelines.screens.screen import Screen
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.sources.csv.parse import CsvLimits
+from shardmill.transforms.sources.csv.source import CsvSource
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -180,15 +185,19 @@ def nulls_lines(screen: Any) -> list[str]:
     return [line.split(":")[0] for line in screen.out.splitlines() if line.startswith("Empty values ")]
 
 
-def test_a_csv_that_is_only_sampled_names_the_columns_in_which_nulls_were_found(
-    desk: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("shardmill.transforms.sources.csv.source.AUTO_BYTES", 10)
+def test_a_csv_that_is_only_sampled_names_the_columns_in_which_nulls_were_found(desk: Any) -> None:
     desk.put({"a.csv": b"a,b,c\n1,,x\n2,3,y\n", "b.csv": b"a,b,c\n1,2,x\n"})
-    screen = desk.convert("a.csv")
+
+    def sampled(name: str) -> Any:
+        source = CsvSource((name,), str(desk.root), limits=CsvLimits(auto_bytes=10))
+        config = load_call(name, f"{name}.out", {}, data_given=False)
+        Screen().ended(run_convert(config, source=source))
+        return desk.capsys.readouterr()
+
+    screen = sampled("a.csv")
     assert re.search(r"^a +int64 +int64 +yes$", screen.out, re.MULTILINE)
     assert nulls_lines(screen) == ["Empty values in b"]
-    assert nulls_lines(desk.convert("b.csv", "--overwrite")) == []
+    assert nulls_lines(sampled("b.csv")) == []
 
 
 def test_a_csv_that_is_wholly_read_names_the_columns_in_which_nulls_were_found(desk: Any) -> None:

@@ -14,9 +14,7 @@ from shardmill.transforms.errors import SchemaError, SourceError, UsageError
 from shardmill.transforms.format.flow.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule, Feature
 from shardmill.transforms.sources.contract.source import Survey, Task
-from shardmill.transforms.sources.csv import pieces as csv_pieces
-from shardmill.transforms.sources.csv import source as csv_source
-from shardmill.transforms.sources.csv.records import chunks as csv_chunks
+from shardmill.transforms.sources.csv.parse import CsvLimits
 from shardmill.transforms.sources.csv.source import CsvSource
 from shardmill.transforms.sources.registry.pick import pick_source
 
@@ -95,30 +93,23 @@ def test_pieces_are_read_together_only_where_nothing_lies_between_them(tmp_path:
     st.booleans(),
 )
 def test_what_pythons_csv_writer_wrote_is_read_back_at_any_block_size(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: list[tuple[str, str, str]], block: int, crlf: bool
+    tmp_path: Path, rows: list[tuple[str, str, str]], block: int, crlf: bool
 ) -> None:
     text = io.StringIO()
     writer = csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator="\r\n" if crlf else "\n")
     writer.writerows([("a", "b", "c"), *rows])
-    with monkeypatch.context() as patch:
-        patch.setattr(csv_chunks, "BLOCK_BYTES", block)
-        patch.setattr(csv_chunks, "JOB_BYTES", 3 * block)
-        patch.setattr(csv_pieces, "JOINED_BYTES", 9 * block // 4)
-        source = put(tmp_path, text.getvalue(), infer="none")
-        survey = survey_of(source)
-        found = read(source, survey)
+    limits = CsvLimits(block_bytes=block, job_bytes=3 * block, joined_bytes=9 * block // 4)
+    source = put(tmp_path, text.getvalue(), infer="none", limits=limits)
+    found = read(source, survey_of(source))
     assert [tuple(record.values()) for record in records(found)] == rows
     places = [part.origin.place(i) for part in found for i in range(part.batch.num_rows)]
     assert [place.row for place in places] == list(range(1, len(rows) + 1))
 
 
-def test_auto_inference_of_a_large_source_reads_the_first_rows_of_each_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(csv_source, "AUTO_BYTES", 100)
+def test_auto_inference_of_a_large_source_reads_the_first_rows_of_each_file(tmp_path: Path) -> None:
     put(tmp_path, "n,s\n" + "1,a\n" * 12_000 + "x,b\n")
     source = put(tmp_path, "n,s\n" + "2.5,a\n" * 5, "b.csv", infer="auto")
-    source = CsvSource(("*.csv",), str(tmp_path))
+    source = CsvSource(("*.csv",), str(tmp_path), limits=CsvLimits(auto_bytes=100))
     survey = survey_of(source)
     assert {f.name: (f.type, f.nullable) for f in survey.frozen.schema} == {
         "n": ("float64", True),

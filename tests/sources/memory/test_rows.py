@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 from shardmill.transforms.errors import DataError, SchemaError, UsageError
-from shardmill.transforms.sources.memory import rows as memory_rows
+from shardmill.transforms.sources.memory.rows import tables_of_rows
 from shardmill.transforms.sources.memory.tables import memory_table
 
 
@@ -46,9 +46,9 @@ def test_rows_that_are_no_table_are_refused(rows: object, message: str) -> None:
         table(rows)
 
 
-def test_the_first_rows_of_an_iterator_decide_and_later_ones_must_fit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(memory_rows, "_CHUNK_ROWS", 2)
-    found = table(iter([{"a": 1, "b": 0.5}, {"a": 2, "b": 1.5}, {"b": 3}, {"a": 2.0, "b": None}]))
+def test_the_first_rows_of_an_iterator_decide_and_later_ones_must_fit() -> None:
+    rows = iter([{"a": 1, "b": 0.5}, {"a": 2, "b": 1.5}, {"b": 3}, {"a": 2.0, "b": None}])
+    found = pa.concat_tables(tables_of_rows(rows, chunk_rows=2))
     assert found.to_pylist() == [
         {"a": 1, "b": 0.5}, {"a": 2, "b": 1.5}, {"a": None, "b": 3.0}, {"a": 2, "b": None},
     ]  # fmt: skip
@@ -59,7 +59,7 @@ def test_the_first_rows_of_an_iterator_decide_and_later_ones_must_fit(monkeypatc
         ({"c": 1}, 'column "c" is new: the first rows decide the columns'),
     ):
         with pytest.raises(SchemaError, match=message):
-            table(iter([{"a": 1, "b": 0.5}] * 2 + [row]))
+            list(tables_of_rows(iter([{"a": 1, "b": 0.5}] * 2 + [row]), chunk_rows=2))
 
 
 def test_an_iterator_is_read_in_chunks_of_bounded_size() -> None:

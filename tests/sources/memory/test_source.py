@@ -20,8 +20,8 @@ from shardmill.transforms.format.flow.rejects import Place
 from shardmill.transforms.format.flow.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule
 from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
-from shardmill.transforms.sources.memory import tables as memory_tables
 from shardmill.transforms.sources.memory.source import MemorySource, spool
+from shardmill.transforms.sources.memory.tables import BatchLimits, even
 
 from ...tiers import examples
 
@@ -280,13 +280,9 @@ def test_dictionaries_that_differ_between_chunks_become_their_values(tmp_path: P
 def test_batches_are_even_and_hold_every_row_in_order(sizes: list[int], small: int, most: int, size_bytes: int) -> None:
     ends = np.cumsum([0, *sizes])
     batches = [pa.record_batch({"x": np.arange(a, b)}) for a, b in pairwise(ends)]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(memory_tables, "_SMALL_ROWS", small)
-        patch.setattr(memory_tables, "BATCH_ROWS", most)
-        patch.setattr(memory_tables, "BATCH_BYTES", size_bytes)
-        even = list(memory_tables._even(batches))
-    assert [x for batch in even for x in batch.column(0).to_pylist()] == list(range(ends[-1]))
-    assert all(1 <= batch.num_rows <= min(most, max(size_bytes // 8, 1)) for batch in even)
+    found = list(even(batches, BatchLimits(most, size_bytes, small)))
+    assert [x for batch in found for x in batch.column(0).to_pylist()] == list(range(ends[-1]))
+    assert all(1 <= batch.num_rows <= min(most, max(size_bytes // 8, 1)) for batch in found)
 
 
 def test_the_columns_are_mapped_and_not_copied(tmp_path: Path) -> None:

@@ -17,7 +17,6 @@ from shardmill.transforms.format.flow.rejects import Place
 from shardmill.transforms.format.flow.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule
 from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
-from shardmill.transforms.sources.parquet import source as parquet_source
 from shardmill.transforms.sources.parquet.column_chunks import read_groups
 from shardmill.transforms.sources.parquet.source import ParquetPiece, ParquetSource
 
@@ -233,11 +232,10 @@ def test_extension_types_are_read_as_their_storage_but_tensors_keep_their_shape(
     }
 
 
-def test_batches_have_fewer_rows_where_rows_are_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parquet_source, "BATCH_BYTES", 10_000)
+def test_batches_have_fewer_rows_where_rows_are_large(tmp_path: Path) -> None:
     # A dictionary makes the file small, and the rows are large all the same.
     table = write(tmp_path / "a.parquet", {"text": ["x" * 1000, "y" * 1000] * 50})
-    rows = read(ParquetSource(("a.parquet",), str(tmp_path)))
+    rows = read(ParquetSource(("a.parquet",), str(tmp_path), batch_bytes=10_000))
     assert os.path.getsize(tmp_path / "a.parquet") < 10_000
     assert max(each.batch.num_rows for each in rows) <= 10
     assert joined(rows).equals(table)

@@ -26,11 +26,8 @@ from .parse import Cells, Parser
 
 Kind = Literal["null", "int64", "float64", "bool", "string"]
 
-AUTO_BYTES: Final = 64 << 20
-"""Up to this size `infer: auto` reads the whole source: a fraction of a second."""
-
 AUTO_ROWS: Final = 10_000
-"""Above it, `infer: auto` reads this many rows of each file."""
+"""Above `CsvLimits.auto_bytes`, `infer: auto` reads this many rows of each file."""
 
 _TRIED_ROWS: Final = 64
 _DATE: Final = rb"[0-9]{4}-[0-9]{2}-[0-9]{2}(?![0-9])"

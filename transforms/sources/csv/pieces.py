@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 from ...errors import SourceError
 from ..contract.source import Piece, SourceEntry
@@ -15,10 +14,6 @@ from .parse import Parser
 from .records.chunks import Chunk, cut_stream
 from .records.record_starts import Cut, FileScan
 from .records.text import sniff_text, stream_text
-
-JOINED_BYTES: Final = 9 << 18
-"""Pieces are parsed together up to here, so two by two: every call into the parser costs 0.2 ms, which is a tenth of
-what 1 MiB takes; with four the encoder's work falls out of the cache, and loses more than the parser gains."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +82,7 @@ def read_chunks(pieces: Sequence[CsvPiece], parser: Parser, encoding: str) -> It
     try:
         with open_file(plain[0]) as file:
             expect(file, [(plain[0].before.offset, plain[-1].stop)])
-            for piece in _joined(plain):
+            for piece in _joined(plain, parser.limits.joined_bytes):
                 file.seek(piece.before.offset)
                 size = piece.stop - piece.before.offset
                 text = file.read(size)
@@ -98,15 +93,15 @@ def read_chunks(pieces: Sequence[CsvPiece], parser: Parser, encoding: str) -> It
         raise SourceError(plain[0].name, f"cannot be read: {error.strerror}") from error
 
 
-def _joined(pieces: Iterable[CsvPiece]) -> Iterator[CsvPiece]:
-    """Join pieces that follow each other in a file, up to `JOINED_BYTES`."""
+def _joined(pieces: Iterable[CsvPiece], most: int) -> Iterator[CsvPiece]:
+    """Join pieces that follow each other in a file, up to so many bytes."""
     held: CsvPiece | None = None
     for piece in pieces:
         if held is None:
             held = piece
         elif (
             piece.before.offset == held.stop  # blank lines between them are in neither
-            and held.bytes + piece.bytes <= JOINED_BYTES
+            and held.bytes + piece.bytes <= most
             and held.rows is not None
             and piece.rows is not None
         ):
@@ -139,7 +134,10 @@ def _stream_chunks(piece: CsvPiece, parser: Parser, encoding: str) -> Iterator[C
     start = piece.before.offset
     blocks = _skip(stream_text(piece, encoding, form), start - form.start)
     done = piece.before
-    for text, counts in cut_stream(blocks, piece.name, parser.dialect, start, parser.limits.record_bytes):
+    limits = parser.limits
+    for text, counts in cut_stream(
+        blocks, piece.name, parser.dialect, start, limits.record_bytes, block_bytes=limits.block_bytes
+    ):
         yield Chunk(text, done, counts, piece.header_lines)
         done = Cut(
             offset=done.offset + len(text),

@@ -27,7 +27,7 @@ from .header import (
     refuse_names_of_other_headers,
 )
 from .hints import PandasCall, no_such_column
-from .infer_types import AUTO_BYTES, AUTO_ROWS
+from .infer_types import AUTO_ROWS
 from .obstacles import Obstacles, obstacle_notes
 from .parse import CsvLimits, Parser, cast_cells, parse_cells
 from .pieces import CsvPiece, check_count, file_pieces, read_chunks
@@ -190,9 +190,10 @@ class CsvSource:
         jobs: list[tuple[int, ScanJob]] = []
         for index, (entry, head) in enumerate(zip(entries, heads, strict=True)):
             if head.names is not None and not head.form.streamed:
-                plan = plan_scan(entry, head.form.start)
+                plan = plan_scan(entry, head.form.start, self.limits.job_bytes)
                 jobs += [(index, job) for job in plan]
-        blocks = run(partial(run_scan, dialect=self._dialect()), [job for _, job in jobs], heavy=True)
+        scan = partial(run_scan, dialect=self._dialect(), block_bytes=self.limits.block_bytes)
+        blocks = run(scan, [job for _, job in jobs], heavy=True)
         scans = {}
         for index, group in groupby(zip(jobs, blocks, strict=True), key=lambda pair: pair[0][0]):
             entry, found = entries[index], (block for _, part in group for block in part)
@@ -205,7 +206,7 @@ class CsvSource:
         self, listing: Listing, pieces: Sequence[CsvPiece], parser: Parser, run: ParallelMap
     ) -> tuple[list[PieceEvidence], bool]:
         """Return the evidence of the pieces that inference reads, and whether those are all."""
-        whole = self.infer == "full" or (self.infer == "auto" and listing.bytes <= AUTO_BYTES)
+        whole = self.infer == "full" or (self.infer == "auto" and listing.bytes <= self.limits.auto_bytes)
         chosen = list(pieces) if whole else [p for p in pieces if p.first_row < AUTO_ROWS]
         limit = None if whole else AUTO_ROWS
         typed = tuple(parser.kept) if self.infer == "none" else tuple(n for n, r in self.rules.items() if r.type)

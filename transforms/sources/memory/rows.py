@@ -39,15 +39,15 @@ def table_of_rows(rows: Sequence[Row]) -> pa.Table:
     return _table(rows, 1)
 
 
-def tables_of_rows(rows: Iterator[Row]) -> Iterator[pa.Table]:
-    """Yield rows as tables of one schema, which the first one decides.
+def tables_of_rows(rows: Iterator[Row], *, chunk_rows: int = _CHUNK_ROWS) -> Iterator[pa.Table]:
+    """Yield rows as tables of at most `chunk_rows`, all of one schema, which the first one decides.
 
     Raises:
         SchemaError: a later row has another column, or a value that the column's type does not hold exactly.
         DataError: a key is not a string, or an item is no dict.
     """
     schema, number = None, 1
-    for chunk in _chunks(rows):
+    for chunk in _chunks(rows, chunk_rows):
         table = _table(chunk, number)
         where = f"rows {number:,} to {number + len(chunk) - 1:,}"
         yield table if schema is None else _fitted(table, schema, where)
@@ -80,7 +80,7 @@ def first_of(items: Iterator[Any]) -> tuple[Any, Iterator[Any]]:
     return first, chain([first], items)
 
 
-def _chunks(rows: Iterator[Row]) -> Iterator[list[Row]]:
+def _chunks(rows: Iterator[Row], most: int) -> Iterator[list[Row]]:
     chunk: list[Row] = []
     size = 0
     for number, row in enumerate(rows, 1):
@@ -88,7 +88,7 @@ def _chunks(rows: Iterator[Row]) -> Iterator[list[Row]]:
             raise DataError(f"data: row {number:,} is a {printable(type(row).__name__)}, and the first one is a dict")
         chunk.append(row)
         size += sum(_size(value) for value in row.values())
-        if len(chunk) == _CHUNK_ROWS or size >= _CHUNK_BYTES:
+        if len(chunk) == most or size >= _CHUNK_BYTES:
             yield chunk
             chunk, size = [], 0
     if chunk:

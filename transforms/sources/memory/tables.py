@@ -18,16 +18,25 @@ from ...format.wording.printable import printable
 from ..numpy.array_columns import column_of_array
 from .rows import first_of, table_of_rows, tables_of_parts, tables_of_rows
 
-BATCH_ROWS: Final = 32_000
-BATCH_BYTES: Final = 32 << 20
-
-_SMALL_ROWS: Final = 4_000
-"""Batches of fewer rows are joined: below that, encoding pays more for the batch than for its rows."""
-
 _NO_ROWS: Final = (str, bytes, bytearray, np.ndarray, set, frozenset)
 """What can be gone through and is neither a list nor an iterator of rows."""
 
 _CONVERSION_ERRORS: Final = (pa.ArrowException, ValueError, TypeError, OverflowError)
+
+
+@dataclass(frozen=True, slots=True)
+class BatchLimits:
+    """The sizes of even batches: those of fewer than `small_rows` are joined, larger ones than the others cut.
+
+    Below that, encoding pays more for the batch than for its rows.
+    """
+
+    rows: int = 32_000
+    bytes: int = 32 << 20
+    small_rows: int = 4_000
+
+
+_LIMITS: Final = BatchLimits()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -49,7 +58,7 @@ class MemoryTable:
         """
         chosen = self.schema.names if columns is None else [name for name in self.schema.names if name in set(columns)]
         indices = [self.schema.get_field_index(name) for name in chosen]
-        for batch in _even(self._checked()):
+        for batch in even(self._checked()):
             arrays = [_plain(batch.column(index)) for index in indices]
             yield pa.RecordBatch.from_arrays(arrays, schema=_plain_schema(self.schema, indices))
 
@@ -248,35 +257,36 @@ def _plain_schema(schema: pa.Schema, indices: Sequence[int]) -> pa.Schema:
     return pa.schema(fields)
 
 
-def _even(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def even(batches: Iterable[pa.RecordBatch], limits: BatchLimits = _LIMITS) -> Iterator[pa.RecordBatch]:
     """Cut large batches and join small ones; neither depends on anything but the batches' own sizes."""
+    most = limits.small_rows
     small: list[pa.RecordBatch] = []
     small_rows = small_bytes = 0
     for batch in batches:
         if not batch.num_rows:
             continue
-        if small and (batch.num_rows >= _SMALL_ROWS or small_rows >= _SMALL_ROWS or small_bytes >= BATCH_BYTES):
-            yield from _joined(small)
+        if small and (batch.num_rows >= most or small_rows >= most or small_bytes >= limits.bytes):
+            yield from _joined(small, limits)
             small, small_rows, small_bytes = [], 0, 0
-        if batch.num_rows >= _SMALL_ROWS:
-            yield from _cut(batch)
+        if batch.num_rows >= most:
+            yield from _cut(batch, limits)
         else:
             small.append(batch)
             small_rows += batch.num_rows
             small_bytes += batch.nbytes
-    yield from _joined(small)
+    yield from _joined(small, limits)
 
 
-def _cut(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+def _cut(batch: pa.RecordBatch, limits: BatchLimits) -> Iterator[pa.RecordBatch]:
     row_bytes = batch.nbytes // batch.num_rows + 1
-    step = min(max(BATCH_BYTES // row_bytes, 1), BATCH_ROWS)
+    step = min(max(limits.bytes // row_bytes, 1), limits.rows)
     for start in range(0, batch.num_rows, step):
         yield batch.slice(start, step)
 
 
-def _joined(batches: list[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def _joined(batches: list[pa.RecordBatch], limits: BatchLimits) -> Iterator[pa.RecordBatch]:
     if len(batches) == 1:
-        yield from _cut(batches[0])
+        yield from _cut(batches[0], limits)
     elif batches:
         for batch in pa.Table.from_batches(batches).combine_chunks().to_batches():
-            yield from _cut(batch)
+            yield from _cut(batch, limits)

@@ -65,7 +65,7 @@ class ParquetSource:
     `paths` are files, folders and globs, relative to the folder `base`; `columns` are the ones to keep (None: all);
     `checksums` are those of the pages; `rules` are declared types, by column. With `partitions` none, columns in the
     names of folders (`year=2024`) are left out, else refused. `call` is what the user typed, for what a
-    message proposes.
+    message proposes; `batch_bytes` is about what a batch holds.
     """
 
     paths: tuple[str, ...]
@@ -75,6 +75,7 @@ class ParquetSource:
     rules: dict[str, ColumnRule] = field(default_factory=dict)
     partitions: Literal["none"] | None = None
     call: Call = field(default_factory=Call, compare=False, repr=False)
+    batch_bytes: int = field(default=BATCH_BYTES, compare=False, repr=False)
 
     def list_files(self) -> Listing:
         """Return the files to read.
@@ -144,7 +145,7 @@ class ParquetSource:
             columns = self._open_columns(stack, first, opened, schema, null_lists=null_lists)
             for piece in pieces:
                 # A footer tells the size of a dictionary, not of the text it stands for: what was seen counts too.
-                batch_rows = BATCH_BYTES // max(piece.row_bytes, seen_row_bytes, 1)
+                batch_rows = self.batch_bytes // max(piece.row_bytes, seen_row_bytes, 1)
                 batch_rows = min(max(batch_rows, 1), BATCH_ROWS)
                 expect(opened, chunk_ranges(piece.spans), in_turn=True)
                 for batch, problems, done in _read_row_group(columns, read_at(opened), piece, batch_rows):

@@ -26,9 +26,6 @@ from .quote_bits import CR, LF, Dialect, Scratch
 from .record_starts import BlockScan, Cut, record_ends, safe_cut, scan_block
 from .text import BLOCK_BYTES
 
-JOB_BYTES: Final = 16 << 20
-"""What one call scans of a file: 16 blocks, so that 2 GB are 120 items of work and not 1,900."""
-
 _EDGE_BYTES: Final = 4096
 """Read at once to find a safe edge; runs of quotes are short."""
 
@@ -120,13 +117,13 @@ class CsvOrigin:
         return self._starts, self._lines
 
 
-def plan_scan(file: ListedFile, text_start: int) -> list[ScanJob]:
-    """Return the scan jobs of a plain file."""
-    edges = [*range(text_start, file.stamp.size, JOB_BYTES), file.stamp.size]
+def plan_scan(file: ListedFile, text_start: int, job_bytes: int) -> list[ScanJob]:
+    """Return the scan jobs of a plain file, of so many bytes each."""
+    edges = [*range(text_start, file.stamp.size, job_bytes), file.stamp.size]
     return [ScanJob(file.path, file.name, file.stamp, text_start, a, b) for a, b in itertools.pairwise(edges)]
 
 
-def run_scan(job: ScanJob, dialect: Dialect) -> list[BlockScan]:
+def run_scan(job: ScanJob, dialect: Dialect, block_bytes: int) -> list[BlockScan]:
     """Scan the blocks of one job.
 
     Raises:
@@ -135,7 +132,7 @@ def run_scan(job: ScanJob, dialect: Dialect) -> list[BlockScan]:
     try:
         with open_unbuffered(job) as file:
             expect(file, [(max(job.start - 1, 0), job.stop - 1)])  # the end is looked at first, and by itself
-            return list(_scan_blocks(file, job, dialect))
+            return list(_scan_blocks(file, job, dialect, block_bytes))
     except OSError as error:
         raise SourceError(job.name, f"cannot be read: {error.strerror}") from error
 
@@ -150,11 +147,11 @@ class _Threads(threading.local):
 _threads = _Threads()
 
 
-def _scan_blocks(file: OpenFile, job: ScanJob, dialect: Dialect) -> Iterator[BlockScan]:
+def _scan_blocks(file: OpenFile, job: ScanJob, dialect: Dialect, block_bytes: int) -> Iterator[BlockScan]:
     scratch = _threads.scratch
     stop = _safe_edge(file, job, job.stop, dialect)
     low = _safe_edge(file, job, job.start, dialect)
-    for nominal in (*range(job.start + BLOCK_BYTES, job.stop, BLOCK_BYTES), job.stop):
+    for nominal in (*range(job.start + block_bytes, job.stop, block_bytes), job.stop):
         high = stop if nominal == job.stop else _safe_edge(file, job, nominal, dialect)
         if high <= low:  # a run of quotes over a whole block
             continue
@@ -184,14 +181,14 @@ def _safe_edge(file: OpenFile, job: ScanJob, at: int, dialect: Dialect) -> int:
 
 
 def cut_stream(
-    blocks: Iterable[bytes], name: str, dialect: Dialect, start: int, record_bytes: int
+    blocks: Iterable[bytes], name: str, dialect: Dialect, start: int, record_bytes: int, block_bytes: int = BLOCK_BYTES
 ) -> Iterator[tuple[bytes, Cut]]:
     """Yield chunks of about 1 MiB of whole records, each with its offset and what it holds; the last may lack its end.
 
     Raises:
         SourceError: a quote is never closed, or a record is larger than `record_bytes`.
     """
-    held, offset, wanted = b"", start, BLOCK_BYTES
+    held, offset, wanted = b"", start, block_bytes
     tail = b"\r" if dialect.quote is None else bytes([dialect.quote, CR])
     for block in blocks:
         held += block
@@ -203,7 +200,7 @@ def cut_stream(
             size = int(found.ends[-1]) + 1
             blanks = int(np.count_nonzero(found.blank))
             yield held[:size], Cut(offset, len(found.ends) - blanks, blanks, int(found.lines[-1]))
-            held, offset, wanted = held[size:], offset + size, BLOCK_BYTES
+            held, offset, wanted = held[size:], offset + size, block_bytes
         elif len(held) > record_bytes:
             opened = f"; a quote opens at byte {offset + found.open_at}: is it ever closed?" if found.inside else ""
             raise SourceError(
