@@ -6,8 +6,9 @@ bytes take 10.5 s in one thread, 10.6 s in two, and 5.7 s in two processes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ...transforms.dataset.integrity.verify import verify_dataset
 from ...transforms.dataset.integrity.verify_shard import ShardCheck, ShardFacts
@@ -15,15 +16,34 @@ from ...transforms.errors import DamageError
 from ..workers.worker_count import count_workers
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-
     from ..screens.screen import Screen
 
-_PROCESSES_FROM_BYTES: Final = 192 << 20
-"""From which size on two processes are faster than one: each takes half a second to start, and reads 200 MB/s."""
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Applies a function to each shard, in as many worker processes if that is faster (None: all processors).
+
+    From `processes_from_bytes` on two are faster than one: each takes half a second to start, and reads 200 MB/s.
+    """
+
+    workers: int | None = None
+    processes_from_bytes: int = 192 << 20
+
+    def __call__(
+        self, function: Callable[[ShardCheck], ShardFacts], checks: Iterable[ShardCheck]
+    ) -> Iterable[ShardFacts]:
+        """Return what the function finds, in order."""
+        shards: Sequence[ShardCheck] = list(checks)
+        workers = min(self.workers or count_workers("auto"), len(shards))
+        size = sum(0 if shard.entry is None else shard.entry.bytes for shard in shards)
+        if workers < 2 or size < self.processes_from_bytes:
+            return map(function, shards)
+        from ..workers.process_map import map_in_processes
+
+        return map_in_processes(function, shards, workers)
 
 
-def verify_command(path: str, screen: Screen, *, quick: bool = False) -> int:
+def verify_command(path: str, screen: Screen, *, quick: bool = False, run: Spread | None = None) -> int:
     """Print what is wrong with a dataset's folder or a TFRecord file; return 0, or 3 if anything is.
 
     Raises:
@@ -31,18 +51,6 @@ def verify_command(path: str, screen: Screen, *, quick: bool = False) -> int:
         DamageError: the latest manifest is damaged.
         RunError: a worker process was ended from outside.
     """
-    report = verify_dataset(path, quick=quick, run=_spread)
+    report = verify_dataset(path, quick=quick, run=run or Spread())
     screen.verified(report)
     return 0 if report.ok else DamageError.exit_code
-
-
-def _spread(function: Callable[[ShardCheck], ShardFacts], checks: Iterable[ShardCheck]) -> Iterable[ShardFacts]:
-    """Apply the function to each shard, in worker processes if that is faster."""
-    shards: Sequence[ShardCheck] = list(checks)
-    workers = min(count_workers("auto"), len(shards))
-    size = sum(0 if shard.entry is None else shard.entry.bytes for shard in shards)
-    if workers < 2 or size < _PROCESSES_FROM_BYTES:
-        return map(function, shards)
-    from ..workers.process_map import map_in_processes
-
-    return map_in_processes(function, shards, workers)

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 from shardmill.transforms.dataset.commit.publish import finish_publish
-from shardmill.transforms.dataset.generations import manifest_files as generations
 from shardmill.transforms.dataset.generations.manifest_files import list_generations, read_json_lines
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
@@ -80,11 +79,10 @@ def test_lines_of_a_list_are_read_as_strictly_as_a_manifest(tmp_path: Path, line
         list(read_json_lines(os.fspath(tmp_path), "list.jsonl"))
 
 
-def test_a_line_without_an_end_is_not_read_into_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(generations, "LINE_LIMIT", 1000)
+def test_a_line_without_an_end_is_not_read_into_memory(tmp_path: Path) -> None:
     (tmp_path / "list.jsonl").write_bytes(b" " * 5000)
     with pytest.raises(DamageError, match="line 1 is over 1000 bytes"):
-        list(read_json_lines(os.fspath(tmp_path), "list.jsonl"))
+        list(read_json_lines(os.fspath(tmp_path), "list.jsonl", line_limit=1000))
 
 
 @pytest.mark.parametrize("notes", ["x", [], {"a": "b"}, {"a": [1]}])

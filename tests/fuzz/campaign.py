@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
 from pathlib import Path
@@ -37,18 +38,18 @@ class Piece:
     count: int
 
 
-def main() -> int:
-    options = _parser().parse_args()
-    log = HERE / ".work" / f"{options.seed}.jsonl"
+def main(arguments: Sequence[str] | None = None, *, here: Path = HERE, piece_inputs: int = PIECE_INPUTS) -> int:
+    options = _parser().parse_args(arguments)
+    log = here / ".work" / f"{options.seed}.jsonl"
     log.parent.mkdir(exist_ok=True)
     done = _done(log)
     if options.table:
         sys.stdout.write(_table(done, options.seed))
         return 0
     left = [
-        Piece(name, first, min(PIECE_INPUTS, options.inputs - first))
+        Piece(name, first, min(piece_inputs, options.inputs - first))
         for name in options.targets
-        for first in range(0, options.inputs, PIECE_INPUTS)
+        for first in range(0, options.inputs, piece_inputs)
     ]
     left = [piece for piece in left if (piece.name, piece.first, piece.count) not in {_key(line) for line in done}]
     times = {line["target"]: line["seconds"] for line in done}

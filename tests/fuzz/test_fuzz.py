@@ -20,6 +20,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -84,20 +85,16 @@ def test_a_campaign_goes_on_where_it_was_left_and_tells_a_fault(
             raise feed.FaultError("gzip: input 7 of seed 1: it broke")
         return report
 
-    monkeypatch.setattr(campaign, "HERE", tmp_path)
-    monkeypatch.setattr(campaign, "PIECE_INPUTS", 5)
     monkeypatch.setattr(campaign, "feed", note)
-    arguments = ["campaign.py", "tfrecord", "gzip", "image", "--inputs", "12", "--seed", "1", "--jobs", "1"]
-    monkeypatch.setattr(sys, "argv", arguments)
-    assert campaign.main() == 1
+    arguments = ["tfrecord", "gzip", "image", "--inputs", "12", "--seed", "1", "--jobs", "1"]
+    main = partial(campaign.main, here=tmp_path, piece_inputs=5)
+    assert main(arguments) == 1
     assert capsys.readouterr().err == "gzip: input 7 of seed 1: it broke\n"
     assert fed == [("tfrecord", 0, 5), ("tfrecord", 5, 5), ("tfrecord", 10, 2), ("gzip", 0, 5), ("gzip", 5, 5)]
     fed.clear()
-    monkeypatch.setattr(sys, "argv", [*arguments, "--seconds", "-1"])
-    assert campaign.main() == 0  # the time is up
+    assert main([*arguments, "--seconds", "-1"]) == 0  # the time is up
     assert fed == []
-    monkeypatch.setattr(sys, "argv", arguments)
-    assert campaign.main() == 0
+    assert main(arguments) == 0
     assert fed == [("gzip", 5, 5), ("gzip", 10, 2), ("image", 0, 5), ("image", 5, 5), ("image", 10, 2)]
     assert "| `gzip` | 12 | 0 | 250 ms | 3 MiB | read 15 |" in capsys.readouterr().out
 

@@ -70,12 +70,19 @@ class JobWatch:
     that the cluster is gone, which Beam's job server takes a minute to notice.
     """
 
-    def __init__(self, master: str, name: str, end: Callable[[], object], seconds: float = _LOOK_SECONDS) -> None:
+    def __init__(
+        self,
+        master: str,
+        name: str,
+        end: Callable[[], object],
+        seconds: float = _LOOK_SECONDS,
+        gone_seconds: float = _GONE_SECONDS,
+    ) -> None:
         self.verdict: Exception | None = None
         self._rest = FlinkRest(master)
         self._name = name
         self._end = end
-        self._seconds = seconds
+        self._seconds, self._gone_seconds = seconds, gone_seconds
         self._refused_since: float | None = None
         self._over = Event()
         self._thread = Thread(target=self._run, name="job watch", daemon=True)
@@ -110,7 +117,7 @@ class JobWatch:
         now = time.monotonic()
         if self._refused_since is None:
             self._refused_since = now
-        return gone(self._rest.master, self._name) if now - self._refused_since >= _GONE_SECONDS else None
+        return gone(self._rest.master, self._name) if now - self._refused_since >= self._gone_seconds else None
 
 
 def gone(master: str, name: str) -> RunError:

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.errors import SchemaError
-from shardmill.transforms.format.columns.feature_column import Conversion, absent_column, feature_column
+from shardmill.transforms.format.columns.bytes import bytes_values
+from shardmill.transforms.format.columns.feature_column import (
+    DEFAULT_FIELD_BYTES,
+    Conversion,
+    absent_column,
+    feature_column,
+)
 from shardmill.transforms.format.flow.blocks import Narrowing
 from shardmill.transforms.format.flow.rejects import CellProblem
 from shardmill.transforms.format.schema.arrow_types import feature_of
@@ -219,11 +225,10 @@ def test_a_batch_that_is_not_of_the_schema_is_an_error(array: pa.Array, feature:
         feature_column(array, feature)
 
 
-def test_a_large_string_in_a_buffer_beyond_the_reach_of_views_is_sliced(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("shardmill.transforms.format.columns.bytes.BUFFER_LIMIT", 40)
+def test_a_large_string_in_a_buffer_beyond_the_reach_of_views_is_sliced() -> None:
     cells = ["x" * n for n in (30, 5, 20, 13, 12)]
     array = pa.array(cells, pa.large_string()).slice(2)
-    column = convert(array).column
-    views = pa.Array.from_buffers(pa.binary_view(), 3, [None, pa.py_buffer(column.values), *column.buffers])
+    values, buffers, _ = bytes_values(array, Feature("x", "bytes", "string"), DEFAULT_FIELD_BYTES, reach=40)
+    views = pa.Array.from_buffers(pa.binary_view(), 3, [None, pa.py_buffer(values), *buffers])
     assert views.to_pylist() == [cell.encode() for cell in cells[2:]]
-    assert column.buffers[0].size == 45
+    assert buffers[0].size == 45

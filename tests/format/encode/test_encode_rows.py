@@ -195,9 +195,7 @@ def test_runs_and_bad_rows_change_no_byte_of_the_good_ones(bad: list[bool], run:
         }
     )
     schema = schema_of(batch)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "_RUN_ROWS", run)
-        block = encode_rows(rows_of(batch), schema)
+    block = encode_rows(rows_of(batch), schema, run_rows=run)
     assert [reject.place.row for reject in block.rejects] == [101 + i for i in range(n) if bad[i]]
     expected = [
         payload

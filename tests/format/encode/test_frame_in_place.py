@@ -2,12 +2,10 @@ from __future__ import annotations
 
 import numpy as np
 import pyarrow as pa
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.format.buffers.checksum import crc32c
 from shardmill.transforms.format.buffers.views import reference_views
-from shardmill.transforms.format.encode import frame_in_place as module
 from shardmill.transforms.format.encode.frame_in_place import NEUTRAL, frame_in_place
 from shardmill.transforms.format.tfrecord.framing import frame_records
 
@@ -31,13 +29,12 @@ def test_records_framed_in_place_are_those_framed_from_their_payloads(rows: list
     assert (frames.ends.tolist(), frames.digest) == (slow.ends.tolist(), slow.digest)
 
 
-def test_stretches_of_any_size_write_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_stretches_of_any_size_write_the_same_bytes() -> None:
     lengths = np.arange(50, dtype=np.int64) % 23
     data = pa.py_buffer(bytes(range(200)))
     views = reference_views(lengths, lengths, data, 0)
     whole = frame_in_place([views], lengths, [data])
-    monkeypatch.setattr(module, "_STRETCH_BYTES", 70)
-    cut = frame_in_place([views], lengths, [data])
+    cut = frame_in_place([views], lengths, [data], stretch_bytes=70)
     assert (len(whole.buffers), len(cut.buffers)) == (1, 9)
     assert b"".join(cut.buffers) == b"".join(whole.buffers)
     assert (cut.ends.tolist(), cut.digest) == (whole.ends.tolist(), whole.digest)

@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format.manifest import strict_json
 from shardmill.transforms.format.manifest.strict_json import MAX_DEPTH, JsonError, parse_json
 
 text = st.text(alphabet=st.sampled_from(list('a"\\[]{},:\x00\u2028é')), max_size=8)
@@ -22,9 +21,7 @@ values = st.recursive(
 def test_whatever_json_writes_is_read_back_however_it_is_cut_into_windows(
     value: Any, ascii_: bool, window: int
 ) -> None:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(strict_json, "_WINDOW_BYTES", window)
-        assert parse_json(json.dumps(value, ensure_ascii=ascii_).encode()) == value
+    assert parse_json(json.dumps(value, ensure_ascii=ascii_).encode(), window_bytes=window) == value
 
 
 @given(st.text(alphabet=st.sampled_from(list('"\\[],a')), max_size=30), st.sampled_from([1, 2, 5, 1 << 20]))
@@ -33,12 +30,10 @@ def test_any_text_is_read_as_pythons_parser_reads_it_or_is_an_error(document: st
         expected: Any = json.loads(document)
     except ValueError:
         expected = JsonError
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(strict_json, "_WINDOW_BYTES", window)
-        try:
-            assert parse_json(document.encode()) == expected
-        except JsonError:
-            assert expected is JsonError
+    try:
+        assert parse_json(document.encode(), window_bytes=window) == expected
+    except JsonError:
+        assert expected is JsonError
 
 
 def test_brackets_in_strings_are_no_depth() -> None:

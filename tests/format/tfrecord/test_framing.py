@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.format.buffers.checksum import crc32c, mask, record_digests
-from shardmill.transforms.format.tfrecord import framing as tfrecord
 from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES, frame_records, framed_crcs, join_frames
 
 
@@ -39,12 +38,10 @@ def test_frames_are_the_slow_frames_of_any_slice(payloads: list[bytes], start: i
     assert frames.digest == record_digests(np.array([len(p) for p in expected], np.int64), crcs)
 
 
-def test_runs_cut_by_count_or_by_reach_join_to_the_same_frames(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_runs_cut_by_count_or_by_reach_join_to_the_same_frames() -> None:
     payloads = [bytes([i]) * (i * 7 % 40) for i in range(200)]
     whole = frame_records(pa.array(payloads, pa.large_binary()))
-    monkeypatch.setattr(tfrecord, "_RUN_RECORDS", 7)
-    monkeypatch.setattr(tfrecord, "BUFFER_LIMIT", 100)
-    cut = frame_records(pa.array(payloads, pa.large_binary()))
+    cut = frame_records(pa.array(payloads, pa.large_binary()), run_records=7, reach=100)
     assert len(cut.buffers) > 200 // 7
     assert b"".join(cut.buffers) == b"".join(whole.buffers)
     assert cut.ends.tolist() == whole.ends.tolist()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -11,11 +13,7 @@ from shardmill.transforms.format.tfrecord import length_walk
 from shardmill.transforms.format.tfrecord.framing import frame_records
 from shardmill.transforms.format.tfrecord.length_walk import walk_records
 
-
-@pytest.fixture(autouse=True)
-def few_walks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(length_walk, "_LEAST_BYTES", 512)
-    monkeypatch.setattr(length_walk, "_WALKS", 7)
+few_walks = partial(walk_records, walks=7, least_bytes=512)
 
 
 def framed(records: list[bytes]) -> bytearray:
@@ -45,7 +43,7 @@ RECORDS = st.lists(
 def test_sound_records_cut_anywhere(records: list[bytes], cut: int) -> None:
     data = framed(records)
     data = data[: len(data) - cut]
-    assert walk_records(np.frombuffer(data, np.uint8)).tolist() == ends_of(data)
+    assert few_walks(np.frombuffer(data, np.uint8)).tolist() == ends_of(data)
 
 
 @given(RECORDS, st.lists(st.tuples(st.integers(0, 10_000), st.integers(0, 255)), max_size=5))
@@ -53,18 +51,17 @@ def test_damaged_records(records: list[bytes], changes: list[tuple[int, int]]) -
     data = framed(records)
     for place, byte in changes:
         data[place % len(data)] = byte
-    assert walk_records(np.frombuffer(data, np.uint8)).tolist() == ends_of(data)
+    assert few_walks(np.frombuffer(data, np.uint8)).tolist() == ends_of(data)
 
 
 @pytest.mark.parametrize("length", [1 << 63, (1 << 64) - 1, (1 << 64) - 16, 1 << 31])
 def test_lengths_that_lie(length: int) -> None:
     data = framed([b"x" * 30] * 40)
     data[46 * 25 : 46 * 25 + 8] = length.to_bytes(8, "little")
-    assert walk_records(np.frombuffer(data, np.uint8)).tolist() == ends_of(data)
+    assert few_walks(np.frombuffer(data, np.uint8)).tolist() == ends_of(data)
 
 
 def test_records_of_the_real_size_are_walked_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.undo()
     rng = np.random.default_rng(1)
     data = framed([rng.bytes(int(size)) for size in rng.integers(170, 290, 9000)])
     joined: list[bool] = []

@@ -5,8 +5,7 @@ import signal
 from pathlib import Path
 
 import pytest
-from shardmill.pipelines.commands import verify as verify_module
-from shardmill.pipelines.commands.verify import verify_command
+from shardmill.pipelines.commands.verify import Spread, verify_command
 from shardmill.pipelines.screens.screen import Screen
 from shardmill.pipelines.workers.process_map import map_in_processes
 from shardmill.transforms.errors import RunError
@@ -23,13 +22,12 @@ def test_a_worker_that_is_killed_ends_the_command_with_words() -> None:
 
 
 def test_a_dataset_is_verified_in_processes_with_the_same_report(
-    dataset_with_damage: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    dataset_with_damage: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert verify_command(str(dataset_with_damage), Screen()) == 3
     alone = capsys.readouterr().out
-    monkeypatch.setattr(verify_module, "_PROCESSES_FROM_BYTES", 0)
-    monkeypatch.setattr(verify_module, "count_workers", lambda _: 2)
-    assert verify_command(str(dataset_with_damage), Screen()) == 3
+    in_processes = Spread(workers=2, processes_from_bytes=0)
+    assert verify_command(str(dataset_with_damage), Screen(), run=in_processes) == 3
     assert capsys.readouterr().out == alone
     assert "record 2 at byte" in alone
 

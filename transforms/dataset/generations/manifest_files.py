@@ -114,7 +114,7 @@ def read_file(root: str, path: str, limit: int) -> bytes:
     return data
 
 
-def read_json_lines(root: str, path: str) -> Iterator[tuple[int, dict[str, Any]]]:
+def read_json_lines(root: str, path: str, *, line_limit: int = LINE_LIMIT) -> Iterator[tuple[int, dict[str, Any]]]:
     """Yield each line of a file of the dataset as the object that it holds, with its number from 1.
 
     Raises:
@@ -122,9 +122,9 @@ def read_json_lines(root: str, path: str) -> Iterator[tuple[int, dict[str, Any]]
     """
     check_regular(root, path)
     with storage_at(root).open(path) as file:
-        for number, line in enumerate(iter(lambda: file.readline(LINE_LIMIT + 1), b""), 1):
-            if len(line) > LINE_LIMIT:
-                raise DamageError(f"{path}: line {number} is over {LINE_LIMIT} bytes")
+        for number, line in enumerate(iter(lambda: file.readline(line_limit + 1), b""), 1):
+            if len(line) > line_limit:
+                raise DamageError(f"{path}: line {number} is over {line_limit} bytes")
             try:
                 document = parse_json(line)
             except JsonError as error:

@@ -22,10 +22,10 @@ _OWN_LIMIT = ("image", "array_data")
 """Types that other limits bound: those of the image source, and of the record."""
 
 
-def bytes_values(values: pa.Array, feature: Feature, field_bytes_limit: int) -> Checked:
+def bytes_values(values: pa.Array, feature: Feature, field_bytes_limit: int, *, reach: int = BUFFER_LIMIT) -> Checked:
     """Return views of strings, bytes, exact float64 values or the digits of integers, and the buffers they refer to.
 
-    What is under nulls is arbitrary.
+    What is under nulls is arbitrary. A buffer beyond the `reach` of views is sliced.
     """
     if types.is_float64(values.type):
         exact = raw_values(values, "<f8").view(np.uint32).reshape(-1, 2)
@@ -36,17 +36,17 @@ def bytes_values(values: pa.Array, feature: Feature, field_bytes_limit: int) -> 
     bad = _too_large(values, limit)
     if bad:
         return np.zeros(len(values), np.complex128), (), bad  # its rows are dropped, and the others come again
-    views, buffers = _views(values)
+    views, buffers = _views(values, reach)
     # A type says what is promised: bytes that the schema calls a string are checked as one.
     if feature.type == "string" and (is_string(values.type) or not types.is_null(values.type)):
         bad = _bad_utf8(values, feature)
     return views, buffers, bad
 
 
-def _views(values: pa.Array) -> tuple[Views, tuple[pa.Buffer, ...]]:
+def _views(values: pa.Array, reach: int) -> tuple[Views, tuple[pa.Buffer, ...]]:
     if types.is_large_binary(values.type) or types.is_large_string(values.type):
         data = values.buffers()[2]
-        if data is not None and data.size > BUFFER_LIMIT:
+        if data is not None and data.size > reach:
             offsets = offsets_of(values, np.int64)
             span = data.slice(int(offsets[0]), int(offsets[-1] - offsets[0]))
             return reference_views(offsets[:-1] - offsets[0], np.diff(offsets), span, 0), (span,)

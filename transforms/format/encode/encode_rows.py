@@ -59,7 +59,7 @@ class RowEncoder:
     """Encodes batches of one schema; picklable, and safe to share between threads.
 
     `splits_by_code` are the names of splits that a source by directory found; `record_bytes_limit` and
-    `field_bytes_limit` bound a serialized record, and a string or binary value, in bytes.
+    `field_bytes_limit` bound a serialized record, and a string or binary value, in bytes; `run_rows` a run.
 
     Raises:
         SchemaError: the key of the split is not a scalar feature.
@@ -70,14 +70,15 @@ class RowEncoder:
     splits_by_code: tuple[str, ...] = ()
     record_bytes_limit: int = DEFAULT_RECORD_BYTES
     field_bytes_limit: int = DEFAULT_FIELD_BYTES
+    run_rows: int = field(default=_RUN_ROWS, repr=False, compare=False)
     _local: Any = field(default_factory=threading.local, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self.split.check_key(self.schema)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        options = (self.schema, self.split, self.splits_by_code, self.record_bytes_limit, self.field_bytes_limit)
-        return type(self), options
+        limits = (self.record_bytes_limit, self.field_bytes_limit, self.run_rows)
+        return type(self), (self.schema, self.split, self.splits_by_code, *limits)
 
     def split_shares(self) -> dict[str, float]:
         """Return the part of the records that each split is expected to get."""
@@ -103,7 +104,7 @@ class RowEncoder:
         known: dict[int, list[CellError]] = defaultdict(list)
         for problem in rows.problems:
             known[problem.row].append(problem.error)
-        step = _run_rows(rows.batch)
+        step = _run_rows(rows.batch, self.run_rows)
         runs = [self._encode_run(rows, start, step, known) for start in range(0, rows.batch.num_rows, step)]
         frames: dict[str, list[Frames]] = defaultdict(list)
         for run in runs:
@@ -239,20 +240,22 @@ def encode_rows(
     splits_by_code: tuple[str, ...] = (),
     record_bytes_limit: int = DEFAULT_RECORD_BYTES,
     field_bytes_limit: int = DEFAULT_FIELD_BYTES,
+    run_rows: int = _RUN_ROWS,
 ) -> Block:
     """Encode one batch; for many, keep a `RowEncoder`, which remembers the prefixes of entries.
 
     Raises:
         SchemaError: the batch is not of the schema, or the key of the split is not a scalar feature.
     """
-    return RowEncoder(schema, split or SplitRule(), splits_by_code, record_bytes_limit, field_bytes_limit).encode(rows)
+    limits = (record_bytes_limit, field_bytes_limit, run_rows)
+    return RowEncoder(schema, split or SplitRule(), splits_by_code, *limits).encode(rows)
 
 
-def _run_rows(batch: pa.RecordBatch) -> int:
+def _run_rows(batch: pa.RecordBatch, most: int = _RUN_ROWS) -> int:
     """Return how many rows make a run: bounded by rows, by views, and by bytes of input."""
     by_views = max(_RUN_VIEWS // (2 * batch.num_columns + 1), _MIN_RUN_ROWS)
     by_bytes = _RUN_BYTES * batch.num_rows // max(batch.nbytes, 1)
-    return int(max(min(_RUN_ROWS, by_views, by_bytes), 1))
+    return int(max(min(most, by_views, by_bytes), 1))
 
 
 def _excused(errors: Mapping[int, list[CellError]], start: int) -> dict[str | None, set[int]]:

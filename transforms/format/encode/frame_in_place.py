@@ -39,7 +39,12 @@ with 1 MiB two of them blocked each other twice as often, which cost 6 % of the 
 
 
 def frame_in_place(
-    pieces: Sequence[Views], lengths: I64, buffers: Sequence[pa.Buffer], *, opened: bool = False
+    pieces: Sequence[Views],
+    lengths: I64,
+    buffers: Sequence[pa.Buffer],
+    *,
+    opened: bool = False,
+    stretch_bytes: int = _STRETCH_BYTES,
 ) -> Frames:
     """Write one record for each row of the pieces, with these payload lengths in bytes, and frame it.
 
@@ -49,7 +54,7 @@ def frame_in_place(
     if not opened:
         pieces = [reference_views(_ZERO, _NEUTRAL_LENGTH, _NEUTRAL, len(buffers)), *pieces]
         buffers = [*buffers, _NEUTRAL]
-    step = max(rows * _STRETCH_BYTES // max(int(lengths.sum()), 1), 1)
+    step = max(rows * stretch_bytes // max(int(lengths.sum()), 1), 1)
     stretches = []
     for start in range(0, rows, step):
         rows_of = slice(start, start + step)

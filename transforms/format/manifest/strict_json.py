@@ -44,13 +44,13 @@ class JsonError(ValueError):
     """The bytes are no JSON, or no JSON that is read here; the text says what is wrong and where."""
 
 
-def parse_json(data: bytes) -> Any:
-    """Return the value that is in `data`.
+def parse_json(data: bytes, *, window_bytes: int = _WINDOW_BYTES) -> Any:
+    """Return the value that is in `data`, which is measured in windows of so many bytes.
 
     Raises:
         JsonError: it is not UTF-8, no JSON, too deep, too large in memory, or holds a key twice or a NaN.
     """
-    _check_shape(np.frombuffer(data, np.uint8))
+    _check_shape(np.frombuffer(data, np.uint8), window_bytes)
     try:
         text = data.decode("utf-8")
         return json.loads(text, object_pairs_hook=_object, parse_constant=_constant, parse_float=_float)
@@ -64,12 +64,12 @@ def parse_json(data: bytes) -> Any:
         raise JsonError(printable(error)) from error
 
 
-def _check_shape(data: _Bytes) -> None:
+def _check_shape(data: _Bytes, window_bytes: int) -> None:
     """Refuse a document by its brackets and commas, before an object is made of any of it."""
     depth = containers = commas = 0
     inside = escapes = False  # in a string; the window before ended with a backslash that escapes
-    for start in range(0, len(data), _WINDOW_BYTES):
-        window = data[start : start + _WINDOW_BYTES]
+    for start in range(0, len(data), window_bytes):
+        window = data[start : start + window_bytes]
         marks = _string_ends(window, escaped=escapes)
         escapes = _ends_in_escape(window, escaped=escapes)
         outside = (np.cumsum(marks, dtype=np.int32) & 1) == inside

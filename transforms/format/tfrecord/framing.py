@@ -63,8 +63,10 @@ def framed_crcs(lengths: I64, crcs: U32) -> U32:
     return crc32c_followed_by(crc32c_shift_each(headers, lengths) ^ crcs, mask_each(crcs))
 
 
-def frame_records(payloads: pa.LargeBinaryArray) -> Frames:
-    """Frame payloads, in order.
+def frame_records(
+    payloads: pa.LargeBinaryArray, *, run_records: int = _RUN_RECORDS, reach: int = BUFFER_LIMIT
+) -> Frames:
+    """Frame payloads, in order; `run_records` of them at once, and no more bytes than views `reach`.
 
     Raises:
         ValueError: a payload is null, or one is 2 GiB or longer.
@@ -75,15 +77,16 @@ def frame_records(payloads: pa.LargeBinaryArray) -> Frames:
         return Frames((), np.zeros(0, np.int64), 0)
     _, offset_buffer, data = payloads.buffers()
     offsets = np.frombuffer(offset_buffer, np.int64)[payloads.offset : payloads.offset + len(payloads) + 1]
-    return join_frames([_frame_run(data, offsets[start : end + 1]) for start, end in _runs(offsets)])
+    runs = _runs(offsets, run_records, reach)
+    return join_frames([_frame_run(data, offsets[start : end + 1]) for start, end in runs])
 
 
-def _runs(offsets: I64) -> Iterator[tuple[int, int]]:
+def _runs(offsets: I64, most: int, reach: int) -> Iterator[tuple[int, int]]:
     """Cut records into runs that are framed at once: short enough to stay in cache, and in reach of a view's int32."""
     start, records = 0, len(offsets) - 1
     while start < records:
-        reach = int(np.searchsorted(offsets, offsets[start] + BUFFER_LIMIT, "right")) - 1
-        end = min(max(reach, start + 1), start + _RUN_RECORDS, records)
+        near = int(np.searchsorted(offsets, offsets[start] + reach, "right")) - 1
+        end = min(max(near, start + 1), start + most, records)
         yield start, end
         start = end
 

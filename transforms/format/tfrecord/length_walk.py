@@ -42,16 +42,16 @@ _MOST_HITS: Final = 64
 """Places for each walk that may look like a length: data full of zeros have many, and to prove them takes long."""
 
 
-def walk_records(data: npt.NDArray[np.uint8]) -> I64:
+def walk_records(data: npt.NDArray[np.uint8], *, walks: int = _WALKS, least_bytes: int = _LEAST_BYTES) -> I64:
     """Return where each record ends that is wholly in the data, as far as its length can be believed."""
-    if len(data) < _LEAST_BYTES:
+    if len(data) < least_bytes:
         return _walk_in_turn(data)
     first = _walk_in_turn(data, _FIRST_RECORDS)
     if len(first) < _FIRST_RECORDS or int(first[-1]) > _SMALL_BYTES * _FIRST_RECORDS:
         return _walk_in_turn(data)
-    starts = _find_starts(data, round(_WINDOW_RECORDS * int(first[-1]) / _FIRST_RECORDS))
+    starts = _find_starts(data, round(_WINDOW_RECORDS * int(first[-1]) / _FIRST_RECORDS), walks)
     longest = int(np.diff(starts, prepend=0, append=len(data)).max())
-    ends = _walk_together(data, starts) if longest <= _LONGEST_WALK * (len(data) // _WALKS) else None
+    ends = _walk_together(data, starts) if longest <= _LONGEST_WALK * (len(data) // walks) else None
     return _walk_in_turn(data) if ends is None else ends
 
 
@@ -71,14 +71,14 @@ def _walk_in_turn(data: npt.NDArray[np.uint8], most: int | None = None) -> I64:
     return np.array(ends, np.int64)
 
 
-def _find_starts(data: npt.NDArray[np.uint8], window: int) -> I64:
+def _find_starts(data: npt.NDArray[np.uint8], window: int, count: int) -> I64:
     """Return places of headers, in order: the first in the window after each of some places, where there is one."""
-    apart = len(data) // _WALKS
+    apart = len(data) // count
     window = min(window, apart - HEADER_BYTES)
-    shape, strides = (_WALKS - 1, window), (apart, 1)
+    shape, strides = (count - 1, window), (apart, 1)
     lengths = np.ndarray(shape, "<u8", data, apart, strides)
     walks, places = np.nonzero(lengths < np.uint64(apart))
-    if len(walks) > _MOST_HITS * _WALKS:
+    if len(walks) > _MOST_HITS * count:
         return np.empty(0, np.int64)
     crcs = np.ndarray(shape, "<u4", data, apart + 8, strides)[walks, places]
     sound = mask_each(crc32c_of_lengths(lengths[walks, places].astype(np.int64))) == crcs

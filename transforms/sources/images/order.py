@@ -26,13 +26,15 @@ KEY_BITS: Final = 64
 _AT_ONCE: Final = 1 << 20
 
 
-def shuffled(listing: ImageListing, seed: int) -> npt.NDArray[np.int32]:
-    """Return the rows of the images in the order of their digests."""
+def shuffled(
+    listing: ImageListing, seed: int, *, key_bits: int = KEY_BITS, at_once: int = _AT_ONCE
+) -> npt.NDArray[np.int32]:
+    """Return the rows of the images in the order of their digests; so many are looked at `at_once`."""
     digest_of = _digests(listing, seed)
     images = listing.images
     count = len(images)
     row_bits = max(count - 1, 0).bit_length()
-    digest_bits = max(KEY_BITS - row_bits, 0)
+    digest_bits = max(key_bits - row_bits, 0)
     keys = np.fromiter(
         (
             int.from_bytes(digest_of(image)[:8]) >> (64 - digest_bits) << row_bits | row
@@ -43,9 +45,9 @@ def shuffled(listing: ImageListing, seed: int) -> npt.NDArray[np.int32]:
     )
     keys.sort()
     order = np.empty(count, np.int32)
-    for start in range(0, count, _AT_ONCE):
-        order[start : start + _AT_ONCE] = keys[start : start + _AT_ONCE] & np.uint64((1 << row_bits) - 1)
-    for tied in _ties(keys, row_bits):
+    for start in range(0, count, at_once):
+        order[start : start + at_once] = keys[start : start + at_once] & np.uint64((1 << row_bits) - 1)
+    for tied in _ties(keys, row_bits, at_once):
         order[tied] = sorted(order[tied].tolist(), key=lambda row: digest_of(images[row]))
     return order
 
@@ -62,11 +64,11 @@ def _digests(listing: ImageListing, seed: int) -> Callable[[ImageFile], bytes]:
     return digest_of
 
 
-def _ties(keys: npt.NDArray[np.uint64], row_bits: int) -> Iterator[slice]:
+def _ties(keys: npt.NDArray[np.uint64], row_bits: int, at_once: int) -> Iterator[slice]:
     """Yield the places of keys that differ in their rows only."""
     first = last = -1
-    for start in range(0, len(keys), _AT_ONCE):
-        digests = keys[start : start + _AT_ONCE + 1] >> np.uint64(row_bits)
+    for start in range(0, len(keys), at_once):
+        digests = keys[start : start + at_once + 1] >> np.uint64(row_bits)
         for place in (np.flatnonzero(digests[1:] == digests[:-1]) + start).tolist():  # equal to the next one's
             if place != last:
                 if last >= 0:

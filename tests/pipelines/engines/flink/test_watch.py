@@ -11,7 +11,6 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 import pytest
-from shardmill.pipelines.engines.flink import watch as flink_watch
 from shardmill.pipelines.engines.flink.processes import free_port
 from shardmill.pipelines.engines.flink.rest import FlinkRest
 from shardmill.pipelines.engines.flink.watch import JobWatch, counted, is_of_this_machine
@@ -142,10 +141,9 @@ def test_what_a_retry_may_fix_is_left_to_flink(raised: str) -> None:
     assert lasting_error(FAILED.replace("{raised}", raised)) is None
 
 
-def test_a_cluster_of_this_machine_that_was_stopped_ends_the_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(flink_watch, "_GONE_SECONDS", 0.0)
+def test_a_cluster_of_this_machine_that_was_stopped_ends_the_run() -> None:
     ended = threading.Event()
-    with JobWatch(f"127.0.0.1:{free_port()}", NAME, ended.set, seconds=0.01) as watch:
+    with JobWatch(f"127.0.0.1:{free_port()}", NAME, ended.set, seconds=0.01, gone_seconds=0) as watch:
         assert ended.wait(30)
     assert isinstance(watch.verdict, RunError)
     assert "does not answer any more: it was stopped, or cannot be reached. Start it, and run" in str(watch.verdict)
