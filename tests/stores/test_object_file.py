@@ -9,21 +9,16 @@ import random
 import pytest
 from shardmill.transforms.errors import SourceError
 from shardmill.transforms.sources.contract.source import SourceEntry
-from shardmill.transforms.sources.files import object_file
 from shardmill.transforms.sources.files.listing import list_entries
-from shardmill.transforms.sources.files.object_file import ObjectFile
+from shardmill.transforms.sources.files.object_file import FetchLimits, ObjectFile
 
 from .conftest import Bucket
 
 KIB = 1 << 10
 
 
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let blocks and windows be a thousandth of what they are."""
-    for name in ("BLOCK_BYTES", "KEPT_BYTES", "_SMALLEST_BLOCK_BYTES", "_SMALLEST_WINDOW_BYTES", "_WINDOWS_BYTES"):
-        monkeypatch.setattr(object_file, name, getattr(object_file, name) >> 10)
-    monkeypatch.setattr(object_file, "_NEAR_BYTES", 40)
+SMALL = FetchLimits(4 * KIB, 64, 64, 64 * KIB, 32 * KIB, 40)
+"""Blocks and windows are a thousandth of what they are."""
 
 
 def put(bucket: Bucket, data: bytes) -> SourceEntry:
@@ -33,14 +28,13 @@ def put(bucket: Bucket, data: bytes) -> SourceEntry:
     return entry
 
 
-@pytest.mark.usefixtures("small")
 def test_any_reading_gives_what_a_file_gives(bucket: Bucket) -> None:
     rng = random.Random(5)
     data = rng.randbytes(40_000)
     entry = put(bucket, data)
     for _ in range(25):
         told = io.BytesIO(data)
-        with ObjectFile(entry) as file:
+        with ObjectFile(entry, SMALL) as file:
             assert file.size == len(data)
             for _ in range(rng.randrange(15)):
                 action = rng.randrange(6)
@@ -63,10 +57,9 @@ def test_any_reading_gives_what_a_file_gives(bucket: Bucket) -> None:
             assert file.read() == told.read()
 
 
-def test_what_is_foretold_comes_in_blocks_each_once_and_ahead(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(object_file, "BLOCK_BYTES", 64 * KIB)
+def test_what_is_foretold_comes_in_blocks_each_once_and_ahead(bucket: Bucket) -> None:
     data = os.urandom(1000 * KIB)
-    with ObjectFile(put(bucket, data)) as file:
+    with ObjectFile(put(bucket, data), FetchLimits(block=64 * KIB)) as file:
         file.expect([(100, 900 * KIB)])
         file.seek(100)
         assert b"".join(iter(lambda: file.read(10 * KIB) if file.tell() < 900 * KIB else b"", b""))[: 899 * KIB]
@@ -92,16 +85,13 @@ def test_little_is_fetched_where_little_is_read(bucket: Bucket) -> None:
         while file.tell() < 8 << 20:  # nobody foretold it, but it goes on and on
             file.read(8 * KIB)
     assert len(bucket.gateway.sizes) < 10
-    assert max(bucket.gateway.sizes) <= object_file.BLOCK_BYTES
+    assert max(bucket.gateway.sizes) <= FetchLimits().block
 
 
-def test_columns_that_are_read_in_turn_are_fetched_once(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(object_file, "KEPT_BYTES", 64 * KIB)
-    monkeypatch.setattr(object_file, "_SMALLEST_BLOCK_BYTES", KIB)
-    monkeypatch.setattr(object_file, "_NEAR_BYTES", 0)
+def test_columns_that_are_read_in_turn_are_fetched_once(bucket: Bucket) -> None:
     data = os.urandom(500 * KIB)
     columns = [(start * KIB, (start + 60) * KIB) for start in range(0, 500, 100)]
-    with ObjectFile(put(bucket, data)) as file:
+    with ObjectFile(put(bucket, data), FetchLimits(kept=64 * KIB, smallest_block=KIB, near=0)) as file:
         file.expect(columns, in_turn=True)
         for step in range(0, 60 * KIB, 3 * KIB):
             for start, _ in columns:
@@ -111,12 +101,9 @@ def test_columns_that_are_read_in_turn_are_fetched_once(bucket: Bucket, monkeypa
 
 
 @pytest.mark.parametrize("foretold", [False, True])
-def test_an_object_that_was_replaced_or_removed_is_not_read(
-    bucket: Bucket, monkeypatch: pytest.MonkeyPatch, foretold: bool
-) -> None:
-    monkeypatch.setattr(object_file, "BLOCK_BYTES", 1 << 20)
+def test_an_object_that_was_replaced_or_removed_is_not_read(bucket: Bucket, foretold: bool) -> None:
     entry = put(bucket, bytes(9_000_000))
-    with ObjectFile(entry) as file:
+    with ObjectFile(entry, FetchLimits(block=1 << 20)) as file:
         if foretold:
             file.expect([(0, file.size)])
         file.read(1000)

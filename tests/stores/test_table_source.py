@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from shardmill.pipelines import convert
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.sources.files import object_file
+from shardmill.transforms.sources.files.object_file import FetchLimits, ObjectFile
 
 from .conftest import S3_TOO, Bucket, shards
 
@@ -109,10 +111,8 @@ def test_shards_are_those_of_the_same_files_on_a_disk(
     write: Any,
     settings: dict[str, Any],
 ) -> None:
-    monkeypatch.setattr(object_file, "BLOCK_BYTES", 1 << 16)  # so that files of some megabytes have many
-    monkeypatch.setattr(object_file, "KEPT_BYTES", 1 << 17)
-    monkeypatch.setattr(object_file, "_SMALLEST_BLOCK_BYTES", 1 << 12)
-    monkeypatch.setattr(object_file, "_NEAR_BYTES", 1 << 10)
+    few = FetchLimits(block=1 << 16, kept=1 << 17, smallest_block=1 << 12, near=1 << 10)  # many blocks
+    monkeypatch.setattr(object_file, "ObjectFile", partial(ObjectFile, limits=few))
     options = {"shard_size": "256KiB", "runner__workers": 2, **settings}
     folder = on_disk / write.__name__
     if not folder.exists():

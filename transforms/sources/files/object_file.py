@@ -19,6 +19,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable
 from concurrent.futures import Future
+from dataclasses import dataclass
 from typing import Final
 
 from ...errors import SourceError, StoreAccessError, StoreError
@@ -29,31 +30,40 @@ from ...stores.common.store_url import StoreUrl, parse_store_url
 from ...stores.connect import store_at
 from ..contract.source import ListedFile
 
-BLOCK_BYTES: Final = 4 << 20
-"""The bytes of one request if the reading was announced: at 25 ms a request, two on their way bring some 200 MB/s."""
-
 AHEAD: Final = 2
 """The number of blocks that are fetched while one is processed, each by its own thread."""
 
-KEPT_BYTES: Final = 64 << 20
-"""The bytes of one file that may be in memory if several places are read in turn, like the columns of a row group."""
 
-_SMALLEST_BLOCK_BYTES: Final = 64 << 10
-_SMALLEST_WINDOW_BYTES: Final = 64 << 10
-_WINDOWS_BYTES: Final = 32 << 20
-_NEAR_BYTES: Final = 256 << 10
-"""A gap of up to this size is read, because another request would take longer."""
+@dataclass(frozen=True, slots=True)
+class FetchLimits:
+    """How many bytes of an object are fetched at a time, and how many are kept.
+
+    `block` is one request if the reading was announced: at 25 ms a request, two on their way bring some 200 MB/s.
+    `kept` may be in memory if several places are read in turn, like the columns of a row group; `windows` are what
+    nobody announced. A gap of up to `near` is read, because another request would take longer.
+    """
+
+    block: int = 4 << 20
+    smallest_block: int = 64 << 10
+    smallest_window: int = 64 << 10
+    kept: int = 64 << 20
+    windows: int = 32 << 20
+    near: int = 256 << 10
+
+
+_LIMITS: Final = FetchLimits()
 
 
 class ObjectFile(io.RawIOBase):
     """An object, open to read at any place; for one thread at a time. `size` is what it had when it was listed."""
 
-    def __init__(self, file: ListedFile) -> None:
+    def __init__(self, file: ListedFile, limits: FetchLimits = _LIMITS) -> None:
         self._file = file
+        self._limits = limits
         self._url = parse_store_url(file.path.decode())
         self.size = file.stamp.size
         self._at = 0
-        self._blocks = _Blocks(())
+        self._blocks = _Blocks((), limits)
         self._coming: OrderedDict[int, Future[bytes]] = OrderedDict()
         self._windows: OrderedDict[int, bytes] = OrderedDict()
 
@@ -103,7 +113,7 @@ class ObjectFile(io.RawIOBase):
     def expect(self, ranges: Iterable[tuple[int, int]], *, in_turn: bool = False) -> None:
         """Announce what will be read: (start, stop) each, from front to back, or several of them `in_turn`."""
         self._forget()
-        self._blocks = _Blocks(ranges, in_turn=in_turn)
+        self._blocks = _Blocks(ranges, self._limits, in_turn=in_turn)
 
     def read_at(self, size: int, at: int) -> bytes:
         """Read so many bytes from a place on, whatever was read before; fewer only at the end.
@@ -135,9 +145,9 @@ class ObjectFile(io.RawIOBase):
 
     def _window(self, at: int, stop: int) -> bytes:
         """Return some bytes from `at` on that nobody announced, at most up to `stop`."""
-        limit = self._blocks.next_start(at, self.size)
-        if stop - at > BLOCK_BYTES:
-            return self._whole(at, min(stop, limit))
+        end, limits = self._blocks.next_start(at, self.size), self._limits
+        if stop - at > limits.block:
+            return self._whole(at, min(stop, end))
         grown = 0
         for start, data in self._windows.items():
             if start <= at < start + len(data):
@@ -145,12 +155,12 @@ class ObjectFile(io.RawIOBase):
                 return data[at - start : stop - start]
             if at == start + len(data):
                 grown = 2 * len(data)
-        wanted = max(stop - at, min(grown, BLOCK_BYTES), _SMALLEST_WINDOW_BYTES)
+        wanted = max(stop - at, min(grown, limits.block), limits.smallest_window)
         # after the end of a file, the bytes right before it are read: footers and directories are there
         start = at if grown or at + wanted <= self.size else max(self.size - wanted, 0)
-        data = self._fetch(start, min(start + wanted, limit))
+        data = self._fetch(start, min(start + wanted, end))
         self._windows[start] = data
-        while len(self._windows) > 1 and sum(map(len, self._windows.values())) > _WINDOWS_BYTES:
+        while len(self._windows) > 1 and sum(map(len, self._windows.values())) > limits.windows:
             self._windows.popitem(last=False)
         return data[at - start : stop - start]
 
@@ -185,15 +195,15 @@ class _Blocks:
     that was read, the one that is, and the one that comes.
     """
 
-    def __init__(self, ranges: Iterable[tuple[int, int]], *, in_turn: bool = False) -> None:
+    def __init__(self, ranges: Iterable[tuple[int, int]], limits: FetchLimits, *, in_turn: bool = False) -> None:
         apart = _joined(ranges, 0)
-        size, ahead, self.kept = BLOCK_BYTES, AHEAD, AHEAD + 2
-        columns = in_turn and sum(stop - start for start, stop in apart) > KEPT_BYTES
+        size, ahead, self.kept = limits.block, AHEAD, AHEAD + 2
+        columns = in_turn and sum(stop - start for start, stop in apart) > limits.kept
         if columns:
-            size = min(max(KEPT_BYTES // (3 * len(apart)), _SMALLEST_BLOCK_BYTES), BLOCK_BYTES)
+            size = min(max(limits.kept // (3 * len(apart)), limits.smallest_block), limits.block)
             ahead, self.kept = 1, 3 * len(apart) + 1
         else:
-            apart = _joined(apart, _NEAR_BYTES)
+            apart = _joined(apart, limits.near)
         self._bounds: list[tuple[int, int]] = []
         self.ends: list[int] = []
         for start, stop in apart:
