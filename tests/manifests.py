@@ -28,7 +28,7 @@ _EMPTY = Manifest(
     narrowed=(),
     splits={},
     sidecars=(),
-    run=RunInfo("", "", "", "", "", "local", {}),
+    run=RunInfo("2026-01-31T12:00:00Z", "0" * 16, "id", ".staging/" + "0" * 16, "sha256:" + "0" * 64, "local", {}),
 )
 
 

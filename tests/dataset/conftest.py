@@ -10,18 +10,12 @@ import pytest
 from crc32c import crc32c
 from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.format.buffers.checksum import record_digests
-from shardmill.transforms.format.manifest.manifest import (
-    Manifest,
-    RejectSummary,
-    RowCounts,
-    RunInfo,
-    ShardEntry,
-    SourceSummary,
-    SplitEntry,
-)
+from shardmill.transforms.format.manifest.manifest import Manifest, RowCounts, ShardEntry, SourceSummary, SplitEntry
 from shardmill.transforms.format.manifest.naming import shard_file_name
 from shardmill.transforms.format.schema.schema import Schema
 from shardmill.transforms.format.sidecars.sidecar_files import sidecar_files
+
+from ..manifests import manifest_with
 
 DatasetBuilder = Callable[..., Manifest]
 
@@ -40,33 +34,18 @@ def _build_dataset(
     """Write a dataset without the sink: its shards hold the given payloads, its manifest states what they hold."""
     entries = {name: _write_split(root, name, shards, compression, shard_size) for name, shards in splits.items()}
     records = sum(entry.records for entry in entries.values())
-    fields: dict[str, Any] = {
-        "generation": 1,
-        "parent": None,
-        "operation": "create",
-        "name": "things",
-        "version": "1.0.0",
-        "order": "task",
+    stated: dict[str, Any] = {
         "compression": compression,
         "shard_size": shard_size,
-        "shard_name": "{split}-{index:05d}",
-        "config_fingerprint": "sha256:" + "0" * 64,
         "schema_fingerprint": None if schema is None else schema.fingerprint(),
         "source": SourceSummary("csv", 0, 0, None),
         "counts": RowCounts(records, records, 0, 0),
-        "rejects": RejectSummary(None, 0),
         "schema": schema,
         "labels": dict(labels or {}),
-        "narrowed": (),
         "splits": entries,
-        "sidecars": (),
-        "run": RunInfo(
-            "2026-01-31T12:00:00Z", "0" * 16, "id", ".staging/" + "0" * 16, "sha256:" + "0" * 64, "local", {}
-        ),
     }
-    manifest = Manifest(**fields | changes)
-    sidecars = sidecar_files(manifest, ("tfds", "tfx"), image_formats)
-    manifest = Manifest(**fields | {"sidecars": tuple(sorted(sidecars))} | changes)
+    sidecars = sidecar_files(manifest_with(**stated | changes), ("tfds", "tfx"), image_formats)
+    manifest = manifest_with(**stated | {"sidecars": tuple(sorted(sidecars))} | changes)
     for name, data in sidecars.items():
         (root / name).write_bytes(data)
     (root / "manifests").mkdir(exist_ok=True)

@@ -18,12 +18,13 @@ from shardmill.transforms.format.manifest.manifest import (
     Manifest,
     RejectSummary,
     RowCounts,
-    RunInfo,
     ShardEntry,
     SourceSummary,
     SplitEntry,
 )
 from shardmill.transforms.format.schema.schema import Choice, Feature, Schema
+
+from ...manifests import manifest_with
 
 SCHEMA = Schema(
     (
@@ -60,27 +61,16 @@ def manifest(
         ShardEntry("train-00000.tfrecord", 1, 20, 65012, "9a71c4d0"),
         ShardEntry("train-00001.tfrecord", 1, 4, 59310, "03be5512"),
     )
-    return Manifest(
-        generation=1,
-        parent=None,
-        operation="create",
+    return manifest_with(
         name="pets",
-        version="1.0.0",
-        order="task",
         compression=compression,
-        shard_size=65536,
-        shard_name="{split}-{index:05d}",
-        config_fingerprint="sha256:00",
-        schema_fingerprint="sha256:00",
         source=SourceSummary("csv", 2, 188204, "sources/00000001.jsonl", {"hidden": 1, "other": 0}),
         counts=RowCounts(24 + rejected, 24, rejected, 0),
         rejects=RejectSummary("rejects/00000001.jsonl" if rejected else None, rejected, {"BAD_TYPE": rejected}),
         schema=SCHEMA,
-        labels={},
         narrowed=(Narrowing("price", "float64", "float32", 24, 5.9e-08, 2),),
         splits={"train": SplitEntry(24, 124322, 9112, "sum128:00", shards)},
         sidecars=sidecars,
-        run=RunInfo("2026-01-31T12:00:00Z", "5f", "0b", ".staging/5f", "sha256:00", "local", {}),
     )
 
 
