@@ -14,13 +14,15 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from shardmill.pipelines.cli import main
 from shardmill.pipelines.engines.local.engine import LocalEngine
 from shardmill.pipelines.prepare.prepared import Prepared
 from shardmill.pipelines.workers.worker_processes import WorkerProcesses
 
 from . import tiers
+from .command_line import Screen, Shardmill
 from .faults.plain_run import run_plainly
-from .flink.running import shardmill
+from .flink import running
 from .stores import servers
 
 # How fast values are drawn says something of the machine (its first tables of Unicode alone take a second), not of what
@@ -115,6 +117,23 @@ def without_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(LocalEngine, "run", run)
 
 
+@pytest.fixture
+def shardmill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shardmill:
+    """Run commands in this process, in a folder of the test; none prints a traceback, or what steers a terminal."""
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args: str) -> Screen:
+        with pytest.raises(SystemExit) as ended:
+            main(list(args))
+        assert isinstance(ended.value.code, int)
+        out, err = capsys.readouterr()
+        assert (out + err).replace("\n", "").isprintable(), ascii(out + err)
+        assert "Traceback" not in out + err
+        return Screen(ended.value.code, out, err)
+
+    return run
+
+
 @pytest.fixture(scope="session")
 def flink() -> None:
     """Have Flink's jars, or tell why not."""
@@ -124,7 +143,7 @@ def flink() -> None:
         if os.environ.get("SHARDMILL_CI"):
             pytest.fail(reason)
         pytest.skip(reason)
-    shardmill("flink", "install", cwd=Path.cwd())
+    running.shardmill("flink", "install", cwd=Path.cwd())
 
 
 @pytest.fixture(scope="session")

@@ -13,6 +13,8 @@ from shardmill.pipelines.cli import main
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
+from ..command_line import Screen
+
 Content = bytes | Callable[[Path], object]
 """What a file holds, or what makes it."""
 
@@ -26,15 +28,6 @@ LEFT = {
     "shardmill gc out --older-than 0s",
 }
 """What is said of staged work after too many rejects, and after a file that cannot be read."""
-
-
-@dataclass(frozen=True)
-class Screen:
-    """How a command ended, and what it said."""
-
-    code: int
-    out: str
-    err: str
 
 
 @dataclass(frozen=True)

@@ -7,43 +7,17 @@ import os
 import struct
 import zipfile
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
-from shardmill.pipelines.cli import main
 from shardmill.transforms.format.tfrecord.gzip_members import compress_member
 
+from ..command_line import Shardmill
 from ..tiers import but_some_thorough
 
 pytestmark = pytest.mark.usefixtures("without_engine")
-
-
-@dataclass(frozen=True)
-class Screen:
-    code: int
-    out: str
-    err: str
-
-
-Shardmill = Callable[..., Screen]
-
-
-@pytest.fixture
-def shardmill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shardmill:
-    monkeypatch.chdir(tmp_path)
-
-    def run(*args: str) -> Screen:
-        with pytest.raises(SystemExit) as ended:
-            main(list(args))
-        out, err = capsys.readouterr()
-        assert (out + err).replace("\n", "").isprintable(), ascii(out + err)
-        assert "Traceback" not in out + err
-        return Screen(int(ended.value.code or 0), out, err)
-
-    return run
 
 
 def contents(*folders: Path) -> dict[str, bytes | None]:

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 from crc32c import crc32c
-from shardmill.pipelines.cli import main
 from shardmill.transforms.dataset.records.record_file import read_records
 from shardmill.transforms.format.encode.example_proto import example_from_values
 from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES
 from shardmill.transforms.format.tfrecord.gzip_members import compress_member
+
+from ..command_line import Shardmill
 
 SECRET = "payload that nobody is to see"
 RECORDS = [
@@ -139,32 +140,26 @@ DAMAGED: dict[str, Case] = {
 
 
 @dataclass(frozen=True)
-class Screen:
+class Lines:
     code: int
     out: list[str]
     err: list[str]
 
 
 @pytest.fixture
-def shardmill(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Callable[..., Screen]:
-    monkeypatch.chdir(tmp_path)
-
-    def run(*args: str) -> Screen:
-        with pytest.raises(SystemExit) as ended:
-            main(list(args))
-        out, err = capsys.readouterr()
-        assert SECRET not in err
-        assert SECRET.encode().hex() not in out + err
-        return Screen(int(ended.value.code or 0), out.splitlines(), err.splitlines())
+def shardmill(shardmill: Shardmill) -> Callable[..., Lines]:
+    def run(*args: str) -> Lines:
+        screen = shardmill(*args)
+        assert SECRET not in screen.err
+        assert SECRET.encode().hex() not in screen.out + screen.err
+        return Lines(screen.code, screen.out.splitlines(), screen.err.splitlines())
 
     return run
 
 
 @pytest.mark.parametrize("case", DAMAGED)
 def test_damage_is_told_by_file_record_and_byte_and_what_is_intact_is_saved(
-    case: str, shardmill: Callable[..., Screen]
+    case: str, shardmill: Callable[..., Lines]
 ) -> None:
     file = DAMAGED[case]
     Path("x.tfrecord").write_bytes(file.data)
@@ -206,7 +201,7 @@ ACCEPTED: dict[str, tuple[str, bytes, list[bytes]]] = {
 
 @pytest.mark.parametrize("case", ACCEPTED)
 def test_an_odd_file_is_read_by_its_content_and_that_it_is_whole_cannot_be_proven(
-    case: str, shardmill: Callable[..., Screen]
+    case: str, shardmill: Callable[..., Lines]
 ) -> None:
     name, data, records = ACCEPTED[case]
     Path(name).write_bytes(data)
@@ -222,7 +217,7 @@ def test_an_odd_file_is_read_by_its_content_and_that_it_is_whole_cannot_be_prove
     assert shardmill("verify", "out").code == 0
 
 
-def test_a_shard_that_was_cut_between_two_records_is_seen_by_its_manifest(shardmill: Callable[..., Screen]) -> None:
+def test_a_shard_that_was_cut_between_two_records_is_seen_by_its_manifest(shardmill: Callable[..., Lines]) -> None:
     Path("x.tfrecord").write_bytes(FILE)
     assert shardmill("merge", "x.tfrecord", "-o", "out").code == 0
     Path("out/train-00000.tfrecord").write_bytes(FILE[: 7 * FRAME])
@@ -249,7 +244,7 @@ def test_a_shard_that_was_cut_between_two_records_is_seen_by_its_manifest(shardm
     assert saved.out[-1] == "Lost: 3 records of the 10 that the manifest states."
 
 
-def test_a_record_that_is_no_example_is_named_and_kept_where_it_is_asked_for(shardmill: Callable[..., Screen]) -> None:
+def test_a_record_that_is_no_example_is_named_and_kept_where_it_is_asked_for(shardmill: Callable[..., Lines]) -> None:
     payloads = [RECORDS[0], b"\xff\xfe " + SECRET.encode(), RECORDS[1]]
     Path("x.tfrecord").write_bytes(b"".join(map(frame, payloads)))
     merged = shardmill("merge", "x.tfrecord", "-o", "out")
@@ -263,7 +258,7 @@ def test_a_record_that_is_no_example_is_named_and_kept_where_it_is_asked_for(sha
 
 
 @pytest.mark.thorough("hundreds of megabytes are inflated; dataset/records/test_record_file.py has a smaller one")
-def test_a_decompression_bomb_is_refused_and_little_of_it_is_inflated(shardmill: Callable[..., Screen]) -> None:
+def test_a_decompression_bomb_is_refused_and_little_of_it_is_inflated(shardmill: Callable[..., Lines]) -> None:
     Path("x.tfrecord").write_bytes(compress_member(header(1 << 29) + bytes(300 << 20)))
     verified = shardmill("verify", "x.tfrecord")
     assert verified.code == 3
@@ -274,7 +269,7 @@ def test_a_decompression_bomb_is_refused_and_little_of_it_is_inflated(shardmill:
     assert "a decompression bomb?" in merged.err[0]
 
 
-def test_limits_are_those_of_the_config(shardmill: Callable[..., Screen]) -> None:
+def test_limits_are_those_of_the_config(shardmill: Callable[..., Lines]) -> None:
     Path("x.tfrecord").write_bytes(FILE)
     merged = shardmill("merge", "x.tfrecord", "-o", "out", "--set", "limits.record_bytes=20")
     assert merged.code == 1

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +13,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import convert, open_dataset
-from shardmill.pipelines.cli import main
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.records.record_file import read_records, write_records
@@ -24,30 +22,9 @@ from shardmill.transforms.format.encode.example_proto import example_from_values
 from shardmill.transforms.format.manifest.manifest import Manifest
 from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES
 
+from ...command_line import Screen, Shardmill
+
 pytestmark = pytest.mark.usefixtures("without_engine")
-
-
-@dataclass(frozen=True)
-class Screen:
-    code: int
-    out: str
-    err: str
-
-
-Shardmill = Callable[..., Screen]
-
-
-@pytest.fixture
-def shardmill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Shardmill:
-    monkeypatch.chdir(tmp_path)
-
-    def run(*args: str) -> Screen:
-        with pytest.raises(SystemExit) as ended:
-            main(list(args))
-        assert isinstance(ended.value.code, int)
-        return Screen(ended.value.code, *capsys.readouterr())
-
-    return run
 
 
 def dataset(folder: Path, ids: Sequence[int], **settings: Any) -> Path:
