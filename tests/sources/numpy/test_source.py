@@ -17,9 +17,7 @@ from shardmill.transforms.format.flow.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule, Feature
 from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
 from shardmill.transforms.sources.files.listing import list_file
-from shardmill.transforms.sources.numpy import npz
-from shardmill.transforms.sources.numpy import records as numpy_records
-from shardmill.transforms.sources.numpy import rows as numpy_rows
+from shardmill.transforms.sources.numpy.files import NumpyLimits
 from shardmill.transforms.sources.numpy.npy import NpyError
 from shardmill.transforms.sources.numpy.npz import open_npz
 from shardmill.transforms.sources.numpy.source import NumpySource
@@ -207,17 +205,14 @@ def test_a_file_that_cannot_be_a_record_is_a_reject_and_the_others_are_kept(tmp_
     assert [rows.origin.place(i).source for i in range(2)] == ["a.npy", "c.npy"]
 
 
-def test_the_directory_of_an_archive_is_bounded_before_it_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_directory_of_an_archive_is_bounded_before_it_is_read(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", **{f"a{number}": np.arange(2000) for number in range(20)})
     file = list_file(os.fsencode(tmp_path / "a.npz"), b"/")
     with open_npz(file) as archive:
         assert len(archive.read("a7.npy")) == 16128  # members may be larger than the bound
-    monkeypatch.setattr(npz, "DIRECTORY_LIMIT", 1000)
     with (
         pytest.raises(NpyError, match=r"the directory of its members has \d+ bytes; at most 1000 are read"),
-        open_npz(file),
+        open_npz(file, directory_limit=1000),
     ):
         pass
 
@@ -257,11 +252,10 @@ def test_the_first_sound_file_sets_the_schema(tmp_path: Path) -> None:
     assert "as in b.npy" in found.choices[0].reason
 
 
-def test_files_are_batched_by_their_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(numpy_records, "_BATCH_BYTES", 1000)
+def test_files_are_batched_by_their_size(tmp_path: Path) -> None:
     for i in range(6):
         np.save(tmp_path / f"{i}.npy", np.full(10 if i != 3 else 5000, i, "i8"))
-    rows = read(source_of(tmp_path))
+    rows = read(source_of(tmp_path, limits=NumpyLimits(file_batch=1000)))
     assert [each.ordinal for each in rows] == list(range(len(rows)))
     assert [list(each.entry) for each in rows] == [[0, 1, 2], [3], [4, 5]]  # type: ignore[arg-type]
     assert column(rows, "array/data")[3] == np.full(5000, 3, "i8").tobytes()
@@ -299,17 +293,13 @@ ROW_ARRAYS = {
 
 @pytest.mark.parametrize("packed", [None, np.savez, np.savez_compressed])
 @pytest.mark.parametrize("case", ROW_ARRAYS)
-def test_the_first_axis_is_the_row(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str, packed: Callable[..., None] | None
-) -> None:
-    monkeypatch.setattr(numpy_rows, "_PIECE_BYTES", 300)
-    monkeypatch.setattr(numpy_rows, "_BATCH_BYTES", 400)
+def test_the_first_axis_is_the_row(tmp_path: Path, case: str, packed: Callable[..., None] | None) -> None:
     array = ROW_ARRAYS[case]
     if packed is None:
         np.save(tmp_path / "a.npy", array)
     else:
         packed(tmp_path / "a.npz", array=array)
-    source = source_of(tmp_path, rows=True)
+    source = source_of(tmp_path, rows=True, limits=NumpyLimits(piece=300, row_batch=400))
     found = survey(source)
     assert found.frozen.schema.features[0].shape == array.shape[1:]
     assert sum(piece.rows or 0 for piece in found.pieces) == 1000

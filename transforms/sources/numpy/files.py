@@ -5,7 +5,7 @@ from __future__ import annotations
 import zipfile
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import IO, Any, cast
 
 from ...errors import ShardmillError
@@ -18,15 +18,28 @@ from .npz import ZIP_ERRORS, ZIP_MAGIC, array_members, open_npz
 
 
 @dataclass(frozen=True, slots=True)
+class NumpyLimits:
+    """The bytes of a batch of whole files, of a batch of rows, and of a piece of rows.
+
+    Tasks are made of pieces: small enough that they come out even, large enough that a file of 1 TB has few.
+    """
+
+    file_batch: int = 8 << 20
+    row_batch: int = 16 << 20
+    piece: int = 4 << 20
+
+
+@dataclass(frozen=True, slots=True)
 class ArrayChoice:
     """Which arrays of a file are read: `feature` names that of a `.npy`, `columns` those to keep (None: all).
 
-    `record_bytes` caps what one file may take in memory where it is loaded whole.
+    `record_bytes` caps what one file may take in memory where it is loaded whole, `limits` what is read at a time.
     """
 
     feature: str
     columns: tuple[str, ...] | None
     record_bytes: int
+    limits: NumpyLimits = field(default_factory=NumpyLimits)
 
     def pick(self, arrays: dict[str, Any]) -> list[str]:
         """Return the names of the arrays to read, sorted.

@@ -38,21 +38,22 @@ _ENCRYPTED: Final = 0x1
 
 
 class _BoundedFile(io.BufferedReader):
-    """A file of which no more is read at once than a directory may have, as long as it is `bounded`."""
+    """A file of which no more is read at once than the `limit`, as long as there is one."""
 
-    bounded = True
+    limit: int | None = None
 
     def read(self, size: int | None = -1, /) -> bytes:
-        if self.bounded and size is not None and size > DIRECTORY_LIMIT:
+        limit = self.limit
+        if limit is not None and size is not None and size > limit:
             raise NpyError(
-                "CORRUPT", f"the directory of its members has {size} bytes; at most {DIRECTORY_LIMIT} are read",
-                f"{size} bytes", f"at most {DIRECTORY_LIMIT} bytes",
+                "CORRUPT", f"the directory of its members has {size} bytes; at most {limit} are read",
+                f"{size} bytes", f"at most {limit} bytes",
             )  # fmt: skip
         return super().read(size)
 
 
 @contextmanager
-def open_npz(listed: ListedFile) -> Iterator[zipfile.ZipFile]:
+def open_npz(listed: ListedFile, *, directory_limit: int = DIRECTORY_LIMIT) -> Iterator[zipfile.ZipFile]:
     """Open an archive for the length of a `with`; whatever is wrong with it, then or later, is an NpyError.
 
     Raises:
@@ -60,9 +61,10 @@ def open_npz(listed: ListedFile) -> Iterator[zipfile.ZipFile]:
         OSError: it cannot be read.
     """
     with _BoundedFile(open_unbuffered(listed)) as file:
+        file.limit = directory_limit
         try:
             archive = zipfile.ZipFile(file)
-            file.bounded = False
+            file.limit = None
         except (NpyError, ShardmillError):
             raise
         except zipfile.BadZipFile as error:

@@ -23,7 +23,6 @@ from .files import ArrayChoice, ArrayStream, open_arrays
 from .hints import MOST_FILES, refuse_pairs, rows_warning
 from .npy import NpyError, NpyHeader, dtype_text
 
-_BATCH_BYTES: Final = 8 << 20
 _BATCH_FILES: Final = 4000
 
 
@@ -122,7 +121,7 @@ def read_records(task: Task, frozen: Frozen, choice: ArrayChoice) -> Iterator[Ro
     batch, ordinal = _Batch(expected), 0
     for piece in task.pieces:
         # A large array is a batch of its own: it then refers to what was read, without a copy.
-        if batch.pieces and (batch.bytes + piece.bytes > _BATCH_BYTES or len(batch.pieces) >= _BATCH_FILES):
+        if batch.pieces and (batch.bytes + piece.bytes > choice.limits.file_batch or len(batch.pieces) >= _BATCH_FILES):
             yield batch.rows(task.ordinal, ordinal)
             batch, ordinal = _Batch(expected), ordinal + 1
         check_stamp(piece)

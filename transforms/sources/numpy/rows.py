@@ -29,10 +29,6 @@ from .hints import refuse_pairs, same_rows
 from .npy import NpyError, NpyHeader
 from .records import few_headers
 
-_PIECE_BYTES: Final = 4 << 20
-"""Tasks are made of pieces: small enough that they come out even, large enough that a file of 1 TB has few."""
-
-_BATCH_BYTES: Final = 16 << 20
 _BATCH_ROWS: Final = 32_000
 
 
@@ -87,7 +83,7 @@ def survey_rows(
     pieces = tuple(
         piece
         for index, (entry, layout) in enumerate(zip(listing.entries, layouts, strict=True))
-        for piece in _pieces(index, entry, layout)
+        for piece in _pieces(index, entry, layout, choice.limits.piece)
     )
     return Survey(Frozen(schema), tuple(choices), pieces)
 
@@ -156,8 +152,8 @@ def _compare(first: _Layout, other: _Layout) -> None:
             )
 
 
-def _pieces(index: int, entry: SourceEntry, layout: _Layout) -> Iterator[NumpyPiece]:
-    step = max(_PIECE_BYTES // max(layout.row_bytes, 1), 1) if layout.seekable else max(layout.rows, 1)
+def _pieces(index: int, entry: SourceEntry, layout: _Layout, piece_bytes: int) -> Iterator[NumpyPiece]:
+    step = max(piece_bytes // max(layout.row_bytes, 1), 1) if layout.seekable else max(layout.rows, 1)
     for first_row in range(0, layout.rows, step):
         rows = min(step, layout.rows - first_row)
         yield NumpyPiece(
@@ -177,7 +173,7 @@ def _read_file(piece: NumpyPiece, start: int, stop: int, choice: ArrayChoice) ->
         with open_arrays(piece, choice, whole=False) as arrays:
             readers = {name: _RowReader.of(array, piece.path, (start, stop), choice) for name, array in arrays.items()}
             row_bytes = sum(reader.row_bytes for reader in readers.values())
-            step = min(max(_BATCH_BYTES // max(row_bytes, 1), 1), _BATCH_ROWS)
+            step = min(max(choice.limits.row_batch // max(row_bytes, 1), 1), _BATCH_ROWS)
             for row in range(start, stop, step):
                 count = min(step, stop - row)
                 columns = {name: column_of_array(name, reader.read(row, count)) for name, reader in readers.items()}

@@ -18,7 +18,7 @@ from ...format.schema.schema import ColumnRule
 from ..contract.call import Call
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task
 from ..files.listing import SUFFIXES, list_entries
-from .files import ArrayChoice
+from .files import ArrayChoice, NumpyLimits
 from .records import read_records, survey_records
 from .rows import read_rows, survey_rows
 
@@ -33,7 +33,8 @@ class NumpySource:
     `paths` are files, folders and globs, relative to the folder `base`; `rows` says that the first axis is the row;
     `feature` names the array of a `.npy` file (without rows it may be "": bare `shape` and `data`); `columns` are the
     arrays to keep (None: all); `rules` are declared types of columns, where `rows` is set. `as_records` says that
-    records are wanted, whatever the arrays look like; `call` is what was typed, for the program that an error prints.
+    records are wanted, whatever the arrays look like; `call` is what was typed, for the program that an error prints;
+    `limits` are what is read at a time.
     """
 
     paths: tuple[str, ...]
@@ -45,6 +46,7 @@ class NumpySource:
     record_bytes: int = RECORD_BYTES
     as_records: bool = False
     call: Call = field(default_factory=Call, compare=False)
+    limits: NumpyLimits = field(default_factory=NumpyLimits, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         if self.rows and not self.feature:
@@ -90,4 +92,4 @@ class NumpySource:
 
     @property
     def _choice(self) -> ArrayChoice:
-        return ArrayChoice(self.feature, self.columns, self.record_bytes)
+        return ArrayChoice(self.feature, self.columns, self.record_bytes, self.limits)
