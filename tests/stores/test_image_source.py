@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import threading
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +13,14 @@ import numpy as np
 import pytest
 from PIL import Image
 from shardmill.pipelines import append, convert
+from shardmill.pipelines.config.sources import source_of
+from shardmill.pipelines.report.summary import Summary
+from shardmill.pipelines.runs.convert import run_convert
+from shardmill.pipelines.runs.python_api import load_call
 from shardmill.transforms.errors import InputError, SourceError, UsageError
 from shardmill.transforms.format.flow.rejects import Reject
 from shardmill.transforms.sources.contract.source import Listing, Task, map_in_turn
-from shardmill.transforms.sources.images import source as image_source
-from shardmill.transforms.sources.images.source import ImageSource
+from shardmill.transforms.sources.images.source import ImageLimits, ImageSource
 
 from .conftest import S3_TOO, Bucket, shards
 from .gateway import Request
@@ -44,6 +48,16 @@ def pets(tmp_path: Path) -> Path:
     return root
 
 
+def in_small_batches(path: str, output: Path, settings: dict[str, Any]) -> Summary:
+    """Convert images, 8 in a batch."""
+    config = load_call({"input": {"paths": [path]}}, output, settings, data_given=False)
+    source = source_of(config)
+    assert isinstance(source, ImageSource)
+    done = run_convert(config, source=replace(source, limits=ImageLimits(batch_rows=8)))
+    assert isinstance(done, Summary)
+    return done
+
+
 @pytest.mark.parametrize(
     ("bucket", "settings"),
     [
@@ -54,13 +68,12 @@ def pets(tmp_path: Path) -> Path:
     indirect=["bucket"],
 )
 def test_shards_are_those_of_the_same_images_on_a_disk(
-    bucket: Bucket, pets: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, settings: dict[str, Any]
+    bucket: Bucket, pets: Path, tmp_path: Path, settings: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(image_source, "BATCH_ROWS", 8)
     bucket.put_folder(pets, "some/pets")
     options = {"input__format": "images", "shard_size": "64KiB", "runner__workers": 1, **settings}
-    local = convert({"input": {"paths": [str(pets)]}}, output=tmp_path / "local", **options)
-    remote = convert({"input": {"paths": [f"{bucket.url}/some/pets"]}}, output=tmp_path / "remote", **options)
+    local = in_small_batches(str(pets), tmp_path / "local", options)
+    remote = in_small_batches(f"{bucket.url}/some/pets", tmp_path / "remote", options)
     assert shards(tmp_path / "remote") == shards(tmp_path / "local") != {}
     assert remote.manifest.labels == local.manifest.labels
     assert remote.manifest.source.skipped == local.manifest.source.skipped == {"hidden": 1, "junk": 1}

@@ -18,10 +18,9 @@ from PIL import Image
 from shardmill.transforms.errors import InputError, SchemaError, SourceError, UsageError
 from shardmill.transforms.format.flow.rows import Rows
 from shardmill.transforms.sources.contract.source import Survey, Task
-from shardmill.transforms.sources.images import source as image_source
 from shardmill.transforms.sources.images.listing import ImageListing
 from shardmill.transforms.sources.images.rows import view_array
-from shardmill.transforms.sources.images.source import ImageSource
+from shardmill.transforms.sources.images.source import ImageLimits, ImageSource
 
 
 def draw(kind: str = "JPEG", size: tuple[int, int] = (8, 6), mode: str = "RGB", seed: int = 0, **options: Any) -> bytes:
@@ -240,10 +239,9 @@ def test_a_shuffle_depends_on_the_seed_and_the_paths_alone(tmp_path: Path) -> No
     assert first[:4] == ["c0/18.jpg", "c0/06.jpg", "c2/05.jpg", "c1/01.jpg"]
 
 
-def test_pieces_cover_every_file_once_and_count_by_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_pieces_cover_every_file_once_and_count_by_folder(tmp_path: Path) -> None:
     lay(tmp_path / "r", {f"{c}/{i}.jpg": draw(seed=i) for c in "ab" for i in range(10)})
-    monkeypatch.setattr(image_source, "PIECE_BYTES", 2000)
-    source = ImageSource((str(tmp_path / "r"),), seed=3)
+    source = ImageSource((str(tmp_path / "r"),), seed=3, limits=ImageLimits(piece_bytes=2000))
     listing, survey = survey_of(source)
     assert len(survey.pieces) > 3
     assert sum(piece.rows or 0 for piece in survey.pieces) == 20
@@ -258,14 +256,13 @@ def test_pieces_cover_every_file_once_and_count_by_folder(tmp_path: Path, monkey
     assert [record for piece in apart for record in piece] == whole
 
 
-def test_batches_end_at_a_number_of_files_or_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_batches_end_at_a_number_of_files_or_bytes(tmp_path: Path) -> None:
     lay(tmp_path / "r", {f"{i:02}.jpg": draw() if i % 4 else b"no image" for i in range(20)})
-    monkeypatch.setattr(image_source, "BATCH_ROWS", 6)
-    batches = read_all(ImageSource((str(tmp_path / "r"),)))
+    batches = read_all(ImageSource((str(tmp_path / "r"),), limits=ImageLimits(batch_rows=6)))
     assert [rows.batch.num_rows + len(rows.rejects) for rows in batches] == [6, 6, 6, 2]
     assert [rows.ordinal for rows in batches] == [0, 1, 2, 3]
-    monkeypatch.setattr(image_source, "BATCH_BYTES", len(draw()) * 2)
-    assert max(rows.batch.num_rows for rows in read_all(ImageSource((str(tmp_path / "r"),)))) == 2
+    source = ImageSource((str(tmp_path / "r"),), limits=ImageLimits(batch_rows=6, batch_bytes=len(draw()) * 2))
+    assert max(rows.batch.num_rows for rows in read_all(source)) == 2
 
 
 def test_rows_are_counted_by_folder_with_their_rejects(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
@@ -31,13 +31,6 @@ from .pieces import ImagePiece, ImagePieces, ReadFolder, cut_images
 from .prefetch import Fetched, fetch_ahead
 from .rows import ENCODED, LABEL, ImageOrigin, ImageRow, image_batch, image_place, image_schema
 from .table import ImageFile
-
-BATCH_ROWS: Final = 256
-BATCH_BYTES: Final = 8 << 20
-"""A batch ends at 256 files or after 8 MiB: enough to make the cost of a batch small, and a few fit in any memory."""
-
-PIECE_BYTES: Final = 1 << 20
-"""Pieces end after 1 MiB, so that tasks can be cut close to whole shards."""
 
 _UNUSED: Final = "_unused_"
 
@@ -62,6 +55,19 @@ def unused_labels(classes: Sequence[str]) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class ImageLimits:
+    """A batch ends at a number of files or bytes, a piece after some bytes.
+
+    That is enough to make the cost of a batch small, and a few fit in any memory; and tasks can be cut close to whole
+    shards.
+    """
+
+    batch_rows: int = 256
+    batch_bytes: int = 8 << 20
+    piece_bytes: int = 1 << 20
+
+
+@dataclass(frozen=True, slots=True)
 class ImageSource:
     """Images below root folders (or named one by one), one record each.
 
@@ -72,6 +78,7 @@ class ImageSource:
     `ignore` are globs of names, or of paths below the root, that are left out.
 
     `known_classes` are those that have numbers already, from 0: new ones come after them, and no offset counts.
+    `limits` are the sizes of batches and pieces.
 
     A file name that is not UTF-8 is a reject: as a feature it would be another name.
 
@@ -92,6 +99,7 @@ class ImageSource:
     pixels_limit: int = 50_000_000
     bytes_limit: int = 256 << 20
     ignore: tuple[str, ...] = ()
+    limits: ImageLimits = field(default_factory=ImageLimits, compare=False, repr=False)
 
     def __post_init__(self) -> None:
         self._checker()
@@ -129,8 +137,8 @@ class ImageSource:
             listing.images,
             None if self.seed is None else shuffled(listing, self.seed),
             self._read_folders(listing, roles, names, splits),
-            piece_bytes=PIECE_BYTES,
-            piece_rows=BATCH_ROWS,
+            piece_bytes=self.limits.piece_bytes,
+            piece_rows=self.limits.batch_rows,
             with_bytes=ENCODED in kept,
         )
         return Survey(
@@ -150,7 +158,7 @@ class ImageSource:
         """
         checker = self._checker()
         limit = self.bytes_limit
-        batches = fetch_ahead(_batches(task, limit), lambda image: image.size <= limit)
+        batches = fetch_ahead(_batches(task, limit, self.limits), lambda image: image.size <= limit)
         for ordinal, (files, ahead) in enumerate(batches):
             buffer = pa.allocate_buffer(sum(_room(image, limit) for _, image in files))
             gathered = _Gathered(memoryview(buffer).cast("B"))  # Arrow's own are signed: FF would be -1
@@ -299,14 +307,14 @@ class _Gathered:
         return dict(notes)
 
 
-def _batches(task: Task, limit: int) -> Iterator[list[tuple[ReadFolder, ImageFile]]]:
+def _batches(task: Task, limit: int, limits: ImageLimits) -> Iterator[list[tuple[ReadFolder, ImageFile]]]:
     """Yield the files of a task, by batch."""
     files: list[tuple[ReadFolder, ImageFile]] = []
     size = 0
     for folder, image in _files(task):
         files.append((folder, image))
         size += _room(image, limit)
-        if len(files) == BATCH_ROWS or size >= BATCH_BYTES:
+        if len(files) == limits.batch_rows or size >= limits.batch_bytes:
             yield files
             files, size = [], 0
     if files:
