@@ -36,7 +36,7 @@ def install(as_json: _Json = False, debug: _Debug = False) -> None:
     def body(session: interrupts.Session) -> None:
         from ..engines.flink.jars import install as fetch
         from ..engines.flink.jars import jars_folder, pinned
-        from ..screens.screen import shown_path
+        from ..screens.terminal import shown_path
 
         is_new = fetch(session.screen.note)
         if as_json:

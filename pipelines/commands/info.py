@@ -93,7 +93,7 @@ def _stopped_text(path: str) -> str | None:
         return None
     from ...transforms.dataset.stage.done_tasks import count_results
     from ..prepare.staged_plan import read_staged_plan
-    from ..screens.screen import shown_path
+    from ..screens.terminal import shown_path
 
     storage, where = storage_at(path), shown_path(path)
     plans = [plan for name in storage.list(STAGING_FOLDER) if (plan := read_staged_plan(storage, name)) is not None]
@@ -202,7 +202,8 @@ def _foreign_document(found: ForeignFiles) -> dict[str, Any]:
 
 
 def _print_dataset(overview: Overview, screen: Screen) -> None:
-    from ..screens.screen import reading_lines, shown_path
+    from ..screens.summary_screen import reading_lines
+    from ..screens.terminal import shown_path
 
     manifest, where = overview.manifest, shown_path(overview.path)
     records = sum(split.records for split in manifest.splits.values())
@@ -252,7 +253,7 @@ def _print_schema(schema: Schema | None, screen: Screen) -> None:
 
 
 def _print_foreign(found: ForeignFiles, screen: Screen) -> None:
-    from ..screens.screen import shown_path
+    from ..screens.terminal import shown_path
 
     where = shown_path(found.path)
     packed = f", {found.compression}" if found.compression not in (None, "none") else ""

@@ -85,7 +85,7 @@ def gc_command(path: str, older_than: str, keep: int | None, screen: Screen, *, 
 
 
 def _print_garbage(report: GarbageReport, older_than: int, screen: Screen) -> None:
-    from ..screens.screen import shown_path
+    from ..screens.terminal import shown_path
 
     largest = sorted(report.items, key=lambda item: (-item.bytes, item.path))[:_SHOWN]
     for item in sorted(largest, key=lambda item: item.path):

@@ -33,7 +33,7 @@ def salvage_command(path: str, folder: str, screen: Screen) -> int:
 
 
 def _print(report: SalvageReport, screen: Screen) -> None:
-    from ..screens.screen import shown_path
+    from ..screens.terminal import shown_path
 
     for damage in report.damages[:_SHOWN]:
         screen.text(_line(damage), "yellow" if damage.recovered else "red")

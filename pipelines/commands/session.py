@@ -127,7 +127,7 @@ def run(body: Body, *, as_json: bool, quiet: bool, debug: bool) -> int:
             if interrupt.signal is not None:
                 return _interrupted(session, interrupt.signal)
             session.screen.error(error, session.detected)
-            _tell_staged(session, error)
+            _show_kept(session, error)
             return error.exit_code
         except Exception as error:  # noqa: BLE001  (the last line of defence: it is reported)
             if interrupt.signal is not None or _wraps_interrupt(error):
@@ -212,7 +212,7 @@ def _interrupted(session: Session, number: int, left: str = "") -> int:
 
 
 def _disk_failed(session: Session, trouble: DiskError) -> int:
-    from ..screens.screen import shown_path
+    from ..screens.terminal import shown_path
 
     where = "" if trouble.path is None else f": {shown_path(trouble.path)}"
     left = "" if session.staging is None else f": {_what_is_left(session.staging)}"
@@ -226,7 +226,7 @@ def _what_is_left(staging: str | None) -> str:
     if staging is None or not (is_store_url(staging) or os.path.isdir(staging)):
         return "nothing was committed"
     from ...transforms.dataset.generations.manifest_files import read_manifest
-    from ..screens.screen import shown_path
+    from ..screens.terminal import shown_path
 
     try:
         manifest = read_manifest(os.path.dirname(os.path.dirname(staging)))
@@ -245,30 +245,32 @@ def _what_is_left(staging: str | None) -> str:
     )
 
 
-def _tell_staged(session: Session, error: ShardmillError) -> None:
-    """Return how much a failed run has left, and what resumes it, if anything does."""
+def _show_kept(session: Session, error: ShardmillError) -> None:
+    """Print how much a failed run has left, and what resumes it, if anything does."""
     if session.staging is not None and is_store_url(session.staging):
         session.screen.err.print(_left_in_store(session.staging), soft_wrap=True, highlight=False)
         return
     if session.staging is not None and os.path.isdir(session.staging):
-        from ..screens.screen import shown_path
+        from ..screens.terminal import shown_path
 
-        if isinstance(error, TooManyRejects):
-            use = "the same command with a higher --max-rejects resumes it"
+        kept = "kept for resuming"
+        if isinstance(error, TooManyRejects):  # raised when all rows were read: so many suffice
+            use = f"the same command with --max-rejects {error.counts['rejected']} resumes it"
         elif getattr(error, "again", True):
             use = "the same command resumes it"
         else:
             where = shlex.quote(shown_path(os.path.dirname(os.path.dirname(session.staging))))
+            kept = "left behind"
             use = (
-                "a file that was read has to be fixed or left out first, and then a run starts over; to see what may "
-                f"go: shardmill gc {where} --older-than 0s"
+                "fix the file, or leave it out, and run again: that starts over; to see what may go: "
+                f"shardmill gc {where} --older-than 0s"
             )
-        line = f"staged: {_size_of(session.staging)} in {shown_path(session.staging)}; {use}"
+        line = f"{kept}: {_size_of(session.staging)} in {shown_path(session.staging)}; {use}"
         session.screen.err.print(line, soft_wrap=True, highlight=False)
 
 
 def _left_in_store(staging: str) -> str:
-    from ..screens.screen import shown_path
+    from ..screens.terminal import shown_path
 
     where = shown_path(os.path.dirname(os.path.dirname(staging)))
     return (

@@ -16,6 +16,7 @@ from ...transforms.dataset.stage.done_tasks import count_results, keep_only, rea
 from ...transforms.dataset.stage.run_lock import hold_if_dead
 from ...transforms.dataset.stage.task_result import TaskResult
 from ...transforms.errors import RunError
+from ...transforms.format.wording.printable import counted
 from ...transforms.sources.contract.planning import Plan
 from ..prepare.prepared import Prepared
 from ..prepare.staged_plan import PLAN_FILE, cut_of, read_staged_plan
@@ -69,7 +70,7 @@ def _usable(prepared: Prepared) -> tuple[tuple[TaskResult, ...], str | None]:
     if not prepared.restored and (staged.tasks, staged.cut) != (total, cut_of(plan)):
         return (), "starting over: the interrupted run had cut the source into other tasks"
     done = read_done_tasks(spec.storage, spec.staging, total)
-    return done, f"resuming: {len(done):,} of {total:,} tasks already done" if done else None
+    return done, f"resuming: {len(done):,} of {counted(total, 'task')} already done" if done else None
 
 
 def _without(plan: Plan, done: tuple[TaskResult, ...]) -> Plan:

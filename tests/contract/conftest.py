@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 from shardmill.pipelines.cli import main
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.format.wording.printable import counted
 
 from ..command_line import Screen
 
@@ -23,11 +25,16 @@ PROGRESS = ("Planning ", "Converting ", "Finishing ")
 
 
 LEFT = {
-    4: "the same command with a higher --max-rejects resumes it",
-    1: "a file that was read has to be fixed or left out first, and then a run starts over; to see what may go: "
-    "shardmill gc out --older-than 0s",
+    4: ("kept for resuming: ", r"the same command with --max-rejects \d+ resumes it"),
+    1: (
+        "left behind: ",
+        "fix the file, or leave it out, and run again: that starts over; to see what may go: "
+        "shardmill gc out --older-than 0s",
+    ),
 }
-"""What is said of staged work after too many rejects, and after a file that cannot be read."""
+"""How the line on staged work begins and ends: after too many rejects, and after a file that cannot be read."""
+
+KEPT = tuple(begins for begins, _ in LEFT.values())
 
 
 @dataclass(frozen=True)
@@ -52,11 +59,13 @@ class Desk:
         code = ended.value.code
         assert isinstance(code, int)
         out, err = self.capsys.readouterr()
-        told = [line for line in err.splitlines(keepends=True) if not line.startswith((*PROGRESS, "staged: "))]
+        shown = [line for line in err.splitlines(keepends=True) if not line.startswith((*PROGRESS, *KEPT))]
         runs = [path for path in self.root.glob("out/.staging/*") if path.is_dir()]
-        staged = [line for line in err.splitlines() if line.startswith("staged: ")]
-        assert [line.split(" in ")[1] for line in staged] == [f"out/.staging/{run.name}; {LEFT[code]}" for run in runs]
-        return Screen(code, out, "".join(told))
+        kept = [line for line in err.splitlines() if line.startswith(KEPT)]
+        for line, run in zip(kept, runs, strict=True):
+            begins, ends = LEFT[code]
+            assert re.fullmatch(rf"{begins}[\d.]+ [KM]?i?B in out/\.staging/{run.name}; {ends}", line), line
+        return Screen(code, out, "".join(shown))
 
     def _lines(self, text: str) -> list[str]:
         return [" ".join(line.split()) for line in text.splitlines()]
@@ -106,7 +115,7 @@ class Desk:
         tasks = len(list(run.glob("tasks/*.json")))
         screen = self.convert(*args, "--max-rejects", str(rejected))
         tried_again = {"MISSING_FILE", "UNREADABLE"} & {error["code"] for place in places for error in place["errors"]}
-        told = "" if tried_again else f"resuming: {tasks} of {tasks} tasks already done\n"
+        told = "" if tried_again else f"resuming: {tasks} of {counted(tasks, 'task')} already done\n"
         assert (screen.code, screen.err) == (0, told)
         assert "\n".join(f"  {line}" for line in lines[:20]) in screen.out
         manifest = read_manifest(str(self.root / "out"))

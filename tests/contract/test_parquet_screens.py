@@ -279,7 +279,7 @@ ACCEPTED: dict[str, tuple[Files, Sequence[str], Sequence[str], list[dict[str, An
         column([0.1, 1e-50]),
         [],
         [
-            "Narrowed x: float64 to float32, 2 values, exact ones among them; largest relative error 1.0e+00, 1 became "
+            "Narrowed x: float64 to float32, 2 values, relative error up to 1.0e+00, 1 became "
             "zero"
         ],
         [{"x": float(np.float32(0.1))}, {"x": 0.0}],

@@ -177,11 +177,11 @@ def test_an_output_that_workers_do_not_see_ends_the_run_with_its_name_and_nothin
     args = ("convert", "a.csv", "-o", str(out), *on(cluster, pool=blind_pool.address))
     ended = shardmill(*args, cwd=blind_pool.hidden.parent, check=False)
     assert ended.returncode == 1
-    error, staged = [line for line in ended.stderr.splitlines() if not line.startswith(("Converting", "Planning"))]
+    error, kept = [line for line in ended.stderr.splitlines() if not line.startswith(("Converting", "Planning"))]
     assert error.startswith(f"error: {out}: the worker on ")
     assert error.endswith("Write to a folder that all workers have under this path, on a file system that they share, "
                           "or to s3:// or gs://")  # fmt: skip
-    assert staged.startswith("staged: ")
+    assert kept.startswith("kept for resuming: ")
     assert list(blind_pool.inside.iterdir()) == []
     assert latest(cluster)["state"] == "CANCELED", "it is tried no more"
 

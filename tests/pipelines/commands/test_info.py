@@ -163,4 +163,4 @@ def test_a_folder_in_which_a_run_stopped_says_so_and_how_to_resume_it(
     assert (ended.value.code, "Would remove" in capsys.readouterr().out) == (0, True)
     with pytest.raises(SystemExit) as ended:
         main([*command, "--max-rejects", "1"])
-    assert (ended.value.code, "resuming: 1 of 1 tasks already done" in capsys.readouterr().err) == (0, True)
+    assert (ended.value.code, "resuming: 1 of 1 task already done" in capsys.readouterr().err) == (0, True)

@@ -1,0 +1,158 @@
+"""Print what a conversion or an append wrote and rejected, how to read it, and how long it took."""
+
+from __future__ import annotations
+
+import shlex
+from typing import Final
+
+from ...transforms.format.manifest.manifest import Manifest, SplitEntry
+from ...transforms.format.wording.printable import counted
+from ...transforms.format.wording.sizes import format_size
+from ..report.reject_groups import rejects_text
+from ..report.summary import Summary
+from ..report.unchanged import unchanged_line
+from .run_parts import print_new_classes, print_notes, print_rejected_before, print_schema, skipped_text
+from .terminal import Terminal, in_lines, plain_table, shown_path
+
+_RATES_AFTER: Final = 10.0
+"""Seconds. Loading the engine takes up to two of them: of a shorter run that is much, and a rate would be too low."""
+
+
+def print_summary(terminal: Terminal, summary: Summary) -> None:
+    """Print a summary; the first line says what was written, and where."""
+    manifest, where = summary.manifest, shown_path(summary.path)
+    size = f"{counted(manifest.counts.written, 'record')} in {counted(summary.shards, 'shard')}, "
+    size += format_size(summary.bytes)
+    if summary.command == "append":
+        _print_append(terminal, summary, size)
+        return
+    if summary.nothing_to_do:
+        terminal.text(f"Nothing to do: generation {manifest.generation} of {where} holds it ({size}).", "bold")
+        return
+    terminal.text(f"Wrote {where}: {size} (generation {manifest.generation}).", "bold green")
+    _splits(terminal, manifest)
+    terminal.text(_read_line(manifest))
+    print_notes(terminal, summary)
+    print_schema(terminal, manifest.schema, summary.choices, planned=False)
+    _narrowed(terminal, manifest)
+    _rejected(terminal, summary)
+    if manifest.compression != "none":
+        left_out = "dataset_info.json (TFDS), index/ (DALI)"
+        terminal.text(f"\nLeft out, as their readers do not read gzip: {left_out}", "yellow")
+    if manifest.splits:  # without records there is nothing to read
+        terminal.text("\nRead it:", "bold")
+        for line in reading_lines(where, manifest):
+            terminal.text(f"  {line}")
+    _ending(terminal, summary)
+
+
+def _print_append(terminal: Terminal, summary: Summary, size: str) -> None:
+    """Print what is new; schema, sidecars and how to read it are the dataset's, and as they were."""
+    manifest, where = summary.manifest, shown_path(summary.path)
+    if summary.nothing_to_do:
+        held = sum(file.files for file in summary.unchanged)
+        what = "the file" if held == 1 else f"all {counted(held, 'file')}"
+        if held < summary.listed:
+            what = f"{held:,} of {counted(summary.listed, 'file')}"
+        holds = f"{where} holds {what}; --force appends again" if held else "no file is left to append"
+        terminal.text(f"Nothing to do: {holds}.", "bold")
+        print_rejected_before(terminal, summary)
+        print_notes(terminal, summary)
+        return
+    terminal.text(f"Appended to {where}: {size} (generation {manifest.generation}).", "bold green")
+    if summary.unchanged:
+        terminal.text(f"Left out: {in_lines(unchanged_line(summary.unchanged))}")
+    print_rejected_before(terminal, summary)
+    _splits(terminal, manifest, grown=True)
+    terminal.text(_read_line(manifest))
+    print_new_classes(terminal, summary.new_classes)
+    print_notes(terminal, summary)
+    _narrowed(terminal, manifest)
+    _rejected(terminal, summary)
+    _ending(terminal, summary)
+
+
+def _narrowed(terminal: Terminal, manifest: Manifest) -> None:
+    since = " in all generations" if manifest.operation == "append" else ""
+    for entry in manifest.narrowed:
+        zeros = f", {entry.underflows:,} became zero" if entry.underflows else ""
+        error = f"relative error up to {entry.max_relative_error:.1e}{zeros}"
+        lost = error if entry.max_relative_error else "all exact"
+        values = f"{counted(entry.values, 'value')}{since}"
+        terminal.text(f"Narrowed {in_lines(entry.name)}: {entry.from_} to {entry.to}, {values}, {lost}")
+
+
+def _rejected(terminal: Terminal, summary: Summary) -> None:
+    rejects = summary.manifest.rejects
+    if rejects.records:
+        path = "" if rejects.path is None else f" ({shown_path(summary.path)}/{rejects.path})"
+        terminal.text(f"\nRejected {counted(rejects.records, 'row')}{path}:", "bold yellow")
+        terminal.text(rejects_text(rejects.records, rejects.by_code, summary.reject_groups))
+
+
+def _ending(terminal: Terminal, summary: Summary) -> None:
+    """Print what earlier runs left, and how long it took and how fast it was, where that means something."""
+    if summary.left_behind:
+        where = shown_path(summary.path)
+        terminal.text(
+            f"\nEarlier runs that did not finish left {format_size(summary.left_behind)} in {where}/.staging; "
+            f"to see what may go: shardmill gc {shlex.quote(where)} --older-than 0s",
+            "yellow",
+        )
+    if summary.seconds < 1:
+        return
+    counts, source = summary.manifest.counts, summary.manifest.source
+    known = counts.read >= summary.seconds >= _RATES_AFTER and not summary.done_before  # these were read before
+    rates = f", {counts.read / summary.seconds:,.0f} rows/s" if known else ""
+    rate = source.bytes / 1e6 / summary.seconds
+    if rates and rate >= 0.005:
+        rates += f", {rate:.{1 if rate >= 1 else 2}f} MB/s read"
+    terminal.text(f"\n{summary.seconds:.1f} s{rates}")
+
+
+def _splits(terminal: Terminal, manifest: Manifest, *, grown: bool = False) -> None:
+    """Print the splits of a dataset; of one that has `grown` also what its latest generation added to each."""
+    in_all = " in all" if grown else ""
+    titles = ("split", *(["added"] if grown else []), *(f"{what}{in_all}" for what in ("records", "shards", "bytes")))
+    table = plain_table(*titles, "shard sizes")
+    for name, split in manifest.splits.items():
+        added = sum(shard.records for shard in split.shards if shard.generation == manifest.generation)
+        table.add_row(name, *([f"{added:,}"] if grown else []), f"{split.records:,}", *_shard_cells(split))
+    if manifest.splits:
+        terminal.out.print()
+        terminal.table(table)
+        terminal.out.print()
+
+
+def _shard_cells(split: SplitEntry) -> tuple[str, str, str]:
+    """Return how many shards a split has, their bytes, and the sizes of the smallest and the largest."""
+    sizes = [shard.bytes for shard in split.shards]
+    span = " to ".join(dict.fromkeys(format_size(size) for size in (min(sizes), max(sizes)))) if sizes else ""
+    return f"{len(sizes):,}", format_size(split.bytes), span
+
+
+def _read_line(manifest: Manifest) -> str:
+    counts, source = manifest.counts, manifest.source
+    parts = [f"{counts.written:,} written", f"{counts.rejected:,} rejected"]
+    if counts.dropped:
+        parts.append(f"{counts.dropped:,} dropped")
+    files = f" of {counted(source.files, 'file')} ({format_size(source.bytes)})" if source.files else ""
+    return f"Read {counted(counts.read, 'row')}{files}: {', '.join(parts)}{skipped_text(source.skipped)}"
+
+
+def reading_lines(where: str, manifest: Manifest) -> list[str]:
+    """Return three lines of Python that read a dataset: its split `train`, or the first one."""
+    split = "train" if "train" in manifest.splits else next(iter(manifest.splits), "train")
+    in_tfds = manifest.compression == "none" and "dataset_info.json" in manifest.sidecars
+    if in_tfds and not where.startswith("s3://"):  # TensorFlow alone reads no S3
+        return [
+            "import tensorflow_datasets as tfds",
+            f"dataset = tfds.builder_from_directory({where!r}).as_dataset(split={split!r})",
+            "for example in dataset.take(1): print(example)",
+        ]
+    held = "plain bytes" if manifest.schema is None else "bytes of one tf.train.Example"
+    return [
+        "from shardmill.pipelines import open_dataset",
+        f"dataset = open_dataset({where!r})",
+        f"for record in dataset.records({split!r}): ...  # {held}",
+    ]
