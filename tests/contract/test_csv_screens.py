@@ -40,19 +40,30 @@ DAMAGED: dict[str, tuple[bytes | Files, Sequence[str], str]] = {
     "Latin-1": (
         "a,b\n1,café\n".encode("latin-1"),
         [],
-        'a.csv: line 2, column "b": not UTF-8 at byte 9 (0xe9); declare its encoding, probably: '
-        "--set input.encoding=cp1252, or the column binary: --set schema.columns.b.type=binary",
+        'a.csv: line 2, column "b": not UTF-8 at byte 9 (0xe9); probably Windows text: '
+        "--set input.encoding=cp1252; or read the column as bytes: --set schema.columns.b.type=binary",
     ),
     "an encoding that is not cp1252, behind a quoted comma and a line in quotes": (
         b'a,"b c",d\n"1,\n2",caf\x81,3\n',
         [],
         'a.csv: line 3, column "b c": not UTF-8 at byte 20 (0x81); declare its encoding, such as shift_jis or cp1251: '
-        "--set input.encoding=ENCODING, or the column binary: --set 'schema.columns.\"b c\".type=binary'",
+        "--set input.encoding=ENCODING; or read the column as bytes: --set 'schema.columns.\"b c\".type=binary'",
     ),
     "a header in Latin-1": (
         "n\xe4me,b\n1,x\n".encode("latin-1"),
         [],
-        "a.csv: line 1: not UTF-8 at byte 1 (0xe4); declare its encoding, probably: --set input.encoding=cp1252",
+        "a.csv: line 1: not UTF-8 at byte 1 (0xe4); probably Windows text: --set input.encoding=cp1252",
+    ),
+    "a picture that is called CSV": (
+        b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR",
+        [],
+        "a.csv: is an image; read it as one: --set input.format=images",
+    ),
+    "a binary file": (
+        b"\x7fELF\2\1\1\0\xd0k\0\0\n",
+        [],
+        "a.csv: line 1: not UTF-8 at byte 8 (0xd0); probably no text but a binary file, as it holds byte 0x00; if it "
+        "is text: --set input.encoding=ENCODING",
     ),
     "UTF-16": (
         "a,b\n1,x\n".encode("utf-16"),

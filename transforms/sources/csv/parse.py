@@ -160,7 +160,7 @@ def not_utf8(origin: CsvOrigin, names: Sequence[str], at: int) -> str:
     if column < len(names):
         where += f', column "{printable(names[column])}"'
         key = names[column] if re.fullmatch(r"[\w-]+", names[column]) else f'"{printable(names[column])}"'
-        also = f", or the column binary: --set {shlex.quote(f'schema.columns.{key}.type=binary')}"
+        also = f"; or read the column as bytes: --set {shlex.quote(f'schema.columns.{key}.type=binary')}"
     byte = f" at byte {origin.chunk.before.offset + at}" if origin.located else ""
     return f"{where}: not UTF-8{byte} (0x{text[at]:02x}); {encoding_hint(text[at:])}{also}"
 

@@ -44,6 +44,8 @@ _FOREIGN: Final = (
 """What begins files that are taken for text by their suffix, and how they are unpacked."""
 
 _NOT_IN_CP1252: Final = frozenset(b"\x81\x8d\x8f\x90\x9d")
+_IN_NO_TEXT: Final = frozenset(range(32)) - frozenset(b"\t\n\v\f\r\x1a\x1b")
+_DECLARE: Final = "--set input.encoding=ENCODING"
 
 _SINGLE_BYTE_FROM: Final = 100
 """An encoding of one byte a character gives a meaning to at least this many of the 128 high bytes; one of several
@@ -172,11 +174,17 @@ def encoding_hint(text: bytes) -> str:
     """Return what may be done about text that is not UTF-8: cp1252 is proposed where it has all of the bytes.
 
     It has every character of Latin-1, but the control characters 0x80 to 0x9f: where these bytes occur they are quotes
-    and dashes of cp1252, and Latin-1 would read them as something that nobody wrote.
+    and dashes of cp1252, and Latin-1 would read them as something that nobody wrote. No text has other control
+    characters than blanks: they show a binary file.
+
+    >>> encoding_hint("café".encode("cp1252"))
+    'probably Windows text: --set input.encoding=cp1252'
     """
+    if controls := set(text) & _IN_NO_TEXT:
+        return f"probably no text but a binary file, as it holds byte 0x{min(controls):02x}; if it is text: {_DECLARE}"
     if set(text) & _NOT_IN_CP1252:
-        return "declare its encoding, such as shift_jis or cp1251: --set input.encoding=ENCODING"
-    return "declare its encoding, probably: --set input.encoding=cp1252"
+        return f"declare its encoding, such as shift_jis or cp1251: {_DECLARE}"
+    return "probably Windows text: --set input.encoding=cp1252"
 
 
 def is_utf8(text: bytes) -> bool:
@@ -195,6 +203,8 @@ def _refuse_foreign(head: bytes, name: str) -> None:
             )
     if head.startswith(b"PAR1"):
         raise SourceError(name, "is a Parquet file; read it as one: --set input.format=parquet")
+    if head.startswith((b"\x89PNG", b"\xff\xd8\xff")):
+        raise SourceError(name, "is an image; read it as one: --set input.format=images")
 
 
 def _refuse_wide(head: bytes, name: str, encoding: str) -> None:
