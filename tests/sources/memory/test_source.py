@@ -168,12 +168,19 @@ ERRORS: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
     "objects": (
         lambda: {"x": np.array([1, "a"], object)},
         SchemaError,
-        'column "x": its Python objects have no common type',
+        "data: column \"x\" has values of several types: int (row 1: 1), str (row 2: 'a'); give the array one type, as "
+        "with array.astype(str)",
     ),
     "mixed objects": (
-        lambda: pd.DataFrame({"good": [1, 2], "bad": [b"x", 1]}),
+        lambda: pd.DataFrame({"good": [1, 2, 3], "bad": [None, b"x", 1]}),
         SchemaError,
-        "Conversion failed for column bad with type object; give the column one type",
+        "DataFrame: column \"bad\" has values of several types: bytes (row 2: b'x'), int (row 3: 1); give the column "
+        "one type, as with frame['bad'] = frame['bad'].astype(\"string\")",
+    ),
+    "an object that is too large": (
+        lambda: pd.DataFrame({"n": [1, 2**70]}),
+        SchemaError,
+        'DataFrame: column "n", row 2: 1180591620717411303424: ',
     ),
     "periods": (
         lambda: pd.DataFrame({"p": pd.period_range("2020", periods=2, freq="M")}),

@@ -17,14 +17,13 @@ import pyarrow as pa
 
 from ...errors import DataError, SchemaError, UsageError
 from ...format.wording.printable import printable
+from .mixed_values import CONVERSION_ERRORS, mixed_column_error
 
 _CHUNK_ROWS: Final = 4_000
 _CHUNK_BYTES: Final = 8 << 20
 
 _NUMBER_BYTES: Final = 8
 """What a value counts that has no length of its own; Python takes more for it."""
-
-_CONVERSION_ERRORS: Final = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
 Row = Mapping[Any, Any]
 
@@ -115,17 +114,9 @@ def _table(rows: Sequence[Row], first: int) -> pa.Table:
 def _column(name: str, values: list[Any], first: int) -> pa.Array:
     try:
         return pa.array(values)
-    except _CONVERSION_ERRORS as error:
-        seen: dict[str, int] = {}
-        for number, value in enumerate(values, first):
-            if value is not None:
-                seen.setdefault(type(value).__name__, number)
-        kinds = ", ".join(f"{printable(kind)} (row {number:,})" for kind, number in seen.items())
-        reason = "; ".join(printable(part) for part in error.args)
-        raise SchemaError(
-            f'data: column "{printable(name)}" has no type that holds its values: {kinds}: {reason}; '
-            "give the column one type"
-        ) from error
+    except CONVERSION_ERRORS as error:
+        fix = "give the column one type"
+        raise mixed_column_error("data", name, values, error, fix=fix, first_row=first) from error
 
 
 def _fitted(table: pa.Table, schema: pa.Schema, where: str) -> pa.Table:

@@ -16,12 +16,11 @@ from ...format.schema.arrow_checks import check_batch, storage_column, storage_t
 from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable
 from ..numpy.array_columns import column_of_array
+from .mixed_values import CONVERSION_ERRORS, mixed_column_error, reason_of
 from .rows import first_of, table_of_rows, tables_of_parts, tables_of_rows
 
 _NO_ROWS: Final = (str, bytes, bytearray, np.ndarray, set, frozenset)
 """What can be gone through and is neither a list nor an iterator of rows."""
-
-_CONVERSION_ERRORS: Final = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,8 +183,8 @@ def _of_dataframe(frame: Any) -> MemoryTable:
         warnings.append("DataFrame: its index, which has no name, is not written; reset_index() makes it columns")
     try:
         table = pa.Table.from_pandas(frame.set_axis(names, axis=1), preserve_index=False)
-    except _CONVERSION_ERRORS as error:
-        raise SchemaError(f"DataFrame: {_reason(error)}; give the column one type, as with astype") from error
+    except CONVERSION_ERRORS as error:
+        raise _mixed_frame(frame, names, error) from error
     for field in table.schema:
         if isinstance(field.type, pa.BaseExtensionType) and field.type.extension_name.startswith("pandas."):
             raise SchemaError(
@@ -193,6 +192,20 @@ def _of_dataframe(frame: Any) -> MemoryTable:
                 "convert it, as with astype"
             )
     return MemoryTable("DataFrame", table.schema.remove_metadata(), table.to_batches(), tuple(warnings))
+
+
+def _mixed_frame(frame: Any, names: Sequence[str], error: BaseException) -> SchemaError:
+    """Return the error that names the first column without a type of Arrow, its values and what makes it one."""
+    for index, name in enumerate(names):
+        column = frame.iloc[:, index]
+        try:
+            pa.array(column, from_pandas=True)
+        except CONVERSION_ERRORS as reason:
+            values = [None if missing else value for value, missing in zip(column, column.isna(), strict=True)]
+            label = f"frame[{printable(repr(frame.columns[index]))}]"
+            fix = f'give the column one type, as with {label} = {label}.astype("string")'
+            return mixed_column_error("DataFrame", name, values, reason, fix=fix)
+    return SchemaError(f"DataFrame: {reason_of(error)}; give each column one type, as with astype")
 
 
 def _of_arrays(arrays: Mapping[Any, Any]) -> MemoryTable:
@@ -219,7 +232,7 @@ def _array_column(name: str, value: Any) -> pa.Array:
         raise UsageError(f'data: array "{printable(name)}" is masked; fill it, or pass an Arrow table with nulls')
     try:
         array = np.asarray(value)
-    except _CONVERSION_ERRORS as error:
+    except CONVERSION_ERRORS as error:
         raise UsageError(f'data: "{printable(name)}" is not an array: {printable(error)}') from error
     if array.ndim == 0:
         raise UsageError(f'data: "{printable(name)}" is a scalar; the first axis of all arrays is the row')
@@ -227,15 +240,9 @@ def _array_column(name: str, value: Any) -> pa.Array:
         return column_of_array(name, array)
     try:
         return pa.array(array)
-    except _CONVERSION_ERRORS as error:
-        raise SchemaError(
-            f'column "{printable(name)}": its Python objects have no common type ({_reason(error)}); '
-            "convert it with astype"
-        ) from error
-
-
-def _reason(error: BaseException) -> str:
-    return "; ".join(printable(part) for part in error.args) or type(error).__name__
+    except CONVERSION_ERRORS as error:
+        fix = "give the array one type, as with array.astype(str)"
+        raise mixed_column_error("data", name, list(array), error, fix=fix) from error
 
 
 def _refuse_duplicates(what: str, names: Sequence[str]) -> None:

@@ -1,0 +1,64 @@
+"""Name the values of a column that have no common type: which row, which value, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+import pyarrow as pa
+
+from ...errors import SchemaError
+from ...format.wording.printable import VALUE_LIMIT, printable
+
+CONVERSION_ERRORS: Final = (pa.ArrowException, ValueError, TypeError, OverflowError)
+"""What pyarrow raises of Python values that it cannot convert."""
+
+_EXACT: Final = 2**53
+"""Up to here every integer is a float64."""
+
+
+def mixed_column_error(
+    where: str, name: object, values: Sequence[object], error: BaseException, *, fix: str, first_row: int = 1
+) -> SchemaError:
+    """Return the error of a column whose Python values pyarrow refused with `error`; None is null.
+
+    `where` is what the data is called; rows count from `first_row`. `fix` ends the message.
+    """
+    column = f'{where}: column "{printable(name)}"'
+    seen: dict[str, tuple[int, object]] = {}
+    for row, value in enumerate(values, first_row):
+        if value is not None:
+            seen.setdefault(type(value).__name__, (row, value))
+    odd = _odd_value(values, first_row, set(seen))
+    if odd is not None:
+        return SchemaError(f"{column}, {odd}; {fix}")
+    if len(seen) > 1:
+        kinds = ", ".join(f"{printable(kind)} ({_shown(*found)})" for kind, found in seen.items())
+        return SchemaError(f"{column} has values of several types: {kinds}; {fix}")
+    return SchemaError(f"{column}: {reason_of(error)}; {fix}")
+
+
+def reason_of(error: BaseException) -> str:
+    """Return the text of an error of pyarrow or NumPy in one line."""
+    return "; ".join(printable(part) for part in error.args) or type(error).__name__
+
+
+def _odd_value(values: Sequence[object], first_row: int, kinds: set[str]) -> str | None:
+    """Return the value that does not fit, where it is not its type that differs from the others'."""
+    if kinds == {"int", "float"}:
+        for row, value in enumerate(values, first_row):
+            if isinstance(value, int) and abs(value) > _EXACT:
+                return f"{_shown(row, value)}: no float64 holds this integer exactly, and other values are float"
+    if len(kinds) == 1:
+        for row, value in enumerate(values, first_row):
+            try:
+                pa.array([value])
+            except CONVERSION_ERRORS as error:
+                return f"{_shown(row, value)}: {reason_of(error)}"
+    return None
+
+
+def _shown(row: int, value: object) -> str:
+    """Return a value and its row; of a long one the start."""
+    start = value[:VALUE_LIMIT] if isinstance(value, str | bytes | list | tuple) else value
+    return f"row {row:,}: {printable(repr(start))}"
