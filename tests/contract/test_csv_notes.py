@@ -111,13 +111,13 @@ WORDS = {
         {"id": "int64", "price": "int64"},
         [None, 5, 6, None],
     ),
-    "a seldom word behind many numbers": (
-        b"id,price\n" + b"1,2\n" * 200_000 + b"1,out of stock\n",
+    "a rare word that recurs after many numbers": (
+        b"id,price\n" + b"1,2\n" * 200_000 + b"1,out of stock\n" * 2,
         [],
-        'column "price" stays text: all are numbers but "out of stock" (a.csv row 200001); if that means null, in all '
-        'columns: --set \'input.null_values=["", "out of stock"]\'',
+        'column "price" stays text: all are numbers but "out of stock" (a.csv row 200001, 2 times); if that means '
+        'null, in all columns: --set \'input.null_values=["", "out of stock"]\'',
         {"id": "int64", "price": "int64"},
-        [2] * 200_000 + [None],
+        [2] * 200_000 + [None] * 2,
     ),
 }
 
@@ -134,6 +134,35 @@ def test_a_few_words_keep_a_column_text_and_the_option_that_is_named_makes_it_nu
     assert (screen.code, detected(screen)) == (0, [])
     assert kinds(desk) == types
     assert [row.get("price") for row in desk.records()] == values
+
+
+@pytest.mark.parametrize(
+    ("cells", "line"),
+    [
+        (
+            "1 2 12O 4 5 6",
+            'column "price" stays text: all are numbers but "12O" (a.csv row 3); fix it in the file',
+        ),
+        (
+            "1 2 12O 4 N/A N/A",
+            'column "price" stays text: all are numbers but "12O" (a.csv row 3), "N/A" (a.csv row 5, 2 times); '
+            'if "N/A" means null, in all columns: --set \'input.null_values=["", "N/A"]\'; fix "12O" in the file',
+        ),
+        (
+            "1,5 12O 2,5 ? 1,5 2,5 3,5",
+            'column "price" stays text: "1,5" (a.csv row 1) looks like a number with a decimal comma, which is not '
+            "read as one; fix \"12O\" (a.csv row 2) in the file, then in Python: convert(data=pandas.read_csv('a.csv', "
+            "sep=';', decimal=',', na_values=['?']), output='out')",
+        ),
+    ],
+)
+def test_a_typo_that_occurs_once_is_shown_with_its_place_and_not_proposed_as_null(
+    desk: Any, cells: str, line: str
+) -> None:
+    desk.put({"a.csv": "".join(f"{row}\n" for row in ("id;price", *(f"1;{cell}" for cell in cells.split()))).encode()})
+    screen = desk.convert("a.csv", "--delimiter", ";")
+    assert (screen.code, detected(screen)) == (0, [line])
+    assert kinds(desk)["price"] == "string"
 
 
 def test_a_word_in_quotes_which_is_never_null_is_answered_with_the_call_that_reads_it_so(desk: Any) -> None:
@@ -207,7 +236,7 @@ def test_a_csv_that_is_wholly_read_names_the_columns_in_which_nulls_were_found(d
 
 @pytest.mark.parametrize(
     ("price", "lost"),
-    [("1.5", "2 values, all exact"), ("1.1", "2 values, exact ones among them; largest relative error 2.2e-08")],
+    [("1.5", "2 values, all exact"), ("1.1", "2 values, relative error up to 2.2e-08")],
 )
 def test_what_is_said_of_narrowing_is_true_of_exact_values(desk: Any, price: str, lost: str) -> None:
     desk.put({"a.csv": f"price\n{price}\n0.25\n".encode()})

@@ -1,11 +1,12 @@
 """Find why a column of numbers is read as text: commas in the numbers, or a few words such as `N/A`.
 
+A word that means null, or that occurs more than once, may be declared null; any other is taken for a typo.
 Only a column that is text, and whose first values are mostly numbers, is looked at for it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Self
 
@@ -31,7 +32,7 @@ _NULLS: Final = frozenset((
 _LOOKED_AT: Final = 256
 _MOST_WORDS: Final = 4
 _LONGEST: Final = 20
-_SELDOM: Final = 0.2
+_RARE: Final = 0.2
 """The share of values up to which other words are exceptions; more are codes."""
 
 _SHOWN: Final = 5
@@ -55,31 +56,63 @@ class Commas:
 
 
 @dataclass(frozen=True, slots=True)
-class Obstacles:
-    """The cells of a column that are no numbers: `odd` cells with these words and places; in quotes if `quoted`."""
+class Word:
+    """A cell that is no number: its text, the place of the first one, and how many cells hold it."""
 
-    odd: int = 0
-    words: tuple[tuple[str, str], ...] = ()
+    text: str
+    place: str
+    count: int
+
+    @property
+    def shown(self) -> str:
+        """The word with its place."""
+        times = f", {self.count:,} times" if self.count > 1 else ""
+        return f'"{printable(self.text)}" ({self.place}{times})'
+
+    @property
+    def means_null(self) -> bool:
+        """Whether the word mostly means null, in any column."""
+        return self.text.lower() in _NULLS
+
+    @property
+    def may_be_null(self) -> bool:
+        """Whether the word means null, or recurs; else it may be a typo."""
+        return self.means_null or self.count > 1
+
+
+@dataclass(frozen=True, slots=True)
+class Obstacles:
+    """The cells of a column that are no numbers: words in the order of their text; in quotes if `quoted`."""
+
+    words: tuple[Word, ...] = ()
     commas: Commas | None = None
     quoted: bool = False
 
     def plus(self, more: Self) -> Self | None:
         """Return what more rows say together with these; None of too many words."""
-        words = {**dict(more.words), **dict(self.words)}
+        words = _joined([*self.words, *more.words])
         if len(words) > _MOST_WORDS:
             return None
         return replace(
             self,
-            odd=self.odd + more.odd,
-            words=tuple(sorted(words.items())),
+            words=words,
             commas=self.commas.plus(more.commas) if self.commas else more.commas,
             quoted=self.quoted or more.quoted,
         )
 
-    def are_told(self, values: int) -> bool:
-        """Return whether they are exceptions among so many values, or mean null."""
-        nulls = all(word.lower() in _NULLS for word, _ in self.words)
-        return bool(self.words or self.commas) and (nulls or self.odd <= _SELDOM * values)
+    def are_exceptions(self, values: int) -> bool:
+        """Return whether those that do not mean null are few among so many values."""
+        odd = sum(word.count for word in self.words if not word.means_null)
+        return bool(self.words or self.commas) and odd <= _RARE * values
+
+
+def _joined(words: Iterable[Word]) -> tuple[Word, ...]:
+    """Return each word once, with the first of its places and all of its cells."""
+    found: dict[str, Word] = {}
+    for word in words:
+        known = found.get(word.text)
+        found[word.text] = replace(known, count=known.count + word.count) if known else word
+    return tuple(found[text] for text in sorted(found))
 
 
 def find_obstacles(
@@ -97,16 +130,15 @@ def find_obstacles(
     odd = cells.take(pa.array(rows))
     comma = _match(odd, f"{_DECIMAL}|{_THOUSANDS}").to_numpy(zero_copy_only=False).astype(bool)
     others = odd.filter(pa.array(~comma))
-    words = [bytes(word) for word in pc.unique(others).to_pylist()] if len(others) else []
-    if len(words) > _MOST_WORDS or any(len(word) > _LONGEST or not _is_text(word) for word in words):
+    counts = {bytes(one["values"]): one["counts"] for one in pc.value_counts(others).to_pylist()}
+    if len(counts) > _MOST_WORDS or any(len(word) > _LONGEST or not _is_text(word) for word in counts):
         return None
-    firsts = {word: rows[~comma][pc.index(others, pa.scalar(word, cells.type)).as_py()] for word in words}
+    firsts = {word: rows[~comma][pc.index(others, pa.scalar(word, cells.type)).as_py()] for word in counts}
     sign = b"" if quote is None else bytes([quote])
     return rows, Obstacles(
-        len(others),
-        tuple(sorted((word.decode(), place(int(row))) for word, row in firsts.items())),
+        _joined(Word(word.decode(), place(int(firsts[word])), count) for word, count in counts.items()),
         _commas(odd.filter(pa.array(comma)), lambda row: place(int(rows[comma][row]))),
-        bool(sign) and any(sign + word + sign in text for word in words),
+        bool(sign) and any(sign + word + sign in text for word in counts),
     )
 
 
@@ -115,33 +147,53 @@ def obstacle_notes(
 ) -> tuple[str, ...]:
     """Return what is to be said of columns that stay text, one line of each kind, with what can be done."""
     notes = []
-    commas = [(name, one.commas, one) for name, one in found if one.commas is not None]
     for sign in ("decimal", "thousands"):
-        chosen = [(name, held, one) for name, held, one in commas if _sign_of(held, delimiter) == sign]
+        chosen = [
+            (name, one, one.commas) for name, one in found if one.commas and _sign_of(one.commas, delimiter) == sign
+        ]
         if chosen:
-            words = sorted({word for _, _, one in chosen for word, _ in one.words})
-            dots = any(held.dots for _, held, _ in chosen)
-            what = "a decimal comma" if sign == "decimal" else "commas between thousands"
-            options = call.with_numbers(
-                decimal="," if sign == "decimal" else ".",
-                thousands="," if sign == "thousands" else "." if dots else None,
-                nulls=words,
-            )
-            notes.append(
-                f"{_columns([name for name, _, _ in chosen])} text: {chosen[0][1].shown} looks like a number with "
-                f"{what}, which is not read as one; in Python: {options}"
-            )
+            notes.append(_comma_note(sign, chosen, call))
     few = [(name, one) for name, one in found if one.commas is None]
     if few:
-        places = dict(reversed([pair for _, one in few for pair in one.words]))
-        words = sorted(places)
-        shown = ", ".join(f'"{printable(word)}" ({places[word]})' for word in words)
-        if any(one.quoted for _, one in few):
-            fix = f"what is in quotes is never null here; in Python: {call.with_numbers(nulls=words)}"
-        else:
-            fix = f"if that means null, in all columns: {set_list('input.null_values', [*null_values, *words])}"
-        notes.append(f"{_columns([name for name, _ in few])} text: all are numbers but {shown}; {fix}")
+        notes.append(_word_note(few, null_values, call))
     return tuple(notes)
+
+
+def _comma_note(sign: str, found: Sequence[tuple[str, Obstacles, Commas]], call: PandasCall) -> str:
+    words = _joined(word for _, one, _ in found for word in one.words)
+    typos = ", ".join(word.shown for word in words if not word.may_be_null)
+    dots = any(commas.dots for _, _, commas in found)
+    what = "a decimal comma" if sign == "decimal" else "commas between thousands"
+    read = call.with_numbers(
+        decimal="," if sign == "decimal" else ".",
+        thousands="," if sign == "thousands" else "." if dots else None,
+        nulls=[word.text for word in words if word.may_be_null],
+    )
+    first = f"fix {typos} in the file, then " if typos else ""
+    return (
+        f"{_columns([name for name, _, _ in found])} text: {found[0][2].shown} looks like a number with {what}, which "
+        f"is not read as one; {first}in Python: {read}"
+    )
+
+
+def _word_note(found: Sequence[tuple[str, Obstacles]], null_values: Sequence[str], call: PandasCall) -> str:
+    words = _joined(word for _, one in found for word in one.words)
+    nulls = [word.text for word in words if word.may_be_null]
+    typos = [word.text for word in words if not word.may_be_null]
+    fixes = []
+    if nulls and any(one.quoted for _, one in found):
+        fixes.append(f"what is in quotes is never null here; in Python: {call.with_numbers(nulls=nulls)}")
+    elif nulls:
+        which = f"{_quoted(nulls)} {'means' if len(nulls) == 1 else 'mean'}" if typos else "that means"
+        fixes.append(f"if {which} null, in all columns: {set_list('input.null_values', [*null_values, *nulls])}")
+    if typos:
+        fixes.append(f"fix {_quoted(typos) if nulls else 'it' if len(typos) == 1 else 'them'} in the file")
+    shown = ", ".join(word.shown for word in words)
+    return f"{_columns([name for name, _ in found])} text: all are numbers but {shown}; {'; '.join(fixes)}"
+
+
+def _quoted(words: Sequence[str]) -> str:
+    return " and ".join(f'"{printable(word)}"' for word in words)
 
 
 def _sign_of(commas: Commas, delimiter: str) -> str | None:

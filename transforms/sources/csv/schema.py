@@ -102,7 +102,7 @@ def choose_types(
         else:
             kind = "string" if found.kind == "null" else found.kind
             arrow, reason = _ARROW_TYPES[kind], explain(found, rows, whole=whole)
-            if found.obstacles is not None and found.obstacles.are_told(rows - found.nulls):
+            if found.obstacles is not None and found.obstacles.are_exceptions(rows - found.nulls):
                 kept_text.append((name, found.obstacles))
         nullable = found.nulls > 0 or not whole or found.kind == "null"
         feature, how = feature_of(pa.field(name, arrow, nullable), rule)
