@@ -45,6 +45,11 @@ class PartEntry:
     records: int
     bytes: int
 
+    @classmethod
+    def of(cls, path: str, shards: Sequence[ShardEntry]) -> PartEntry:
+        """Return the entry of the part that has these shards."""
+        return cls(path, len(shards), sum(shard.records for shard in shards), sum(shard.bytes for shard in shards))
+
 
 @dataclass(frozen=True, slots=True)
 class Part:
@@ -104,8 +109,7 @@ def parse_part(data: bytes, path: str, name: str) -> tuple[ShardEntry, ...]:
 
 def _part(shards: Sequence[ShardEntry]) -> Part:
     data = f"{_HEAD}{shard_list(shards)}{_END}".encode()
-    records, size = sum(shard.records for shard in shards), sum(shard.bytes for shard in shards)
-    return Part(PartEntry(_path(data), len(shards), records, size), data)
+    return Part(PartEntry.of(_path(data), shards), data)
 
 
 def _path(data: bytes) -> str:

@@ -1,10 +1,15 @@
-"""One JSON object, taken member by member: what is missing, of another kind, out of range or not known is refused."""
+"""What the values of a JSON document must be: what is missing, of another kind, out of range or not known is refused.
+
+A taker returns what a value stands for. Those of objects and lists are made of the takers of their members and items:
+
+    object_of(ShardEntry, path=path(is_shard_path, "a path like a.tfrecord"), records=integer(1), ...)
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from typing import Any, Final, TypeVar
+from collections.abc import Callable, Collection
+from typing import Any, Final, TypeAlias, TypeVar
 
 from ..wording.printable import printable
 from .naming import is_safe_path
@@ -13,103 +18,114 @@ INTEGER_LIMIT: Final = 1 << 63
 """Integers are below it: what Arrow, NumPy and other languages hold in 64 bits."""
 
 T = TypeVar("T")
+Take: TypeAlias = Callable[[Any], T]
 
 
-class Wrong(Exception):
-    """What is wrong with a document, before it is known which file it is in."""
+class ManifestProblem(Exception):
+    """What is wrong with a document, before it is known which file it is in: the place in it, and what to say of it."""
+
+    def __init__(self, problem: str, place: str = "") -> None:
+        super().__init__(f"{place or 'the document'}{problem}")
+        self._problem, self._place = problem, place
+
+    def inside(self, key: str | int) -> ManifestProblem:
+        """Return the problem of the object or list that has what is wrong under a key."""
+        outer = f"[{key}]" if isinstance(key, int) else printable(key)
+        dot = "." if self._place and not self._place.startswith("[") else ""
+        return ManifestProblem(self._problem, f"{outer}{dot}{self._place}")
 
 
-class Members:
-    """The members of one JSON object, taken one by one; what was not taken is unknown, and refused."""
+def only(allowed: Callable[[Any], object], expected: str) -> Take[Any]:
+    """Take a value that is allowed."""
 
-    def __init__(self, value: Any, where: str) -> None:
-        if not isinstance(value, dict):
-            raise Wrong(f"{where or 'the document'} is not an object")
-        self._members = dict(value)
-        self._where = where
-
-    def any(self, key: str) -> Any:
-        """Take a value of any kind."""
-        if key not in self._members:
-            raise Wrong(f"{self._name(key)} is missing")
-        return self._members.pop(key)
-
-    def text(self, key: str, pattern: re.Pattern[str] | None = None) -> str:
-        """Take a string, which matches the pattern."""
-        value = self.any(key)
-        if not isinstance(value, str) or (pattern is not None and pattern.fullmatch(value) is None):
-            raise self._bad(key, value, "a string" if pattern is None else f"of the form {pattern.pattern}")
-        return value
-
-    def choice(self, key: str, *choices: str) -> str:
-        """Take a string that is one of the choices."""
-        value = self.text(key)
-        if value not in choices:
-            raise self._bad(key, value, "one of " + ", ".join(choices))
-        return value
-
-    def path(self, key: str, allowed: Callable[[str], bool], example: str) -> str:
-        """Take a path that stays in the folder, and is allowed."""
-        value = self.text(key)
-        if not is_safe_path(value):
-            raise self._bad(key, value, "a relative path of letters, digits and ._=/- that stays in the folder")
+    def take(value: Any) -> Any:
         if not allowed(value):
-            raise self._bad(key, value, f"a path like {example}")
+            raise ManifestProblem(f' is "{printable(value)}", not {expected}')
         return value
 
-    def integer(self, key: str, least: int = 0) -> int:
-        """Take an integer from `least` on, below 2**63."""
-        value = self.any(key)
-        if type(value) is not int or not least <= value < INTEGER_LIMIT:
-            raise self._bad(key, value, f"an integer from {least} to 2**63 - 1")
-        return value
+    return take
 
-    def number(self, key: str) -> float:
-        """Take a number."""
-        value = self.any(key)
-        if type(value) not in (int, float):
-            raise self._bad(key, value, "a number")
-        return float(value)
 
-    def optional(self, key: str, take: Callable[[str], T]) -> T | None:
-        """Take null, or else what `take` takes."""
-        if key in self._members and self._members[key] is None:
-            del self._members[key]
-            return None
-        return take(key)
+def text(pattern: re.Pattern[str] | None = None) -> Take[str]:
+    """Take a string, which matches the pattern."""
+    if pattern is None:
+        return only(lambda value: isinstance(value, str), "a string")
+    return only(lambda value: isinstance(value, str) and pattern.fullmatch(value), f"of the form {pattern.pattern}")
 
-    def taken(self, key: str, take: Callable[[Any], T | None]) -> T | None:
-        """Take what `take` makes of the value, if it makes anything of it."""
-        value = take(self._members.get(key))
-        if value is not None:
-            del self._members[key]
-        return value
 
-    def items(self, key: str, take: Callable[[Any, str], T]) -> tuple[T, ...]:
-        """Take a list, each item of it with its place."""
-        value = self.any(key)
-        if not isinstance(value, list):
-            raise self._bad(key, value, "a list")
-        return tuple(take(item, f"{self._name(key)}[{i}]") for i, item in enumerate(value))
+def choice(*choices: str) -> Take[str]:
+    """Take a string that is one of the choices."""
+    return only(choices.__contains__, "one of " + ", ".join(choices))
 
-    def mapping(self, key: str, take: Callable[[Any, str], T]) -> dict[str, T]:
-        """Take an object of any keys, each value of it with its place."""
-        value = self.any(key)
+
+def path(allowed: Callable[[str], bool], expected: str) -> Take[str]:
+    """Take a path that stays in the folder, and is allowed."""
+    safe = only(
+        lambda value: isinstance(value, str) and is_safe_path(value),
+        "a relative path of letters, digits and ._=/- that stays in the folder",
+    )
+    fitting = only(allowed, expected)
+    return lambda value: fitting(safe(value))
+
+
+def integer(least: int = 0, most: int = INTEGER_LIMIT - 1) -> Take[int]:
+    """Take an integer from `least` to `most`."""
+    last = "2**63 - 1" if most == INTEGER_LIMIT - 1 else most
+    return only(lambda value: type(value) is int and least <= value <= most, f"an integer from {least} to {last}")
+
+
+def number() -> Take[float]:
+    """Take a number of 64 bits."""
+    small = only(
+        lambda value: type(value) is float or (type(value) is int and abs(value) < INTEGER_LIMIT),
+        "a number of 64 bits",
+    )
+    return lambda value: float(small(value))
+
+
+def optional(take: Take[T]) -> Take[T | None]:
+    """Take null, or else what `take` takes."""
+    return lambda value: None if value is None else take(value)
+
+
+def items(take: Take[T]) -> Take[tuple[T, ...]]:
+    """Take a list."""
+    whole = only(lambda value: isinstance(value, list), "a list")
+    return lambda value: tuple(_inside(i, take, item) for i, item in enumerate(whole(value)))
+
+
+def mapping(take: Take[T]) -> Take[dict[str, T]]:
+    """Take an object of any keys."""
+    whole = only(lambda value: isinstance(value, dict), "an object")
+    return lambda value: {key: _inside(key, take, item) for key, item in whole(value).items()}
+
+
+def object_of(make: Callable[..., T], may_lack: Collection[str] = (), /, **members: Take[Any]) -> Take[T]:
+    """Take an object of these members, in this order, and of no others; return what `make` makes of them.
+
+    A key that is a keyword of Python is given to `make` with an underscore after it.
+    """
+
+    def take(value: Any) -> T:
         if not isinstance(value, dict):
-            raise self._bad(key, value, "an object")
-        return {name: take(item, f"{self._name(key)}.{printable(name)}") for name, item in value.items()}
+            raise ManifestProblem(" is not an object")
+        taken = {}
+        for name, take_member in members.items():
+            key = name.removesuffix("_")
+            if key in value:
+                taken[name] = _inside(key, take_member, value[key])
+            elif key not in may_lack:
+                raise ManifestProblem(" is missing", key)
+        if len(taken) < len(value):
+            unknown = next(key for key in value if key not in members and f"{key}_" not in members)
+            raise ManifestProblem(" is not known", printable(unknown))
+        return make(**taken)
 
-    def members(self, key: str) -> Members:
-        """Take an object."""
-        return Members(self.any(key), self._name(key))
+    return take
 
-    def end(self) -> None:
-        """Refuse what was not taken."""
-        if self._members:
-            raise Wrong(f"{self._name(printable(next(iter(self._members))))} is not known")
 
-    def _name(self, key: str) -> str:
-        return f"{self._where}.{key}" if self._where else key
-
-    def _bad(self, key: str, value: Any, expected: str) -> Wrong:
-        return Wrong(f'{self._name(key)} is "{printable(value)}", not {expected}')
+def _inside(key: str | int, take: Take[T], value: Any) -> T:
+    try:
+        return take(value)
+    except ManifestProblem as problem:
+        raise problem.inside(key) from None
