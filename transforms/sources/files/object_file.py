@@ -14,7 +14,6 @@ halves of two files.
 
 from __future__ import annotations
 
-import io
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -23,6 +22,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from ...errors import SourceError, StoreAccessError, StoreError
+from ...stores.common.object_reader import SeekableObject
 from ...stores.common.object_store import ChangedObject
 from ...stores.common.piece_sender import pool
 from ...stores.common.read_ahead import read_ahead
@@ -54,42 +54,17 @@ class FetchLimits:
 _LIMITS: Final = FetchLimits()
 
 
-class ObjectFile(io.RawIOBase):
+class ObjectFile(SeekableObject):
     """An object, open to read at any place; for one thread at a time. `size` is what it had when it was listed."""
 
     def __init__(self, file: ListedFile, limits: FetchLimits = _LIMITS) -> None:
+        super().__init__(file.stamp.size)
         self._file = file
         self._limits = limits
         self._url = parse_store_url(file.path.decode())
-        self.size = file.stamp.size
-        self._at = 0
         self._blocks = _Blocks((), limits)
         self._coming: OrderedDict[int, Future[bytes]] = OrderedDict()
         self._windows: OrderedDict[int, bytes] = OrderedDict()
-
-    def readable(self) -> bool:
-        """Return True: it can be read."""
-        return True
-
-    def seekable(self) -> bool:
-        """Return True: any place in it can be reached."""
-        return True
-
-    def tell(self) -> int:
-        """Return the position of the next byte."""
-        return self._at
-
-    def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Set the position, and return it.
-
-        Raises:
-            OSError: it is before the start.
-        """
-        start = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
-        if start + offset < 0:
-            raise OSError(22, "Invalid argument")
-        self._at = start + offset
-        return self._at
 
     def read(self, size: int | None = -1, /) -> bytes:
         """Read `size` bytes, or all that are left; fewer only at the end."""

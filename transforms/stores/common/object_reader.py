@@ -15,26 +15,12 @@ if TYPE_CHECKING:
     from _typeshed import WriteableBuffer
 
 
-class ObjectReader(io.RawIOBase):
-    """One content of an object; if another takes its place meanwhile, reading fails and mixes nothing.
+class SeekableObject(io.RawIOBase):
+    """An object that is open to read at any place of its `size` bytes; `_at` is where the next byte is read."""
 
-    `size` is that of the content. What was read last is kept, so that a look at the first bytes costs no request more.
-    """
-
-    def __init__(self, store: ObjectStore, key: str) -> None:
-        """Open an object.
-
-        Raises:
-            FileNotFoundError: there is none.
-        """
-        info = store.head(key)
-        if info is None:
-            raise FileNotFoundError(errno.ENOENT, "no such object", f"{store.scheme}://{store.bucket}/{key}")
-        self.size = info.size
-        self._store, self._key, self._version = store, key, info.version
+    def __init__(self, size: int) -> None:
+        self.size = size
         self._at = 0
-        self._piece, self._piece_start = memoryview(b""), 0
-        self._coming: Iterator[bytes] | None = None
 
     def readable(self) -> bool:
         """Return True: it can be read."""
@@ -49,10 +35,37 @@ class ObjectReader(io.RawIOBase):
         return self._at
 
     def seek(self, offset: int, whence: int = io.SEEK_SET, /) -> int:
-        """Set the position."""
-        base = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence]
-        self._at = max(base + offset, 0)
-        return self._at
+        """Set the position, and return it.
+
+        Raises:
+            OSError: it is before the start.
+        """
+        place = {io.SEEK_SET: 0, io.SEEK_CUR: self._at, io.SEEK_END: self.size}[whence] + offset
+        if place < 0:
+            raise OSError(errno.EINVAL, "Invalid argument")
+        self._at = place
+        return place
+
+
+class ObjectReader(SeekableObject):
+    """One content of an object; if another takes its place meanwhile, reading fails and mixes nothing.
+
+    `size` is that of the content. What was read last is kept, so that a look at the first bytes costs no request more.
+    """
+
+    def __init__(self, store: ObjectStore, key: str) -> None:
+        """Open an object.
+
+        Raises:
+            FileNotFoundError: there is none.
+        """
+        info = store.head(key)
+        if info is None:
+            raise FileNotFoundError(errno.ENOENT, "no such object", f"{store.scheme}://{store.bucket}/{key}")
+        super().__init__(info.size)
+        self._store, self._key, self._version = store, key, info.version
+        self._piece, self._piece_start = memoryview(b""), 0
+        self._coming: Iterator[bytes] | None = None
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
         """Fill a buffer as far as there are bytes at hand, at least with one unless the end is reached."""

@@ -5,16 +5,13 @@ from __future__ import annotations
 import base64
 import errno
 import uuid
-from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar
 
 from ...errors import StoreError
 from ..common import failures
 from ..common.bucket import Bucket, PastEnd, PreconditionFailed
 from ..common.object_store import MARK, ObjectInfo
 from ..common.retries import PassingFailure
-
-T = TypeVar("T")
 
 
 class GcsClient(Bucket):
@@ -35,25 +32,24 @@ class GcsClient(Bucket):
         """Return what the store says of an object, or None if there is none."""
         blob = self.handle.blob(key)
         try:
-            self.call("look at it", key, lambda: blob.reload(retry=None))
+            self.call("look at it", key, blob.reload, retry=None)
         except FileNotFoundError:
             return None
         return info_of(blob)
 
-    def put_whole(self, key: str, data: bytes, *, if_absent: bool = False, if_version: str | None = None) -> bool:
-        """Make an object of bytes at once, checked by its CRC32C on arrival; say whether this very call made it."""
+    def put(
+        self, key: str, data: bytes | memoryview, *, if_absent: bool = False, if_version: str | None = None
+    ) -> bool:
+        """Make an object of (few) bytes, checked by its CRC32C on arrival; say whether this very call made it."""
         blob = self.handle.blob(key)
         mark = uuid.uuid4().hex
         blob.metadata = {MARK: mark}
         condition = 0 if if_absent else None if if_version is None else int(if_version)
         try:
             self.call(
-                "write it",
-                key,
-                lambda: blob.upload_from_string(
-                    data, "application/octet-stream", if_generation_match=condition, checksum="crc32c", retry=None
-                ),
-            )
+                "write it", key, blob.upload_from_string, data=bytes(data), content_type="application/octet-stream",
+                if_generation_match=condition, checksum="crc32c", retry=None,
+            )  # fmt: skip
         except PreconditionFailed:
             return self.is_marked(key, mark)
         except FileNotFoundError:
@@ -65,41 +61,29 @@ class GcsClient(Bucket):
         blob = self.handle.blob(key)
         condition = None if version is None else int(version)
         try:
-            self.call("remove it", key, lambda: blob.delete(if_generation_match=condition, retry=None))
+            self.call("remove it", key, blob.delete, if_generation_match=condition, retry=None)
         except FileNotFoundError:  # it is what was wanted; a lost reply looks so too
             return True
         except PreconditionFailed:
             return self.head(key) is None
         return True
 
-    def call(self, action: str, key: str, request: Callable[[], T]) -> T:
-        """Return the answer to a request on this bucket, repeated after a transient failure.
-
-        Raises:
-            FileNotFoundError: there is no such object.
-            PreconditionFailed: the request's condition does not hold.
-            StoreAccessError: the store lets nobody in.
-            StoreError: it failed at each try, or refuses for another reason.
-        """
+    def failure_of(self, error: Exception, key: str, action: str) -> Exception | None:
+        """Return what an error of the client means, or None if it is none."""
         import requests
         import urllib3
         from google.api_core.exceptions import GoogleAPICallError
         from google.auth.exceptions import GoogleAuthError
         from google.cloud.storage.exceptions import DataCorruption, InvalidResponse
 
-        def once() -> T:
-            try:
-                return request()
-            except GoogleAPICallError as error:
-                raise self.failure(key, action, int(error.code or 0), str(error.message)) from error
-            except InvalidResponse as error:
-                raise self.failure(key, action, int(error.response.status_code), "") from error
-            except GoogleAuthError as error:
-                raise self._auth_failure(error) from error
-            except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, DataCorruption) as error:
-                raise PassingFailure(error) from error
-
-        return self.retried(key, once)
+        if isinstance(error, GoogleAPICallError):
+            return self.failure(key, action, int(error.code or 0), str(error.message))
+        if isinstance(error, InvalidResponse):
+            return self.failure(key, action, int(error.response.status_code), "")
+        if isinstance(error, GoogleAuthError):
+            return self._auth_failure(error)
+        passing = requests.RequestException, urllib3.exceptions.HTTPError, OSError, DataCorruption
+        return PassingFailure(error) if isinstance(error, passing) else None
 
     def failure(self, key: str, action: str, status: int, message: str) -> Exception:
         """Return the error that an answer of the store means."""

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import errno
 import uuid
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from ...errors import StoreAccessError
 from ..common import failures
 from ..common.bucket import PastEnd, PreconditionFailed
-from ..common.object_store import MARK, ChangedObject, Level, ObjectInfo
-from ..common.piece_sender import at_once
+from ..common.object_store import MARK, Level, ObjectInfo
 from ..common.store_url import StoreUrl
 from .batch import BATCH_CALLS, remove_batch
 from .client import GcsClient, info_of
@@ -53,14 +51,12 @@ def connect_gcs(bucket: str) -> GcsStore:
 class GcsStore(GcsClient):
     """A bucket of Google Cloud Storage; see `ObjectStore`."""
 
+    removed_at_once = BATCH_CALLS
+
     def walk(self, prefix: str) -> Iterator[ObjectInfo]:
         """Yield the objects whose keys begin with a prefix, sorted by the bytes of their keys."""
         for objects, _ in self._pages(prefix, None):
             yield from objects
-
-    def level(self, prefix: str) -> Level:
-        """Return what is directly below a prefix."""
-        return Level.of(self.level_pages(prefix))
 
     def level_pages(self, prefix: str) -> Iterator[Level]:
         """Yield the same page by page."""
@@ -111,18 +107,12 @@ class GcsStore(GcsClient):
             return b""
         except FileNotFoundError:
             if version is not None and self.head(key) is not None:
-                raise ChangedObject(errno.ENOENT, "the object has changed", str(self.url(key))) from None
+                raise self.changed(key) from None
             raise
 
     def read_numbered(self, key: str, size: int, number: int) -> bytes:
         """Return the whole of an object of a version, by its number: its generation."""
         return self.read(key, 0, size, version=str(number))
-
-    def put(
-        self, key: str, data: bytes | memoryview, *, if_absent: bool = False, if_version: str | None = None
-    ) -> bool:
-        """Make an object of (few) bytes, checked by its CRC32C on arrival; say whether this very call made it."""
-        return self.put_whole(key, bytes(data), if_absent=if_absent, if_version=if_version)
 
     def upload(self, key: str) -> GcsUpload:
         """Begin to write an object of any size."""
@@ -130,9 +120,7 @@ class GcsStore(GcsClient):
 
     def copy(self, source: str, target: str, *, if_absent: bool = False) -> bool:
         """Let the store copy an object of any size, and compare the checksums of both; say whether it was copied."""
-        found = self.head(source)
-        if found is None:
-            raise FileNotFoundError(errno.ENOENT, "no such object", str(self.url(source)))
+        found = self.found(source)
         blob, mark = self.handle.blob(target), uuid.uuid4().hex
         if if_absent:
             if self.head(target) is not None:
@@ -156,19 +144,7 @@ class GcsStore(GcsClient):
         self.check(target, found.crc32c, info_of(blob).crc32c)
         return True
 
-    def delete(self, keys: Iterable[str]) -> None:
-        """Remove objects; those that are not there are no matter."""
-        self._delete_all([(key, None) for key in keys])
-
-    def delete_seen(self, seen: Mapping[str, str]) -> set[str]:
-        """Remove objects that are still of the versions that were seen; return the keys of those that stay."""
-        return self._delete_all(list(seen.items()))
-
-    def _delete_all(self, objects: Sequence[tuple[str, str | None]]) -> set[str]:
-        batches = [objects[i : i + BATCH_CALLS] for i in range(0, len(objects), BATCH_CALLS)]
-        return set[str]().union(*at_once(self._delete, batches))
-
-    def _delete(self, objects: Sequence[tuple[str, str | None]]) -> set[str]:
+    def remove_some(self, objects: Sequence[tuple[str, str | None]]) -> set[str]:
         """Remove some objects in one request; return the keys of those that stay, as they are of other versions."""
         if len(objects) == 1:
             return set() if self.remove(*objects[0]) else {objects[0][0]}

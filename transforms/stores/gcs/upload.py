@@ -43,7 +43,7 @@ class GcsUpload:
     def finish(self) -> None:
         """Let the object appear, and compare its checksum."""
         if not self._sender.pieces:
-            self._store.put_whole(self._key, bytes(self._sender.rest()))
+            self._store.put(self._key, self._sender.rest())
             return
         try:
             chunks, level = self._sender.finish(), 1
@@ -67,7 +67,7 @@ class GcsUpload:
     def _send(self, number: int, piece: memoryview, _crc: int) -> str:
         key = f"{self._chunks}/0-{number:06d}"
         self._left.append(key)
-        self._store.put_whole(key, bytes(piece), if_absent=True)
+        self._store.put(key, piece, if_absent=True)
         return key
 
     def _compose(self, key: str, sources: list[str]) -> Any:

@@ -83,28 +83,19 @@ class S3Client(Bucket):
         return True
 
     def call(self, action: str, key: str, request: Callable[..., T], /, **arguments: Any) -> T:
-        """Return the answer to a request on this bucket, repeated after a transient failure.
+        """Return the answer to a request on this bucket: see `Bucket`."""
+        return super().call(action, key, request, Bucket=self.bucket, **arguments)
 
-        Raises:
-            FileNotFoundError: there is no such object.
-            PreconditionFailed: the request's condition does not hold.
-            StoreAccessError: the store lets nobody in.
-            StoreError: it failed at each try, or refuses for another reason.
-        """
+    def failure_of(self, error: Exception, key: str, action: str) -> Exception | None:
+        """Return what an error of boto3 means, or None if it is none."""
         from botocore.exceptions import BotoCoreError, ClientError
 
-        def once() -> T:
-            try:
-                return request(Bucket=self.bucket, **arguments)
-            except ClientError as error:
-                status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
-                raise self.failure(key, action, str(error.response.get("Error", {}).get("Code")), status) from error
-            except BotoCoreError as error:
-                raise self._trouble(error) from error
-            except OSError as error:  # of a connection: boto3 lets some through
-                raise PassingFailure(error) from error
-
-        return self.retried(key, once)
+        if isinstance(error, ClientError):
+            status = error.response.get("ResponseMetadata", {}).get("HTTPStatusCode", 0)
+            return self.failure(key, action, str(error.response.get("Error", {}).get("Code")), status)
+        if isinstance(error, BotoCoreError):
+            return self._trouble(error)
+        return PassingFailure(error) if isinstance(error, OSError) else None  # of a connection: boto3 lets some through
 
     def failure(self, key: str, action: str, code: str, status: int) -> Exception:
         """Return the error that an answer of the store means."""

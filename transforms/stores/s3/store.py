@@ -6,15 +6,13 @@ stores other than Amazon's know there, and not with CopyObject. CopyObject ends 
 
 from __future__ import annotations
 
-import errno
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from ...errors import StoreAccessError
 from ..common import failures
 from ..common.bucket import PastEnd, PreconditionFailed
-from ..common.object_store import ChangedObject, Level, ObjectInfo, number_of
-from ..common.piece_sender import at_once
+from ..common.object_store import Level, ObjectInfo, number_of
 from ..common.store_url import StoreUrl
 from .client import S3Client, decoded_crc
 from .upload import S3Upload
@@ -68,14 +66,12 @@ def connect_s3(bucket: str) -> S3Store:
 class S3Store(S3Client):
     """A bucket of S3; see `ObjectStore`."""
 
+    removed_at_once = PAGE_KEYS
+
     def walk(self, prefix: str) -> Iterator[ObjectInfo]:
         """Yield the objects whose keys begin with a prefix, sorted by the bytes of their keys."""
         for page in self._pages(prefix, {}):
             yield from _listed(page)
-
-    def level(self, prefix: str) -> Level:
-        """Return what is directly below a prefix."""
-        return Level.of(self.level_pages(prefix))
 
     def level_pages(self, prefix: str) -> Iterator[Level]:
         """Yield the same page by page."""
@@ -108,7 +104,7 @@ class S3Store(S3Client):
         except PastEnd:
             return b""
         except PreconditionFailed:
-            raise ChangedObject(errno.ENOENT, "the object has changed", f"s3://{self.bucket}/{key}") from None
+            raise self.changed(key) from None
 
     def read_numbered(self, key: str, size: int, number: int) -> bytes:
         """Return the whole of an object of a version, by its number: that of the answer's etag."""
@@ -123,7 +119,7 @@ class S3Store(S3Client):
         except PastEnd:  # it is empty, as every empty object is
             data, etag = b"", None
         if len(data) != size or (etag is not None and number_of(etag) != number):
-            raise ChangedObject(errno.ENOENT, "the object has changed", f"s3://{self.bucket}/{key}")
+            raise self.changed(key)
         return data
 
     def upload(self, key: str) -> S3Upload:
@@ -132,9 +128,7 @@ class S3Store(S3Client):
 
     def copy(self, source: str, target: str, *, if_absent: bool = False) -> bool:
         """Let the store copy an object of any size, and compare the checksums of both; say whether it was copied."""
-        found = self.head(source)
-        if found is None:
-            raise FileNotFoundError(errno.ENOENT, "no such object", f"s3://{self.bucket}/{source}")
+        found = self.found(source)
         if found.size == 0:
             return self.put(target, b"", if_absent=if_absent)
         if if_absent or found.size > _COPY_LIMIT:
@@ -148,19 +142,10 @@ class S3Store(S3Client):
         self.check(target, found.crc32c, decoded_crc(result.get("ChecksumCRC32C")))
         return True
 
-    def delete(self, keys: Iterable[str]) -> None:
-        """Remove objects; those that are not there are no matter."""
-        self._delete_all([{"Key": key} for key in keys])
+    def remove_some(self, objects: Sequence[tuple[str, str | None]]) -> set[str]:
+        """Remove some objects in one request; return the keys of those that stay, as they are of other versions."""
+        wanted = [{"Key": key} if version is None else {"Key": key, "ETag": version} for key, version in objects]
 
-    def delete_seen(self, seen: Mapping[str, str]) -> set[str]:
-        """Remove objects that are still of the versions that were seen; return the keys of those that stay."""
-        return self._delete_all([{"Key": key, "ETag": version} for key, version in seen.items()])
-
-    def _delete_all(self, objects: list[dict[str, str]]) -> set[str]:
-        batches = [objects[i : i + PAGE_KEYS] for i in range(0, len(objects), PAGE_KEYS)]
-        return set[str]().union(*at_once(self._delete, batches))
-
-    def _delete(self, objects: list[dict[str, str]]) -> set[str]:
         def request(**arguments: Any) -> set[str]:
             stay = set()
             for error in self.client.delete_objects(**arguments).get("Errors", ()):
@@ -171,7 +156,7 @@ class S3Store(S3Client):
                     raise failure
             return stay
 
-        return self.call("remove it", objects[0]["Key"], request, Delete={"Objects": objects, "Quiet": True})
+        return self.call("remove it", objects[0][0], request, Delete={"Objects": wanted, "Quiet": True})
 
 
 def _listed(page: dict[str, Any]) -> Iterator[ObjectInfo]:
