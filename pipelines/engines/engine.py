@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from abc import ABC, abstractmethod
+from typing import TYPE_CHECKING
 
 from ...transforms.dataset.stage.spec import DatasetSpec
 from ..prepare.prepared import Prepared
@@ -12,26 +13,32 @@ if TYPE_CHECKING:
     from ..workers.worker_processes import WorkerProcesses
 
 
-class Engine(Protocol):
-    """Runs what is prepared: this machine, Flink or Dataflow.
+class Engine(ABC):
+    """Runs what is prepared: this machine, Flink or Dataflow. What is not abstract here holds for this machine.
 
     A command calls `check` before anything is read, `end_orphan` when it holds the run, and `run` with what is left to
     do. Every engine keeps the same promises: a run ends with its generation committed or refused, with an error, or
     with a job that nobody waits for; tasks may be attempted again at any time.
     """
 
+    __slots__ = ()
+
     @property
     def waits(self) -> bool:
         """Whether `run` returns when the run has ended; if not, it returns what was submitted."""
+        return True
 
     @property
     def resumes(self) -> bool:
         """Whether tasks that a stopped run has done are taken over: not where that run may still work."""
+        return True
 
     @property
     def sees_this_machine(self) -> bool:
         """Whether the workers see files that are on this machine alone."""
+        return True
 
+    @abstractmethod
     def check(self) -> None:
         """Check Beam's options, and that the engine is there.
 
@@ -40,13 +47,14 @@ class Engine(Protocol):
             RunError: a cluster cannot be reached.
         """
 
-    def end_orphan(self, spec: DatasetSpec) -> None:
-        """End the job of a launcher that died: until then it may commit, and publish.
+    def end_orphan(self, spec: DatasetSpec) -> None:  # noqa: B027
+        """End the job of a launcher that died, unless it ended with it: until then it may commit, and publish.
 
         Raises:
             RunError: it does not end.
         """
 
+    @abstractmethod
     def run(self, prepared: Prepared, processes: WorkerProcesses) -> Submitted | None:
         """Stage the tasks of a plan and end its generation; `processes` are there to stage on this machine.
 
@@ -54,5 +62,6 @@ class Engine(Protocol):
             RunError: a worker or the engine failed, or the source changed; the staged work can be resumed.
         """
 
-    def count(self, spec: DatasetSpec) -> Count | None:
+    def count(self, spec: DatasetSpec) -> Count | None:  # noqa: ARG002
         """Return what says how far `run` is, or None where its staging folder says it."""
+        return None

@@ -10,6 +10,7 @@ from ....transforms.dataset.stage.spec import DatasetSpec
 from ...config.runners import DataflowRunner
 from ...prepare.prepared import Prepared
 from ...report.summary import Count, Submitted
+from ..engine import Engine
 from .job import DataflowJob
 from .submission import check_dataflow, only_builds, submit
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class DataflowEngine:
+class DataflowEngine(Engine):
     """A job of Dataflow for each run; `beam_options` is what came after `--`.
 
     What jobs before have staged is never taken over: one of them may still be at work there. Dataflow itself refuses a
@@ -39,9 +40,6 @@ class DataflowEngine:
     def check(self) -> None:
         """Check all that can be checked without a connection."""
         check_dataflow(self.runner, self.beam_options)
-
-    def end_orphan(self, spec: DatasetSpec) -> None:
-        """Do nothing: a job runs on when its launcher is gone."""
 
     def run(self, prepared: Prepared, processes: WorkerProcesses) -> Submitted | None:  # noqa: ARG002
         """Submit the job; return when it has ended, or what was submitted where nobody waits for it."""

@@ -10,6 +10,7 @@ from ....transforms.dataset.stage.spec import DatasetSpec
 from ...config.runners import FlinkRunner
 from ...prepare.prepared import Prepared
 from ...report.summary import Count
+from ..engine import Engine
 from ..staged_run import run_on
 from .pipeline import check_flink, end_orphan, flink_pipeline, job_name
 from .watch import count_on
@@ -19,14 +20,11 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class FlinkEngine:
+class FlinkEngine(Engine):
     """A job of Flink for each run; `beam_options` is what came after `--`."""
 
     runner: FlinkRunner
     beam_options: Sequence[str] = ()
-    waits: bool = True
-    resumes: bool = True
-    sees_this_machine: bool = True
 
     def check(self) -> None:
         """Check Beam's options, that Java and Flink are installed, and that a cluster answers and is large enough."""

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ....transforms.dataset.stage.spec import DatasetSpec
 from ...config.runners import LocalRunner
 from ...prepare.prepared import Prepared
-from ...report.summary import Count
 from ...workers.worker_count import count_workers
 from ..beam_pipeline import make_pipeline
+from ..engine import Engine
 from ..staged_run import run_on
 
 if TYPE_CHECKING:
@@ -19,28 +18,18 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, slots=True)
-class LocalEngine:
+class LocalEngine(Engine):
     """Beam's engine of this process; `beam_options` is what came after `--`."""
 
     runner: LocalRunner
     beam_options: Sequence[str] = ()
-    waits: bool = True
-    resumes: bool = True
-    sees_this_machine: bool = True
 
     def check(self) -> None:
         """Check Beam's options."""
         if self.beam_options:
             make_pipeline(1, self.beam_options)
 
-    def end_orphan(self, spec: DatasetSpec) -> None:
-        """Do nothing: what runs here ends with its command."""
-
     def run(self, prepared: Prepared, processes: WorkerProcesses) -> None:
         """Stage the tasks by threads of Beam's, or by worker processes, and end the generation."""
         workers = min(count_workers(self.runner.workers), max(len(prepared.plan.tasks), 1))
         run_on(make_pipeline(workers, self.beam_options), prepared, processes, self.runner.processes)
-
-    def count(self, spec: DatasetSpec) -> Count | None:  # noqa: ARG002
-        """Return None: Beam has no metrics of a run that works."""
-        return None

@@ -8,11 +8,10 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Literal
 
 from ....transforms.dataset.commit.write_generation import write_generation
-from ....transforms.dataset.stage.spec import DatasetSpec
 from ....transforms.task_staging import TaskStaging
 from ...prepare.prepared import Prepared
-from ...report.summary import Count
 from ...workers.worker_count import count_workers, wants_processes
+from ..engine import Engine
 
 if TYPE_CHECKING:
     from ...workers.worker_processes import WorkerProcesses
@@ -22,20 +21,14 @@ _PROCESSES_FROM_BYTES: Final = 2 << 30
 
 
 @dataclass(frozen=True, slots=True)
-class PlainEngine:
+class PlainEngine(Engine):
     """Threads, or worker processes, that stage; the generation is ended by the functions that Beam's steps call."""
 
     workers: int | str
     processes: Literal[True, False, "auto"]
-    waits: bool = True
-    resumes: bool = True
-    sees_this_machine: bool = True
 
     def check(self) -> None:
         """Do nothing: there are no options."""
-
-    def end_orphan(self, spec: DatasetSpec) -> None:
-        """Do nothing: what runs here ends with its command."""
 
     def run(self, prepared: Prepared, processes: WorkerProcesses) -> None:
         """Stage all tasks, and end the generation."""
@@ -53,7 +46,3 @@ class PlainEngine:
             else:
                 results = list(pool.map(staging.stage, plan.tasks))
             write_generation(spec, [*prepared.done, *results], pool.map)
-
-    def count(self, spec: DatasetSpec) -> Count | None:  # noqa: ARG002
-        """Return None: the staging folder says how far a run is."""
-        return None
