@@ -74,7 +74,7 @@ def without_held_images(
             suspects[image] = before_it
     counts = Counter(listing.entries[image.folder].name for image in gone)
     unchanged = tuple(Unchanged(name, changed[name], count) for name, count in sorted(counts.items()))
-    rejected = before.proven(listing, gone) | before.proven(listing, [*gone, *suspects.values()])
+    rejected = before.proven(listing, gone, [*gone, *suspects.values()])
     complete = before.complete_folders(listing, [*gone, *rejected], {image.folder for image in suspects})
     replaced = {image: old for image, old in suspects.items() if image.folder not in complete}
     warnings = _settle_replaced(listing, replaced, how)

@@ -98,10 +98,11 @@ class RejectedBefore:
             return None  # reading it says why
         return None if written_since(max(times), self.made[latest]) else latest
 
-    def proven(self, listing: ImageListing, held: Sequence[ImageFile]) -> dict[ImageFile, int]:
-        """Return those images whose folders are known: what is held of them and what was rejected is all they had."""
+    def proven(self, listing: ImageListing, *held: Sequence[ImageFile]) -> dict[ImageFile, int]:
+        """Return those images whose folders are known: one of `held` and what was rejected is all that they had."""
         rejected = self.images(listing)
-        complete = self.complete_folders(listing, [*held, *rejected], {image.folder for image in rejected})
+        folders = {image.folder for image in rejected}
+        complete = set[int]().union(*(self.complete_folders(listing, [*some, *rejected], folders) for some in held))
         return {image: number for image, number in rejected.items() if image.folder in complete}
 
     def complete_folders(
