@@ -11,7 +11,7 @@ import apache_beam as beam
 from .format.encode.encode_rows import RowEncoder
 from .format.flow.rows import Rows, TaskEnd
 from .format.schema.schema import Schema
-from .format.wording.sizes import parse_size
+from .format.wording.sizes import DEFAULT_SHARD_SIZE, parse_size
 from .plan_files import TaskFile, by_file
 from .source_info import SourceInfo
 from .sources.contract.planning import Plan, make_plan
@@ -47,7 +47,7 @@ class ReadRows(beam.PTransform):
 
     source: Source | str | Sequence[str]
     plan: Plan | None = None
-    shard_size: int | str = "128MiB"
+    shard_size: int | str = DEFAULT_SHARD_SIZE
 
     def __post_init__(self) -> None:
         """List, survey and plan, unless the plan is given."""

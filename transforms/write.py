@@ -45,7 +45,7 @@ from .format.manifest.naming import DEFAULT_SHARD_NAME, dataset_name, is_split_n
 from .format.schema.schema import Schema
 from .format.tfrecord.framing import frame_records
 from .format.wording.printable import printable
-from .format.wording.sizes import parse_size
+from .format.wording.sizes import DEFAULT_SHARD_SIZE, parse_size
 from .gather import KEYED, Gather, gathered_values, keyed, packed, unpacked
 from .source_info import SourceInfo
 
@@ -93,7 +93,7 @@ class WriteShards(beam.PTransform):
     """
 
     path: str
-    shard_size: int | str = field(default="128MiB", kw_only=True)
+    shard_size: int | str = field(default=DEFAULT_SHARD_SIZE, kw_only=True)
     compression: str = field(default="none", kw_only=True)
     order: str = field(default="task", kw_only=True)
     info: SourceInfo | None = field(default=None, kw_only=True, repr=False)

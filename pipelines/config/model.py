@@ -25,13 +25,10 @@ from pydantic import (
 )
 
 from ...transforms.format.manifest.naming import DEFAULT_SHARD_NAME, check_shard_name
-from ...transforms.format.wording.sizes import parse_size
+from ...transforms.format.wording.sizes import DEFAULT_SHARD_SIZE, LEAST_SHARD_BYTES, parse_size
 from ...transforms.sources.images.layout import MAX_LABEL_OFFSET
 from ...transforms.stores.common.store_url import is_store_url, parse_store_url
 from .runners import STRICT, AnyRunner, LocalRunner, quoted
-
-MIN_SHARD_SIZE: Final = 64 * 1024
-"""Below this the cut points of a part, S/256 apart, would be closer than a record is long."""
 
 _LARGEST_RECORD: Final = 2**31 - 1
 
@@ -39,7 +36,7 @@ _PERCENT: Final = re.compile(r"(?:100(?:\.0+)?|[0-9]{1,2}(?:\.[0-9]+)?) ?%")
 
 
 def _check_shard_size(size: int) -> int:
-    if size < MIN_SHARD_SIZE:
+    if size < LEAST_SHARD_BYTES:
         raise ValueError(f"{size} bytes is too small; the least is 64KiB")
     return size
 
@@ -269,7 +266,7 @@ class OutputConfig(_Section):
     """What is written, and where."""
 
     path: OutputPath
-    shard_size: ShardSize = 128 * 2**20
+    shard_size: ShardSize = parse_size(DEFAULT_SHARD_SIZE)
     compression: Literal["none", "gzip"] = "none"
     order: Literal["task", "source"] = "task"
     split: SplitName = "train"

@@ -17,13 +17,11 @@ from ...errors import UsageError
 from ...format.manifest.naming import DATASET_NAME, DEFAULT_SHARD_NAME, STAGING_FOLDER, check_shard_name
 from ...format.schema.schema import Schema
 from ...format.wording.printable import printable
+from ...format.wording.sizes import LEAST_SHARD_BYTES
 from ...stores.common.store_url import is_store_url
 from ..storage.contract import Storage
 from ..storage.storage_at import storage_at
 from .split_stager import StageSettings
-
-LEAST_SHARD_BYTES: Final = 64 << 10
-"""Below this, framing and file systems cost more than the records."""
 
 NO_FINGERPRINT: Final = "sha256:" + "0" * 64
 """The fingerprint of a config or a source that is not known: it is equal to none."""

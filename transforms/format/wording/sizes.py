@@ -6,6 +6,11 @@ import re
 from decimal import Decimal
 from typing import Final
 
+DEFAULT_SHARD_SIZE: Final = "128MiB"
+
+LEAST_SHARD_BYTES: Final = 64 << 10
+"""Below this, framing and file systems cost more than the records, and cut points are closer than a record is long."""
+
 _UNITS: Final = {
     "B": 1,
     "KB": 10**3,
