@@ -181,7 +181,7 @@ def append(
     options: list[str] = context.obj or []
 
     def body(session: interrupts.Session) -> None:
-        config = _load(session, sources, set_values or [], flags)
+        config = _load(session, sources, set_values or [], flags, "append")
         from .runs.append import dry_run_append, run_append
 
         if not dry_run:
@@ -194,13 +194,17 @@ def append(
 
 
 def _load(
-    session: interrupts.Session, sources: Sequence[str], set_values: Sequence[str], flags: Mapping[str, object]
+    session: interrupts.Session,
+    sources: Sequence[str],
+    set_values: Sequence[str],
+    flags: Mapping[str, object],
+    command: str = "convert",
 ) -> Config:
     """Return the config of a command: the first source may be one."""
     from .config.load import load_config, split_sources
 
     config, paths = split_sources(sources)
-    loaded = load_config(config, set_values=set_values, flags=flags, paths=paths)
+    loaded = load_config(config, set_values=set_values, flags=flags, paths=paths, command=command)
     session.detected = loaded.detected
     return loaded
 

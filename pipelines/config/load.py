@@ -21,6 +21,7 @@ from pydantic import BaseModel, ValidationError
 from ...transforms.errors import ConfigError, InputError
 from ...transforms.format.manifest.naming import dataset_name
 from ...transforms.format.wording.printable import printable
+from ...transforms.sources.contract.call import Call, typed_path
 from .errors import config_error, problems_of, unknown_format
 from .model import INPUTS, Config, InputOfAnyFormat, InputOfUnknownFormat
 from .runners import RUNNER_ALIASES, RUNNERS, not_a_runner, out_of_reach
@@ -47,6 +48,7 @@ def load_config(
     flags: Mapping[str, object] | None = None,
     paths: Sequence[str] = (),
     data_given: bool = False,
+    command: str = "convert",
 ) -> Config:
     """Return the checked config.
 
@@ -56,6 +58,7 @@ def load_config(
         flags: values that beat all others: dotted key to (flag as typed, value), or to the value alone.
         paths: what to read, instead of `input.paths`; relative to the working folder.
         data_given: the data come from Python, so that `input` may be absent.
+        command: `append` takes the format of the dataset where that of the files is unclear; errors propose it.
 
     Raises:
         ConfigError: with every problem of the config, each with its place.
@@ -76,7 +79,7 @@ def load_config(
         _put(document, tuple(key.split(".")), value, Place(str(shown)))
         if key == "output.path":
             _resolve_output(document, cwd)
-    _fill_defaults(document, base, data_given=data_given)
+    _fill_defaults(document, base, command, data_given=data_given)
     return _check(document, title, base)
 
 
@@ -198,7 +201,7 @@ def _absolute_paths(document: Document, cwd: str) -> None:
         section["paths"] = [os.path.join(cwd, p) if isinstance(p, str) and p and not _is_url(p) else p for p in paths]
 
 
-def _fill_defaults(document: Document, base: str, *, data_given: bool) -> None:
+def _fill_defaults(document: Document, base: str, command: str, *, data_given: bool) -> None:
     """Fill in what others decide: format and delimiter by the paths' suffixes, the name by the output folder."""
     _fill_runner(document)
     if document.values.get("input") is None and not data_given:
@@ -206,7 +209,7 @@ def _fill_defaults(document: Document, base: str, *, data_given: bool) -> None:
         document.problems.append(Problem(document.place(("input",)), f"input: {fix}"))
     section = document.values.get("input")
     if isinstance(section, dict):
-        _fill_input(document, section, base)
+        _fill_input(document, section, base, command)
         if document.values.get("shuffle") is not None and section.get("format") in _TABLES:
             text = f"shuffle: only images are shuffled yet, and this input is {section['format']}; leave the key out"
             document.problems.append(Problem(document.place(("shuffle",)), text))
@@ -247,7 +250,7 @@ def _leave_other_runners(document: Document, section: dict[str, Any], runner: ty
         del section[key]
 
 
-def _fill_input(document: Document, section: dict[str, Any], base: str) -> None:
+def _fill_input(document: Document, section: dict[str, Any], base: str, command: str) -> None:
     try:
         paths = [_below(path, base) for path in InputOfUnknownFormat.model_validate(section).paths]
     except ValidationError as error:
@@ -258,12 +261,12 @@ def _fill_input(document: Document, section: dict[str, Any], base: str) -> None:
     if section.get("format") is None:
         section.pop("format", None)
         if paths:
-            section["format"] = _detect_format(document, paths, base)
+            section["format"] = _detect_format(document, paths, base, command)
     elif section["format"] not in _FORMATS:
         text = f"input.format: {unknown_format(section['format'])}"
         document.problems.append(Problem(document.place(("input", "format")), text))
     if section.get("format") == "csv" and "delimiter" not in section and paths:
-        _fill_delimiter(document, section, paths, base)
+        _fill_delimiter(document, section, paths, base, command)
     if section.get("format") not in _FORMATS:  # so that no format's own model will look at the other keys
         try:
             InputOfAnyFormat.model_validate(section)
@@ -271,24 +274,46 @@ def _fill_input(document: Document, section: dict[str, Any], base: str) -> None:
             document.problems += problems_of(error, document, ("input",))
 
 
-def _detect_format(document: Document, paths: list[str], base: str) -> str | None:
-    from ...transforms.sources.files.listing import detect_format
+def _detect_format(document: Document, paths: list[str], base: str, command: str) -> str | None:
+    from ...transforms.sources.files.listing import UnclearFormat, detect_format
 
+    call = _call(document, command)
     try:
-        return detect_format(paths, base)
+        return detect_format(paths, base, call)
     except InputError as error:
+        held = _held_format(document) if command == "append" and isinstance(error, UnclearFormat) else None
+        if held is not None:
+            document.notes.append(f"the format is {held}, as in {call.output}; if it is not: --format NAME")
+            return held
         place = document.place(("input", "paths"))
         document.problems.append(Problem(place, f"input.paths: {error}"))
         return None
 
 
-def _fill_delimiter(document: Document, section: dict[str, Any], paths: list[str], base: str) -> None:
+def _held_format(document: Document) -> str | None:
+    """Return the format that the latest generation of the output's dataset was made from; None if there is none."""
+    from ...transforms.dataset.generations.manifest_files import list_generations, read_manifest
+
+    path = _section(document, "output").get("path")
+    if not isinstance(path, str) or not path or not list_generations(path):
+        return None
+    held = read_manifest(path).source.format
+    return held if held in _FORMATS else None
+
+
+def _call(document: Document, command: str) -> Call:
+    """Return the command that an error of the input proposes."""
+    path = _section(document, "output").get("path")
+    return Call(command, typed_path(path)) if isinstance(path, str) and path else Call(command)
+
+
+def _fill_delimiter(document: Document, section: dict[str, Any], paths: list[str], base: str, command: str) -> None:
     """Set the delimiter that the files show, so that it is in the config's fingerprint."""
     from ...transforms.sources.csv.delimiter import detect_delimiter
 
     encoding, quote = section.get("encoding", "utf-8"), section.get("quote", '"')
     try:
-        found = detect_delimiter(paths, base, encoding=encoding, quote=quote)
+        found = detect_delimiter(paths, base, encoding=encoding, quote=quote, call=_call(document, command))
     except InputError as error:
         document.problems.append(Problem(document.place(("input", "paths")), f"input.delimiter: {error}"))
     except (LookupError, TypeError):  # the encoding or the quote is none: the model says so

@@ -83,7 +83,7 @@ def append(
         RunError: an input is corrupt, or ten other appends were faster.
         TooManyRejects: more rows were rejected than `max_rejects` allows; nothing was committed.
     """
-    loaded = load_call(config, output, settings, data_given=data is not None)
+    loaded = load_call(config, output, settings, data_given=data is not None, command="append")
     if data is None:
         with noting(loaded):
             return warn_of(run_append(loaded, force=force, changed=changed))
@@ -129,6 +129,7 @@ def run_append(
             rejected_before=plan.rejected,
             new_classes=new,
             warnings=warnings,
+            detected=_with_detected(config, summary.detected),
         )
     raise CommitError(
         f"{printable_path(config.output.path)}: {APPEND_TRIES} times others changed what this append builds on (its "
@@ -151,7 +152,13 @@ def dry_run_append(config: Config, *, force: bool = False, changed: str | None =
         rejected_before=plan.rejected,
         new_classes=plan.new_classes,
         warnings=warnings,
+        detected=_with_detected(config, report.detected),
     )
+
+
+def _with_detected(config: Config, found: tuple[str, ...]) -> tuple[str, ...]:
+    """Return what was detected while the config was loaded, then what the source found; each once."""
+    return tuple(dict.fromkeys((*config.detected, *found)))
 
 
 def _check_changed(changed: str | None) -> None:

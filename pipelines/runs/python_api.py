@@ -40,7 +40,14 @@ _OUTPUT_KEYS: Final = frozenset({"shard_size", "compression", "order", "shard_na
 _INPUT_KEYS: Final = frozenset(InputOfAnyFormat.model_fields) - {"paths"}
 
 
-def load_call(what: What | None, output: Path | None, settings: Mapping[str, object], *, data_given: bool) -> Config:
+def load_call(
+    what: What | None,
+    output: Path | None,
+    settings: Mapping[str, object],
+    *,
+    data_given: bool,
+    command: str = "convert",
+) -> Config:
     """Return the config of a call from Python: `settings` have double underscores for dots.
 
     Raises:
@@ -51,13 +58,13 @@ def load_call(what: What | None, output: Path | None, settings: Mapping[str, obj
     if output is not None:
         flags["output.path"] = ("output", os.fspath(output))
     if what is None or isinstance(what, Mapping):
-        return load_config(what, flags=flags, data_given=data_given)
+        return load_config(what, flags=flags, data_given=data_given, command=command)
     given = [what] if isinstance(what, str | os.PathLike) else what
     if not isinstance(given, list | tuple) or not all(isinstance(path, str | os.PathLike) for path in given):
         kind = printable(type(what).__name__)
         raise DataError(f"a {kind} is neither a path nor a config; if it is the data: convert(data=..., output=...)")
     config, paths = split_sources([os.fspath(path) for path in given])
-    return load_config(config, flags=flags, paths=paths, data_given=data_given)
+    return load_config(config, flags=flags, paths=paths, data_given=data_given, command=command)
 
 
 @contextmanager

@@ -271,3 +271,52 @@ class TestReplacedPictures:
 
 def len_of_shard(desk: Any, number: int) -> int:
     return int((desk.root / f"out/train-{number:05}.tfrecord").stat().st_size)
+
+
+IMAGES = "Detected: the format is images, as in out; if it is not: --format NAME"
+
+
+@pytest.mark.parametrize(("new", "suffix"), [(["new/cat", "new/dog"], ""), (["new"], ""), (["new"], ".jpg")])
+def test_an_append_reads_files_whose_names_show_no_format_or_several_as_the_dataset_does(
+    desk: Any, new: list[str], suffix: str
+) -> None:
+    desk.put({f"pets/{kind}/1.jpg": picture(shade) for shade, kind in enumerate(("cat", "dog"), 1)})
+    desk.put({f"new/{kind}/2{suffix}": picture(shade) for shade, kind in enumerate(("cat", "dog"), 3)})
+    desk.put({"new/notes.csv": b"a\n1\n"} if suffix else {})
+    assert desk.convert("pets").code == 0
+    for args in (["--dry-run"], []):
+        code, out, err = append(desk, *new, *args)
+        assert (code, IMAGES in out.splitlines()) == (0, True), err
+    assert sorted(row["image/class/text"] for row in desk.records()) == ["cat", "cat", "dog", "dog"]
+    assert append(desk, *new, "--format", "csv")[0] != 0  # which is asked for, and wins
+
+
+def test_a_conversion_and_an_append_to_what_is_no_dataset_still_ask_for_the_format(desk: Any) -> None:
+    desk.put({"a.dat": b"a\n1\n"})
+    question = f"error: {desk.root}/a.dat: unknown kind of file; say which it is: --set input.format=csv (or "
+    assert desk.convert("a.dat").err.startswith(question)
+    assert append(desk, "a.dat")[2].startswith(question)
+    desk.put({"b.csv": b"a\n2\n"})
+    assert desk.convert("b.csv").code == 0
+    assert append(desk, "a.dat")[0] == 0
+    assert sorted(row["a"] for row in desk.records()) == [1, 2]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "call"),
+    [
+        ("a.jsonl", b'{"a": 1}\n', "read_json('$ROOT/a.jsonl', lines=True)"),
+        ("a.csv", b'{"a": 1}\n', "read_json('a.csv', lines=True)"),
+        ("a.xlsx", b"PK", "read_excel('$ROOT/a.xlsx')"),
+    ],
+)
+def test_the_call_that_reads_another_format_is_that_of_the_command_with_its_folder(
+    desk: Any, name: str, content: bytes, call: str
+) -> None:
+    desk.put({"b.csv": b"a\n2\n", name: content})
+    assert desk.convert("b.csv").code == 0
+    data = f"data=pandas.{call.replace('$ROOT', str(desk.root))}, output="
+    assert append(desk, name)[2].endswith(f"in Python: append({data}'out')\n")
+    with pytest.raises(SystemExit):
+        main(["convert", name, "-o", "o/night"])
+    assert desk.capsys.readouterr().err.endswith(f"in Python: convert({data}'o/night')\n")

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from shardmill.pipelines import convert, open_dataset
 from shardmill.pipelines.cli import main
 from shardmill.transforms.read import ReadRows
+from shardmill.transforms.sources.contract.call import Call
 from shardmill.transforms.sources.csv.delimiter import SIGNS, AmbiguousDelimiter, Delimiter, _detect, detect_delimiter
 
 
@@ -55,7 +56,7 @@ def test_what_a_csv_writer_writes_is_read_by_its_own_delimiter_or_refused(sign: 
     writer = csv.writer(text, delimiter=sign)
     writer.writerows([["id", "name", "price"], *rows])
     try:
-        assert _detect("a.csv", text.getvalue(), '"').sign == sign
+        assert _detect("a.csv", text.getvalue(), '"', Call()).sign == sign
     except AmbiguousDelimiter:
         raise AssertionError("the header is by no other sign") from None
 
@@ -106,9 +107,10 @@ def test_columns_that_blanks_align_are_one_column_with_a_word_and_a_call_that_re
     screen = " ".join(capsys.readouterr().out.split())
     assert ended.value.code == 0
     assert "Detected: cars.csv: no delimiter, so a record is one column; blanks give 3 columns in the first" in screen
-    (call,) = re.findall(r"convert\(.*?output='out'\)", screen)
+    (call,) = re.findall(r"convert\(.*?output='plain'\)", screen)
+    Path("plain").rename("one_column")
     eval(call, {"convert": convert, "pandas": pd})
-    assert open_dataset("out").to_table("train").column_names == ["cylinders", "mpg", "name"]
+    assert open_dataset("plain").to_table("train").column_names == ["cylinders", "mpg", "name"]
 
 
 @pytest.mark.parametrize(

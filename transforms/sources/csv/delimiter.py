@@ -17,6 +17,7 @@ from typing import Final
 
 from ...errors import InputError, SourceError
 from ...format.wording.printable import printable
+from ..contract.call import Call
 from ..contract.source import SourceEntry
 from ..files.listing import SUFFIXES, expand_paths, list_file
 from .records.text import is_transparent, plain_encoding, sniff_text, stream_text
@@ -43,11 +44,17 @@ class Delimiter:
 
 
 def detect_delimiter(
-    paths: Sequence[str], base: str = "", *, encoding: str = "utf-8", quote: str | None = '"'
+    paths: Sequence[str],
+    base: str = "",
+    *,
+    encoding: str = "utf-8",
+    quote: str | None = '"',
+    call: Call | None = None,
 ) -> Delimiter:
     """Return a tab if all CSV files that `paths` name are .tsv, else what the first records say.
 
     Paths that match nothing, and files that cannot be read, have no say: the listing and the survey refuse them.
+    `call` is the command that the evidence proposes.
 
     Raises:
         InputError: more than one sign would do.
@@ -60,7 +67,7 @@ def detect_delimiter(
             if not _has_suffix(path, _TAB_SUFFIXES):
                 entry = list_file(path, b"/" if not base else base.encode())
                 if text := _first_text(entry, encoding):
-                    return _detect(entry.name, text, quote)
+                    return _detect(entry.name, text, quote, call or Call())
     except (InputError, SourceError) as error:
         if isinstance(error, AmbiguousDelimiter):
             raise
@@ -87,7 +94,7 @@ def _first_text(entry: SourceEntry, encoding: str) -> str:
     return data.decode(plain_encoding(encoding) if is_transparent(encoding) else "utf-8", "replace")
 
 
-def _detect(name: str, text: str, quote: str | None) -> Delimiter:
+def _detect(name: str, text: str, quote: str | None, call: Call) -> Delimiter:
     widths = {sign: _widths(text, sign, quote) for sign in SIGNS}
     likely = [sign for sign in SIGNS if _is_delimiter(widths[sign])]
     if len(likely) > 1:
@@ -99,7 +106,7 @@ def _detect(name: str, text: str, quote: str | None) -> Delimiter:
     if not likely:  # of ragged records, what the header says
         likely = [sign for sign in SIGNS if widths[sign] and widths[sign][0] > 1][:1]
     if not likely or likely == [","]:
-        return Delimiter(",", _blanks_evidence(name, text) if not likely else None)
+        return Delimiter(",", _blanks_evidence(name, text, call) if not likely else None)
     columns, records = widths[likely[0]][0], len(widths[likely[0]])
     shown = printable(likely[0])
     return Delimiter(
@@ -109,16 +116,16 @@ def _detect(name: str, text: str, quote: str | None) -> Delimiter:
     )
 
 
-def _blanks_evidence(name: str, text: str) -> str | None:
+def _blanks_evidence(name: str, text: str, call: Call) -> str | None:
     """Return what to say of records that no sign cuts, and blanks cut into as many words each."""
     lines = [line.split() for line in text.splitlines()[:_RECORDS] if line.strip()]
     widths = {len(words) for words in lines}
     if len(lines) < _ALIGNED or len(widths) > 1 or widths == {1}:
         return None
-    call = rf"convert(data=pandas.read_csv({name!r}, sep=r'\s+'), output='out')"
+    data = rf"pandas.read_csv({name!r}, sep=r'\s+')"
     return (
         f"{name}: no delimiter, so a record is one column; blanks give {len(lines[0])} columns in the first "
-        f"{len(lines)} lines, which is not supported yet; in Python: {call}"
+        f"{len(lines)} lines, which is not supported yet; in Python: {call.of_data(data)}"
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import islice, pairwise, zip_longest
 from typing import Final
 
@@ -13,6 +13,7 @@ import numpy as np
 from ...errors import SchemaError, SourceError
 from ...format.schema.schema import Feature
 from ...format.wording.printable import printable
+from ..contract.call import Call
 from ..contract.source import SourceEntry
 from ..files.listing import JSON_LINES, unsupported
 from .parse import header_cells
@@ -31,7 +32,7 @@ _SHOWN: Final = 5
 
 @dataclass(frozen=True, slots=True)
 class HeadOptions:
-    """What the first record of a file means."""
+    """What the first record of a file means; `call` is the command that an error proposes."""
 
     dialect: Dialect
     encoding: str
@@ -39,6 +40,7 @@ class HeadOptions:
     names: tuple[str, ...] | None
     record_bytes: int
     columns: int
+    call: Call = field(default_factory=Call)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +72,7 @@ def read_head(entry: SourceEntry, options: HeadOptions) -> FileHead:
         return FileHead(entry.name, form, None, data)
     inner = plain_encoding(options.encoding) if form.located else "utf-8"
     cells = header_cells(text, options.dialect, inner, entry.name, max(_WIDEST, 4 * options.columns))
-    _refuse_json(text, entry.name)
+    _refuse_json(text, entry.name, options.call)
     names, warnings = _name_columns(cells, entry.name, options)
     if not options.header:
         data = begin
@@ -176,13 +178,13 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _refuse_json(text: bytes, file: str) -> None:
+def _refuse_json(text: bytes, file: str, call: Call) -> None:
     if text.lstrip().startswith(b"{"):
         try:
             json.loads(text)
         except ValueError:
             return
-        raise SourceError(file, f"each line is a JSON object, not CSV; {unsupported(*JSON_LINES, file)}")
+        raise SourceError(file, f"each line is a JSON object, not CSV; {unsupported(*JSON_LINES, file, call)}")
 
 
 def _first_record(entry: SourceEntry, form: TextForm, options: HeadOptions) -> tuple[bytes | None, Cut, Cut]:

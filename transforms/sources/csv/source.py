@@ -159,8 +159,9 @@ class CsvSource:
         return Dialect(ord(self.delimiter), None if self.quote is None else ord(self.quote))
 
     def _head_options(self) -> HeadOptions:
+        limits = self.limits
         return HeadOptions(
-            self._dialect(), self.encoding, self.header, self.names, self.limits.record_bytes, self.limits.columns
+            self._dialect(), self.encoding, self.header, self.names, limits.record_bytes, limits.columns, self.call
         )
 
     def _parser(self, names: tuple[str, ...]) -> Parser:

@@ -20,6 +20,7 @@ from typing import Final
 
 from ...errors import InputError
 from ...format.wording.printable import printable_path
+from ..contract.call import Call
 from ..contract.source import Listing, SourceEntry
 from .object_listing import find_objects, look_at_object, object_name
 from .open_file import is_object
@@ -163,11 +164,18 @@ def list_file(path: bytes, base: bytes) -> SourceEntry:
     return SourceEntry(path, name, status.st_size, status.st_mtime_ns, print_)
 
 
-def detect_format(paths: Sequence[str], base: str = "") -> str:
+class UnclearFormat(InputError):
+    """The names of the files show no format, or several."""
+
+
+def detect_format(paths: Sequence[str], base: str = "", call: Call | None = None) -> str:
     """Return the format of the files that `paths` name, by their suffixes; of a folder, by those of its files.
 
+    `call` is the command that an error proposes.
+
     Raises:
-        InputError: a path matches nothing, no suffix is known, or there are several formats.
+        InputError: a path matches nothing, or a suffix is that of a format that is not read.
+        UnclearFormat: no suffix is known, or there are several formats.
     """
     files = _known_files(paths, base)
     by_format: dict[str | None, bytes] = {}
@@ -176,15 +184,16 @@ def detect_format(paths: Sequence[str], base: str = "") -> str:
     first, *others = SUFFIXES
     choices = f"--set input.format={first} (or {', '.join(others)})"
     if not files:
-        raise InputError(f"{printable_path(paths[0])}: holds no file of a known kind; say which it is: {choices}")
+        raise UnclearFormat(f"{printable_path(paths[0])}: holds no file of a known kind; say which it is: {choices}")
     if None in by_format:
         path = by_format[None]
-        why = _why_unknown(path) or f"unknown kind of file; say which it is: {choices}"
-        raise InputError(f"{printable_path(path)}: {why}")
+        if why := _why_unknown(path, call or Call()):
+            raise InputError(f"{printable_path(path)}: {why}")
+        raise UnclearFormat(f"{printable_path(path)}: unknown kind of file; say which it is: {choices}")
     if len(by_format) > 1:
         found = ", ".join(f"{printable_path(path)} is {kind}" for kind, path in by_format.items())
         choices = " or ".join(f"--set input.format={kind}" for kind in by_format)
-        raise InputError(f"the paths hold several kinds of files ({found}); say which to read: {choices}")
+        raise UnclearFormat(f"the paths hold several kinds of files ({found}); say which to read: {choices}")
     return str(next(iter(by_format)))
 
 
@@ -220,14 +229,14 @@ JSON_LINES: Final = ("JSON lines", "read_json({path}, lines=True)")
 """What they are called, and how pandas reads them."""
 
 
-def unsupported(kind: str, how: str, name: str) -> str:
+def unsupported(kind: str, how: str, name: str, call: Call) -> str:
     """Return what a file is that is not read, and what to do with it.
 
-    >>> unsupported(*JSON_LINES, "a.jsonl")
+    >>> unsupported(*JSON_LINES, "a.jsonl", Call())
     "JSON lines are not supported yet; in Python: convert(data=pandas.read_json('a.jsonl', lines=True), output='out')"
     """
-    call = how.format(path=repr(name))
-    return f"{kind} are not supported yet; in Python: convert(data=pandas.{call}, output='out')"
+    data = f"pandas.{how.format(path=repr(name))}"
+    return f"{kind} are not supported yet; in Python: {call.of_data(data)}"
 
 
 _FOREIGN: Final = {
@@ -242,12 +251,12 @@ _PACKED: Final = {
 }  # fmt: skip
 
 
-def _why_unknown(path: bytes) -> str | None:
+def _why_unknown(path: bytes, call: Call) -> str | None:
     """Return what is known of a file of a format that is not read, by its suffix, and what to do."""
     name, shown = os.fsdecode(path).lower(), printable_path(path)
     for suffixes, (kind, how) in _FOREIGN.items():
         if name.endswith(suffixes):
-            return unsupported(kind, how, shown)
+            return unsupported(kind, how, shown, call)
     for suffixes, command in _PACKED.items():
         if name.endswith(suffixes):
             return f"is compressed in a way that is not read (gzip is); unpack it first: {command} {shlex.quote(shown)}"
