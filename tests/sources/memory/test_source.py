@@ -177,10 +177,15 @@ ERRORS: dict[str, tuple[Callable[[], object], type[Exception], str]] = {
         "DataFrame: column \"bad\" has values of several types: bytes (row 2: b'x'), int (row 3: 1); give the column "
         "one type, as with frame['bad'] = frame['bad'].astype(\"string\")",
     ),
+    "a column whose name is a number": (
+        lambda: pd.DataFrame({7: [True, "x"]}),
+        SchemaError,
+        'as with frame[7] = frame[7].astype("string")',
+    ),
     "an object that is too large": (
         lambda: pd.DataFrame({"n": [1, 2**70]}),
         SchemaError,
-        'DataFrame: column "n", row 2: 1180591620717411303424: ',
+        'DataFrame: column "n", row 2: 1180591620717411303424: no int64 holds it; give the column one type, as with ',
     ),
     "periods": (
         lambda: pd.DataFrame({"p": pd.period_range("2020", periods=2, freq="M")}),

@@ -54,7 +54,8 @@ def _odd_value(values: Sequence[object], first_row: int, kinds: set[str]) -> str
             try:
                 pa.array([value])
             except CONVERSION_ERRORS as error:
-                return f"{_shown(row, value)}: {reason_of(error)}"
+                too_large = isinstance(value, int) and isinstance(error, OverflowError)
+                return f"{_shown(row, value)}: {'no int64 holds it' if too_large else reason_of(error)}"
     return None
 
 

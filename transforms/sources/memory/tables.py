@@ -202,7 +202,8 @@ def _mixed_frame(frame: Any, names: Sequence[str], error: BaseException) -> Sche
             pa.array(column, from_pandas=True)
         except CONVERSION_ERRORS as reason:
             values = [None if missing else value for value, missing in zip(column, column.isna(), strict=True)]
-            label = f"frame[{printable(repr(frame.columns[index]))}]"
+            known = frame.columns[index]
+            label = f"frame[{printable(repr(known) if isinstance(known, str) else known)}]"
             fix = f'give the column one type, as with {label} = {label}.astype("string")'
             return mixed_column_error("DataFrame", name, values, reason, fix=fix)
     return SchemaError(f"DataFrame: {reason_of(error)}; give each column one type, as with astype")
