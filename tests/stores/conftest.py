@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from shardmill.pipelines import convert
 from shardmill.transforms.dataset.storage.object_storage import ObjectStorage
+from shardmill.transforms.stores.common.bucket import StoreLimits
 from shardmill.transforms.stores.common.object_store import ObjectStore
 from shardmill.transforms.stores.common.store_url import parse_store_url
 from shardmill.transforms.stores.connect import store_at
@@ -75,6 +76,11 @@ def _in_bucket(store: ObjectStore, bucket: str) -> ObjectStore:
     if store.scheme == "s3":
         return type(store)(bucket, store.client)  # type: ignore[attr-defined, call-arg]
     return type(store)(bucket, store.handle.client.bucket(bucket))  # type: ignore[attr-defined, call-arg]
+
+
+def limit(url: str, **limits: Any) -> None:
+    """Give this process's client of a bucket other limits; the next test has a new one."""
+    store_at(parse_store_url(url)).limits = StoreLimits(**limits)
 
 
 def shards(dataset: Path) -> dict[str, str]:

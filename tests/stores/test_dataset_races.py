@@ -19,11 +19,10 @@ from shardmill.transforms.dataset.generations.manifest_files import read_manifes
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.storage.object_storage import ObjectStorage
 from shardmill.transforms.errors import ShardmillError
-from shardmill.transforms.stores.common import retries
 
 from ..tiers import but_some_thorough
 from . import servers
-from .conftest import ROWS, S3_TOO, Local, files_of
+from .conftest import ROWS, S3_TOO, Local, files_of, limit
 from .faulty_proxy import Fault, Proxy, faulty_proxy
 from .generations import add, create
 from .pause import Pause
@@ -139,7 +138,6 @@ def test_what_an_append_publishes_under_an_old_name_stays_when_a_slow_replacemen
 @pytest.fixture
 def bad_network(out: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Fault]]:
     """Lose the reply to every fifth request, and refuse every seventh for the moment, for a while."""
-    monkeypatch.setattr(retries, "_FIRST_PAUSE", 0.01)  # how long is waited: see `test_faults`
 
     class Sometimes(Fault):
         def takes(self, method: str, path: str) -> bool:
@@ -151,6 +149,7 @@ def bad_network(out: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Faul
     with faulty_proxy(os.environ[variable]) as proxy:
         for name, value in servers.environment(out[:2], proxy.url).items():
             monkeypatch.setenv(name, value)
+        limit(out, first_pause=0.01)  # how long is waited: see `test_faults`
         proxy.faults.append(Sometimes("drop", times=0))
         yield proxy.faults
 

@@ -13,6 +13,7 @@ from shardmill.transforms.dataset.commit.target import prepare_target
 from shardmill.transforms.dataset.stage.spec import DatasetSpec
 from shardmill.transforms.errors import StoreAccessError, StoreError, TargetError
 from shardmill.transforms.stores.common import retries
+from shardmill.transforms.stores.common.bucket import StoreLimits
 from shardmill.transforms.stores.common.object_store import ObjectStore
 from shardmill.transforms.stores.common.store_url import parse_store_url
 from shardmill.transforms.stores.connect import store_at
@@ -22,6 +23,7 @@ from .faulty_proxy import Fault, Proxy
 
 MIB = 1 << 20
 CONFLICT = "409 ConditionalRequestConflict"
+SOON = StoreLimits(first_pause=0.001)
 
 
 @pytest.fixture
@@ -126,7 +128,7 @@ class TestBusyStores:
         self, store: ObjectStore, proxy: Proxy, status: int, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(retries.random, "uniform", lambda low, high: high)
-        monkeypatch.setattr(retries, "_FIRST_PAUSE", 0.05)
+        store.limits = StoreLimits(first_pause=0.05)
         proxy.faults.append(Fault(status, times=3))
         assert store.put("x", b"data", if_absent=True)
         method = "PUT" if store.scheme == "s3" else "POST"
@@ -137,10 +139,8 @@ class TestBusyStores:
         proxy.faults.append(Fault(status, times=2))
         assert [found.key for found in store.walk("")] == ["x"]
 
-    def test_a_store_that_stays_down_is_given_up_in_one_line(
-        self, store: ObjectStore, proxy: Proxy, monkeypatch: pytest.MonkeyPatch
-    ) -> None:
-        monkeypatch.setattr(retries, "_FIRST_PAUSE", 0.001)
+    def test_a_store_that_stays_down_is_given_up_in_one_line(self, store: ObjectStore, proxy: Proxy) -> None:
+        store.limits = SOON
         proxy.faults.append(Fault(503, times=10**9))
         with pytest.raises(StoreError) as caught:
             store.read("folder/x")
@@ -153,10 +153,10 @@ class TestBusyStores:
     def test_a_connection_that_is_refused_is_given_up_in_one_line(
         self, store: ObjectStore, bucket_url: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(retries, "_FIRST_PAUSE", 0.001)
         for name, value in servers.environment(store.scheme, "http://127.0.0.1:1").items():
             monkeypatch.setenv(name, value)
         other = store_at(parse_store_url(f"{store.scheme}://another-bucket"))
+        other.limits = SOON
         with pytest.raises(StoreError, match=r"another-bucket/x: the store failed at each of several tries, last with"):
             other.head("x")
 
@@ -212,8 +212,8 @@ class TestConflictsOnS3:
     """Whoever completes an upload while another request for its key is under way is told 409: begin it anew."""
 
     @pytest.fixture(autouse=True)
-    def soon(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(retries, "_FIRST_PAUSE", 0.001)
+    def soon(self, store: ObjectStore) -> None:
+        store.limits = SOON
 
     def test_a_copy_is_begun_anew(self, store: ObjectStore, proxy: Proxy) -> None:
         store.put("source", b"bytes")

@@ -22,7 +22,7 @@ from shardmill.transforms.format.flow.rejects import Reject
 from shardmill.transforms.sources.contract.source import Listing, Task, map_in_turn
 from shardmill.transforms.sources.images.source import ImageLimits, ImageSource
 
-from .conftest import S3_TOO, Bucket, shards
+from .conftest import S3_TOO, Bucket, limit, shards
 from .gateway import Request
 
 pytestmark = pytest.mark.usefixtures("without_engine")
@@ -132,9 +132,8 @@ def test_folders_files_and_globs_are_told_as_on_a_disk(bucket: Bucket, pets: Pat
         names("pets", "pets/cat")
 
 
-def test_a_flat_folder_of_several_pages_is_told_from_a_dataset(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    store = type(bucket.store)
-    monkeypatch.setattr(f"{store.__module__}.PAGE_KEYS", 3)
+def test_a_flat_folder_of_several_pages_is_told_from_a_dataset(bucket: Bucket) -> None:
+    limit(bucket.url, page_keys=3)
     for i in range(8):
         bucket.store.put(f"in/flat/{i}.jpg", b"x")
         bucket.store.put(f"in/old/{i}.jpg", b"x")

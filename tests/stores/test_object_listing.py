@@ -10,7 +10,7 @@ from shardmill.transforms.errors import InputError, StoreAccessError
 from shardmill.transforms.sources.csv.delimiter import detect_delimiter
 from shardmill.transforms.sources.files.listing import SUFFIXES, detect_format, expand_paths, list_entries
 
-from .conftest import Bucket
+from .conftest import Bucket, limit
 
 CSV = SUFFIXES["csv"]
 TREE = [
@@ -84,8 +84,8 @@ def test_formats_are_told_and_levels_that_nobody_named_are_not_listed(bucket: Bu
     assert "delimiter=%2F" in bucket.gateway.requests[1].path
 
 
-def test_more_than_a_page_is_listed(bucket: Bucket, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(f"{type(bucket.store).__module__}.PAGE_KEYS", 3)
+def test_more_than_a_page_is_listed(bucket: Bucket) -> None:
+    limit(bucket.url, page_keys=3)
     for number in range(10):
         bucket.store.put(f"in/{number}/a.csv", b"x")
         bucket.store.put(f"in/{number}.csv", b"x")

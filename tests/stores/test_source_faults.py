@@ -22,11 +22,10 @@ from shardmill.transforms.sources.csv.source import CsvSource
 from shardmill.transforms.sources.numpy.source import NumpySource
 from shardmill.transforms.sources.parquet.source import ParquetSource
 from shardmill.transforms.sources.tfrecord.source import TfrecordSource
-from shardmill.transforms.stores.common import retries
 
 from ..memory import peak_bytes
 from . import servers
-from .conftest import Bucket, shards
+from .conftest import Bucket, limit, shards
 from .gateway import Request
 
 pytestmark = pytest.mark.usefixtures("without_engine")
@@ -118,10 +117,8 @@ def test_a_run_whose_object_is_replaced_meanwhile_writes_nothing(bucket: Bucket,
     ],
     indirect=["bucket"],
 )
-def test_failures_of_the_moment_change_nothing(
-    bucket: Bucket, tmp_path: Path, status: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(retries, "_FIRST_PAUSE", 0.01)  # how long is waited: see `test_faults`
+def test_failures_of_the_moment_change_nothing(bucket: Bucket, tmp_path: Path, status: int) -> None:
+    limit(bucket.url, first_pause=0.01)  # how long is waited: see `test_faults`
     path = make(tmp_path / "in", "parquet")
     bucket.store.put("in/a.parquet", path.read_bytes())
     bucket.gateway.rules.append(lambda request: status if request.number % 3 else None)

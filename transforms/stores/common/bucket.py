@@ -5,13 +5,14 @@ from __future__ import annotations
 import errno
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, ClassVar, TypeVar
 
 from ...errors import StoreError
 from . import failures
 from .object_store import ChangedObject, Level, ObjectInfo
 from .piece_sender import at_once
-from .retries import retried
+from .retries import FIRST_PAUSE, retried
 from .store_url import StoreUrl
 
 T = TypeVar("T")
@@ -25,6 +26,14 @@ class PastEnd(Exception):
     """The range that was asked for begins after the object's end."""
 
 
+@dataclass(frozen=True, slots=True)
+class StoreLimits:
+    """The most keys that a store lists in one request, and the first pause after a transient failure, in seconds."""
+
+    page_keys: int = 1000
+    first_pause: float = FIRST_PAUSE
+
+
 class Bucket(ABC):
     """A bucket, `scheme://bucket`; see `ObjectStore`."""
 
@@ -34,6 +43,7 @@ class Bucket(ABC):
 
     def __init__(self, bucket: str) -> None:
         self.bucket = bucket
+        self.limits = StoreLimits()
 
     @abstractmethod
     def head(self, key: str) -> ObjectInfo | None:
@@ -64,7 +74,7 @@ class Bucket(ABC):
         return self._remove(list(seen.items()))
 
     def _remove(self, objects: Sequence[tuple[str, str | None]]) -> set[str]:
-        size = self.removed_at_once
+        size = min(self.removed_at_once, self.limits.page_keys)
         batches = [objects[i : i + size] for i in range(0, len(objects), size)]
         return set[str]().union(*at_once(self.remove_some, batches))
 
@@ -128,7 +138,11 @@ class Bucket(ABC):
         Raises:
             StoreError: it failed at each try.
         """
-        return retried(once, lambda cause: failures.unreachable(self.url(key), _reason(cause)))
+
+        def refused(cause: Exception) -> StoreError:
+            return failures.unreachable(self.url(key), _reason(cause))
+
+        return retried(once, refused, self.limits.first_pause)
 
 
 def _reason(cause: Exception) -> str:

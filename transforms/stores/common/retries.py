@@ -18,7 +18,7 @@ T = TypeVar("T")
 TRIES: Final = 10
 """The tries of one request: with the pauses below, some 45 s on the average before a store that is down is given up."""
 
-_FIRST_PAUSE: Final = 0.2
+FIRST_PAUSE: Final = 0.2
 _LONGEST_PAUSE: Final = 20.0
 """Seconds. A random part of the pause is waited ("full jitter"), so that many clients do not come back at once."""
 
@@ -31,7 +31,7 @@ class PassingFailure(Exception):
         self.cause = cause
 
 
-def retried(request: Callable[[], T], refused: Callable[[Exception], Exception]) -> T:
+def retried(request: Callable[[], T], refused: Callable[[Exception], Exception], first_pause: float = FIRST_PAUSE) -> T:
     """Return what a request returns, tried again while it raises `PassingFailure`.
 
     Raises:
@@ -41,17 +41,17 @@ def retried(request: Callable[[], T], refused: Callable[[Exception], Exception])
         try:
             return request()
         except PassingFailure:
-            time.sleep(random.uniform(0, pause_after(number)))  # noqa: S311  (it guards no secret)
+            time.sleep(random.uniform(0, pause_after(number, first_pause)))  # noqa: S311  (it guards no secret)
     try:
         return request()
     except PassingFailure as failure:
         raise refused(failure.cause) from failure.cause
 
 
-def pause_after(tries: int) -> float:
+def pause_after(tries: int, first: float = FIRST_PAUSE) -> float:
     """Return the longest pause in seconds after a number of tries.
 
     >>> [pause_after(n) for n in (1, 2, 3, 9)]
     [0.2, 0.4, 0.8, 20.0]
     """
-    return float(min(_FIRST_PAUSE * 2 ** (tries - 1), _LONGEST_PAUSE))
+    return float(min(first * 2 ** (tries - 1), _LONGEST_PAUSE))

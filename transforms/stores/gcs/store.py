@@ -15,9 +15,6 @@ from .batch import BATCH_CALLS, remove_batch
 from .client import GcsClient, info_of
 from .upload import GcsUpload
 
-PAGE_KEYS = 1000
-"""The most keys that GCS lists in one request."""
-
 _FIELDS: Final = "items(name,size,generation,crc32c,updated),prefixes,nextPageToken"
 
 
@@ -72,7 +69,7 @@ class GcsStore(GcsClient):
                 prefix=prefix,
                 delimiter=delimiter,
                 page_token=token,
-                page_size=PAGE_KEYS,
+                page_size=self.limits.page_keys,
                 fields=_FIELDS,
                 retry=None,
             )

@@ -17,9 +17,6 @@ from ..common.store_url import StoreUrl
 from .client import S3Client, decoded_crc
 from .upload import S3Upload
 
-PAGE_KEYS = 1000
-"""The most keys that S3 lists, or removes, in one request."""
-
 _COPY_LIMIT: Final = 5 << 30
 """CopyObject takes no larger object, and a part of a copy is no larger."""
 
@@ -66,7 +63,7 @@ def connect_s3(bucket: str) -> S3Store:
 class S3Store(S3Client):
     """A bucket of S3; see `ObjectStore`."""
 
-    removed_at_once = PAGE_KEYS
+    removed_at_once = 1000
 
     def walk(self, prefix: str) -> Iterator[ObjectInfo]:
         """Yield the objects whose keys begin with a prefix, sorted by the bytes of their keys."""
@@ -81,7 +78,8 @@ class S3Store(S3Client):
 
     def _pages(self, prefix: str, more: dict[str, str]) -> Iterator[dict[str, Any]]:
         while True:
-            page = self.call("list it", prefix, self.client.list_objects_v2, Prefix=prefix, MaxKeys=PAGE_KEYS, **more)
+            most = self.limits.page_keys
+            page = self.call("list it", prefix, self.client.list_objects_v2, Prefix=prefix, MaxKeys=most, **more)
             yield page
             if not page.get("IsTruncated"):
                 return
