@@ -89,12 +89,9 @@ class ImageTable(Sequence[ImageFile]):
 
     def bytes_by_folder(self, count: int) -> list[int]:
         """Return the bytes of the files of each of `count` folders; those that cannot be read count nothing."""
-        bounds = np.append(np.flatnonzero(np.diff(self.folders, prepend=-1)), len(self))
-        sums = [0] * count
-        sizes = np.maximum(self.sizes, 0)
-        for start, stop in zip(bounds[:-1].tolist(), bounds[1:].tolist(), strict=True):
-            sums[int(self.folders[start])] += int(sizes[start:stop].sum())
-        return sums
+        sums = np.zeros(count, np.int64)
+        np.add.at(sums, self.folders, np.maximum(self.sizes, 0))
+        return [*map(int, sums)]
 
     def to_buffers(self) -> tuple[bytes, bytes, bytes, bytes, bytes]:
         """Return the columns as bytes of their own: folders, lengths of names, names, sizes, mtimes."""
