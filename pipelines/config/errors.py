@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import datetime as dt
-import difflib
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, get_args
 
@@ -11,6 +10,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ...transforms.errors import ConfigError
+from ...transforms.format.wording.nearest import nearest
 from ...transforms.format.wording.printable import printable
 from .model import INPUTS, Config, InputOfAnyFormat
 from .runners import RUNNERS
@@ -27,12 +27,6 @@ _TYPES: Final = {
     "model_attributes_type": "a mapping, like {a: b}",
 }
 _SAY: Final = {True: "true", False: "false", None: "null"}
-
-
-def nearest(name: str, choices: Iterable[str]) -> str | None:
-    """Return the choice that `name` was most likely meant to be, or None if none is near."""
-    matches = difflib.get_close_matches(name.lower(), list(choices), n=1, cutoff=0.6)
-    return matches[0] if matches else None
 
 
 def problems_of(error: ValidationError, document: Document, below: Path = ()) -> list[Problem]:

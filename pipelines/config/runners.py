@@ -11,12 +11,12 @@ What is wrong with a value is found before anything is sent anywhere, and report
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
 
+from ...transforms.format.wording.nearest import nearest
 from ...transforms.format.wording.printable import printable
 
 STRICT: Final = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=False)
@@ -34,22 +34,14 @@ _MAX_MACHINES: Final = 4_000
 """Dataflow has no more for one job."""
 
 _PROJECT: Final = re.compile(r"(?:[a-z][a-z0-9.-]{2,60}[a-z0-9]:)?[a-z][a-z0-9-]{4,28}[a-z0-9]")
-_REGION: Final = re.compile(
-    r"(?:africa|asia|australia|europe|me|northamerica|southamerica|us)-"
-    r"(?:north|south|east|west|central|northeast|northwest|southeast|southwest)[1-9][0-9]?"
-)
-_ZONE: Final = re.compile(r"([a-z]+-[a-z]+[0-9]+)-[a-z]")
-_REGIONS: Final = (
-    "africa-south1", "asia-east1", "asia-east2", "asia-northeast1", "asia-northeast2", "asia-northeast3",
-    "asia-south1", "asia-south2", "asia-southeast1", "asia-southeast2", "australia-southeast1",
-    "australia-southeast2", "europe-central2", "europe-north1", "europe-southwest1", "europe-west1", "europe-west2",
-    "europe-west3", "europe-west4", "europe-west6", "europe-west8", "europe-west9", "europe-west10", "europe-west12",
-    "me-central1", "me-central2", "me-west1", "northamerica-northeast1", "northamerica-northeast2",
-    "southamerica-east1", "southamerica-west1", "us-central1", "us-east1", "us-east4", "us-east5", "us-south1",
-    "us-west1", "us-west2", "us-west3", "us-west4",
+_CONTINENTS: Final = ("africa", "asia", "australia", "europe", "me", "northamerica", "southamerica", "us")
+_SIDES: Final = (
+    "north", "south", "east", "west", "central", "northeast", "northwest", "southeast", "southwest",
 )  # fmt: skip
-"""To guess from what was meant; a region that is newer than this list is known by its form."""
+_REGION: Final = re.compile(rf"(?:{'|'.join(_CONTINENTS)})-(?:{'|'.join(_SIDES)})[1-9][0-9]?")
+"""A region by its form, so that one which is newer than this release is known."""
 
+_ZONE: Final = re.compile(r"([a-z]+-[a-z]+[0-9]+)-[a-z]")
 _BUCKET: Final = r"[a-z0-9][a-z0-9._-]{1,61}[a-z0-9]"
 _GCS_FOLDER: Final = re.compile(rf"gs://{_BUCKET}(?:/[^\s\\*?\[\]]*)?")
 _IMAGE: Final = re.compile(
@@ -64,16 +56,13 @@ def quoted(value: object) -> str:
     return f'"{printable(value)}"' if isinstance(value, str) else printable(repr(value))
 
 
-def _check_workers(value: object) -> int | str:
-    if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= MAX_WORKERS):
-        return value
-    raise ValueError(f"{quoted(value)} is not a number of workers (1 to {MAX_WORKERS}) or auto")
+def _number_of(what: str, most: int) -> BeforeValidator:
+    def check(value: object) -> int | str:
+        if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= most):
+            return value
+        raise ValueError(f"{quoted(value)} is not a number of {what} (1 to {most}) or auto")
 
-
-def _check_machines(value: object) -> int | str:
-    if value == "auto" or (isinstance(value, int) and not isinstance(value, bool) and 1 <= value <= _MAX_MACHINES):
-        return value
-    raise ValueError(f"{quoted(value)} is not a number of machines (1 to {_MAX_MACHINES}) or auto")
+    return BeforeValidator(check)
 
 
 def _check_processes(value: object) -> bool | str:
@@ -114,8 +103,9 @@ def _check_region(value: str) -> str:
     zone = _ZONE.fullmatch(value)
     if zone and _REGION.fullmatch(zone[1]):
         raise ValueError(f'{quoted(value)} is a zone; did you mean the region "{zone[1]}"?')
-    near = difflib.get_close_matches(value.lower().replace("_", "-"), _REGIONS, n=1, cutoff=0.6)
-    hint = f'; did you mean "{near[0]}"?' if near else ", like europe-west1"
+    words = re.findall(r"[a-z]+|[0-9]+", value.lower())
+    meant = f"{nearest(words[0], _CONTINENTS)}-{nearest(words[1], _SIDES)}{words[2]}" if len(words) == 3 else ""
+    hint = f'; did you mean "{meant}"?' if _REGION.fullmatch(meant) else ", like europe-west1"
     raise ValueError(f"{quoted(value)} is not a region of Google Cloud{hint}")
 
 
@@ -159,7 +149,7 @@ class LocalRunner(_Runner):
     """
 
     name: Literal["local"] = "local"
-    workers: Annotated[int | Literal["auto"], BeforeValidator(_check_workers)] = "auto"
+    workers: Annotated[int | Literal["auto"], _number_of("workers", MAX_WORKERS)] = "auto"
     processes: Annotated[bool | Literal["auto"], BeforeValidator(_check_processes)] = "auto"
     resume: bool = True
 
@@ -179,7 +169,7 @@ class FlinkRunner(_Runner):
 
     name: Literal["flink"]
     master: Annotated[str, AfterValidator(_check_master)] = EMBEDDED
-    workers: Annotated[int | Literal["auto"], BeforeValidator(_check_workers)] = "auto"
+    workers: Annotated[int | Literal["auto"], _number_of("workers", MAX_WORKERS)] = "auto"
     processes: Annotated[bool | Literal["auto"], BeforeValidator(_check_processes)] = "auto"
     worker_pool: Annotated[str, AfterValidator(_check_address)] = "localhost:50000"
     resume: bool = True
@@ -208,7 +198,7 @@ class DataflowRunner(_Runner):
     staging: Annotated[str, AfterValidator(_check_gcs_folder)]
     image: Annotated[str, AfterValidator(_check_image)]
     temp: Annotated[str, AfterValidator(_check_gcs_folder)] | None = None
-    workers: Annotated[int | Literal["auto"], BeforeValidator(_check_machines)] = "auto"
+    workers: Annotated[int | Literal["auto"], _number_of("machines", _MAX_MACHINES)] = "auto"
     wait: bool = True
     service_account: Annotated[str, AfterValidator(_check_account)] | None = None
 
@@ -243,8 +233,8 @@ AnyRunner: TypeAlias = Annotated[LocalRunner | FlinkRunner | DataflowRunner, Fie
 
 def not_a_runner(value: object) -> str:
     """Say that a value of `runner.name` is none, and which there are."""
-    near = difflib.get_close_matches(str(value).lower(), RUNNERS, n=1, cutoff=0.6)
-    hint = f'; did you mean "{near[0]}"?' if near else ";"
+    near = nearest(str(value), RUNNERS)
+    hint = f'; did you mean "{near}"?' if near else ";"
     return f"{quoted(value)} is not a runner{hint} choices: {', '.join(RUNNERS)}"
 
 

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final
 
 from .printable import printable
 
 _SHOWN: Final = 10
 """This many names are listed where none is near: more would bury the message."""
+
+
+def nearest(name: str, choices: Iterable[str]) -> str | None:
+    """Return the lowercase choice that `name` was most likely meant to be, or None if none is near."""
+    return next(iter(difflib.get_close_matches(name.lower(), list(choices), n=1)), None)
 
 
 def nearest_name(name: str, known: Sequence[str]) -> str:
