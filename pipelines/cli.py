@@ -7,7 +7,7 @@ config never import Beam or pandas.
     130, 143 interrupted
 """
 
-# ruff: noqa: FBT002, ARG001  (typer makes a flag of a parameter with a default; `_flags` reads them from the context)
+# ruff: noqa: FBT002, ARG001  (typer makes a flag of a parameter with a default; `flags_of` reads them from the context)
 from __future__ import annotations
 
 import sys
@@ -27,9 +27,7 @@ from .commands.option_hints import (
     Overwrite,
     Quiet,
     answer,
-    fractions_in,
-    names_in,
-    number_or_text,
+    flags_of,
     option,
 )
 
@@ -136,7 +134,7 @@ def convert(
 
     Options after `--` go to Beam.
     """
-    flags = _flags(context)
+    flags = flags_of(context)
     options: list[str] = context.obj or []
 
     def body(session: interrupts.Session) -> None:
@@ -177,7 +175,7 @@ def append(
     They become new shards and its next generation. The schema is the dataset's, and unchanged files are left out.
     Options after `--` go to Beam.
     """
-    flags = _flags(context)
+    flags = flags_of(context)
     options: list[str] = context.obj or []
 
     def body(session: interrupts.Session) -> None:
@@ -247,7 +245,7 @@ def init(
     debug: Debug = False,
 ) -> None:
     """Write a commented config for your data."""
-    flags = {key: flag for key, flag in _flags(context).items() if key != "output.path"}
+    flags = {key: flag for key, flag in flags_of(context).items() if key != "output.path"}
 
     def body(session: interrupts.Session) -> None:
         from .commands.starter_config import write_starter
@@ -266,42 +264,6 @@ _command("shardmill merge out/sales data/*.tfrecord -o out/all")(merge_commands.
 _command("shardmill rebuild out/sales -o out/sales-gz --compression gzip")(merge_commands.rebuild)
 _command("shardmill salvage broken.tfrecord -o saved")(dataset_commands.salvage)
 app.add_typer(flink_commands.app, name="flink")
-
-
-_FLAGS: Final = {
-    "output": "output.path", "shard_size": "output.shard_size", "compression": "output.compression",
-    "order": "output.order", "split": "output.split", "max_rejects": "max_rejects", "name": "name",
-    "runner": "runner.name", "workers": "runner.workers", "project": "runner.project", "region": "runner.region",
-    "staging": "runner.staging", "image": "runner.image", "wait": "runner.wait", "format": "input.format",
-    "delimiter": "input.delimiter", "no_header": "input.header", "columns": "input.columns",
-    "split_fractions": "split.fractions", "overwrite": "output.if_exists",
-}  # fmt: skip
-"""The key of the config that each flag of `convert` and `append` sets."""
-
-_SWITCHES: Final = {"no_header": False, "overwrite": "replace"}
-"""Flags without a value, and what their key is set to."""
-
-
-_READ: Final[dict[str, Callable[[Any], object]]] = {
-    "workers": number_or_text, "columns": names_in, "split_fractions": fractions_in, "wait": bool,
-}  # fmt: skip
-"""How the values of flags are read that are not text."""
-
-
-def _flags(context: typer.Context) -> dict[str, tuple[str, object]]:
-    """Return the flags that were given, as `load_config` takes them: key to flag and value.
-
-    Raises:
-        typer.BadParameter: a list is not of the form that its flag takes.
-    """
-    given: dict[str, tuple[str, object]] = {}
-    for name, value in context.params.items():
-        if name not in _FLAGS or value is None or (name in _SWITCHES and not value):
-            continue
-        no = "no-" if value is False else ""
-        typed = "-o" if name == "output" else f"--{no}{name.replace('_', '-')}"
-        given[_FLAGS[name]] = (typed, _SWITCHES[name] if name in _SWITCHES else _READ.get(name, str)(value))
-    return given
 
 
 def split_beam_options(args: Sequence[str]) -> tuple[list[str], list[str]]:

@@ -1,6 +1,6 @@
 """The commands `merge` and `rebuild`."""
 
-# ruff: noqa: FBT002  (typer makes a flag of a parameter with a default)
+# ruff: noqa: FBT002, ARG001  (typer makes a flag of a parameter with a default; `flags_of` reads them from the context)
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from typing import Annotated, Final, Literal, NoReturn, TypeAlias
 import typer
 
 from . import session as interrupts
-from .option_hints import Debug, Json, Overwrite, Quiet, answer, number_or_text, option
+from .option_hints import Debug, Json, Overwrite, Quiet, answer, flags_of, option
 
 _SINGLE_FILE_BYTES: Final = 1 << 50
 """The shard size of a dataset that is one file a split: no dataset of files reaches it, and JSON numbers hold it."""
@@ -29,6 +29,7 @@ _Set: TypeAlias = Annotated[list[str] | None, option("KEY=VALUE", _SET_HELP, "--
 
 
 def merge(
+    context: typer.Context,
     sources: Annotated[
         list[str], typer.Argument(metavar="INPUTS...", help="Datasets, and TFRecord files, folders or globs of them.")
     ],
@@ -52,21 +53,12 @@ def merge(
 
     Records are copied byte for byte, in the order given.
     """
-    flags = {
-        "output.path": ("-o", output),
-        "output.shard_size": _size(shard_size, single_file=single_file),
-        "output.compression": ("--compression", compression),
-        "output.if_exists": ("--overwrite", "replace" if overwrite else None),
-        "output.split": ("--split", split),
-        "input.records": ("--records", records),
-        "name": ("--name", name),
-        "max_rejects": ("--max-rejects", max_rejects),
-        "runner.workers": ("--workers", None if workers is None else number_or_text(workers)),
-    }
+    flags = _with_size(flags_of(context), single_file=single_file)
     _run("merge", sources, flags, set_values or [], dry_run=dry_run, as_json=as_json, quiet=quiet, debug=debug)
 
 
 def rebuild(
+    context: typer.Context,
     source: Annotated[str, typer.Argument(metavar="INPUT", help="A dataset, or a TFRecord file.")],
     output: _Output,
     shard_size: _ShardSize = None,
@@ -83,15 +75,7 @@ def rebuild(
     debug: Debug = False,
 ) -> None:
     """Write the same records in shards of another size or compression."""
-    flags = {
-        "output.path": ("-o", output),
-        "output.shard_size": _size(shard_size, single_file=single_file),
-        "output.compression": ("--compression", compression),
-        "output.if_exists": ("--overwrite", "replace" if overwrite else None),
-        "name": ("--name", name),
-        "max_rejects": ("--max-rejects", max_rejects),
-        "runner.workers": ("--workers", None if workers is None else number_or_text(workers)),
-    }
+    flags = _with_size(flags_of(context), single_file=single_file)
     _run("rebuild", [source], flags, set_values or [], dry_run=dry_run, as_json=as_json, quiet=quiet, debug=debug)
 
 
@@ -106,12 +90,10 @@ def _run(
     quiet: bool,
     debug: bool,
 ) -> NoReturn:
-    given = {key: flag for key, flag in flags.items() if flag[1] is not None}
-
     def body(session: interrupts.Session) -> None:
         from ..runs.merge import plan_merge
 
-        planned = plan_merge(command, sources, given, set_values)
+        planned = plan_merge(command, sources, flags, set_values)
         if dry_run:
             session.screen.plan(planned.plan())
         else:
@@ -120,14 +102,14 @@ def _run(
     answer(body, as_json=as_json, quiet=quiet, debug=debug)
 
 
-def _size(shard_size: str | None, *, single_file: bool) -> tuple[str, object]:
-    """Return the flag for the shard size; a single file is a shard that nothing fills.
+def _with_size(flags: dict[str, tuple[str, object]], *, single_file: bool) -> dict[str, tuple[str, object]]:
+    """Return the flags with the shard size of a single file, which is a shard that nothing fills.
 
     Raises:
-        typer.BadParameter: both are given.
+        typer.BadParameter: another size is given.
     """
     if not single_file:
-        return "--shard-size", shard_size
-    if shard_size is not None:
+        return flags
+    if "output.shard_size" in flags:
         raise typer.BadParameter("goes without --shard-size: there is one shard", param_hint="--single-file")
-    return "--single-file", _SINGLE_FILE_BYTES
+    return {**flags, "output.shard_size": ("--single-file", _SINGLE_FILE_BYTES)}

@@ -5,7 +5,7 @@ Nothing here takes time to import: every command starts with it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Annotated, Any, Final, NoReturn, TypeAlias
 
 import typer
@@ -164,3 +164,38 @@ def fractions_in(text: str) -> dict[str, float]:
             raise typer.BadParameter(wrong, param_hint="--split-fractions")
         fractions[name] = fraction
     return fractions
+
+
+_FLAGS: Final = {
+    "output": "output.path", "shard_size": "output.shard_size", "compression": "output.compression",
+    "order": "output.order", "split": "output.split", "max_rejects": "max_rejects", "name": "name",
+    "runner": "runner.name", "workers": "runner.workers", "project": "runner.project", "region": "runner.region",
+    "staging": "runner.staging", "image": "runner.image", "wait": "runner.wait", "format": "input.format",
+    "delimiter": "input.delimiter", "no_header": "input.header", "columns": "input.columns",
+    "split_fractions": "split.fractions", "overwrite": "output.if_exists", "records": "input.records",
+}  # fmt: skip
+"""The key of the config that each flag sets."""
+
+_SWITCHES: Final = {"no_header": False, "overwrite": "replace"}
+"""Flags without a value, and what their key is set to."""
+
+_READ: Final[dict[str, Callable[[Any], object]]] = {
+    "workers": number_or_text, "columns": names_in, "split_fractions": fractions_in, "wait": bool,
+}  # fmt: skip
+"""How the values of flags are read that are not text."""
+
+
+def flags_of(context: typer.Context) -> dict[str, tuple[str, object]]:
+    """Return the flags that were given, as `load_config` takes them: key to flag and value.
+
+    Raises:
+        typer.BadParameter: a list is not of the form that its flag takes.
+    """
+    given: dict[str, tuple[str, object]] = {}
+    for name, value in context.params.items():
+        if name not in _FLAGS or value is None or (name in _SWITCHES and not value):
+            continue
+        no = "no-" if value is False else ""
+        typed = "-o" if name == "output" else f"--{no}{name.replace('_', '-')}"
+        given[_FLAGS[name]] = (typed, _SWITCHES[name] if name in _SWITCHES else _READ.get(name, str)(value))
+    return given
