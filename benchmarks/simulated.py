@@ -193,7 +193,7 @@ def _graph_bytes(prepared: Prepared) -> int:
 
 
 def _write(prepared: Prepared, spec: HollowSpec) -> None:
-    """Let the engine take its steps over the results of all tasks."""
+    """Run the engine's steps over the results of all tasks."""
     from shardmill.transforms.write import WriteShards
 
     with make_pipeline(1) as pipeline:

@@ -136,7 +136,7 @@ def shardmill(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
 
 @pytest.fixture(scope="session")
 def flink() -> None:
-    """Have Flink's jars, or tell why not."""
+    """Fetch Flink's jars, or skip with the reason."""
     missing = [program for program in ("java", "mvn") if shutil.which(program) is None]
     if missing:
         reason = f"{' and '.join(missing)} missing: Flink is not tested"

@@ -147,7 +147,7 @@ class DataflowService:
 
     @contextlib.contextmanager
     def launched(self, bucket: str, environment: dict[str, str], *settings: str) -> Iterator[subprocess.Popen[str]]:
-        """Give the command that a user would, with the options by which Beam's own client finds this service."""
+        """Run the command of a user, with the options by which Beam's own client finds this service."""
         place = ["--project", "my-project", "--region", "europe-west1", "--staging", f"gs://{bucket}/staging"]
         command = ["shardmill", "convert", f"gs://{bucket}/in/*.csv", "-o", f"gs://{bucket}/out", *place, *settings]
         command += ["--runner", "dataflow", "--image", "host.dev/mill:0.1.0", "--max-rejects", "10"]
@@ -176,7 +176,7 @@ class DataflowService:
 
 @contextlib.contextmanager
 def dataflow_service(store: str, folder: Path) -> Iterator[DataflowService]:
-    """Give the service, whose jobs' pipelines are uploaded to a server of a store; its jobs end with the context."""
+    """Yield the service, whose jobs' pipelines are uploaded to a server of a store; its jobs end with the context."""
     service = DataflowService(store, folder)
 
     class Handler(BaseHTTPRequestHandler):
@@ -193,7 +193,7 @@ def dataflow_service(store: str, folder: Path) -> Iterator[DataflowService]:
         do_GET = do_POST = do_PUT = _answer  # noqa: N815
 
         def log_message(self, *_: object) -> None:
-            """Say nothing."""
+            """Log nothing."""
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         service.endpoint = f"http://localhost:{server.server_address[1]}"

@@ -28,7 +28,7 @@ _WARNING: Final = (
 
 
 def flush_by_size() -> None:
-    """Let all data streams of this process's local engines be flushed by size, never by time."""
+    """Make all data streams of this process's local engines flush by size, never by time."""
     worker_handlers.DATA_BUFFER_TIME_LIMIT_MS = 0
 
 

@@ -43,7 +43,7 @@ def unpacked(data: bytes) -> Any:
 
 
 def keyed(value: object) -> tuple[int, bytes]:
-    """Give a descriptor the one key under which all of them are gathered."""
+    """Return a descriptor with the one key under which all of them are gathered."""
     return 0, packed(value)
 
 

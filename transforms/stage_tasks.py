@@ -23,7 +23,7 @@ class StageTasks(beam.PTransform):
     stage: Callable[[Task], TaskResult]
 
     def __post_init__(self) -> None:
-        """Let Beam name the transform."""
+        """Return the name that Beam shows for the transform."""
         super().__init__()
 
     def expand(self, pbegin: beam.pvalue.PBegin) -> beam.PCollection:

@@ -326,7 +326,7 @@ class _CommitFn(beam.DoFn):
 
 
 class _PublishFileFn(beam.DoFn):
-    """Gives one file of the generation its final name."""
+    """Moves one file of the generation to its final name."""
 
     def __init__(self, spec: DatasetSpec) -> None:
         self._spec = spec

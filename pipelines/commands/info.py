@@ -88,7 +88,7 @@ def info_command(path: str, screen: Screen) -> None:
 
 
 def _stopped_text(path: str) -> str | None:
-    """Say that runs stopped in a folder before anything was committed, and what to do; None where there is no trace."""
+    """Return which runs stopped in a folder before anything was committed, and what to do; None if there are none."""
     if is_store_url(path) or not os.path.isdir(os.path.join(path, STAGING_FOLDER)):
         return None
     from ...transforms.dataset.stage.done_tasks import count_results

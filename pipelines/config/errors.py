@@ -35,7 +35,7 @@ def problems_of(error: ValidationError, document: Document, below: Path = ()) ->
 
 
 def unknown_format(value: object) -> str:
-    """Say that a value of `input.format` is none, and which there are."""
+    """Return what is wrong with a value of `input.format` that is none, with the choices."""
     return _not_a_choice(value, {"expected": ", ".join(INPUTS)})
 
 

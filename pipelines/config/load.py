@@ -115,7 +115,7 @@ def _open(source: str | os.PathLike[str] | Mapping[str, Any] | None) -> tuple[st
 
 
 def _apply_set(document: Document, text: str, cwd: str) -> None:
-    """Lay one `--set a.b=c` over the document; what is wrong with it becomes a problem."""
+    """Set what one `--set a.b=c` says in the document; what is wrong with it becomes a problem."""
     place = Place(f"--set {printable(text)}")
     path, value_text = split_set(text)
     if not path:

@@ -232,7 +232,7 @@ AnyRunner: TypeAlias = Annotated[LocalRunner | FlinkRunner | DataflowRunner, Fie
 
 
 def not_a_runner(value: object) -> str:
-    """Say that a value of `runner.name` is none, and which there are."""
+    """Return what is wrong with a value of `runner.name` that is none, with the choices."""
     near = nearest(str(value), RUNNERS)
     hint = f'; did you mean "{near}"?' if near else ";"
     return f"{quoted(value)} is not a runner{hint} choices: {', '.join(RUNNERS)}"

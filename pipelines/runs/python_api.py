@@ -69,7 +69,7 @@ def load_call(
 
 @contextmanager
 def spooled(config: Config, data: Data) -> Iterator[Source]:
-    """Give the source of data in memory: written once as an Arrow file beside the staged work, and read from there."""
+    """Yield the source of data in memory: written once as an Arrow file beside the staged work, and read from there."""
     from ...transforms.sources.memory.source import spool
 
     if not engine_of(config.runner).sees_this_machine:
@@ -104,7 +104,7 @@ def noting(config: Config) -> Iterator[None]:
 
 
 def warn_of(summary: Summary, *, stacklevel: int = 3) -> Summary:
-    """Give the caller of our caller what a summary warns of, as Python's own warnings; return the summary."""
+    """Raise the warnings of a summary as Python's own, for the caller of our caller; return the summary."""
     for text in summary.warnings:
         warnings.warn(text, ShardmillWarning, stacklevel=stacklevel)
     return summary

@@ -85,7 +85,7 @@ def shown_path(path: str) -> str:
 
 class _PlainConsole(Console):
     def on_broken_pipe(self) -> None:
-        """Let the error through: rich would exit with 1, which is a failed run."""
+        """Raise the error again: rich would exit with 1, which is a failed run."""
         raise  # noqa: PLE0704  (rich calls this while it handles the error)
 
 

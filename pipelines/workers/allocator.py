@@ -33,7 +33,7 @@ ARROW_ENVIRONMENT: Final = {"MIMALLOC_PURGE_DELAY": "-1"}
 
 
 def keep_freed_memory() -> None:
-    """Let the allocators of this process keep what is freed; to be called before pyarrow is imported.
+    """Make the allocators of this process keep what is freed; call it before pyarrow is imported.
 
     Settings in the user's environment are kept. Where malloc is not glibc's, it is left alone.
     """
@@ -48,7 +48,7 @@ def keep_freed_memory() -> None:
 
 
 def release_freed_memory() -> None:
-    """Give back to the system what Arrow and malloc have kept until now."""
+    """Return to the system what Arrow and malloc have kept until now."""
     import pyarrow as pa
 
     pa.default_memory_pool().release_unused()

@@ -175,7 +175,7 @@ def _begin_worker(parent: int) -> None:
 
 
 def end_with(parent: int) -> None:
-    """Let the system end this process when the thread that started it ends: no worker outlives its command."""
+    """Have the system end this process with the thread that started it: no worker outlives its command."""
     if not sys.platform.startswith("linux"):
         return
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)

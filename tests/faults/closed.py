@@ -52,7 +52,7 @@ _CAP_VERSION_3 = 0x20080522
 
 
 def be_anybody() -> None:
-    """Give up the capabilities by which root reads and writes what modes forbid."""
+    """Drop the capabilities by which root reads and writes what modes forbid."""
     libc = ctypes.CDLL(None, use_errno=True)
     header = (ctypes.c_uint32 * 2)(_CAP_VERSION_3, 0)
     data = (ctypes.c_uint32 * 6)()

@@ -24,7 +24,7 @@ ROWS = 25
 
 
 def race(folder: str, rounds: int) -> dict[str, Any]:
-    """Let appends race; return what each round left."""
+    """Run appends that race; return what each round left."""
     load()
     begun = f"{folder}/begun"
     os.makedirs(begun)

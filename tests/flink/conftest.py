@@ -45,7 +45,7 @@ def blind_pool(tmp_path: Path) -> Iterator[BlindPool]:
 
 @pytest.fixture(scope="module")
 def gcs_environment(gcs_endpoint: str) -> Iterator[None]:
-    """Let the clients of Google Cloud Storage, and those of every process that is started, find its server."""
+    """Point the clients of Google Cloud Storage, here and in every process that is started, to its server."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in servers.environment("gs", gcs_endpoint).items():
             patch.setenv(name, value)

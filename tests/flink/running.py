@@ -122,7 +122,7 @@ def worker_at_work(cluster: Cluster, out: Path) -> psutil.Process | None:
 
 
 def is_at_a_task(worker: psutil.Process, out: Path) -> bool:
-    """Tell whether a process has a part open, of a task that is not done."""
+    """Return whether a process has a part open, of a task that is not done."""
     try:
         links = [os.readlink(link) for link in Path(f"/proc/{worker.pid}/fd").iterdir()]
     except FileNotFoundError:  # it closed a file, or ended, just then

@@ -55,7 +55,7 @@ TOKENS = [
 
 
 def mend_png(rng: random.Random, data: bytearray) -> None:
-    """Give chunks their right CRCs, so that what lies is what they say."""
+    """Set the right CRCs of chunks, so that only their content is wrong."""
     at = 8
     if rng.random() < 0.2 and len(data) > 24:
         data[16:20] = (rng.choice(EXTREMES) & 0xFFFFFFFF).to_bytes(4, "big")

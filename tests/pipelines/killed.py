@@ -43,7 +43,7 @@ def run_until(death: Death, folder: Path, args: Sequence[str]) -> None:
 
 
 def on_storage(told: Callable[[str, bool], None]) -> Callable[[], None]:
-    """Let every change of a dataset's storage be told, before and behind it; return what undoes this."""
+    """Report every change of a dataset's storage, before and after it; return what undoes this."""
     from shardmill.pipelines.workers.worker_processes import WorkerProcesses
     from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 

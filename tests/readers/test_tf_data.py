@@ -19,7 +19,7 @@ DTYPES = {"int64": tf.int64, "float": tf.float32, "bytes": tf.string}
 
 
 def feature_spec(dataset: Dataset) -> dict[str, Any]:
-    """Say in tf.io's words what the manifest's schema says."""
+    """Return the manifest's schema as features of tf.io."""
     assert dataset.schema is not None
     return {feature.name: one_spec(feature) for feature in dataset.schema}
 

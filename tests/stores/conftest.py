@@ -79,7 +79,7 @@ def _in_bucket(store: ObjectStore, bucket: str) -> ObjectStore:
 
 
 def limit(url: str, **limits: Any) -> None:
-    """Give this process's client of a bucket other limits; the next test has a new one."""
+    """Set other limits of this process's client of a bucket; the next test has a new client."""
     store_at(parse_store_url(url)).limits = StoreLimits(**limits)
 
 

@@ -134,7 +134,7 @@ class Handler(BaseHTTPRequestHandler):
         return self._ask(self.command, path, body, headers)
 
     def _fails(self, path: str) -> bool:
-        """Tell whether what is to be written or removed is of another generation than is wanted; 0 is that of none."""
+        """Return whether what is to be written or removed is of another generation than is wanted; 0 is that of none."""
         wanted = dict(parse_qsl(urlsplit(path).query)).get("ifGenerationMatch")
         target = urlsplit(path).path.rpartition("/rewriteTo/")[2].removeprefix("/storage/v1/")
         status, _, data = self._ask("GET", f"/storage/v1/{target}", b"", {})
@@ -199,7 +199,7 @@ for _method in ("GET", "PUT", "POST", "DELETE", "HEAD", "PATCH"):
 
 @contextlib.contextmanager
 def faulty_proxy(endpoint: str) -> Iterator[Proxy]:
-    """Give a proxy before a server."""
+    """Yield a proxy in front of a server."""
     server = Server(endpoint)
     thread = threading.Thread(target=server.serve_forever, args=(0.05,))
     thread.start()

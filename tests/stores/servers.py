@@ -32,7 +32,7 @@ def lacking(reason: str) -> None:
 
 @contextlib.contextmanager
 def s3_server() -> Iterator[str]:
-    """Give the endpoint of moto's server."""
+    """Yield the endpoint of moto's server."""
     program = Path(__file__).with_name("moto_one_by_one.py")
     with _stopped_at_the_end(
         subprocess.Popen([sys.executable, program], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
@@ -43,7 +43,7 @@ def s3_server() -> Iterator[str]:
 
 @contextlib.contextmanager
 def gcs_server() -> Iterator[str]:
-    """Give the endpoint of a fake-gcs-server."""
+    """Yield the endpoint of a fake-gcs-server."""
     program = fake_gcs_program()
     port = _free_port()
     url = f"http://127.0.0.1:{port}"

@@ -52,7 +52,7 @@ class _EdgeFn(beam.DoFn):
 
 @contextmanager
 def edges(monkeypatch: Any, fault: Fault | None = None, edge: str = "", at: int = 0) -> Iterator[Edges]:
-    """Give every pipeline that is built meanwhile an `_EdgeFn` behind each of its primitive steps."""
+    """Put an `_EdgeFn` after each primitive step of every pipeline that is built meanwhile."""
     apply = beam.Pipeline.apply
 
     inside = [0]  # of Create and Reshuffle

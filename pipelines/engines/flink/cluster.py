@@ -163,7 +163,7 @@ def _log(folder: Path, role: str) -> Path:
 
 @contextmanager
 def _started(folder: Path) -> Iterator[dict[str, subprocess.Popen[bytes]]]:
-    """Give a place for processes; if anything fails, they are ended, and only their logs stay."""
+    """Yield a place for processes; if anything fails, end them, and keep only their logs."""
     processes: dict[str, subprocess.Popen[bytes]] = {}
     try:
         yield processes

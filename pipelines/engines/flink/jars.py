@@ -126,7 +126,7 @@ def java() -> str:
 
 
 def install(tell: Callable[[str], None]) -> bool:
-    """Fetch the jars, unless they are there; say whether anything was fetched. `tell` hears what is about to happen.
+    """Fetch the jars, unless they are there; return whether anything was fetched. `tell` hears what is about to happen.
 
     Raises:
         UsageError: Maven or Java is missing.
@@ -169,7 +169,7 @@ def _install(mvn: str, target: Path, tell: Callable[[str], None]) -> bool:
 
 
 def _put(fetched: Path, target: Path) -> None:
-    """Give the folder its name, in the place of one that was damaged."""
+    """Move the folder to its name, in the place of one that was damaged."""
     if target.exists():
         shutil.rmtree(target)
     fetched.rename(target)
@@ -190,7 +190,7 @@ def _coordinates(text: str) -> tuple[str, str, str]:
 
 
 def _fetch(mvn: str, work: Path, target: Path) -> None:
-    """Let Maven copy the jars into a folder."""
+    """Run Maven to copy the jars into a folder."""
     project, log = work / "pom.xml", work / "maven.log"
     project.write_text(_project(), encoding="utf-8")
     goal = f"{':'.join(pinned().plugin)}:copy"

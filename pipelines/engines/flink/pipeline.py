@@ -108,7 +108,7 @@ def end_orphan(runner: FlinkRunner, job: str) -> None:
 
 @contextmanager
 def flink_pipeline(runner: FlinkRunner, tasks: int, beam_args: Sequence[str], name: str) -> Iterator[beam.Pipeline]:
-    """Give an empty pipeline, and run it on Flink, as the job of a name, when the context is left.
+    """Yield an empty pipeline, and run it on Flink as the job of a name at the end of the context.
 
     More workers than `tasks` would idle. A disk error is raised as the engine reports it.
 

@@ -119,7 +119,7 @@ def serve(port: int) -> None:
 
 
 def work(worker: str, endpoint: str, parent: int) -> None:
-    """Be a worker until its task manager hangs up; what is half done then is void, and ends too."""
+    """Work until the task manager disconnects; what is half done then is void, and ends too."""
     end_with(parent)
     keep_freed_memory()
     logging.getLogger("apache_beam").setLevel(logging.WARNING)

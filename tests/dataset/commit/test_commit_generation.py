@@ -249,7 +249,7 @@ class _Crash(BaseException):
 
 
 def _crash_at(monkeypatch: pytest.MonkeyPatch, count: int) -> Callable[[], int]:
-    """Let the storage's `count`-th change to the file system be the last one before a crash; return how many passed."""
+    """Crash after the storage's `count`-th change to the file system; return how many passed."""
     calls = [0]
     for name in ("assemble", "concatenate", "place", "publish", "put_if_absent", "replace", "remove", "remove_tree"):
         real = getattr(LocalStorage, name)

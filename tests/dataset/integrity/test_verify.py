@@ -60,7 +60,7 @@ def flip(path: Path, offset: int) -> None:
 
 
 def restate(root: Path, manifest: Manifest, **changes: Any) -> None:
-    """Let the dataset's manifest state something else."""
+    """Change what the dataset's manifest states."""
     changed = dataclasses.replace(manifest, **changes).to_bytes()
     (root / "manifests" / "00000001.json").write_bytes(changed)
     (root / "manifest.json").write_bytes(changed)

@@ -49,7 +49,7 @@ def write_and_finish(file: DirectFile, size: int, step: int) -> None:
 
 
 def refuse_flag(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let this process's file systems have no way past the cache."""
+    """Take from this process's file systems the way past the cache."""
     real = fcntl.fcntl
 
     def control(file: int, command: int, flags: int = 0) -> int:
@@ -61,7 +61,7 @@ def refuse_flag(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def refuse_calls(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
-    """Let the file system take the flag, but no read or write that bypasses the cache after some."""
+    """Make the file system take the flag, and refuse reads and writes that bypass the cache after some."""
     left = [after]
 
     def is_refused(file: int) -> bool:
@@ -88,7 +88,7 @@ def refuse_calls(monkeypatch: pytest.MonkeyPatch, after: int) -> None:
 
 @pytest.fixture(params=["past the cache", "no flag", "no call", "one call", "tmpfs"])
 def folder(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Give a folder on each kind of file system."""
+    """Yield a folder on each kind of file system."""
     if request.param == "tmpfs":
         if not os.access("/dev/shm", os.W_OK):
             pytest.skip("no /dev/shm, which is a tmpfs, on this system")

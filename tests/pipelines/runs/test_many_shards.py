@@ -20,7 +20,7 @@ SHARED_MEMORY = Path("/dev/shm")
 
 @pytest.fixture
 def room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """Give a folder to work in: in memory if there is room, as ten thousand files are synced."""
+    """Yield a folder to work in: in memory if there is room, as ten thousand files are synced."""
     memory = SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free > 2 << 30
     with tempfile.TemporaryDirectory(dir=SHARED_MEMORY if memory else tmp_path) as folder:
         monkeypatch.chdir(folder)

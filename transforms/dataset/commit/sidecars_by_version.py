@@ -20,7 +20,7 @@ from ..storage.object_storage import ObjectStorage
 
 
 def replace_sidecars(storage: ObjectStorage, manifest: Manifest) -> bool:
-    """Replace all sidecars and `manifest.json`; say whether they are this generation's now (False: a newer one's).
+    """Replace all sidecars and `manifest.json`; return whether they are this generation's now (False: a newer one's).
 
     Raises:
         CommitError: a sidecar is neither staged nor there.

@@ -82,7 +82,7 @@ def verify_shard(check: ShardCheck) -> ShardFacts:
 
 
 def verify_size(check: ShardCheck) -> ShardFacts:
-    """Hold the size of a shard against the manifest, and the checksum that a store states; its records are believed."""
+    """Check the size of a shard, and the checksum that a store states, against the manifest; no record is read."""
     return _wherever_it_lies(check, _look_at)
 
 
@@ -144,7 +144,7 @@ class _Shard:
         return Finding(printable_path(self.check.file), reason, record, offset)
 
     def read_file(self) -> None:
-        """Hold the size and the checksum of the file against the manifest."""
+        """Check the size and the checksum of the file against the manifest."""
         found = storage_at(self.check.root).status(self.check.file)
         if found is not None and found.crc32c is not None:  # of what the store has: to fetch it all tells no more
             self.bytes, crc = found.size, found.crc32c
@@ -157,7 +157,7 @@ class _Shard:
         self.check_bytes(crc)
 
     def check_bytes(self, crc: int | None) -> None:
-        """Hold the size, and the checksum where it is known, against the manifest."""
+        """Check the size, and the checksum if it is known, against the manifest."""
         entry = self.check.entry
         if self.check_size() and entry is not None and crc is not None and f"{crc:08x}" != entry.crc32c:
             self.add(f"the checksum of its bytes is {crc:08x}, the manifest states {entry.crc32c}")
@@ -175,7 +175,7 @@ class _Shard:
         return False
 
     def read_records(self) -> None:
-        """Hold the records against their CRCs, the schema, and the counts of the manifest."""
+        """Check the records against their CRCs, the schema, and the counts of the manifest."""
         schema, path = self.check.schema, self._path
         decoder = None if schema is None else ExampleDecoder(schema)
         before = len(self.findings)
@@ -224,7 +224,7 @@ class _Shard:
             self._read_examples(run, decoder)
 
     def _read_examples(self, run: RecordRun, decoder: ExampleDecoder) -> None:
-        """Hold each record against the schema."""
+        """Check each record against the schema."""
         for first in range(0, len(run), decoder.rows_at_once):
             decoded = decoder.try_decode(run.payloads.tail(first).head(decoder.rows_at_once))
             for problem in decoded.problems:
@@ -240,7 +240,7 @@ class _Shard:
         self.add(reason, run.first_record + row, int(run.offsets[row]))
 
     def check_index(self) -> None:
-        """Hold the index against the records, where all of them can be found."""
+        """Check the index against the records, if all of them can be found."""
         if self.check.index is None or self.torn:
             return
         ends = np.concatenate(self.ends) if self.ends else np.empty(0, np.int64)

@@ -179,7 +179,7 @@ def size_of(file: FileIO | ObjectReader) -> int:
 
 @contextmanager
 def open_on_disk(path: Path, name: str) -> Iterator[FileIO]:
-    """Give a regular file that is open; of an object, a copy on disk: damage is looked for here and there in it.
+    """Yield a regular file, open; of an object a copy on disk, as the search for damage reads here and there.
 
     Raises:
         InputError: it is none, or cannot be read.

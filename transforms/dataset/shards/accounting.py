@@ -85,7 +85,7 @@ class Ledger:
 
 
 def _check_result(result: TaskResult) -> list[str]:
-    """Hold what the stage step saw of one task against the counts of its blocks and of its reader."""
+    """Check what the stage step saw of one task against the counts of its blocks and of its reader."""
     problems = []
     written = sum(row.written for row in result.counts)
     rejected = sum(row.rejected for row in result.counts)

@@ -100,15 +100,15 @@ class Storage(Protocol):
         ...
 
     def place(self, source: str, target: str) -> None:
-        """Let `target` be the file `source` too, whatever it was before."""
+        """Make `target` a second name of the file `source`, whatever it was before."""
         ...
 
     def publish(self, source: str, target: str) -> bool:
-        """Let `target` be the file `source` too, if there is no file of that name; say whether it is now."""
+        """Make `target` a second name of the file `source` if no file has that name; return whether it is now."""
         ...
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Make a durable file, whole or not at all; say whether it is ours (False: another one was there)."""
+        """Make a durable file, whole or not at all; return whether it is ours (False: another one was there)."""
         ...
 
     def replace(self, path: str, data: bytes) -> None:

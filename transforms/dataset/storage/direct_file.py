@@ -148,7 +148,7 @@ class DirectFile:
         return end
 
     def _hand_over(self, lent: memoryview | None = None) -> None:
-        """Let the buffer, and lent bytes after it, be written."""
+        """Hand over the buffer, and the lent bytes after it, to be written."""
         buffer, self._buffer = self._buffer, None
         views = [] if buffer is None else [buffer.view[: buffer.filled]]
         if lent is not None:
@@ -201,7 +201,7 @@ class DirectFile:
 
 @contextlib.contextmanager
 def errors_named(path: str) -> Iterator[None]:
-    """Let errors of what is done to an open file tell its path, as the system's own do not."""
+    """Add its path to errors of what is done to an open file: the system's own do not have it."""
     try:
         yield
     except OSError as error:
@@ -249,7 +249,7 @@ def append_range(target: DirectFile, path: str, name: str, start: int, end: int 
 
 
 def go_past_cache(file: int) -> bool:
-    """Let reads and writes of a file bypass the page cache; return False if its file system has no such way."""
+    """Make reads and writes of a file bypass the page cache; return False if its file system cannot."""
     try:
         fcntl.fcntl(file, fcntl.F_SETFL, fcntl.fcntl(file, fcntl.F_GETFL) | os.O_DIRECT)
     except OSError as error:
@@ -260,7 +260,7 @@ def go_past_cache(file: int) -> bool:
 
 
 def go_through_cache(file: int) -> None:
-    """Let reads and writes of a file go through the page cache, as they do at first."""
+    """Make reads and writes of a file go through the page cache, as they do at first."""
     fcntl.fcntl(file, fcntl.F_SETFL, fcntl.fcntl(file, fcntl.F_GETFL) & ~os.O_DIRECT)
 
 

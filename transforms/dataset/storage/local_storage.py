@@ -98,7 +98,7 @@ class LocalStorage:
                 append_range(target, self.path(name), name, 0)
 
     def place(self, source: str, target: str) -> None:
-        """Let `target` be the file `source` too (a second link), whatever it was before."""
+        """Make `target` a second link to the file `source`, whatever it was before."""
         temporary = self._temporary(target)
         os.link(self.path(source), temporary)
         try:
@@ -108,7 +108,7 @@ class LocalStorage:
                 os.unlink(temporary)
 
     def publish(self, source: str, target: str) -> bool:
-        """Link `source` as `target`, never over another file; say whether `target` is that file now."""
+        """Link `source` as `target`, never over another file; return whether `target` is that file now."""
         try:
             os.link(self.path(source), self._with_folders(target))
         except FileExistsError:
@@ -216,7 +216,7 @@ class LocalStorage:
 
     @contextlib.contextmanager
     def _replacing(self, path: str) -> Iterator[str]:
-        """Give the name of a file to make that becomes `path` if nothing is raised, and is gone otherwise."""
+        """Yield the name of a file to make; it becomes `path`, or is removed if anything is raised."""
         temporary = self._temporary(path)
         try:
             yield temporary
@@ -252,7 +252,7 @@ def _create(path: str) -> int:
 
 @contextlib.contextmanager
 def _durable(path: str) -> Iterator[DirectFile]:
-    """Give a new file to write, which is durable in the end."""
+    """Yield a new file to write, which is durable at the end of the context."""
     file = DirectFile(_create(path), path)
     try:
         yield file

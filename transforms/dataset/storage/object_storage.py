@@ -108,11 +108,11 @@ class ObjectStorage:
         self._write_through(path, ((source, 0, None) for source in sources))
 
     def place(self, source: str, target: str) -> None:
-        """Let the store copy an object, whatever had the name of the copy before."""
+        """Have the store copy an object, whatever had the name of the copy before."""
         self.store.copy(self.key(source), self.key(target))
 
     def publish(self, source: str, target: str) -> bool:
-        """Let the store copy an object, never over another one; say whether the name has its content now."""
+        """Have the store copy an object, never over another one; return whether the name has its content now."""
         if self.store.copy(self.key(source), self.key(target), if_absent=True):
             return True
         one, other = self.store.head(self.key(source)), self.store.head(self.key(target))
@@ -124,7 +124,7 @@ class ObjectStorage:
         )
 
     def put_if_absent(self, path: str, data: bytes) -> bool:
-        """Make an object where there is none of its name; say whether it is ours."""
+        """Make an object where there is none of its name; return whether it is ours."""
         return self.store.put(self.key(path), data, if_absent=True)
 
     def replace(self, path: str, data: bytes) -> None:
@@ -132,7 +132,7 @@ class ObjectStorage:
         self.store.put(self.key(path), data)
 
     def replace_if(self, path: str, data: bytes, version: str | None) -> bool:
-        """Replace an object, or make it (None), if it is still of the version that was seen; say whether it was."""
+        """Replace an object, or make it (None), if it is still of the version that was seen; return whether it was."""
         return self.store.put(self.key(path), data, if_absent=version is None, if_version=version)
 
     def version(self, path: str) -> str | None:

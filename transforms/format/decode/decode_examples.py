@@ -192,7 +192,7 @@ class ExampleDecoder:
         return _delimited(entries)
 
     def _explain(self, message: ExampleMessage, columns: list[int]) -> str:
-        """Say why a canonical record does not fit; `columns` are those of the batch whose values do not."""
+        """Return why a canonical record does not fit; `columns` are those of the batch whose values do not."""
         features = message.features.feature
         for feature in self._features:
             name = printable(feature.name)

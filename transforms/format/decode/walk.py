@@ -183,7 +183,7 @@ class _Template:
         self._words = tuple((at, _word(padded, at), _word(kept, at)) for at in range(0, len(padded), WORD))
 
     def matches(self, words: U64, at: I64) -> Mask:
-        """Say where the constant is at a place."""
+        """Return where the constant is at a place."""
         differs = np.zeros(len(at), np.uint64)
         for offset, constant, kept in self._words:
             differs |= (words[at + offset] ^ constant) & kept

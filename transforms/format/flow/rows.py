@@ -21,7 +21,7 @@ Notes = dict[tuple[int, str], int]
 
 
 class Origin(Protocol):
-    """Says where the rows of one batch came from; picklable."""
+    """The place in the source of each row of one batch; picklable."""
 
     def place(self, row: int) -> Place:
         """Return the place of row `row`, counted from 0 in the batch."""

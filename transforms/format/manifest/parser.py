@@ -54,7 +54,7 @@ MANIFEST_LIMIT: Final = 128 << 20
 """Bytes: a million shards take about 110 MB; a larger document is refused before it is parsed."""
 
 PartReader = Callable[[str], tuple[ShardEntry, ...]]
-"""Gives the shards of the part of a path, or raises a `DamageError` that names it."""
+"""Returns the shards of the part of a path, or raises a `DamageError` that names it."""
 
 _CRC: Final = re.compile(r"[0-9a-f]{8}")
 _DIGEST: Final = re.compile(r"sum128:[0-9a-f]{32}")

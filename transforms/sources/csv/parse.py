@@ -150,7 +150,7 @@ def check_utf8(cells: Cells, types: Sequence[str], name: str) -> bool:
 
 
 def not_utf8(origin: CsvOrigin, names: Sequence[str], at: int) -> str:
-    """Say where text is not UTF-8, by line and column, and what may be done; `at` is the byte in the chunk."""
+    """Return where text is not UTF-8, by line and column, and the fix; `at` is the byte in the chunk."""
     text = origin.chunk.text
     start, line = origin.line_of(at)
     quote = origin.dialect.quote

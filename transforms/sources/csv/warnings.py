@@ -1,4 +1,4 @@
-"""Say what is odd about CSV files that are read all the same: one line for all files, or one a file."""
+"""Warnings about CSV files that are read all the same: one line for all files, or one a file."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _header_only(
 def _empty_rows(
     pieces: Sequence[CsvPiece], evidence: Sequence[PieceEvidence], parser: Parser, *, whole: bool
 ) -> Iterator[str]:
-    """Say how many rows have no value at all; and how to reject them, where a column has no other nulls."""
+    """Return how many rows have no value at all, and how to reject them if a column has no other nulls."""
     count = sum(found.empty for found in evidence)
     if not count:
         return

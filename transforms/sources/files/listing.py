@@ -295,7 +295,7 @@ def _expand_one(path: str, root: bytes, suffixes: tuple[str, ...], found: _Found
 
 
 def _expand_url(path: str, suffixes: tuple[str, ...], found: _Found) -> bool:
-    """Add what a URL names to `found`; say whether it names any file.
+    """Add what a URL names to `found`; return whether it names any file.
 
     Raises:
         InputError: it names nothing.

@@ -117,7 +117,7 @@ class ImageWalk:
         self._named: dict[ImageFolder, tuple[int, ImageColumns]] = {}
 
     def add_tree(self, path: bytes) -> bool:
-        """Add all files below a root folder; say whether there are any.
+        """Add all files below a root folder; return whether there are any.
 
         Raises:
             InputError: a folder cannot be read.

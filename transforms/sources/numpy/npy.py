@@ -74,7 +74,7 @@ class NpyHeader:
         return in_c_order and self.stored_dtype == self.dtype
 
     def check_size(self, size: int) -> None:
-        """Hold the shape against the size of the whole file (or zip member) in bytes, before anything is allocated.
+        """Check the shape against the size of the whole file (or zip member) in bytes, before anything is allocated.
 
         Raises:
             NpyError: TRUNCATED where the file is too short; CORRUPT where something follows the array.

@@ -230,7 +230,7 @@ def _fixed_lists(schema: pa.Schema, fields: Sequence[int]) -> list[int]:
 
 
 def _row_group(group: ChunkGroup, index: int, entry: SourceEntry, fixed: Sequence[int]) -> RowGroup:
-    """Hold the numbers of a row group against the file, and add up its chosen columns."""
+    """Check the numbers of a row group against the file, and add up its chosen columns."""
     for chunk in group.chunks:
         if chunk.start + chunk.compressed > entry.bytes:
             raise SourceError(

@@ -87,7 +87,7 @@ class ObjectReader(SeekableObject):
         super().close()
 
     def _fetch(self) -> None:
-        """Let the piece be the one that begins where the next byte is read."""
+        """Take as the piece the one that begins at the next byte to read."""
         if self._coming is None or self._at != self._piece_start + len(self._piece):
             self._let_go()
             self._coming = read_ahead(self._store, self._key, self._at, self.size, version=self._version)

@@ -76,7 +76,7 @@ class Upload(Protocol):
         ...
 
     def finish(self) -> None:
-        """Let the object appear, in place of any that has its key.
+        """Complete the object, in place of any that has its key.
 
         Raises:
             StoreError: the store holds other bytes than were sent, by its own checksum.
@@ -136,7 +136,7 @@ class ObjectStore(Protocol):
     def put(
         self, key: str, data: bytes | memoryview, *, if_absent: bool = False, if_version: str | None = None
     ) -> bool:
-        """Make an object of bytes, checked by their CRC32C on arrival; say whether this very call made it.
+        """Make an object of bytes, checked by their CRC32C on arrival; return whether this very call made it.
 
         `if_absent` makes it where there is none of its key, `if_version` where the one there is of that version.
         """
@@ -147,7 +147,7 @@ class ObjectStore(Protocol):
         ...
 
     def copy(self, source: str, target: str, *, if_absent: bool = False) -> bool:
-        """Let the store copy an object of any size, and compare the checksums of both; say whether it was copied.
+        """Have the store copy an object of any size, and compare both checksums; return whether it was copied.
 
         Raises:
             FileNotFoundError: there is no such source.

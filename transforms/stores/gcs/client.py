@@ -40,7 +40,7 @@ class GcsClient(Bucket):
     def put(
         self, key: str, data: bytes | memoryview, *, if_absent: bool = False, if_version: str | None = None
     ) -> bool:
-        """Make an object of (few) bytes, checked by its CRC32C on arrival; say whether this very call made it."""
+        """Make an object of (few) bytes, checked by its CRC32C on arrival; return whether this very call made it."""
         blob = self.handle.blob(key)
         mark = uuid.uuid4().hex
         blob.metadata = {MARK: mark}
@@ -57,7 +57,7 @@ class GcsClient(Bucket):
         return True
 
     def remove(self, key: str, version: str | None = None) -> bool:
-        """Remove an object, if it is there, and of this version; say whether nothing is there any more."""
+        """Remove an object, if it is there, and of this version; return whether nothing is there any more."""
         blob = self.handle.blob(key)
         condition = None if version is None else int(version)
         try:

@@ -116,7 +116,7 @@ class GcsStore(GcsClient):
         return GcsUpload(self, key)
 
     def copy(self, source: str, target: str, *, if_absent: bool = False) -> bool:
-        """Let the store copy an object of any size, and compare the checksums of both; say whether it was copied."""
+        """Have the store copy an object of any size, and compare both checksums; return whether it was copied."""
         found = self.found(source)
         blob, mark = self.handle.blob(target), uuid.uuid4().hex
         if if_absent:

@@ -41,7 +41,7 @@ class GcsUpload:
         self._sender.write(data)
 
     def finish(self) -> None:
-        """Let the object appear, and compare its checksum."""
+        """Complete the upload, and compare the object's checksum."""
         if not self._sender.pieces:
             self._store.put(self._key, self._sender.rest())
             return
@@ -71,7 +71,7 @@ class GcsUpload:
         return key
 
     def _compose(self, key: str, sources: list[str]) -> Any:
-        """Let an object be made of others, and return it."""
+        """Have the store compose an object of others, and return it."""
         handle = self._store.handle
         blob: Any = handle.blob(key)
         blob.content_type = "application/octet-stream"

@@ -66,7 +66,7 @@ class S3Client(Bucket):
     def put(
         self, key: str, data: bytes | memoryview, *, if_absent: bool = False, if_version: str | None = None
     ) -> bool:
-        """Make an object of bytes, checked by their CRC32C on arrival; say whether this very call made it."""
+        """Make an object of bytes, checked by their CRC32C on arrival; return whether this very call made it."""
         mark = uuid.uuid4().hex
         more: dict[str, object] = {"IfNoneMatch": "*"} if if_absent else {}
         if if_version is not None:

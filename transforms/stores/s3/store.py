@@ -125,7 +125,7 @@ class S3Store(S3Client):
         return S3Upload(self, key)
 
     def copy(self, source: str, target: str, *, if_absent: bool = False) -> bool:
-        """Let the store copy an object of any size, and compare the checksums of both; say whether it was copied."""
+        """Have the store copy an object of any size, and compare both checksums; return whether it was copied."""
         found = self.found(source)
         if found.size == 0:
             return self.put(target, b"", if_absent=if_absent)

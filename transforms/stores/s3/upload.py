@@ -57,7 +57,7 @@ class S3Upload:
         self._sender.write(data)
 
     def copy_parts(self, source: ObjectInfo, part_bytes: int) -> None:
-        """Let the store append another object, instead of bytes."""
+        """Have the store append another object, instead of bytes."""
         self._begin()
         self._copied = source, part_bytes
         starts = range(0, source.size, part_bytes)
@@ -70,7 +70,7 @@ class S3Upload:
         self._crc = source.crc32c
 
     def finish(self) -> None:
-        """Let the object appear, and compare its checksum."""
+        """Complete the upload, and compare the object's checksum."""
         if self._id is None:
             self._store.put(self._key, self._sender.rest())
             return
@@ -84,7 +84,7 @@ class S3Upload:
         self.complete()
 
     def complete(self) -> bool:
-        """Make an object of the parts that have been sent or copied, and compare its checksum; say whether it is."""
+        """Make an object of the parts that have been sent or copied, and compare its checksum; return whether it is."""
         try:
             done = self._store.retried(self._key, self._complete)
         except BaseException:
@@ -138,7 +138,7 @@ class S3Upload:
         return {**part, "ChecksumCRC32C": result["ChecksumCRC32C"]} if "ChecksumCRC32C" in result else part
 
     def _complete(self) -> bool:
-        """Complete the upload, or find it completed, its reply lost; say whether it is.
+        """Complete the upload, or find it completed, its reply lost; return whether it is.
 
         Raises:
             PassingFailure: it is to be tried again, with parts that have been copied again where it is a copy.

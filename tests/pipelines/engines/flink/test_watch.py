@@ -38,7 +38,7 @@ class Answers:
         self.slots(4)
 
     def steps(self, tasks: dict[str, int]) -> None:
-        """Let the job have two steps, one of which is done."""
+        """Give the job two steps, one of which is done."""
         done = {"parallelism": 4, "tasks": {"FINISHED": 4, "RUNNING": 0}}
         self.documents["/jobs/7"] = {"vertices": [done, {"parallelism": 4, "tasks": {"RUNNING": 0, **tasks}}]}
 

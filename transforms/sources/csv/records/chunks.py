@@ -64,7 +64,7 @@ class Chunk:
 
 @dataclass(slots=True, eq=False)
 class CsvOrigin:
-    """Says where rows of one chunk are in the file; scans the chunk only when it is asked for the first time.
+    """The places of a chunk's rows in the file; scans the chunk when it is first asked.
 
     `located` tells whether offsets mean anything to a user. `missing` are the records of the chunk that are not in the
     batch, in order. Blank lines are rows if `blank_rows`.

@@ -99,7 +99,7 @@ class Scratch:
         return memoryview(self._text)[:size]
 
     def words(self) -> Words:
-        """Give out a mask of any content."""
+        """Return a mask of any content."""
         if self._taken == len(self._words):
             self._words.append(np.empty(0, np.uint64))
         if len(self._words[self._taken]) < self._size:
@@ -109,7 +109,7 @@ class Scratch:
 
     @contextmanager
     def spare(self) -> Iterator[Words]:
-        """Give out a mask for a while; the one that was given out last comes back first."""
+        """Lend a mask; the one that was lent last comes back first."""
         taken = self._taken
         yield self.words()
         self._taken = taken
