@@ -20,14 +20,25 @@ from shardmill.transforms.dataset.generations.history import list_history
 from shardmill.transforms.dataset.generations.manifest_files import list_generations, read_manifest
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.dataset.shards.refusal import Refusal
 from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
 from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 from shardmill.transforms.errors import DamageError
 from shardmill.transforms.format.manifest import parts as manifest_parts
 from shardmill.transforms.format.manifest.manifest import ShardEntry
+from shardmill.transforms.format.manifest.parts import ManifestLimits
 
 from .commit.test_append_commit import add, append_spec, assert_whole
-from .commit.test_commit_generation import _Crash, _crash_at, spec_of, stage_all, tree, without_run, write
+from .commit.test_commit_generation import (
+    _Crash,
+    _crash_at,
+    commit_within,
+    spec_of,
+    stage_all,
+    tree,
+    without_run,
+    write,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -285,18 +296,16 @@ def test_gc_puts_back_the_part_that_a_commit_of_that_moment_names(
 def test_a_manifest_of_too_many_or_too_large_parts_is_refused_before_one_is_made(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-
     def unreadable(*_: object) -> None:
         raise DamageError("no canonical form")
 
-    for limit, value, problem in (
-        ("MOST_PARTS", 1, "2 parts, over the limit of 1"),
-        ("PART_LIMIT", 300, "a part of 402 B, over the limit of 300 B"),
-        ("parse_part", unreadable, "a part that cannot be read (no canonical form)"),
-    ):
-        with monkeypatch.context() as patch:
-            patch.setattr(put_manifest, limit, value)
-            outcome = write(spec_of(tmp_path))
-        assert outcome.refusal is not None
-        assert f"the manifest of 7 shards would have {problem}; nothing of this run" in outcome.refusal.message
+    def assert_refused(limits: ManifestLimits, problem: str) -> None:
+        refusal = commit_within(tmp_path, limits)
+        assert isinstance(refusal, Refusal)
+        assert f"the manifest of 7 shards would have {problem}; nothing of this run" in refusal.message
         assert not (tmp_path / "out/manifests").exists()
+
+    assert_refused(ManifestLimits(parts=1), "2 parts, over the limit of 1")
+    assert_refused(ManifestLimits(part_bytes=300), "a part of 402 B, over the limit of 300 B")
+    monkeypatch.setattr(put_manifest, "parse_part", unreadable)
+    assert_refused(ManifestLimits(), "a part that cannot be read (no canonical form)")

@@ -13,7 +13,6 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from shardmill.transforms.dataset.commit import commit_generation as commit_module
-from shardmill.transforms.dataset.commit import put_manifest as put_module
 from shardmill.transforms.dataset.commit import write_generation as write_generation_module
 from shardmill.transforms.dataset.commit.commit_generation import Commit
 from shardmill.transforms.dataset.commit.outcome import WriteOutcome, read_outcome
@@ -34,6 +33,7 @@ from shardmill.transforms.errors import CommitError, RunError, TargetError, TooM
 from shardmill.transforms.format.flow.blocks import Block, EntryCounts, Narrowing
 from shardmill.transforms.format.flow.rejects import CellError, Place, Reject
 from shardmill.transforms.format.flow.rows import TaskEnd
+from shardmill.transforms.format.manifest.parts import ManifestLimits
 from shardmill.transforms.format.schema.schema import Feature, Schema
 from shardmill.transforms.format.tfrecord.framing import frame_records
 
@@ -356,14 +356,22 @@ def test_trying_the_commit_again_finds_what_the_first_try_did(tmp_path: Path) ->
     assert os.listdir(tmp_path / "out/manifests") == ["00000001.json"]
 
 
-def test_a_manifest_that_no_reader_would_take_is_refused_before_it_is_made(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(put_module, "MANIFEST_LIMIT", 1000)
-    outcome = write(spec_of(tmp_path))
-    assert outcome.refusal is not None
-    assert outcome.refusal.kind == "commit"
-    assert "over the limit of 1000 B; nothing of this run was committed; take a larger" in outcome.refusal.message
+def commit_within(root: Path, limits: ManifestLimits) -> Commit | Refusal:
+    """Stage a dataset, and commit it under other limits of its manifest."""
+    spec = spec_of(root)
+    plan = plan_dataset(spec, stage_all(spec))
+    assert isinstance(plan, Plan)
+    for job in plan.jobs:
+        assemble_shard(spec, job)
+    return commit_module.commit_generation(spec, plan.draft, plan.jobs, limits)
+
+
+def test_a_manifest_that_no_reader_would_take_is_refused_before_it_is_made(tmp_path: Path) -> None:
+    refusal = commit_within(tmp_path, ManifestLimits(bytes=1000))
+    assert isinstance(refusal, Refusal)
+    assert refusal.kind == "commit"
+    assert "over the limit of 1000 B; nothing of this run was committed; take a larger" in refusal.message
+    assert read_outcome(spec_of(tmp_path)).refusal == refusal
     assert not list((tmp_path / "out").glob("[!.]*"))
 
 

@@ -10,7 +10,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.errors import DamageError
 from shardmill.transforms.format.flow.blocks import Narrowing
-from shardmill.transforms.format.manifest import parser as manifest_parser
 from shardmill.transforms.format.manifest.manifest import (
     Manifest,
     RejectSummary,
@@ -21,6 +20,7 @@ from shardmill.transforms.format.manifest.manifest import (
     SplitEntry,
 )
 from shardmill.transforms.format.manifest.parser import parse_manifest
+from shardmill.transforms.format.manifest.parts import ManifestLimits
 from shardmill.transforms.format.schema.schema import Feature, Schema
 
 GOLDEN = """\
@@ -212,10 +212,9 @@ def test_a_document_that_we_could_not_have_written_is_refused(data: bytes, probl
     assert problem in str(caught.value)
 
 
-def test_a_document_over_the_size_cap_is_refused_unparsed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(manifest_parser, "MANIFEST_LIMIT", 100)
+def test_a_document_over_the_size_cap_is_refused_unparsed() -> None:
     with pytest.raises(DamageError, match="more than 100"):
-        parse_manifest(GOLDEN.encode(), "m")
+        parse_manifest(GOLDEN.encode(), "m", limits=ManifestLimits(bytes=100))
 
 
 @given(st.integers(0, len(GOLDEN.encode()) - 1), st.integers(0, 255))

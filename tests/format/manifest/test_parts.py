@@ -12,11 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.errors import DamageError
-from shardmill.transforms.format.manifest import parser as manifest_parser
 from shardmill.transforms.format.manifest import parts as manifest_parts
 from shardmill.transforms.format.manifest.manifest import Manifest, ShardEntry, SplitEntry
 from shardmill.transforms.format.manifest.parser import parse_manifest
-from shardmill.transforms.format.manifest.parts import parse_part
+from shardmill.transforms.format.manifest.parts import LIMITS, ManifestLimits, parse_part
 
 from .test_manifest import MANIFEST
 
@@ -51,18 +50,18 @@ def manifest_of(**counts: int) -> Manifest:
     return replace(MANIFEST, splits={name: split_of(name, count) for name, count in counts.items()})
 
 
-def read(main: bytes, parts: dict[str, bytes]) -> Manifest:
+def read(main: bytes, parts: dict[str, bytes], limits: ManifestLimits = LIMITS) -> Manifest:
     def read_part(path: str) -> tuple[ShardEntry, ...]:
         if path not in parts:
             raise DamageError(f"out/{path}: missing")
-        return parse_part(parts[path], path, f"out/{path}")
+        return parse_part(parts[path], path, f"out/{path}", most_bytes=limits.part_bytes)
 
-    return parse_manifest(main, "out/m", read_part)
+    return parse_manifest(main, "out/m", read_part, limits)
 
 
-def told(main: bytes, parts: dict[str, bytes]) -> str:
+def told(main: bytes, parts: dict[str, bytes], limits: ManifestLimits = LIMITS) -> str:
     with pytest.raises(DamageError) as caught:
-        read(main, parts)
+        read(main, parts, limits)
     return str(caught.value)
 
 
@@ -148,14 +147,13 @@ def test_a_document_that_disagrees_with_its_parts_is_refused(
 
 
 @pytest.mark.usefixtures("by_two")
-def test_a_part_that_is_missing_damaged_or_too_large_is_told_by_its_own_name(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_part_that_is_missing_damaged_or_too_large_is_told_by_its_own_name() -> None:
     main, parts = manifest_of(train=5, val=1).to_documents()
     assert told(main, {FIRST: parts[FIRST]}) == f"out/{SECOND}: missing"
     damaged = f"out/{FIRST}: damaged: its bytes are not those that it is named by"
     for data in (b"", PART[:-1].encode(), PART.replace("1000,", "1010,").encode(), parts[SECOND]):
         assert told(main, parts | {FIRST: data}) == damaged
-    monkeypatch.setattr(manifest_parts, "PART_LIMIT", 100)
-    assert told(main, parts) == f"out/{FIRST}: over 100 bytes"
+    assert told(main, parts, ManifestLimits(part_bytes=100)) == f"out/{FIRST}: over 100 bytes"
     with pytest.raises(DamageError, match=r"^manifests/shards-[0-9a-f]{32}\.json: missing$"):
         parse_manifest(main, "out/m")
 
@@ -186,12 +184,10 @@ def test_a_part_of_any_other_form_is_refused_though_it_bears_the_name_of_its_byt
 
 
 @pytest.mark.usefixtures("by_two")
-def test_no_document_names_more_parts_than_memory_has_room_for(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_document_names_more_parts_than_memory_has_room_for() -> None:
     main, parts = manifest_of(train=4, val=3).to_documents()
-    monkeypatch.setattr(manifest_parser, "MOST_PARTS", 3)
-    assert read(main, parts) == manifest_of(train=4, val=3)
-    monkeypatch.setattr(manifest_parser, "MOST_PARTS", 2)
-    assert told(main, parts) == "out/m: splits.val.parts[0]: there are more than 2 parts"
+    assert read(main, parts, ManifestLimits(parts=3)) == manifest_of(train=4, val=3)
+    assert told(main, parts, ManifestLimits(parts=2)) == "out/m: splits.val.parts[0]: there are more than 2 parts"
 
 
 @pytest.mark.usefixtures("by_two")

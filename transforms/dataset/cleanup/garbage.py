@@ -25,7 +25,7 @@ from typing import Any, Final
 from ...errors import DamageError, InputError, UsageError
 from ...format.manifest.manifest import Manifest
 from ...format.manifest.naming import STAGING_FOLDER, generation_file, shard_name_pattern
-from ...format.manifest.parts import PART_LIMIT, is_part_path, parts_named_in
+from ...format.manifest.parts import LIMITS, is_part_path, parts_named_in
 from ...format.wording.printable import printable_path
 from ..generations.manifest_files import PartCache, check_own_folders, lineage, list_generations, read_manifest
 from ..stage.run_lock import hold_if_dead, is_held
@@ -261,7 +261,7 @@ class _Search:
         gone = set()
         for path in paths:
             data = None
-            if self._files[path].size <= PART_LIMIT:  # else it is none that a manifest could name
+            if self._files[path].size <= LIMITS.part_bytes:  # else it is none that a manifest could name
                 with contextlib.suppress(FileNotFoundError):
                     data = self._storage.read(path)
             if path in self._removed([path]):

@@ -15,6 +15,7 @@ from typing import Final
 
 from ...format.manifest.manifest import Manifest, RejectSummary, RunInfo, ShardEntry, SourceSummary, SplitEntry
 from ...format.manifest.naming import generation_file, staged_file, staged_sidecar
+from ...format.manifest.parts import LIMITS, ManifestLimits
 from ...format.sidecars.dali_index import index_path
 from ...format.sidecars.sidecar_files import sidecar_files
 from ..generations.manifest_files import PartCache, is_replaced, list_generations, read_manifest
@@ -41,11 +42,14 @@ class Commit:
     notes: dict[str, int] = field(default_factory=dict)
 
 
-def commit_generation(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob]) -> Commit | Refusal:
+def commit_generation(
+    spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob], limits: ManifestLimits = LIMITS
+) -> Commit | Refusal:
     """Commit the assembled shards; trying again after an unknown outcome finds what the first try did."""
     decided: Commit | Refusal | None = find_commit(spec)
     if decided is None:
-        decided = _commit(spec, draft, jobs) if spec.append_to is None else _append(spec, spec.append_to, draft, jobs)
+        to = spec.append_to
+        decided = _commit(spec, draft, jobs, limits) if to is None else _append(spec, to, draft, jobs, limits)
     return replace(decided, notes=draft.notes) if isinstance(decided, Commit) else decided
 
 
@@ -115,14 +119,14 @@ def _states(manifest: Manifest, plan: Plan) -> bool:
     )
 
 
-def _commit(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob]) -> Commit | Refusal:
+def _commit(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob], limits: ManifestLimits) -> Commit | Refusal:
     generations = list_generations(spec.path)
     if generations and (spec.if_exists == "refuse" or spec.replaces not in (None, generations[-1])):
         return _lost(spec, generations[-1])
     superseded = read_manifest(spec.path) if generations else None
     manifest = _manifest(spec, draft, jobs, generations[-1] + 1 if generations else 1)
     manifest = _stage_sidecars(spec, manifest, draft.image_formats or None)
-    documents = Documents(manifest)
+    documents = Documents(manifest, limits)
     if (problem := documents.problem()) is not None:
         return _too_large(spec, manifest, problem)
     if _put(spec, manifest, documents):
@@ -130,7 +134,9 @@ def _commit(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob]) -> Commit
     return find_commit(spec) or _lost(spec, manifest.generation)
 
 
-def _append(spec: DatasetSpec, to: AppendTo, draft: Draft, jobs: Sequence[ShardJob]) -> Commit | Refusal:
+def _append(
+    spec: DatasetSpec, to: AppendTo, draft: Draft, jobs: Sequence[ShardJob], limits: ManifestLimits
+) -> Commit | Refusal:
     """Try to follow the latest generation, whichever it is by then."""
     for _ in range(APPEND_TRIES):
         conflict = conflict_with(spec, to)
@@ -144,7 +150,7 @@ def _append(spec: DatasetSpec, to: AppendTo, draft: Draft, jobs: Sequence[ShardJ
         formats = image_formats_in_all(spec, latest, draft.image_formats)
         kept = [name for name in latest.sidecars if name.startswith("index/")]
         manifest = _stage_sidecars(spec, manifest, formats, kept)
-        documents = Documents(manifest)
+        documents = Documents(manifest, limits)
         if (problem := documents.problem()) is not None:
             return _too_large(spec, manifest, problem)
         if _put(spec, manifest, documents, held.named):

@@ -18,8 +18,7 @@ from collections.abc import Collection
 from ...errors import DamageError
 from ...format.manifest.manifest import Manifest
 from ...format.manifest.naming import generation_file
-from ...format.manifest.parser import MANIFEST_LIMIT
-from ...format.manifest.parts import MOST_PARTS, PART_LIMIT, parse_part
+from ...format.manifest.parts import LIMITS, ManifestLimits, parse_part
 from ...format.wording.sizes import format_size
 from ..storage.contract import Storage
 
@@ -27,19 +26,20 @@ from ..storage.contract import Storage
 class Documents:
     """The documents of a manifest, serialized once."""
 
-    def __init__(self, manifest: Manifest) -> None:
+    def __init__(self, manifest: Manifest, limits: ManifestLimits = LIMITS) -> None:
+        self._limits = limits
         self._path = generation_file("manifests", manifest.generation, "json")
         self._main, self._parts = manifest.to_documents()
 
     def problem(self) -> str | None:
         """Return the limit that no reader would take the manifest above, or None if it is below all."""
-        largest = max(map(len, self._parts.values()), default=0)
-        if len(self._main) > MANIFEST_LIMIT:
-            return f"{format_size(len(self._main))}, over the limit of {format_size(MANIFEST_LIMIT)}"
-        if len(self._parts) > MOST_PARTS:
-            return f"{len(self._parts)} parts, over the limit of {MOST_PARTS}"
-        if largest > PART_LIMIT:
-            return f"a part of {format_size(largest)}, over the limit of {format_size(PART_LIMIT)}"
+        limits, largest = self._limits, max(map(len, self._parts.values()), default=0)
+        if len(self._main) > limits.bytes:
+            return f"{format_size(len(self._main))}, over the limit of {format_size(limits.bytes)}"
+        if len(self._parts) > limits.parts:
+            return f"{len(self._parts)} parts, over the limit of {limits.parts}"
+        if largest > limits.part_bytes:
+            return f"a part of {format_size(largest)}, over the limit of {format_size(limits.part_bytes)}"
         try:
             for path, data in self._parts.items():
                 parse_part(data, path, path)

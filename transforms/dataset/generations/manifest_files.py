@@ -18,8 +18,8 @@ from typing import Any, Final
 from ...errors import DamageError, InputError, TargetError
 from ...format.manifest.manifest import Manifest, ShardEntry
 from ...format.manifest.naming import STAGING_FOLDER, generation_file, staged_file
-from ...format.manifest.parser import MANIFEST_LIMIT, parse_manifest
-from ...format.manifest.parts import MOST_PARTS, PART_LIMIT, parse_part, parts_named_in
+from ...format.manifest.parser import parse_manifest
+from ...format.manifest.parts import LIMITS, parse_part, parts_named_in
 from ...format.manifest.strict_json import JsonError, parse_json
 from ...format.wording.printable import printable_path
 from ...stores.common.store_url import is_store_url
@@ -53,8 +53,8 @@ class PartCache:
         """
         shards = self._shards.get(path)
         if shards is None:
-            shards = parse_part(read_file(self._root, path, PART_LIMIT), path, _shown(self._root, path))
-            if len(self._shards) == MOST_PARTS:
+            shards = parse_part(read_file(self._root, path, LIMITS.part_bytes), path, _shown(self._root, path))
+            if len(self._shards) == LIMITS.parts:
                 del self._shards[next(iter(self._shards))]
             self._shards[path] = shards
         return shards
@@ -236,7 +236,7 @@ def check_own_folders(root: str) -> None:
 
 
 def _read(root: str, path: str, parts: PartCache | None) -> Manifest:
-    data = read_file(root, path, MANIFEST_LIMIT)
+    data = read_file(root, path, LIMITS.bytes)
     parts = parts or PartCache(root)
     parts.named |= parts_named_in(data)
     return parse_manifest(data, _shown(root, path), parts)

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from ...errors import InputError
 from ...format.manifest.manifest import Manifest
 from ...format.manifest.naming import generation_file
-from ...format.manifest.parser import MANIFEST_LIMIT, parse_overview
+from ...format.manifest.parser import parse_overview
+from ...format.manifest.parts import LIMITS
 from ...format.wording.printable import printable_path
 from ..storage.storage_at import storage_at
 from .manifest_files import list_generations, read_file
@@ -34,5 +35,5 @@ def read_overview(root: str) -> Overview:
     path = generation_file("manifests", generations[-1], "json") if generations else "manifest.json"
     if not generations and not storage_at(root).lies_at(path):
         raise InputError(f"{printable_path(root)}: no dataset: it has neither manifests/ nor manifest.json")
-    manifest, shards = parse_overview(read_file(root, path, MANIFEST_LIMIT), printable_path(f"{root}/{path}"))
+    manifest, shards = parse_overview(read_file(root, path, LIMITS.bytes), printable_path(f"{root}/{path}"))
     return Overview(root, manifest, generations or (manifest.generation,), shards)

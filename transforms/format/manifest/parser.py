@@ -32,7 +32,7 @@ from .naming import (
     is_split_name,
     is_staging_path,
 )
-from .parts import MOST_PARTS, PartEntry, is_part_path
+from .parts import LIMITS, ManifestLimits, PartEntry, is_part_path
 from .shard_lines import ShardLists, take_shard_lists
 from .strict_json import JsonError, parse_json
 from .strict_members import (
@@ -49,9 +49,6 @@ from .strict_members import (
     path,
     text,
 )
-
-MANIFEST_LIMIT: Final = 128 << 20
-"""Bytes: a million shards take about 110 MB; a larger document is refused before it is parsed."""
 
 PartReader = Callable[[str], tuple[ShardEntry, ...]]
 """Returns the shards of the part of a path, or raises a `DamageError` that names it."""
@@ -82,14 +79,16 @@ def _no_parts(path: str) -> tuple[ShardEntry, ...]:
     raise DamageError(f"{path}: missing")
 
 
-def parse_manifest(data: bytes, name: str, read_part: PartReader = _no_parts) -> Manifest:
+def parse_manifest(
+    data: bytes, name: str, read_part: PartReader = _no_parts, limits: ManifestLimits = LIMITS
+) -> Manifest:
     """Return the manifest that is in `data`; `name` is how messages call the file.
 
     Raises:
         DamageError: the document is cut, malformed, of a newer format, or disagrees with itself or with its parts; or
             a part cannot be read.
     """
-    return _parse(data, name, lambda: _Parts(read_part))
+    return _parse(data, name, lambda: _Parts(read_part, limits.parts), limits.bytes)
 
 
 def parse_overview(data: bytes, name: str) -> tuple[Manifest, dict[str, int]]:
@@ -115,10 +114,10 @@ def parse_overview(data: bytes, name: str) -> tuple[Manifest, dict[str, int]]:
     return manifest, counts
 
 
-def _parse(data: bytes, name: str, parts: Callable[[], _Parts]) -> Manifest:
+def _parse(data: bytes, name: str, parts: Callable[[], _Parts], most_bytes: int = LIMITS.bytes) -> Manifest:
     try:
-        if len(data) > MANIFEST_LIMIT:
-            raise ManifestProblem(f" has {len(data)} bytes, more than {MANIFEST_LIMIT}", "the manifest")
+        if len(data) > most_bytes:
+            raise ManifestProblem(f" has {len(data)} bytes, more than {most_bytes}", "the manifest")
         return _parse_canonical(data, parts) or _manifest(parse_json(data), ShardLists(data), parts())
     except (JsonError, ManifestProblem) as error:
         raise DamageError(f"{name}: {error}") from error
@@ -162,8 +161,8 @@ def _split(lists: ShardLists, parts: _Parts) -> Take[SplitEntry]:
 class _Parts:
     """The parts that one document names: each once, and no more of them than memory has room for."""
 
-    def __init__(self, read: PartReader) -> None:
-        self._read = read
+    def __init__(self, read: PartReader, most: int = LIMITS.parts) -> None:
+        self._read, self._most = read, most
         self._taken: set[str] = set()
 
     def take(self, value: Any) -> tuple[ShardEntry, ...]:
@@ -177,8 +176,8 @@ class _Parts:
         part = _PART(value)
         if part.path in self._taken:
             raise ManifestProblem(f": {part.path} appears twice")
-        if len(self._taken) == MOST_PARTS:
-            raise ManifestProblem(f": there are more than {MOST_PARTS} parts")
+        if len(self._taken) == self._most:
+            raise ManifestProblem(f": there are more than {self._most} parts")
         self._taken.add(part.path)
         return self._shards(part)
 

@@ -24,16 +24,26 @@ from .shard_lines import read_shard_list
 PART_SHARDS: Final = 10_000
 """1.1 MB, read in 30 ms: a dataset of fewer shards is one document, and one of a million names a hundred."""
 
-PART_LIMIT: Final = 4 << 20
-"""Bytes: shards of names as long as file systems have them; a larger part is refused before it is read."""
-
-MOST_PARTS: Final = 200
-"""Parts of one manifest: two million shards. They take 0.6 GB in memory, which is what bounds them."""
-
 _HEAD: Final = '{"format": "shardmill.shards", "format_version": 1, "shards": '
 _END: Final = ', "end": true}\n'
 _PATH: Final = re.compile(r"manifests/shards-([0-9a-f]{32})\.json")
 _NAMED: Final = re.compile(rb'"(manifests/shards-[0-9a-f]{32}\.json)"')
+
+
+@dataclass(frozen=True, slots=True)
+class ManifestLimits:
+    """The most bytes of a manifest and of a part, and parts of a manifest: what is larger is refused before it is read.
+
+    A million shards in one document take about 110 MB; a part has room for names as long as file systems have them.
+    The parts are two million shards, which take 0.6 GB in memory.
+    """
+
+    bytes: int = 128 << 20
+    part_bytes: int = 4 << 20
+    parts: int = 200
+
+
+LIMITS: Final = ManifestLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,14 +98,14 @@ def behind_parts(shards: Sequence[ShardEntry]) -> Sequence[ShardEntry]:
     return shards[len(shards) // PART_SHARDS * PART_SHARDS :]
 
 
-def parse_part(data: bytes, path: str, name: str) -> tuple[ShardEntry, ...]:
+def parse_part(data: bytes, path: str, name: str, *, most_bytes: int = LIMITS.part_bytes) -> tuple[ShardEntry, ...]:
     """Return the shards of the part `path`, which are in `data`; `name` is how messages call the file.
 
     Raises:
         DamageError: these are not the bytes that the path was made of, or no part in its canonical form.
     """
-    if len(data) > PART_LIMIT:
-        raise DamageError(f"{name}: over {PART_LIMIT} bytes")
+    if len(data) > most_bytes:
+        raise DamageError(f"{name}: over {most_bytes} bytes")
     if path != _path(data):
         raise DamageError(f"{name}: damaged: its bytes are not those that it is named by")
     head, end = _HEAD.encode(), _END.encode()
