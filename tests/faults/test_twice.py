@@ -23,7 +23,7 @@ ROWS = 400
 
 @pytest.fixture
 def attempts(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    """Make every step of the engine run twice; what its first attempt gave is lost. Return the file where each is noted.
+    """Make every step of the engine run twice, losing what the first attempt gave. Return the file that notes each.
 
     The engine copies the steps, so that a counter would stay what it is.
     """

@@ -134,7 +134,7 @@ class Handler(BaseHTTPRequestHandler):
         return self._ask(self.command, path, body, headers)
 
     def _fails(self, path: str) -> bool:
-        """Return whether what is to be written or removed is of another generation than is wanted; 0 is that of none."""
+        """Return whether a write or removal wants another generation than its target has; 0 is that of none."""
         wanted = dict(parse_qsl(urlsplit(path).query)).get("ifGenerationMatch")
         target = urlsplit(path).path.rpartition("/rewriteTo/")[2].removeprefix("/storage/v1/")
         status, _, data = self._ask("GET", f"/storage/v1/{target}", b"", {})
