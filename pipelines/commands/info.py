@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.table import Table
 
 from ...transforms.dataset.cleanup.leftovers import staged_by_dead_runs
-from ...transforms.dataset.generations.overview import Overview, read_overview
+from ...transforms.dataset.generations.manifest_files import Overview, read_overview
 from ...transforms.dataset.records.record_file import read_record_batches
 from ...transforms.dataset.stage.run_lock import is_held
 from ...transforms.dataset.storage.storage_at import storage_at

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 import pyarrow as pa
+import yaml
 
 from ...transforms.errors import RunError, TargetError
 from ...transforms.format.manifest.naming import dataset_name
@@ -20,7 +21,6 @@ from ...transforms.stores.common.store_url import is_store_url
 from ..config.load import load_config, split_set
 from ..config.model import Config
 from ..config.sources import source_of
-from ..config.text import flow, set_in_text
 
 if TYPE_CHECKING:
     from ..screens.screen import Screen
@@ -111,8 +111,8 @@ def starter_text(
     text = _FRAME.format(
         file=config if config != "-" else "FILE",
         format=section.format,
-        paths=flow(paths),
-        input=_INPUTS[section.format].format(delimiter=f'"{sign}"', columns=flow(shown), column=flow(shown[0])),
+        paths=_flow(paths),
+        input=_INPUTS[section.format].format(delimiter=f'"{sign}"', columns=_flow(shown), column=_flow(shown[0])),
         split=_split_line(section.format, look.key),
         output=f"out/{name}",
     )
@@ -122,7 +122,7 @@ def starter_text(
         value: Any = stated
         for part in path:
             value = value[part]
-        text = set_in_text(text, path, value)
+        text = _set_in_text(text, path, value)
     return text
 
 
@@ -130,7 +130,7 @@ def _split_line(kind: str, key: str | None) -> str:
     """Return the comment that shows how rows are cut into splits: by a key, or where there is none by the record."""
     if kind == "tfrecord":
         return ""
-    by = f", key: {flow(key)}" if key is not None else ""
+    by = f", key: {_flow(key)}" if key is not None else ""
     return f"# split: {{fractions: {{train: 0.9, val: 0.1}}{by}}}\n"
 
 
@@ -196,3 +196,36 @@ def write_starter(
     if screen.as_json:
         screen.data({"command": "init", "path": config, "text": text})
     screen.note(f"Wrote {printable(config)}; now: shardmill convert {printable(config)} --dry-run")
+
+
+def _set_in_text(text: str, path: Sequence[str], value: object) -> str:
+    """Return the text of a config with one value set: `path` is a key, or a section and a key in it.
+
+    A line that has the key, also after `# `, is replaced; else the key is added to its section, or at the end.
+
+    >>> print(_set_in_text("# split: {}", ["split"], 1), end="")
+    split: 1
+    """
+    line = f"{path[-1]}: {_flow(value)}"
+    lines = text.splitlines()
+    start, stop, indent = 0, len(lines), ""
+    if len(path) > 1:
+        indent, head = "  ", f"{path[0]}:"
+        if head not in lines:
+            return f"{text}{head}\n{indent}{line}\n"
+        start = lines.index(head) + 1
+        stop = next((at for at in range(start, len(lines)) if not lines[at].startswith("  ")), len(lines))
+    known = re.compile(rf"{indent}(# )?{re.escape(path[-1])}:( |$)")
+    at = next((at for at in range(start, stop) if known.match(lines[at])), None)
+    lines[at if at is not None else stop : at + 1 if at is not None else stop] = [indent + line]
+    return "\n".join(lines) + "\n"
+
+
+def _flow(value: object) -> str:
+    """Return a value as YAML in one line.
+
+    >>> _flow({"a": [1, "yes"]})
+    "{a: [1, 'yes']}"
+    """
+    text = yaml.safe_dump(value, default_flow_style=True, width=10**6, allow_unicode=True)
+    return text.removesuffix("\n...\n").strip()

@@ -38,7 +38,7 @@ class Spread:
         size = sum(0 if shard.entry is None else shard.entry.bytes for shard in shards)
         if workers < 2 or size < self.processes_from_bytes:
             return map(function, shards)
-        from ..workers.process_map import map_in_processes
+        from ..workers.worker_processes import map_in_processes
 
         return map_in_processes(function, shards, workers)
 

@@ -185,3 +185,30 @@ def end_with(parent: int) -> None:
 
 def _load() -> None:
     """Do nothing: to unpickle this function a worker has loaded what it will need."""
+
+
+def map_in_processes(function: Callable[[T], R], items: Sequence[T], workers: int) -> Iterator[R]:
+    """Yield what the function gives for each item, in order, from processes of its own; they end with the caller.
+
+    For work that holds the interpreter's lock, and takes and returns little.
+
+    Raises:
+        RunError: a worker was ended from outside.
+    """
+    from loky.process_executor import ProcessPoolExecutor
+
+    with without_interrupts():
+        pool = ProcessPoolExecutor(workers, initializer=end_with, initargs=(os.getpid(),))
+    done = False
+    try:
+        with without_interrupts():
+            futures: list[Future[R]] = [pool.submit(function, item) for item in items]
+        for future in futures:
+            yield future.result()
+        done = True
+    except BrokenProcessPool as error:
+        raise RunError(
+            "a worker process was ended from outside, as the system does when memory runs out; run the command again"
+        ) from error
+    finally:
+        pool.shutdown(wait=True, kill_workers=not done)

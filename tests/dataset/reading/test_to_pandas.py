@@ -5,7 +5,7 @@ from __future__ import annotations
 import pandas as pd
 import pyarrow as pa
 import pytest
-from shardmill.transforms.dataset.reading.to_pandas import to_frame
+from shardmill.transforms.dataset.reading.open_dataset import to_frame
 
 LARGEST = {f"{sign}int{bits}": 2 ** (bits - (sign == "")) - 1 for sign in ("", "u") for bits in (8, 16, 32, 64)}
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from shardmill.pipelines.cli import main
 from shardmill.pipelines.commands.info import look_at_files, readers_of
-from shardmill.transforms.dataset.generations.overview import read_overview
+from shardmill.transforms.dataset.generations.manifest_files import read_overview
 from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.errors import DamageError, InputError
 from shardmill.transforms.format.encode.example_proto import example_from_values

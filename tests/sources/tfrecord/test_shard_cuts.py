@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.sources.tfrecord.shard_cuts import cut_stream
+from shardmill.transforms.sources.tfrecord.pieces import cut_stream
 
 
 @given(st.integers(0, 1 << 42), st.sampled_from([1 << 16, 1 << 20, 128 << 20, 1 << 50]))

@@ -13,12 +13,13 @@ import os
 import re
 import stat
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Final
 
 from ...errors import DamageError, InputError, TargetError
 from ...format.manifest.manifest import Manifest, ShardEntry
 from ...format.manifest.naming import STAGING_FOLDER, generation_file, staged_file
-from ...format.manifest.parser import parse_manifest
+from ...format.manifest.parser import parse_manifest, parse_overview
 from ...format.manifest.parts import LIMITS, parse_part, parts_named_in
 from ...format.manifest.strict_json import JsonError, parse_json
 from ...format.wording.printable import printable_path
@@ -98,6 +99,31 @@ def read_manifest(root: str, generation: int | None = None, parts: PartCache | N
     if manifest.generation != wanted:
         raise DamageError(f"{_shown(root, path)}: it states generation {manifest.generation}")
     return manifest
+
+
+@dataclass(frozen=True, slots=True)
+class Overview:
+    """A dataset's contents: `manifest` has its totals, each part as one shard; `shards` is how many a split has."""
+
+    path: str
+    manifest: Manifest
+    generations: tuple[int, ...]
+    shards: dict[str, int]
+
+
+def read_overview(root: str) -> Overview:
+    """Return what the latest generation of a dataset holds: one list and one file are read, however large it is.
+
+    Raises:
+        InputError: the folder holds no dataset.
+        DamageError: the manifest is damaged.
+    """
+    generations = list_generations(root)
+    path = generation_file("manifests", generations[-1], "json") if generations else "manifest.json"
+    if not generations and not storage_at(root).lies_at(path):
+        raise InputError(f"{printable_path(root)}: no dataset: it has neither manifests/ nor manifest.json")
+    manifest, shards = parse_overview(read_file(root, path, LIMITS.bytes), _shown(root, path))
+    return Overview(root, manifest, generations or (manifest.generation,), shards)
 
 
 def read_file(root: str, path: str, limit: int) -> bytes:

@@ -36,7 +36,6 @@ from ..records.record_file import read_record_batches
 from ..records.record_scan import RecordRun
 from ..storage.storage_at import storage_at
 from .arrays import ArrayReader
-from .to_pandas import to_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -257,3 +256,21 @@ class Dataset:
                 known = ", ".join(map(printable, names))
                 raise UsageError(f'{printable_path(self.path)}: no feature "{printable(column)}"; it has: {known}')
         return list(columns)
+
+
+def to_frame(table: pa.Table) -> pd.DataFrame:
+    """Return a table as a DataFrame: exact, and in plain NumPy types wherever these can hold the column.
+
+    pandas has no null integers in its plain types: Arrow gives float64 for a column with nulls, in which 2^53 + 1
+    becomes 2^53. Nor has it times of day with nanoseconds: Arrow refuses those. Such columns keep pandas' nullable
+    integers, and Arrow's own type.
+    """
+    import pandas as pd
+
+    nanoseconds = pa.time64("ns")
+    frame = table.to_pandas(types_mapper={nanoseconds: pd.ArrowDtype(nanoseconds)}.get)
+    for index, column in enumerate(table.columns):
+        if pa.types.is_integer(column.type) and column.null_count:
+            nullable = pd.api.types.pandas_dtype(str(column.type).replace("int", "Int").replace("uI", "UI"))
+            frame.isetitem(index, column.to_pandas(types_mapper={column.type: nullable}.get))
+    return frame

@@ -18,7 +18,7 @@ from ..contract.call import Call, typed_path
 from ..contract.source import SourceEntry
 from ..files.open_file import is_object
 from .npy import NpyHeader
-from .tables import Table, find_tables, is_table, program
+from .tables import Table, by_rows, find_tables, is_table, program
 
 MOST_FILES: Final = 8
 """With more files than this, each one is certainly a record."""
@@ -94,11 +94,7 @@ def _typed(path: bytes) -> str:
 
 
 def _by_rows(headers: Headers) -> dict[int, list[str]]:
-    groups: dict[int, list[str]] = {}
-    for name, header in headers.items():
-        if header.shape:
-            groups.setdefault(header.shape[0], []).append(name)
-    return dict(sorted(groups.items(), reverse=True))
+    return dict(sorted(by_rows(headers).items(), reverse=True))
 
 
 def same_rows(headers: Headers) -> str:

@@ -57,7 +57,7 @@ def program(call: Call, tables: Sequence[Table], array: Callable[[str], str], be
 def find_tables(headers: Mapping[str, NpyHeader]) -> list[Table]:
     """Return the arrays that look like columns of tables, the longest table first, whether or not they are as long."""
     tables = _by_split([name for name, header in headers.items() if header.shape])
-    return sorted(tables or _by_rows(headers), key=lambda table: -max(table.rows(headers).values()))
+    return sorted(tables or _tables_by_rows(headers), key=lambda table: -max(table.rows(headers).values()))
 
 
 def is_table(table: Table, headers: Mapping[str, NpyHeader]) -> bool:
@@ -83,12 +83,18 @@ def _by_split(names: Iterable[str]) -> list[Table]:
     return []
 
 
-def _by_rows(headers: Mapping[str, NpyHeader]) -> list[Table]:
-    """Return a table for each number of rows; labels of another number are with the first one."""
+def by_rows(headers: Mapping[str, NpyHeader]) -> dict[int, list[str]]:
+    """Return the names of the arrays that have each number of rows."""
     groups: dict[int, list[str]] = {}
     for name, header in headers.items():
         if header.shape:
             groups.setdefault(header.shape[0], []).append(name)
+    return groups
+
+
+def _tables_by_rows(headers: Mapping[str, NpyHeader]) -> list[Table]:
+    """Return a table for each number of rows; labels of another number are with the first one."""
+    groups = by_rows(headers)
     lone = [names[0] for names in groups.values() if len(names) == 1]
     pairs = [names for names in groups.values() if len(names) > 1]
     if sum(map(_is_label, lone)) == 1 and len(lone) == 2:
