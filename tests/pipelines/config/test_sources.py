@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,8 @@ from shardmill.transforms.sources.contract.source import Frozen
 from shardmill.transforms.sources.csv.parse import CsvLimits
 from shardmill.transforms.sources.csv.source import CsvSource
 from shardmill.transforms.sources.images.layout import MAX_LABEL_OFFSET
-from shardmill.transforms.sources.images.source import ImageSource
+from shardmill.transforms.sources.images.source import ImageLimits, ImageSource
+from shardmill.transforms.sources.numpy.files import NumpyLimits
 from shardmill.transforms.sources.numpy.source import NumpySource
 from shardmill.transforms.sources.parquet.source import ParquetSource
 from shardmill.transforms.sources.tfrecord.source import TfrecordSource
@@ -102,6 +104,20 @@ def test_a_tfrecord_config_becomes_a_tfrecord_source(tmp_path: Path, monkeypatch
     monkeypatch.chdir(tmp_path)
     source = made({"format": "tfrecord", "records": "opaque"}, limits={"record_bytes": 4096})
     assert source == TfrecordSource(("x",), str(tmp_path), records="opaque", record_bytes=4096)
+
+
+@pytest.mark.parametrize(
+    ("source", "other"),
+    [
+        (CsvSource(("x",)), {"limits": CsvLimits(block_bytes=1, job_bytes=2, joined_bytes=3, auto_bytes=4)}),
+        (ParquetSource(("x",)), {"batch_bytes": 1}),
+        (ImageSource(("x",)), {"limits": ImageLimits(1, 2, 3)}),
+        (NumpySource(("x",)), {"limits": NumpyLimits(1, 2, 3)}),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_the_sizes_of_the_work_are_no_option_by_which_a_stopped_run_is_recognised(source: Any, other: Any) -> None:
+    assert repr(replace(source, **other)) == repr(source)
 
 
 @pytest.mark.parametrize(
