@@ -254,7 +254,6 @@ class Watch(Protocol):
         self, staging: str, notes: Sequence[str] = (), count: Count | None = None
     ) -> AbstractContextManager[object]:
         """Report the notes; return the context in which the run writes below the folder `staging`."""
-        ...
 
 
 def oversize_warnings(manifest: Manifest) -> list[str]:

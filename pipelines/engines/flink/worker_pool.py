@@ -40,7 +40,6 @@ class Workers(Protocol):
 
     def start(self, worker: str, endpoint: str) -> None:
         """Start a worker that connects to a task manager."""
-        ...
 
 
 class WorkersAsProcesses:

@@ -79,7 +79,6 @@ class Pieces(Protocol):
 
     def read_into(self, target: memoryview) -> int:
         """Fill the target as far as there are bytes, and return how many there were."""
-        ...
 
 
 class _Window:

@@ -47,15 +47,12 @@ class ByteFile(Protocol):
 
     def read(self, size: int = -1, /) -> bytes:
         """Read up to `size` bytes; none only at the end."""
-        ...
 
     def readinto(self, buffer: memoryview, /) -> int | None:
         """Read into a buffer, and return how many bytes; none only at the end."""
-        ...
 
     def seek(self, offset: int, whence: int = 0, /) -> int:
         """Go to a place, and return it."""
-        ...
 
 
 @dataclass(frozen=True, slots=True, eq=False)

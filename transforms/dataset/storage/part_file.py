@@ -11,11 +11,9 @@ class PartFile(Protocol):
 
     def write(self, buffers: Sequence[memoryview]) -> None:
         """Append the bytes of all buffers, which must stay as they are until `wait` returns."""
-        ...
 
     def close(self) -> None:
         """Take no more bytes, and begin to make the file durable."""
-        ...
 
     def wait(self) -> None:
         """Return when the closed file is durable.
@@ -23,8 +21,6 @@ class PartFile(Protocol):
         Raises:
             OSError: it could not be made so.
         """
-        ...
 
     def abandon(self) -> None:
         """Release the file, whatever is in it: its attempt has failed."""
-        ...

@@ -53,11 +53,9 @@ class FeatureMessage(Protocol):
 
     def SerializeToString(self) -> bytes:  # noqa: N802 - protobuf's name
         """Return the serialized form."""
-        ...
 
     def WhichOneof(self, group: str) -> str | None:  # noqa: N802 - protobuf's name
         """Return the name of the list that is set in the oneof `kind`, or None."""
-        ...
 
 
 class FeaturesMessage(Protocol):
@@ -73,15 +71,12 @@ class ExampleMessage(Protocol):
 
     def DiscardUnknownFields(self) -> None:  # noqa: N802 - protobuf's name
         """Forget the fields that the message type does not have, at every depth."""
-        ...
 
     def ParseFromString(self, data: bytes) -> int:  # noqa: N802 - protobuf's name
         """Read a serialized Example into this one."""
-        ...
 
     def SerializeToString(self, *, deterministic: bool = False) -> bytes:  # noqa: N802 - protobuf's name
         """Return the serialized form; `deterministic` sorts the keys of the map."""
-        ...
 
 
 def _file_descriptor() -> descriptor_pb2.FileDescriptorProto:

@@ -25,7 +25,6 @@ class Origin(Protocol):
 
     def place(self, row: int) -> Place:
         """Return the place of row `row`, counted from 0 in the batch."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)

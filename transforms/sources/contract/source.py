@@ -26,7 +26,6 @@ class ParallelMap(Protocol):
 
     def __call__(self, function: Callable[[T], R], items: Iterable[T], *, heavy: bool = False) -> list[R]:
         """Return `[function(item) for item in items]`."""
-        ...
 
 
 def map_in_turn(function: Callable[[T], R], items: Iterable[T], *, heavy: bool = False) -> list[R]:  # noqa: ARG001
@@ -51,17 +50,14 @@ class ListedFile(Protocol):
     @property
     def path(self) -> bytes:
         """Where it is: absolute, in the file system's own bytes."""
-        ...
 
     @property
     def name(self) -> str:
         """How it is shown."""
-        ...
 
     @property
     def stamp(self) -> Stamp:
         """What it was when it was listed."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,7 +237,6 @@ class Source(Protocol):
         Raises:
             InputError: a path matches nothing.
         """
-        ...
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Return the schema and the pieces of the listed files.
@@ -250,7 +245,6 @@ class Source(Protocol):
             SchemaError: a column's type has no feature.
             SourceError: a file is corrupt as a whole.
         """
-        ...
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         """Yield the rows of a task, in source order; ordinals count from 0. Bad rows are rejects or problems.
@@ -258,4 +252,3 @@ class Source(Protocol):
         Raises:
             SourceError: a file is corrupt as a whole, or is not what it was when it was listed.
         """
-        ...

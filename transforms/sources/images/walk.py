@@ -62,20 +62,16 @@ class FolderEntry(Protocol):
     @property
     def name(self) -> bytes:
         """Its name in the folder."""
-        ...
 
     @property
     def path(self) -> bytes:
         """The folder's path and its name."""
-        ...
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:
         """Return whether it is a folder."""
-        ...
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
         """Return what it is."""
-        ...
 
 
 Scan = Callable[[bytes], AbstractContextManager[Iterable[FolderEntry]]]

@@ -9,12 +9,11 @@ from typing import Any, ClassVar
 
 from ...errors import StoreError
 from ..common import failures
-from ..common.bucket import Bucket, PastEnd, PreconditionFailed
-from ..common.object_store import MARK, ObjectInfo
+from ..common.object_store import MARK, ObjectInfo, ObjectStore, PastEnd, PreconditionFailed
 from ..common.retries import PassingFailure
 
 
-class GcsClient(Bucket):
+class GcsClient(ObjectStore):
     """The part of a `GcsStore` that uploads need too: `handle` is the client's bucket."""
 
     scheme = "gs"

@@ -8,8 +8,7 @@ from typing import Any, Final
 
 from ...errors import StoreAccessError
 from ..common import failures
-from ..common.bucket import PastEnd, PreconditionFailed
-from ..common.object_store import MARK, Level, ObjectInfo
+from ..common.object_store import MARK, Level, ObjectInfo, PastEnd, PreconditionFailed
 from ..common.store_url import StoreUrl
 from .batch import BATCH_CALLS, remove_batch
 from .client import GcsClient, info_of

@@ -11,8 +11,7 @@ from typing import Any, ClassVar, Final, TypeVar
 from ...errors import StoreError
 from ...format.buffers.checksum import crc32c
 from ..common import failures
-from ..common.bucket import Bucket, PastEnd, PreconditionFailed
-from ..common.object_store import MARK, ObjectInfo
+from ..common.object_store import MARK, ObjectInfo, ObjectStore, PastEnd, PreconditionFailed
 from ..common.retries import PassingFailure
 from ..common.store_url import StoreUrl
 
@@ -34,7 +33,7 @@ _ABSENT_CODES: Final = frozenset({"NoSuchKey", "404", "NotFound"})
 _PRECONDITION_CODES: Final = frozenset({"PreconditionFailed", "412"})
 
 
-class S3Client(Bucket):
+class S3Client(ObjectStore):
     """The part of an `S3Store` that uploads need too."""
 
     scheme = "s3"
@@ -83,7 +82,7 @@ class S3Client(Bucket):
         return True
 
     def call(self, action: str, key: str, request: Callable[..., T], /, **arguments: Any) -> T:
-        """Return the answer to a request on this bucket: see `Bucket`."""
+        """Return the answer to a request on this bucket: see `ObjectStore`."""
         return super().call(action, key, request, Bucket=self.bucket, **arguments)
 
     def failure_of(self, error: Exception, key: str, action: str) -> Exception | None:

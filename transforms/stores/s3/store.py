@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from ...errors import StoreAccessError
 from ..common import failures
-from ..common.bucket import PastEnd, PreconditionFailed
-from ..common.object_store import Level, ObjectInfo, number_of
+from ..common.object_store import Level, ObjectInfo, PastEnd, PreconditionFailed, number_of
 from ..common.store_url import StoreUrl
 from .client import S3Client, decoded_crc
 from .upload import S3Upload

@@ -17,8 +17,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from ...errors import StoreError
-from ..common.bucket import PreconditionFailed
-from ..common.object_store import MARK, ObjectInfo
+from ..common.object_store import MARK, ObjectInfo, PreconditionFailed
 from ..common.piece_sender import PieceSender, at_once, whole_or_copy
 from ..common.retries import PassingFailure
 from .client import S3Client, UnexpectedAnswer, encoded_crc
