@@ -16,7 +16,7 @@ from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.storage.object_storage import ObjectStorage
 from shardmill.transforms.format.manifest.manifest import Manifest
 from shardmill.transforms.format.manifest.naming import staged_file
-from shardmill.transforms.stores.common.object_store import Bucket
+from shardmill.transforms.stores.common.object_store import ObjectStore
 
 from ..dataset.conftest import _build_dataset
 from .conftest import S3_TOO
@@ -30,14 +30,14 @@ Bound = Callable[[int], AbstractContextManager[None]]
 def at_most(monkeypatch: pytest.MonkeyPatch) -> Bound:
     """Holds that what is done makes no more requests than a number."""
     made: list[str] = []
-    lock, real = threading.Lock(), Bucket.retried
+    lock, real = threading.Lock(), ObjectStore.retried
 
-    def counted(self: Bucket, key: str, once: Callable[[], Any]) -> Any:
+    def counted(self: ObjectStore, key: str, once: Callable[[], Any]) -> Any:
         with lock:
             made.append(key)
         return real(self, key, once)
 
-    monkeypatch.setattr(Bucket, "retried", counted)
+    monkeypatch.setattr(ObjectStore, "retried", counted)
 
     @contextmanager
     def at_most(number: int) -> Any:
