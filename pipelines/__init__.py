@@ -1,4 +1,4 @@
-"""The commands of Shardmill, and the only floor that knows argv, config files and engines.
+"""The commands of Shardmill, and the only layer that knows argv, config files and engines.
 
     from shardmill.pipelines import append, convert, open_dataset
 

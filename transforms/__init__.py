@@ -2,8 +2,8 @@
 
     from shardmill.transforms import ReadRows, EncodeExamples, WriteShards, read_records, write_records
 
-`read`, `encode`, `write` and `stage_tasks` are the Beam faces; the rooms below hold the plain functions under them.
-`task_staging` does what the faces do up to a staged task, in one call and without Beam, for worker processes, and
+`read`, `encode`, `write` and `stage_tasks` are the Beam transforms; packages below have the plain functions.
+`task_staging` does what these do up to a staged task, in one call and without Beam, for worker processes, and
 `plan_files` keeps a large plan out of the job's graph. Nothing is imported before it is used: Beam alone takes seconds.
 """
 

@@ -1,6 +1,6 @@
 """From the results of all tasks to a published generation, without an engine.
 
-The Beam face takes the same five steps, each of them over many workers: plan, assemble, commit, publish, complete.
+`WriteShards` takes the same five steps, each of them over many workers: plan, assemble, commit, publish, complete.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Rows on their way to the encoder: a batch, and how to say where each of its rows came from.
 
-The flow, and what crosses each arrow:
+The steps, and what each passes on:
 
     source ──read──▶ Rows, Rows, ..., TaskEnd ──encode──▶ Block, Block, ..., TaskEnd ──stage──▶ TaskResult
 """

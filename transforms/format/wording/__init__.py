@@ -1,1 +1,1 @@
-"""Words that all floors share: values, sizes and durations as people see them, and names that were probably meant."""
+"""Words that all layers share: values, sizes and durations as people see them, and names that were probably meant."""

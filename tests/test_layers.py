@@ -1,4 +1,4 @@
-"""The floors of the house: which module may import which, and where Beam and I/O have no business."""
+"""The layers of the product: which package may import which, and where Beam and I/O have no place."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ MODULES = sorted(
     for folder in ("pipelines", "transforms")
     for path in (ROOT / folder).rglob("*.py")
 )
-ROOMS = """
+PACKAGES = """
 transforms/format: wording buffers flow schema tfrecord columns encode decode manifest sidecars
 transforms/stores: common s3 gcs .
 transforms/dataset: shard_plan storage records generations stage shards commit reading integrity cleanup
@@ -25,15 +25,15 @@ transforms/sources: contract files csv/records csv parquet images/formats images
 transforms: .
 pipelines: config report screens workers prepare engines engines/local engines/flink engines/dataflow runs commands .
 """
-"""All rooms, each floor a line, the lowest first: a module imports from its own room and from those before it."""
+"""All packages, a line for each layer, the lowest first: a module imports from its own package and those before it."""
 
 ORDER = [
-    os.path.normpath(f"{floor}/{room}")
-    for floor, _, rooms in (line.partition(":") for line in ROOMS.strip().splitlines())
-    for room in rooms.split()
+    os.path.normpath(f"{layer}/{package}")
+    for layer, _, packages in (line.partition(":") for line in PACKAGES.strip().splitlines())
+    for package in packages.split()
 ]
-TENANTS = 12
-"""A room is for so many modules at most, which is what can be seen at once."""
+MOST_MODULES = 12
+"""The most modules of a package: so many can be seen at once."""
 
 BEAM_MAY_BE_IMPORTED_BY = {
     "transforms/beam_streams",
@@ -59,7 +59,7 @@ def tree_of(module: Path) -> ast.Module:
     return ast.parse((ROOT / module).with_suffix(".py").read_text())
 
 
-def room_of(module: Path) -> str:
+def package_of(module: Path) -> str:
     return "errors" if module.as_posix() == "transforms/errors" else module.parent.as_posix()
 
 
@@ -90,22 +90,22 @@ def type_only(module: Path) -> set[str]:
     return found
 
 
-IN_ROOM = {
-    room: [module for module in MODULES if module.parent.as_posix() == room]
-    for room in sorted({module.parent.as_posix() for module in MODULES})
+IN_PACKAGE = {
+    package: [module for module in MODULES if module.parent.as_posix() == package]
+    for package in sorted({module.parent.as_posix() for module in MODULES})
 }
-of_each_room = pytest.mark.parametrize("modules", IN_ROOM.values(), ids=IN_ROOM)
+of_each_package = pytest.mark.parametrize("modules", IN_PACKAGE.values(), ids=IN_PACKAGE)
 
 
-@of_each_room
-def test_imports_run_down_only_from_room_to_room(modules: list[Path]) -> None:
+@of_each_package
+def test_a_package_imports_only_those_below_it(modules: list[Path]) -> None:
     for module, name in [(one, name) for one in modules for name in imports_of(one)]:
         if not name.startswith(("pipelines", "transforms")) or name == "transforms/errors":
             continue
-        here = room_of(module)
-        there = room_of(Path(name)) if (ROOT / name).with_suffix(".py").exists() else name
-        assert here != "errors", "every room imports the errors"
-        if module.name == "__init__":  # what a floor offers lies in its rooms
+        here = package_of(module)
+        there = package_of(Path(name)) if (ROOT / name).with_suffix(".py").exists() else name
+        assert here != "errors", "every package imports the errors"
+        if module.name == "__init__":  # a layer offers what is in its packages
             assert there.startswith(here) or ORDER.index(there) < ORDER.index(here)
         else:
             assert there == here or ORDER.index(there) < ORDER.index(here), f"{module} imports {name}"
@@ -126,16 +126,16 @@ def test_no_circle_of_imports() -> None:
         visit(module, ())
 
 
-@of_each_room
-def test_beam_is_imported_by_the_faces_and_the_runners_only(modules: list[Path]) -> None:
+@of_each_package
+def test_beam_is_imported_by_the_transforms_and_the_engines_only(modules: list[Path]) -> None:
     for module in modules:
         found = {name for name in imports_of(module) if name.split(".")[0] == "apache_beam"} - type_only(module)
         assert not found or module.as_posix() in BEAM_MAY_BE_IMPORTED_BY, module
 
 
-@pytest.mark.parametrize("room", [room for room in IN_ROOM if room.startswith("transforms/format")])
-def test_the_format_floor_does_no_io(room: str) -> None:
-    for module in IN_ROOM[room]:
+@pytest.mark.parametrize("package", [package for package in IN_PACKAGE if package.startswith("transforms/format")])
+def test_the_format_layer_does_no_io(package: str) -> None:
+    for module in IN_PACKAGE[package]:
         nodes = list(ast.walk(tree_of(module)))
         calls = {node.func.id for node in nodes if isinstance(node, ast.Call) and isinstance(node.func, ast.Name)}
         assert "open" not in calls, module
@@ -145,38 +145,38 @@ def test_the_format_floor_does_no_io(room: str) -> None:
         assert not any(a.name == "io" for n in nodes if isinstance(n, ast.Import) for a in n.names), module
 
 
-@of_each_room
+@of_each_package
 def test_pandas_and_pyarrow_dataset_are_never_imported_at_the_top(modules: list[Path]) -> None:
     for module in modules:
         assert not {"pandas", "pyarrow.dataset"} & set(imports_of(module, top_level_only=True)), module
 
 
-@of_each_room
+@of_each_package
 def test_no_tensorflow_in_the_product(modules: list[Path]) -> None:
     for module in modules:
         packages = {name.split(".")[0] for name in imports_of(module)}
         assert not packages & {"tensorflow", "tensorflow_datasets"}, module
 
 
-def test_the_wheel_has_every_room() -> None:
-    """A room that `pyproject.toml` leaves out is there in a checkout, and missing where Shardmill is installed."""
+def test_the_wheel_has_every_package() -> None:
+    """A package that `pyproject.toml` leaves out is there in a checkout, and missing where Shardmill is installed."""
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]
     assert sorted(listed) == sorted({f"shardmill.{module.parent.as_posix().replace('/', '.')}" for module in MODULES})
 
 
-def test_every_room_has_a_place_in_the_order() -> None:
+def test_every_package_has_a_place_in_the_order() -> None:
     assert {module.parent.as_posix() for module in MODULES if module.name != "__init__"} == set(ORDER)
 
 
-@pytest.mark.parametrize("room", ORDER)
-def test_a_room_says_what_it_is_for_and_holds_a_dozen_modules_at_most(room: str) -> None:
-    said = ast.get_docstring(ast.parse((ROOT / room / "__init__.py").read_text()))
+@pytest.mark.parametrize("package", ORDER)
+def test_a_package_says_what_it_is_for_and_has_a_dozen_modules_at_most(package: str) -> None:
+    said = ast.get_docstring(ast.parse((ROOT / package / "__init__.py").read_text()))
     assert said is not None
     assert len(said.splitlines()[0]) > 40
-    assert len([m for m in MODULES if m.parent.as_posix() == room and m.name[0] != "_"]) <= TENANTS
+    assert len([m for m in MODULES if m.parent.as_posix() == package and m.name[0] != "_"]) <= MOST_MODULES
 
 
-@of_each_room
+@of_each_package
 def test_no_file_over_400_lines_and_no_function_over_50(modules: list[Path]) -> None:
     for module in modules:
         assert len((ROOT / module).with_suffix(".py").read_text().splitlines()) <= 400, module
