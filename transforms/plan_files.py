@@ -32,14 +32,22 @@ from .sources.registry.task_codec import decode_pieces, encode_pieces
 PLAN_FOLDER: Final = "plan"
 """In the run's staging folder."""
 
-FILE_BYTES: Final = 1 << 20
-"""Bytes of text in a file of tasks: a worker reads all of it for one task, and in object stores each is a request."""
-
-IN_GRAPH_BYTES: Final = 256 << 10
-"""A plan of so much text stays in the graph, and so do as many bytes of entries."""
-
 _AT_ONCE: Final = 16
 """Files that are written at once: each waits for a disk, or a store."""
+
+
+@dataclass(frozen=True, slots=True)
+class PlanLimits:
+    """The bytes of text of tasks, and of entries, that stay in the graph, and those of a file of tasks.
+
+    A worker reads all of a file for one task, and in object stores each is a request.
+    """
+
+    in_graph: int = 256 << 10
+    in_file: int = 1 << 20
+
+
+_LIMITS: Final = PlanLimits()
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,25 +138,25 @@ def _entries(file: StagedFile) -> tuple[EntryInfo, ...]:
     return tuple(EntryInfo(*json.loads(line)) for line in file.lines())
 
 
-def stage_entries(spec: DatasetSpec) -> DatasetSpec:
+def stage_entries(spec: DatasetSpec, limits: PlanLimits = _LIMITS) -> DatasetSpec:
     """Return the run with its entries in a file, if they are many: its steps carry the run, and would carry them."""
     lines = [json.dumps(astuple(entry)).encode() for entry in spec.source_entries]
-    if sum(map(len, lines)) <= IN_GRAPH_BYTES:
+    if sum(map(len, lines)) <= limits.in_graph:
         return spec
     file = _put(spec, "entries.gz", lines)
     return replace(spec, source_entries=StagedEntries(file, len(lines)))
 
 
-def stage_tasks(spec: DatasetSpec, tasks: Sequence[Task]) -> tuple[Task, ...]:
+def stage_tasks(spec: DatasetSpec, tasks: Sequence[Task], limits: PlanLimits = _LIMITS) -> tuple[Task, ...]:
     """Return the tasks with their pieces in files, if they are much text; else as they are.
 
     They are gone through once, a few files at a time.
     """
     packed = ((task, encode_pieces(task.pieces)) for task in tasks)
-    files = _filled(packed)
+    files = _filled(packed, limits.in_file)
     first = next(files, [])
     size = sum(len(line) for _, line in first)
-    if len(first) == len(tasks) and size <= IN_GRAPH_BYTES:
+    if len(first) == len(tasks) and size <= limits.in_graph:
         return tuple(tasks)
     staged: list[Task] = []
     numbered = enumerate(chain([first], files))
@@ -159,14 +167,14 @@ def stage_tasks(spec: DatasetSpec, tasks: Sequence[Task]) -> tuple[Task, ...]:
     return tuple(staged)
 
 
-def _filled(packed: Iterable[tuple[Task, bytes]]) -> Iterator[list[tuple[Task, bytes]]]:
+def _filled(packed: Iterable[tuple[Task, bytes]], most: int) -> Iterator[list[tuple[Task, bytes]]]:
     """Yield tasks and their lines by file."""
     group: list[tuple[Task, bytes]] = []
     size = 0
     for task, line in packed:
         group.append((task, line))
         size += len(line)
-        if size >= FILE_BYTES:
+        if size >= most:
             yield group
             group, size = [], 0
     if group:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from ...transforms.dataset.stage.spec import DatasetSpec
 from ...transforms.dataset.stage.task_result import TaskResult
 from ...transforms.format.encode.encode_rows import RowEncoder
-from ...transforms.plan_files import stage_entries, stage_tasks
+from ...transforms.plan_files import PlanLimits, stage_entries, stage_tasks
 from ...transforms.sources.contract.planning import Plan
 from ...transforms.sources.contract.source import LazyPieces, Source
 from ..report.reject_groups import group_rejects
@@ -25,7 +25,7 @@ class Prepared:
 
     `mark` identifies the run, `listed` is the whole source as it was listed, `stopped` is what stopped runs have
     left. `done` are the results of those, where the run resumes them: `plan` then has the
-    tasks that are left.
+    tasks that are left. `limits` say what of the plan stays in the graph.
     """
 
     source: Source
@@ -37,6 +37,7 @@ class Prepared:
     stopped: StoppedRuns
     done: tuple[TaskResult, ...] = ()
     notes: tuple[str, ...] = ()
+    limits: PlanLimits = field(default_factory=PlanLimits)
 
     @property
     def restored(self) -> bool:
@@ -83,10 +84,10 @@ class Prepared:
 
         What was put there is let go of here.
         """
-        tasks = stage_tasks(self.spec, self.plan.tasks)
+        tasks = stage_tasks(self.spec, self.plan.tasks, self.limits)
         if tasks != self.plan.tasks and isinstance(self.plan.survey.pieces, LazyPieces):
             self.plan.survey.pieces.forget()
-        return replace(self, spec=stage_entries(self.spec), plan=replace(self.plan, tasks=tasks))
+        return replace(self, spec=stage_entries(self.spec, self.limits), plan=replace(self.plan, tasks=tasks))
 
     def _split_estimates(self) -> tuple[SplitEstimate, ...]:
         estimate = self.plan.estimate

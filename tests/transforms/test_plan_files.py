@@ -15,11 +15,17 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 from shardmill.pipelines import convert
+from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.prepare.convert import prepare
+from shardmill.pipelines.runs.convert import run_prepared
+from shardmill.pipelines.runs.engine_choice import engine_of
+from shardmill.pipelines.workers.worker_processes import WorkerProcesses
 from shardmill.transforms import plan_files as staged_tasks
+from shardmill.transforms.dataset.commit.outcome import WriteOutcome
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
 from shardmill.transforms.errors import RunError, UnseenError
-from shardmill.transforms.plan_files import by_file, stage_entries, stage_tasks
+from shardmill.transforms.plan_files import PlanLimits, StagedEntries, by_file, stage_entries, stage_tasks
 from shardmill.transforms.read import ReadRows
 from shardmill.transforms.sources.contract.source import Piece, Source, Task, map_in_turn
 from shardmill.transforms.sources.memory.source import spool
@@ -95,9 +101,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     "processes", [False, pytest.param(True, marks=pytest.mark.thorough("worker processes are started"))]
 )
 @pytest.mark.parametrize("seed", [None, 3])
-def test_a_plan_in_files_gives_the_same_bytes(
-    processes: bool, seed: int | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_plan_in_files_gives_the_same_bytes(processes: bool, seed: int | None, tmp_path: Path) -> None:
     for i in range(24):
         (tmp_path / f"in/c{i % 3}").mkdir(parents=True, exist_ok=True)
         (tmp_path / f"in/c{i % 3}/{i}.jpg").write_bytes(a_jpeg(i) * 40 if i % 5 else a_jpeg(i))
@@ -109,14 +113,14 @@ def test_a_plan_in_files_gives_the_same_bytes(
         "runner": {"workers": 2, "processes": processes},
     }
     plain = convert(config, output=tmp_path / "one")
-    monkeypatch.setattr(staged_tasks, "IN_GRAPH_BYTES", 0)
-    monkeypatch.setattr(staged_tasks, "FILE_BYTES", 2000)
-    wrote: list[str] = []
-    put = staged_tasks._put
-    monkeypatch.setattr(staged_tasks, "_put", lambda spec, name, lines: (wrote.append(name), put(spec, name, lines))[1])
-    staged = convert(config, output=tmp_path / "two")
-    assert "tasks-000000.gz" in wrote
-    assert "entries.gz" in wrote
+    loaded = load_config(config, flags={"output.path": ("output", str(tmp_path / "two"))})
+    with WorkerProcesses(2) as workers:
+        prepared = replace(prepare(loaded, None, workers), limits=PlanLimits(in_graph=0, in_file=2000))
+        left, staged = run_prepared(prepared, engine_of(loaded.runner), None, workers)
+    assert isinstance(staged, WriteOutcome)
+    assert staged.manifest is not None
+    assert [Path(each.file.path).name for each in by_file(left.plan.tasks) or ()] == ["tasks-000000.gz"]
+    assert isinstance(left.spec.source_entries, StagedEntries)
     assert staged.manifest.splits == plain.manifest.splits
     assert files_of(tmp_path / "two") == files_of(tmp_path / "one")
 
