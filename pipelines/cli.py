@@ -70,7 +70,9 @@ _SET_HELP: Final = "Any key of the config, like output.order=source; may be give
 _Format: TypeAlias = Annotated[str | None, option("NAME", "csv, parquet, images, numpy or tfrecord.")]
 _Delimiter: TypeAlias = Annotated[str | None, option("SIGN", "CSV: what separates columns, like ; or tab.")]
 _NoHeader: TypeAlias = Annotated[bool, typer.Option("--no-header", help="CSV: the first line is data.")]
-_Columns: TypeAlias = Annotated[str | None, option("A,B", "Keep only these columns.")]
+_Columns: TypeAlias = Annotated[str | None, option("A,B", "Keep only these columns; globs like feat_* too.")]
+_Limit: TypeAlias = Annotated[int | None, option("N", "Read the first N rows or images only.")]
+_Exclude: TypeAlias = Annotated[str | None, option("A,B", "Leave these columns out; globs too.")]
 _Fractions: TypeAlias = Annotated[str | None, option("A=X,B=Y", "Cut rows into splits: train=0.9,val=0.1.")]
 _DATAFLOW: Final = "Dataflow options"
 _Project: TypeAlias = Annotated[str | None, option("ID", "The project of Google Cloud.", panel=_DATAFLOW)]
@@ -109,6 +111,8 @@ def convert(
     delimiter: _Delimiter = None,
     no_header: _NoHeader = False,
     columns: _Columns = None,
+    exclude_columns: _Exclude = None,
+    limit: _Limit = None,
     split_fractions: _Fractions = None,
     overwrite: Overwrite = False,
     shard_size: Annotated[str | None, option("SIZE", "Bytes of a shard, like 128MiB or 1GB.")] = None,
@@ -152,6 +156,8 @@ def append(
     delimiter: _Delimiter = None,
     no_header: _NoHeader = False,
     columns: _Columns = None,
+    exclude_columns: _Exclude = None,
+    limit: _Limit = None,
     split_fractions: _Fractions = None,
     force: Annotated[bool, typer.Option("--force", help="Append files again that the dataset holds.")] = False,
     changed: Annotated[str | None, option("HOW", "Files that have changed: append (all rows) or skip.")] = None,
@@ -240,6 +246,7 @@ def init(
     delimiter: _Delimiter = None,
     no_header: _NoHeader = False,
     columns: _Columns = None,
+    exclude_columns: _Exclude = None,
     set_values: Annotated[list[str] | None, option("KEY=VALUE", _SET_HELP, "--set")] = None,
     as_json: Json = False,
     debug: Debug = False,

@@ -21,7 +21,9 @@ PACKAGES = """
 transforms/format: wording buffers flow schema tfrecord columns encode decode manifest sidecars
 transforms/stores: common s3 gcs .
 transforms/dataset: shard_plan storage records generations stage shards commit reading integrity cleanup
-transforms/sources: contract files csv/records csv parquet images/formats images numpy memory registry tfrecord
+transforms/sources: contract files
+transforms: recipe
+transforms/sources: csv/records csv parquet images/formats images numpy memory registry tfrecord
 transforms: .
 pipelines: config report screens workers prepare engines engines/local engines/flink engines/dataflow runs commands .
 """

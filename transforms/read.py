@@ -13,6 +13,8 @@ from .format.flow.rows import Rows, TaskEnd
 from .format.schema.schema import Schema
 from .format.wording.sizes import DEFAULT_SHARD_SIZE, parse_size
 from .plan_files import TaskFile, by_file
+from .recipe.function import Mapped, steps_of
+from .recipe.source import with_steps
 from .source_info import SourceInfo
 from .sources.contract.planning import Plan, make_plan
 from .sources.contract.read_task import read_task
@@ -34,20 +36,24 @@ class ReadRows(beam.PTransform):
     The output stays in one fused chain with what follows, up to the stage step of `WriteShards`: a batch is never
     stored between stages. A corrupt file is reported in the `TaskEnd`, and refused by `WriteShards` before anything is
     committed; it is never raised here, where an engine would only try again. `plan` is what `make_plan` returned, where
-    that was called before.
+    that was called before. `map` is a function over record batches, a step of a recipe, or a list of such: what
+    `beam.Map` would be behind this, but that the schema of its result is known before the pipeline runs, and that the
+    rows that it drops are counted.
 
         read = ReadRows("data/*.parquet")
         pipeline | read | EncodeExamples(read.info) | WriteShards("out/", info=read.info)
 
     Raises:
         InputError: a path matches nothing, or its format is unclear (when made).
-        SchemaError: a column has no feature (when made).
+        SchemaError: a column has no feature, or a step does not fit (when made).
+        UsageError: `map` is something else (when made).
         SourceError: a file is corrupt as a whole (when made, if the survey finds it).
     """
 
     source: Source | str | Sequence[str]
     plan: Plan | None = None
     shard_size: int | str = DEFAULT_SHARD_SIZE
+    map: Mapped | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         """List, survey and plan, unless the plan is given."""
@@ -56,6 +62,7 @@ class ReadRows(beam.PTransform):
             self.source = _pick([self.source])
         elif isinstance(self.source, Sequence):
             self.source = _pick(self.source)
+        self.source = with_steps(self.source, steps_of(self.map))
         if self.plan is None:
             listing = self.source.list_files()
             survey = self.source.survey(listing, map_in_turn)

@@ -172,6 +172,7 @@ _FLAGS: Final = {
     "runner": "runner.name", "workers": "runner.workers", "project": "runner.project", "region": "runner.region",
     "staging": "runner.staging", "image": "runner.image", "wait": "runner.wait", "format": "input.format",
     "delimiter": "input.delimiter", "no_header": "input.header", "columns": "input.columns",
+    "exclude_columns": "input.exclude_columns", "limit": "input.limit",
     "split_fractions": "split.fractions", "overwrite": "output.if_exists", "records": "input.records",
 }  # fmt: skip
 """The key of the config that each flag sets."""
@@ -180,7 +181,8 @@ _SWITCHES: Final = {"no_header": False, "overwrite": "replace"}
 """Flags without a value, and what their key is set to."""
 
 _READ: Final[dict[str, Callable[[Any], object]]] = {
-    "workers": number_or_text, "columns": names_in, "split_fractions": fractions_in, "wait": bool,
+    "workers": number_or_text, "columns": names_in, "exclude_columns": names_in, "limit": int,
+    "split_fractions": fractions_in, "wait": bool,
 }  # fmt: skip
 """How the values of flags are read that are not text."""
 

@@ -11,7 +11,7 @@ import json
 import os
 import re
 from fractions import Fraction
-from typing import Annotated, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import (
     AfterValidator,
@@ -29,6 +29,9 @@ from ...transforms.format.wording.sizes import DEFAULT_SHARD_SIZE, LEAST_SHARD_B
 from ...transforms.sources.images.layout import MAX_LABEL_OFFSET
 from ...transforms.stores.common.store_url import is_store_url, parse_store_url
 from .runners import STRICT, AnyRunner, LocalRunner, quoted
+
+if TYPE_CHECKING:
+    from ...transforms.recipe.step import Step
 
 _LARGEST_RECORD: Final = 2**31 - 1
 
@@ -110,7 +113,7 @@ OneByte: TypeAlias = Annotated[str, AfterValidator(_check_one_byte)]
 SplitName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 Count: TypeAlias = Annotated[int, Field(ge=1)]
 Partitions: TypeAlias = Literal["none"] | None
-"""How to treat columns in the names of folders (`year=2024`): leave them out, or by default refuse them."""
+"""How to treat columns in the names of folders (`year=2024`): leave them out, or by default read them."""
 Columns: TypeAlias = Annotated[list[str], Field(min_length=1)] | None
 
 
@@ -123,6 +126,8 @@ class _Input(_Section):
 
     paths: Annotated[list[InputPath], Field(min_length=1)]
     columns: Columns = None
+    exclude_columns: list[str] = []
+    limit: Count | None = None
 
     @model_validator(mode="after")
     def _columns_differ(self) -> _Input:
@@ -231,6 +236,7 @@ class ColumnConfig(_Section):
     unit: Literal["s", "ms", "us", "ns"] | None = None
     timezone: str | None = None
     nullable: bool | None = None
+    name: Annotated[str, StringConstraints(min_length=1)] | None = None
 
 
 class SchemaConfig(_Section):
@@ -238,6 +244,7 @@ class SchemaConfig(_Section):
 
     infer: Literal["auto", "full", "none"] = "auto"
     columns: dict[str, ColumnConfig] = {}
+    constants: dict[str, str | bool | int | float] = {}
 
 
 class SplitConfig(_Section):
@@ -285,8 +292,14 @@ class LimitsConfig(_Section):
     image_bytes: Size = 256 * 2**20
 
 
-LATER_KEYS: Final[dict[str, dict[str, Any]]] = {"input": {"partitions": None, "ignore": []}}
+LATER_KEYS: Final[dict[str, dict[str, Any]]] = {
+    "input": {"partitions": None, "ignore": [], "exclude_columns": [], "limit": None},
+    "schema": {"constants": {}},
+}
 """Keys that came after the first release, by section, and their defaults: these are in no fingerprint."""
+
+_LATER_COLUMN_KEYS: Final[dict[str, Any]] = {"name": None}
+"""The same of the keys of a column in `schema.columns`."""
 
 
 def without_later_defaults(document: dict[str, Any]) -> dict[str, Any]:
@@ -295,8 +308,14 @@ def without_later_defaults(document: dict[str, Any]) -> dict[str, Any]:
     for name, defaults in LATER_KEYS.items():
         section = kept.get(name)
         if isinstance(section, dict):
-            kept[name] = {key: value for key, value in section.items() if key not in defaults or value != defaults[key]}
+            kept[name] = _without(defaults, section)
+    columns = {name: _without(_LATER_COLUMN_KEYS, rule) for name, rule in document["schema"]["columns"].items()}
+    kept["schema"] = {**kept["schema"], "columns": columns}
     return kept
+
+
+def _without(defaults: dict[str, Any], section: dict[str, Any]) -> dict[str, Any]:
+    return {key: value for key, value in section.items() if key not in defaults or value != defaults[key]}
 
 
 class Config(_Section):
@@ -318,12 +337,24 @@ class Config(_Section):
     runner: AnyRunner = LocalRunner()
 
     _base: str = PrivateAttr(default="")
+    _steps: tuple[Step, ...] = PrivateAttr(default=())
     _detected: tuple[str, ...] = PrivateAttr(default=())
 
     @property
     def detected(self) -> tuple[str, ...]:
         """A value that `load_config` detected in the input and set, with its evidence, for the screen."""
         return self._detected
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Steps of the recipe that were given in Python; their texts are in the fingerprint."""
+        return self._steps
+
+    def with_steps(self, steps: tuple[Step, ...]) -> Config:
+        """Return the config with these steps of a recipe."""
+        config = self.model_copy()
+        config._steps = steps
+        return config
 
     @property
     def base(self) -> str:
@@ -348,5 +379,7 @@ class Config(_Section):
         del document["output"]["path"]
         if self.split is not None:
             document["split"]["fractions"] = list(self.split.fractions.items())
+        if self._steps:
+            document["map"] = [repr(step) for step in self._steps]
         text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
         return "sha256:" + hashlib.sha256(text.encode()).hexdigest()

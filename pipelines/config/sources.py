@@ -9,7 +9,13 @@ from ...transforms.format.encode.encode_rows import RowEncoder
 from ...transforms.format.encode.splits import SplitRule
 from ...transforms.format.schema.schema import ColumnRule
 from ...transforms.format.tfrecord.scan import RECORD_BYTES_LIMIT
+from ...transforms.recipe.columns import Constants, Rename
+from ...transforms.recipe.partitions import Partitions
+from ...transforms.recipe.recipe import Recipe
+from ...transforms.recipe.source import RecipeSource
+from ...transforms.recipe.step import Step
 from ...transforms.sources.contract.call import Call, typed_path
+from ...transforms.sources.contract.selection import Selection
 from ...transforms.sources.contract.source import Frozen, Source
 from .model import Config, CsvInput, ImagesInput, NumpyInput, ParquetInput, TfrecordInput
 
@@ -22,6 +28,7 @@ def column_rules(config: Config) -> dict[str, ColumnRule]:
     return {
         name: ColumnRule(rule.type, rule.as_, rule.unit, rule.timezone, rule.nullable)
         for name, rule in config.schema_.columns.items()
+        if rule.model_dump(exclude={"name"}, exclude_none=True)
     }
 
 
@@ -35,16 +42,35 @@ def source_of(config: Config, command: str = "convert") -> Source:
     if section is None:
         raise UsageError("input: is missing; say what to read: input: {paths: [data/*.csv]}")
     if isinstance(section, CsvInput):
-        return _csv_source(section, config, command)
+        return with_recipe(_csv_source(section, config, command), config)
     if isinstance(section, ParquetInput):
-        return _parquet_source(section, config, command)
+        return with_recipe(_parquet_source(section, config, command), config)
     if isinstance(section, ImagesInput):
-        return _image_source(section, config)
+        return with_recipe(_image_source(section, config), config)
     if isinstance(section, NumpyInput):
-        return _numpy_source(section, config, command)
+        return with_recipe(_numpy_source(section, config, command), config)
     if isinstance(section, TfrecordInput):
         return tfrecord_source(section, config)
     assert_never(section)
+
+
+def with_recipe(source: Source, config: Config) -> Source:
+    """Return a source with the recipe of a config: columns of folders, other names, constants, the user's own steps.
+
+    Where there is none, it is the source itself.
+    """
+    section, steps = config.input, list[Step]()
+    if isinstance(section, CsvInput | ParquetInput) and section.partitions is None:
+        selection = Selection(_columns(section), tuple(section.exclude_columns))
+        steps.append(Partitions(tuple(section.paths), selection))
+    names = {name: rule.name for name, rule in config.schema_.columns.items() if rule.name is not None}
+    if names:
+        steps.append(Rename(tuple(sorted(names.items()))))
+    if config.schema_.constants:
+        steps.append(Constants.of(config.schema_.constants))
+    steps += config.steps
+    limit = None if section is None else section.limit
+    return RecipeSource(source, Recipe(tuple(steps)), limit) if steps or limit is not None else source
 
 
 def encoder_of(config: Config, frozen: Frozen) -> RowEncoder:
@@ -99,12 +125,13 @@ def _csv_source(section: CsvInput, config: Config, command: str) -> Source:
         header=section.header,
         names=None if section.names is None else tuple(section.names),
         columns=_columns(section),
+        exclude=tuple(section.exclude_columns),
         encoding=section.encoding,
         null_values=tuple(section.null_values),
         infer=config.schema_.infer,
         rules=column_rules(config),
         limits=CsvLimits(config.limits.field_bytes, config.limits.record_bytes, config.limits.columns),
-        partitions=section.partitions,
+        partitions=section.partitions or "read",
         check_header="header" not in section.model_fields_set,
         detected=config.detected,
         call=_call(config, command),
@@ -118,9 +145,10 @@ def _parquet_source(section: ParquetInput, config: Config, command: str) -> Sour
         tuple(section.paths),
         config.base,
         columns=_columns(section),
+        exclude=tuple(section.exclude_columns),
         checksums=section.checksums,
         rules=column_rules(config),
-        partitions=section.partitions,
+        partitions=section.partitions or "read",
         call=_call(config, command),
     )
 
@@ -138,6 +166,7 @@ def _image_source(section: ImagesInput, config: Config) -> Source:
         sha256=section.sha256,
         formats=tuple(section.formats),
         columns=_columns(section),
+        exclude=tuple(section.exclude_columns),
         seed=None if config.shuffle is None else config.shuffle.seed,
         pixels_limit=config.limits.pixels,
         bytes_limit=config.limits.image_bytes,
@@ -154,6 +183,7 @@ def _numpy_source(section: NumpyInput, config: Config, command: str) -> Source:
         rows=section.rows,
         feature=section.feature,
         columns=_columns(section),
+        exclude=tuple(section.exclude_columns),
         rules=column_rules(config),
         record_bytes=config.limits.record_bytes,
         as_records="rows" in section.model_fields_set and not section.rows,
@@ -171,7 +201,11 @@ def tfrecord_source(section: TfrecordInput, config: Config) -> TfrecordSource:
 
     for key, value in (
         ("input.columns", section.columns),
+        ("input.exclude_columns", section.exclude_columns),
+        ("input.limit", section.limit),
         ("schema.columns", config.schema_.columns),
+        ("schema.constants", config.schema_.constants),
+        ("map", config.steps),
         ("split", config.split),
         ("shuffle", config.shuffle),
     ):

@@ -153,6 +153,8 @@ def options_fingerprint(config: Config) -> str:
     wanted |= {"input": read, "output.split": document["output"]["split"]}
     if config.split is not None:
         wanted["split"]["fractions"] = list(config.split.fractions.items())
+    if config.steps:
+        wanted["map"] = [repr(step) for step in config.steps]
     text = json.dumps(wanted, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
     return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
 
@@ -161,20 +163,22 @@ def same_options(config: Config, schema: Schema) -> frozenset[str]:
     """Return the fingerprints of settings that make the same records of a file under a schema.
 
     An append gives the features of the schema, no more and no fewer. So a list of all their columns says as much as
-    none, in whatever order.
+    none, in whatever order, and so does a list of columns to leave out.
     """
     columns = None if config.input is None else config.input.columns
     names = sorted(feature.name for feature in schema)
     same = [columns]
     if config.input is not None and (columns is None or sorted(columns) == names):
         same += [None, names]
-    return frozenset(options_fingerprint(_with_columns(config, columns)) for columns in same)
+    excluded: list[list[str]] = [[]] if config.input is None else [config.input.exclude_columns, []]
+    return frozenset(options_fingerprint(_with_columns(config, c, gone)) for c in same for gone in excluded)
 
 
-def _with_columns(config: Config, columns: list[str] | None) -> Config:
-    if config.input is None or columns == config.input.columns:
+def _with_columns(config: Config, columns: list[str] | None, excluded: list[str]) -> Config:
+    if config.input is None:
         return config
-    return config.model_copy(update={"input": config.input.model_copy(update={"columns": columns})})
+    update = {"columns": columns, "exclude_columns": excluded}
+    return config.model_copy(update={"input": config.input.model_copy(update=update)})
 
 
 def _schema_of(path: str, latest: Manifest) -> Schema:

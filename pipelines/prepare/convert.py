@@ -13,7 +13,7 @@ from ...transforms.dataset.stage.spec import DatasetSpec, EntryInfo
 from ...transforms.errors import SchemaError, TargetError
 from ...transforms.format.wording.printable import printable_path
 from ...transforms.sources.contract.planning import MIN_TASK_BYTES, Plan, make_plan
-from ...transforms.sources.contract.source import Listing, ParallelMap, Source, Survey
+from ...transforms.sources.contract.source import Listing, ParallelMap, Source, SourceEntry, Survey
 from ...transforms.sources.files.open_file import is_object
 from ...transforms.stores.common.store_url import is_store_url
 from ..config.model import Config
@@ -108,6 +108,14 @@ def check_columns(survey: Survey, most: int) -> None:
         )
 
 
+def _held_as(entry: SourceEntry, index: int, plan: Plan) -> str:
+    """Return the fingerprint by which a later append knows a file: one that was read in part is another file."""
+    limit = plan.survey.limit
+    if limit is None or index not in limit.partial:
+        return entry.fingerprint
+    return "sha256:" + hashlib.sha256(f"{entry.fingerprint}\nin part".encode()).hexdigest()
+
+
 def spec_of(config: Config, plan: Plan) -> DatasetSpec:
     """Return what the run of a plan is to make."""
     listing, frozen, output = plan.listing, plan.survey.frozen, config.output
@@ -129,7 +137,7 @@ def spec_of(config: Config, plan: Plan) -> DatasetSpec:
         tasks=len(plan.tasks),
         source_format=listing.format,
         source_entries=tuple(
-            EntryInfo(entry.name, entry.bytes, entry.fingerprint, entry.files, expected.get(index, 0))
+            EntryInfo(entry.name, entry.bytes, _held_as(entry, index, plan), entry.files, expected.get(index, 0))
             for index, entry in enumerate(listing.entries)
         ),
         source_files=listing.files,

@@ -40,6 +40,7 @@ from .python_api import What, load_call, noting, spooled, warn_of
 from .resume import look_ahead
 
 if TYPE_CHECKING:
+    from ...transforms.recipe.function import Mapped
     from .python_api import Data
 
 
@@ -50,6 +51,7 @@ def append(
     output: str | os.PathLike[str] | None = None,
     force: bool = False,
     changed: str | None = None,
+    map: Mapped | None = None,  # noqa: A002
     **settings: object,
 ) -> Summary:
     """Append what a config names, or data in memory, to a dataset: new shards, and its next generation.
@@ -70,6 +72,7 @@ def append(
         changed: what to do with files that have changed since the dataset took them in: `append` all their rows, or
             `skip` them; by default they are refused. New images in a folder are appended, and those that were
             replaced count as changed.
+        map: a function over batches of rows, a `Step`, or a list of such, as for `convert`.
         **settings: other values of the config, its dots written as double underscores (`limits__pixels=10**6`); the
             keys of `input` and `output` go without their section (`delimiter=";"`, `shard_size="64MiB"`),
             except `output__split`.
@@ -83,7 +86,7 @@ def append(
         RunError: an input is corrupt, or ten other appends were faster.
         TooManyRejects: more rows were rejected than `max_rejects` allows; nothing was committed.
     """
-    loaded = load_call(config, output, settings, data_given=data is not None, command="append")
+    loaded = load_call(config, output, settings, data_given=data is not None, command="append", mapped=map)
     if data is None:
         with noting(loaded):
             return warn_of(run_append(loaded, force=force, changed=changed))

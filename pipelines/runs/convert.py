@@ -41,6 +41,7 @@ from .python_api import What, load_call, noting, spooled, warn_of
 from .resume import look_ahead, take_over
 
 if TYPE_CHECKING:
+    from ...transforms.recipe.function import Mapped
     from ..workers.worker_processes import WorkerProcesses
     from .python_api import Data
 
@@ -50,6 +51,7 @@ def convert(
     *,
     data: Data | None = None,
     output: str | os.PathLike[str] | None = None,
+    map: Mapped | None = None,  # noqa: A002
     **settings: object,
 ) -> Summary:
     """Convert what a config names, or data in memory, to a dataset of TFRecord shards.
@@ -65,6 +67,9 @@ def convert(
             the row, a list of dicts, or a generator of dicts or tables, whose first rows decide the schema; instead of
             the config's `input`.
         output: the dataset's folder, instead of the config's `output.path`.
+        map: a function that is called with every batch of rows (a `pyarrow.RecordBatch`) and returns a batch with as
+            many rows, or a dict of arrays; to drop rows, a tuple of the batch and a boolean for each row. Or a `Step`,
+            or a list of such.
         **settings: other values of the config, its dots written as double underscores (`limits__pixels=10**6`); the
             keys of `input` and `output` go without their section (`delimiter=";"`, `shard_size="64MiB"`).
 
@@ -76,7 +81,7 @@ def convert(
         RunError: an input is corrupt, or the commit was lost.
         TooManyRejects: more rows were rejected than `max_rejects` allows; nothing was committed.
     """
-    loaded = load_call(config, output, settings, data_given=data is not None)
+    loaded = load_call(config, output, settings, data_given=data is not None, mapped=map)
     require_waiting(engine_of(loaded.runner))
     if data is None:
         with noting(loaded):

@@ -16,11 +16,12 @@ from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from ...transforms.errors import DataError, ShardmillError, ShardmillWarning, UsageError
 from ...transforms.format.wording.printable import printable
+from ...transforms.recipe.function import Mapped, steps_of
 from ...transforms.sources.contract.source import Source
 from ...transforms.stores.common.store_url import is_store_url
 from ..config.load import load_config, split_sources
 from ..config.model import Config, InputOfAnyFormat
-from ..config.sources import column_rules
+from ..config.sources import column_rules, with_recipe
 from ..report.summary import Summary
 from .engine_choice import engine_of
 
@@ -47,24 +48,27 @@ def load_call(
     *,
     data_given: bool,
     command: str = "convert",
+    mapped: Mapped | None = None,
 ) -> Config:
-    """Return the config of a call from Python: `settings` have double underscores for dots.
+    """Return the config of a call from Python: `settings` have double underscores for dots, `mapped` are its steps.
 
     Raises:
         DataError: `what` is data.
         ConfigError: the config or a setting is wrong.
+        UsageError: a step is none.
     """
+    steps = steps_of(mapped)
     flags: dict[str, object] = {_dotted(key): (key, value) for key, value in settings.items()}
     if output is not None:
         flags["output.path"] = ("output", os.fspath(output))
     if what is None or isinstance(what, Mapping):
-        return load_config(what, flags=flags, data_given=data_given, command=command)
+        return load_config(what, flags=flags, data_given=data_given, command=command).with_steps(steps)
     given = [what] if isinstance(what, str | os.PathLike) else what
     if not isinstance(given, list | tuple) or not all(isinstance(path, str | os.PathLike) for path in given):
         kind = printable(type(what).__name__)
         raise DataError(f"a {kind} is neither a path nor a config; if it is the data: convert(data=..., output=...)")
     config, paths = split_sources([os.fspath(path) for path in given])
-    return load_config(config, flags=flags, paths=paths, data_given=data_given, command=command)
+    return load_config(config, flags=flags, paths=paths, data_given=data_given, command=command).with_steps(steps)
 
 
 @contextmanager
@@ -80,12 +84,12 @@ def spooled(config: Config, data: Data) -> Iterator[Source]:
         raise UsageError("shuffle: only images are shuffled; leave the key out")
     if is_store_url(config.output.path):
         with TemporaryDirectory(prefix="shardmill-") as folder:
-            yield spool(data, folder, rules=column_rules(config))
+            yield with_recipe(spool(data, folder, rules=column_rules(config)), config)
         return
     folder = os.path.join(config.output.path, ".staging")
     source = spool(data, folder, rules=column_rules(config))
     try:
-        yield source
+        yield with_recipe(source, config)
     finally:
         os.unlink(source.path)
         if os.path.isdir(folder) and not os.listdir(folder):

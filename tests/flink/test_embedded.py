@@ -41,6 +41,27 @@ def test_tables_have_the_bytes_of_the_local_runner_from_worker_processes(flink: 
     same_bytes(table / "local", table / "embedded")
 
 
+STEPS = """
+import sys
+import pyarrow as pa
+import pyarrow.compute as pc
+from shardmill.pipelines import convert
+
+def even(batch):
+    one = pa.scalar(1, batch["id"].type)
+    return batch, pc.not_equal(pc.bit_wise_and(batch["id"], one), one)
+
+convert("a.parquet", output=sys.argv[1], name="table", max_rejects="1%", runner__name=sys.argv[2], map=even, limit=5000)
+"""
+
+
+@pytest.mark.thorough("a conversion on a Flink of its own")
+def test_a_function_over_batches_has_the_bytes_of_the_local_runner(flink: None, table: Path) -> None:
+    for runner in ("local", "flink"):
+        subprocess.run([sys.executable, "-c", STEPS, f"even-{runner}", runner], cwd=table, check=True)
+    same_bytes(table / "even-local", table / "even-flink")
+
+
 @pytest.mark.thorough("a second conversion on a Flink of its own")
 def test_images_have_the_bytes_of_the_local_runner_from_threads_to_a_store(
     flink: None, s3_endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch

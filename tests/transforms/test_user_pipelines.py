@@ -58,6 +58,23 @@ def _in_bare_pipeline() -> beam.Pipeline:
 
 
 @pytest.mark.usefixtures("offline")
+def test_a_function_over_batches_is_a_step_whose_schema_and_dropped_rows_are_known(
+    tmp_path: Path, numbers: str
+) -> None:
+    def even(batch: pa.RecordBatch) -> tuple[dict[str, pa.Array], pa.BooleanArray]:
+        whole = batch["id"]
+        return {"id": whole, "double": pc.multiply(whole, 2)}, pc.equal(pc.bit_wise_and(whole, 1), 0)
+
+    read = ReadRows(numbers, map=even)
+    assert [feature.name for feature in read.schema] == ["double", "id"]
+    with beam.Pipeline() as pipeline:
+        _ = pipeline | read | EncodeExamples(read.info) | WriteShards(str(tmp_path / "out"), info=read.info)
+    assert ids(tmp_path / "out") == list(range(0, 4 * ROWS, 2))
+    counts = open_dataset(tmp_path / "out").manifest.counts
+    assert (counts.read, counts.written, counts.dropped) == (4 * ROWS, 2 * ROWS, 2 * ROWS)
+
+
+@pytest.mark.usefixtures("offline")
 @pytest.mark.parametrize("make", [_in_test_pipeline, _in_bare_pipeline])
 def test_files_are_read_encoded_and_written(
     tmp_path: Path, numbers: str, make: type[beam.Pipeline], caplog: pytest.LogCaptureFixture

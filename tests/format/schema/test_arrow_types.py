@@ -68,7 +68,7 @@ def test_a_type_without_a_feature_is_an_error_that_names_the_column_and_the_type
         feature_of(pa.field("price", arrow))
     assert 'column "price"' in str(raised.value)
     assert str(arrow) in str(raised.value)
-    assert "input.columns" in str(raised.value)
+    assert "input.exclude_columns" in str(raised.value)
 
 
 @pytest.mark.parametrize(

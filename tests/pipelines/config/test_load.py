@@ -28,11 +28,14 @@ input:
   header: true
   names: null
   columns: null
+  exclude_columns: []
+  limit: null
   encoding: utf-8
   null_values: [""]
 schema:
   infer: auto
   columns: {}
+  constants: {}
 split: null
 shuffle: null
 output: {path: out/people, shard_size: 128MiB, compression: none, order: task, split: train,
@@ -76,6 +79,8 @@ class TestValues:
             "input": {
                 "paths": ["data/*.csv"],
                 "columns": None,
+                "exclude_columns": [],
+                "limit": None,
                 "format": "csv",
                 "delimiter": ",",
                 "quote": '"',
@@ -85,7 +90,7 @@ class TestValues:
                 "null_values": [""],
                 "partitions": None,
             },
-            "schema": {"infer": "auto", "columns": {}},
+            "schema": {"infer": "auto", "columns": {}, "constants": {}},
             "split": None,
             "shuffle": None,
             "output": {
@@ -118,6 +123,8 @@ class TestValues:
                     "format": "parquet",
                     "paths": ["t"],
                     "columns": ["id", "fare"],
+                    "exclude_columns": [],
+                    "limit": None,
                     "checksums": False,
                     "partitions": None,
                 },
@@ -128,6 +135,8 @@ class TestValues:
                     "format": "images",
                     "paths": ["t"],
                     "columns": None,
+                    "exclude_columns": [],
+                    "limit": None,
                     "layout": "auto",
                     "check": "structure",
                     "label_offset": 0,
@@ -138,11 +147,26 @@ class TestValues:
             ),
             (
                 "{format: numpy, paths: [t]}",
-                {"format": "numpy", "paths": ["t"], "columns": None, "rows": False, "feature": "array"},
+                {
+                    "format": "numpy",
+                    "paths": ["t"],
+                    "columns": None,
+                    "exclude_columns": [],
+                    "limit": None,
+                    "rows": False,
+                    "feature": "array",
+                },
             ),
             (
                 "{format: tfrecord, paths: [t]}",
-                {"format": "tfrecord", "paths": ["t"], "columns": None, "records": "example"},
+                {
+                    "format": "tfrecord",
+                    "paths": ["t"],
+                    "columns": None,
+                    "exclude_columns": [],
+                    "limit": None,
+                    "records": "example",
+                },
             ),
         ],
     )

@@ -13,6 +13,7 @@ from shardmill.transforms.errors import ConfigError, UsageError
 from shardmill.transforms.format.encode.splits import SplitRule
 from shardmill.transforms.format.schema.schema import ColumnRule, Feature, Schema
 from shardmill.transforms.format.tfrecord.scan import LARGEST_RECORD_BYTES
+from shardmill.transforms.recipe.source import RecipeSource
 from shardmill.transforms.sources.contract.source import Frozen
 from shardmill.transforms.sources.csv.parse import CsvLimits
 from shardmill.transforms.sources.csv.source import CsvSource
@@ -25,7 +26,9 @@ from shardmill.transforms.sources.tfrecord.source import TfrecordSource
 
 
 def made(section: dict[str, Any], **others: Any) -> object:
-    return source_of(load_config({"input": {"paths": ["x"], **section}, "output": {"path": "o"}, **others}))
+    """Return the source, without the recipe that reads columns in the names of folders."""
+    source = source_of(load_config({"input": {"paths": ["x"], **section}, "output": {"path": "o"}, **others}))
+    return source.source if isinstance(source, RecipeSource) else source
 
 
 def test_a_csv_config_becomes_a_csv_source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -55,6 +58,7 @@ def test_a_csv_config_becomes_a_csv_source(tmp_path: Path, monkeypatch: pytest.M
         infer="full",
         rules={"a": ColumnRule("timestamp", None, "ms", "UTC", None)},
         limits=CsvLimits(1024, 2048, 3),
+        partitions="read",
     )
 
 
@@ -62,7 +66,11 @@ def test_a_parquet_config_becomes_a_parquet_source(tmp_path: Path, monkeypatch: 
     monkeypatch.chdir(tmp_path)
     source = made({"format": "parquet", "checksums": False}, schema={"columns": {"f": {"as": "bytes"}}})
     assert source == ParquetSource(
-        ("x",), str(tmp_path), checksums=False, rules={"f": ColumnRule(None, "bytes", None, None, None)}
+        ("x",),
+        str(tmp_path),
+        checksums=False,
+        rules={"f": ColumnRule(None, "bytes", None, None, None)},
+        partitions="read",
     )
 
 

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from shardmill.transforms.errors import SchemaError, SourceError, UsageError
 from shardmill.transforms.format.flow.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule, Feature
+from shardmill.transforms.recipe.source import RecipeSource
 from shardmill.transforms.sources.contract.source import Survey, Task
 from shardmill.transforms.sources.csv.parse import CsvLimits
 from shardmill.transforms.sources.csv.source import CsvSource
@@ -224,6 +225,7 @@ def test_text_that_is_not_in_the_declared_encoding_names_the_byte(tmp_path: Path
 def test_a_source_that_is_picked_for_tsv_files_splits_at_tabs(tmp_path: Path) -> None:
     (tmp_path / "a.tsv").write_text("id\tname\n1\tx, y\n")
     source = pick_source(["a.tsv"], str(tmp_path))
-    assert isinstance(source, CsvSource)
+    assert isinstance(source, RecipeSource)
+    assert isinstance(source.source, CsvSource)
     survey = survey_of(source)
     assert [feature.name for feature in survey.frozen.schema] == ["id", "name"]

@@ -331,9 +331,7 @@ def test_only_the_chosen_features_are_kept(pets: Path) -> None:
     assert survey.frozen.labels == {"image/class/label": ("cat", "dog")}
     assert [choice.column for choice in survey.choices] == ["image/class/label"]
     assert sum(piece.output_bytes or 0 for piece in survey.pieces) < 1000  # without the images' own bytes
-    with pytest.raises(
-        SchemaError, match='"image/with", which is not a feature of these images; did you mean "image/width"'
-    ):
+    with pytest.raises(SchemaError, match='"image/with", which is not a column; did you mean "image/width"'):
         survey_of(replace(source, columns=("image/with",)))
 
 

@@ -82,7 +82,7 @@ def test_only_the_chosen_members_are_read(tmp_path: Path) -> None:
     np.savez(tmp_path / "a.npz", x=np.arange(3), y=np.array(["text"]))
     (rows,) = read(source_of(tmp_path, columns=("x",)))
     assert rows.batch.schema.names == ["x/shape", "x/data"]
-    with pytest.raises(SchemaError, match=r'input.columns names "z", which is not an array of it; there are: x, y'):
+    with pytest.raises(SchemaError, match=r'input.columns names "z", which is not a column; there are: x, y'):
         survey(source_of(tmp_path, columns=("z",)))
 
 

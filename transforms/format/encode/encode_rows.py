@@ -19,10 +19,9 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import types
 
 from ...errors import SchemaError
-from ..buffers.arrow_memory import int64_array
+from ..buffers.take import take_rows
 from ..buffers.views import BUFFER_LIMIT, I64
 from ..columns.feature_column import DEFAULT_FIELD_BYTES, FeatureColumn, absent_column, feature_column
 from ..flow.blocks import Block, EntryCounts, Frames, Narrowing
@@ -166,7 +165,7 @@ class RowEncoder:
             for row, error in found:
                 errors.setdefault(int(numbers[row]), []).append(error)
             good = np.flatnonzero(~np.isin(numbers, list(errors)))
-            batch, numbers, first = _take(batch, good), numbers[good], False
+            batch, numbers, first = take_rows(batch, good), numbers[good], False
         frames = self._frames(rows, numbers, columns, layout)
         return _Run(frames, {row: tuple(found) for row, found in errors.items()}, narrowed)
 
@@ -271,29 +270,6 @@ def _record_message(size: int, limit: int) -> str:
     return f"the record is {size} bytes long, over {limit}; raise the limit: limits.record_bytes"
 
 
-def _take(batch: pa.RecordBatch, rows: I64) -> pa.RecordBatch:
-    """Return some rows of a batch, in order."""
-    arrays = [_take_array(array, rows) for array in batch.columns]
-    return pa.RecordBatch.from_arrays(arrays, schema=batch.schema) if arrays else batch.slice(0, len(rows))
-
-
-def _take_array(array: pa.Array, rows: I64) -> pa.Array:
-    if not _has_views(array.type):
-        return array.take(int64_array(rows))
-    # Arrow cannot take views: join the runs of rows that follow each other.
-    breaks = np.flatnonzero(np.diff(rows) != 1) + 1
-    parts = [array.slice(int(part[0]), len(part)) for part in np.split(rows, breaks) if len(part)]
-    return pa.concat_arrays(parts) if parts else array.slice(0, 0)
-
-
-def _has_views(arrow: pa.DataType) -> bool:
-    if types.is_string_view(arrow) or types.is_binary_view(arrow):
-        return True
-    if isinstance(arrow, pa.BaseExtensionType):
-        return _has_views(arrow.storage_type)
-    return types.is_nested(arrow) and any(_has_views(arrow.field(i).type) for i in range(arrow.num_fields))
-
-
 def _entry(rows: Rows, row: int) -> int:
     return rows.entry if isinstance(rows.entry, int) else int(rows.entry[row])
 
@@ -313,10 +289,15 @@ def _counts(rows: Rows, errors: Iterable[int]) -> tuple[EntryCounts, ...]:
     for reject in rows.rejects:
         read[reject.entry] += 1
         rejected[reject.entry] += 1
+    dropped = rows.dropped
+    for entry, count in dropped.items():
+        read[entry] += count
     return tuple(
-        EntryCounts(entry, read[entry], read[entry] - rejected[entry], rejected[entry])
-        for entry in sorted(read)
-        if read[entry]
+        EntryCounts(
+            entry, count, count - rejected[entry] - dropped.get(entry, 0), rejected[entry], dropped.get(entry, 0)
+        )
+        for entry, count in sorted(read.items())
+        if count
     )
 
 

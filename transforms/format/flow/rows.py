@@ -48,7 +48,8 @@ class Rows:
     folder) in the listing: one for the batch, or an int array with one for each row.
     Column names of `batch` are feature names; their types are those that the schema was frozen from.
     `problems` are bad cells of rows in `batch` (the cell itself is null there); `rejects` are rows that are not in
-    `batch` at all. Rows read = `batch.num_rows + len(rejects)`.
+    `batch` at all. Rows read = `batch.num_rows + len(rejects)`, and the `dropped` ones.
+    `dropped` counts, by entry, rows that a step of the recipe left out: they were read, and are no longer in `batch`.
     `split_codes`, where the source splits by directory, holds for each row an index into the survey's `splits`.
     """
 
@@ -61,9 +62,10 @@ class Rows:
     rejects: tuple[Reject, ...] = ()
     split_codes: npt.NDArray[np.int64] | None = None
     notes: Notes = field(default_factory=dict)
+    dropped: dict[int, int] = field(default_factory=dict)
 
     def count_into(self, rows_read: dict[int, int]) -> None:
-        """Add the rows of this batch, rejects included, to the counts of their entries."""
+        """Add the rows of this batch, rejected and dropped ones included, to the counts of their entries."""
         if isinstance(self.entry, int):
             entries, counts = [self.entry], [self.batch.num_rows]
         else:
@@ -73,6 +75,8 @@ class Rows:
             rows_read[entry] = rows_read.get(entry, 0) + count
         for reject in self.rejects:
             rows_read[reject.entry] = rows_read.get(reject.entry, 0) + 1
+        for entry, count in self.dropped.items():
+            rows_read[entry] = rows_read.get(entry, 0) + count
 
 
 @dataclass(frozen=True, slots=True)

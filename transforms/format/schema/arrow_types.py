@@ -121,7 +121,7 @@ class ColumnLayout:
         if why is not None:
             raise SchemaError(
                 f'column "{printable(name)}": {arrow} is not supported, {why}; '
-                "convert it before, or leave it out: input.columns names the columns to keep"
+                "convert it before, or leave it out: input.exclude_columns"
             )
         if arrow.__class__ is pa.FixedShapeTensorType:
             return cls(plain_type(arrow.value_type), tuple(arrow.shape))
@@ -146,10 +146,10 @@ def why_unsupported(arrow: pa.DataType) -> str | None:
     return "no feature holds it" if scalar_type_name(plain) is None else None
 
 
-def refuse_unsupported(columns: Iterable[pa.Field], name: str, keep: Callable[[Sequence[str]], str]) -> None:
+def refuse_unsupported(columns: Iterable[pa.Field], name: str, leave_out: Callable[[Sequence[str]], str]) -> None:
     """Refuse the columns of a source that no feature holds, all at once.
 
-    `keep` says how to leave them out, given the columns that are supported.
+    `leave_out` says how to leave columns out, given their names.
 
     Raises:
         SchemaError: there are any.
@@ -158,14 +158,14 @@ def refuse_unsupported(columns: Iterable[pa.Field], name: str, keep: Callable[[S
     found = [(column, why) for column in columns if (why := why_unsupported(column.type)) is not None]
     if not found:
         return
-    gone = {column.name for column, _ in found}
-    others = [column.name for column in columns if column.name not in gone]
+    gone = [column.name for column, _ in found]
+    others = len(gone) < len(columns)
     if len(found) == 1:
         ((column, why),) = found
-        fix = f"convert it before{f', or leave it out: {keep(others)}' if others else ''}"
+        fix = f"convert it before{f', or leave it out: {leave_out(gone)}' if others else ''}"
         raise SchemaError(f'{name}: column "{printable(column.name)}": {column.type} is not supported, {why}; {fix}')
     lines = "".join(f'  "{printable(column.name)}": {column.type}, {why}\n' for column, why in found)
-    fix = f"convert them before{f', or leave them out: {keep(others)}' if others else ''}"
+    fix = f"convert them before{f', or leave them out: {leave_out(gone)}' if others else ''}"
     raise SchemaError(f"{name}: {len(found)} columns are not supported:\n{lines}{fix}")
 
 

@@ -74,6 +74,8 @@ class Plan:
             for entry, more in piece.rows_by_entry().items():
                 before = rows.get(entry, 0)
                 rows[entry] = None if before is None or more is None else before + more
+        if self.survey.limit is not None and self.survey.limit.last is not None:
+            rows[self.survey.limit.last.entry] = self.survey.limit.last.row
         return rows
 
 
@@ -120,17 +122,29 @@ def make_plan(
     ranges = plan_tasks(outputs, shard_size) if survey.tasks is None else survey.tasks
     tasks = tuple(Task(i, survey.pieces[r.start : r.stop]) for i, r in enumerate(ranges))
     sizes = tuple(int(outputs[r.start : r.stop].sum()) for r in ranges)
-    return Plan(listing, survey, tasks, sizes, Estimate(rows, int(outputs.sum()), sample.rows, sample.rejects))
+    estimate = Estimate(rows, int(outputs.sum()), sample.rows, sample.rejects)
+    return Plan(_read_part(listing, survey), survey, tasks, sizes, estimate)
+
+
+def _read_part(listing: Listing, survey: Survey) -> Listing:
+    """Return the listing without the files behind the last row that is read."""
+    if survey.limit is None or isinstance(survey.pieces, LazyPieces):
+        return listing
+    return listing.keep(range(max((piece.entry for piece in survey.pieces), default=-1) + 1))
 
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """What the first batches gave: bytes of output per record, and per byte of input; rows looked at, and rejects."""
+    """What the first batches gave: bytes of output per row, and per byte of input; rows looked at, and rejects.
+
+    Rows are those that were read, without rejects: `kept` of them became records, the recipe drops the others.
+    """
 
     bytes_a_row: float = 1.0
     expansion: float = 1.0
     rows: int = 0
     rejects: tuple[Reject, ...] = ()
+    kept: float = 1.0
 
 
 def _estimate(survey: Survey, sample: _Sample) -> tuple[npt.NDArray[np.int64], int]:
@@ -140,7 +154,9 @@ def _estimate(survey: Survey, sample: _Sample) -> tuple[npt.NDArray[np.int64], i
     bytes_a_row, expansion = sample.bytes_a_row, sample.expansion
     outputs = [_output_of(piece, bytes_a_row, expansion) for piece in survey.pieces]
     rows = sum(p.rows if p.rows is not None else _blind_rows(p, bytes_a_row, expansion) for p in survey.pieces)
-    return np.array(outputs, np.int64), rows
+    if survey.limit is not None:
+        rows = min(rows, survey.limit.rows)
+    return np.array(outputs, np.int64), round(rows * sample.kept)
 
 
 def _output_of(piece: Piece, bytes_a_row: float, expansion: float) -> int:
@@ -168,7 +184,7 @@ def _sample(
     pieces = [] if isinstance(survey.pieces, LazyPieces) else first_pieces(survey)
     if all(piece.output_bytes is not None for piece in pieces):
         return _Sample()
-    rows = output = read = 0
+    rows = output = read = records = 0
     input_bytes = 0.0
     rejects: list[Reject] = []
     for piece in pieces:
@@ -176,15 +192,18 @@ def _sample(
         if batch is None:
             continue
         block = encode(batch)
-        records = sum(frames.records for frames in block.splits.values())
-        rows += records
-        read += records + len(block.rejects)
+        written = sum(frames.records for frames in block.splits.values())
+        held = written + sum(batch.dropped.values())
+        records += written
+        rows += held
+        read += held + len(block.rejects)
         rejects += block.rejects
         output += sum(size_of(frames) for frames in block.splits.values())
         if piece.rows:
-            input_bytes += piece.bytes * records / piece.rows
+            input_bytes += piece.bytes * held / piece.rows
     expansion = output / input_bytes if input_bytes else float(BLIND_EXPANSION)
-    return _Sample(output / rows if rows else 1.0, expansion, read, tuple(rejects))
+    kept = records / rows if rows else 1.0
+    return _Sample(output / rows if rows else 1.0, expansion, read, tuple(rejects), kept)
 
 
 def first_pieces(survey: Survey) -> list[Piece]:

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol, Self, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from ...format.flow.rows import Rows
 from ...format.schema.schema import Choice, Schema
@@ -146,6 +147,10 @@ class LazyPieces(Sequence[Piece]):
         """Return the rows of all pieces by entry."""
 
     @abstractmethod
+    def first(self, rows: int) -> Self:
+        """Return the pieces of the first rows alone."""
+
+    @abstractmethod
     def mark(self) -> bytes:
         """Return bytes that tell these pieces from others of the same listing."""
 
@@ -205,6 +210,25 @@ class Frozen:
     opaque: bool = False
 
 
+class LastRow(NamedTuple):
+    """The last row that is read of a source: row `row` of its entry, counted from 1."""
+
+    entry: int
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """How much of a source is read: at most `rows` rows.
+
+    `last` is the last of them, where that is within a piece. The entries in `partial` are not read to their end.
+    """
+
+    rows: int
+    last: LastRow | None = None
+    partial: frozenset[int] = frozenset()
+
+
 @dataclass(frozen=True, slots=True)
 class Survey:
     """The results of planning, before any row is converted: `pieces` in source order, `warnings` for the user.
@@ -212,6 +236,8 @@ class Survey:
     `split_rows` are the rows of each split, where the source itself splits. `tasks` are the pieces of each task, where
     the source knows better than planning does. `detected` says what was detected in the data, with its evidence;
     `remarks` are facts for programs, too common for a screen.
+    `fields` are the Arrow fields of the batches that are read, where rows may go through a recipe; with a `limit` not
+    all rows are read.
     """
 
     frozen: Frozen
@@ -222,6 +248,8 @@ class Survey:
     tasks: tuple[range, ...] | None = None
     detected: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    fields: tuple[pa.Field, ...] = ()
+    limit: Limit | None = None
 
 
 class Source(Protocol):

@@ -8,14 +8,17 @@ from functools import partial
 from itertools import groupby
 from typing import Literal
 
+import pyarrow as pa
+
 from ...errors import SchemaError, SourceError, UsageError
 from ...format.flow.rows import Rows
 from ...format.schema.schema import ColumnRule, Schema
 from ...format.wording.printable import printable
 from ..contract.call import Call
+from ..contract.selection import Selection
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task
 from ..files.listing import SUFFIXES, list_entries
-from ..files.partitions import refuse_partitions
+from ..files.partitions import check_folders
 from ..files.stamp import check_stamp
 from .header import (
     FileHead,
@@ -29,7 +32,7 @@ from .header import (
 from .hints import PandasCall, no_such_column
 from .infer_types import AUTO_ROWS
 from .obstacles import Obstacles, obstacle_notes
-from .parse import CsvLimits, Parser, cast_cells, parse_cells
+from .parse import CsvLimits, Parser, cast_cells, parse_cells, text_type
 from .pieces import CsvPiece, check_count, file_pieces, read_chunks
 from .records.chunks import ScanJob, plan_scan, run_scan, unclosed_quote
 from .records.quote_bits import Dialect
@@ -44,11 +47,12 @@ class CsvSource:
     """Read CSV files.
 
     `paths` are files, folders and globs, relative to the folder `base`. `names` are the column names where `header` is
-    false, or instead of it; `columns` are the ones to keep (None: all). `quote` None reads quotes as text.
-    `null_values` are the unquoted cells that are null. `infer` is `auto`, `full` or `none`; `rules` are declared types,
-    by column. With `partitions` none, columns in the names of folders (`year=2024`) are left out, else refused. With
-    `check_header` a first record that looks like data is not a header; `detected` says what was found out
-    about the files before, for the user, and `call` what the user typed, for what a message proposes.
+    false, or instead of it; `columns` are the ones to keep (None: all), `exclude` those to leave out, as names or
+    globs. `quote` None reads quotes as text. `null_values` are the unquoted cells that are null. `infer` is `auto`,
+    `full` or `none`; `rules` are declared types, by column. Columns in the names of folders (`year=2024`) are refused,
+    unless `partitions` says that a recipe reads them (`read`) or nobody does (`none`). With `check_header` a first
+    record that looks like data is not a header; `detected` says what was found out about the files before, for the
+    user, and `call` what the user typed, for what a message proposes.
 
     Raises:
         UsageError: the delimiter, the quote or the encoding cannot be used.
@@ -61,12 +65,13 @@ class CsvSource:
     header: bool = True
     names: tuple[str, ...] | None = None
     columns: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
     encoding: str = "utf-8"
     null_values: tuple[str, ...] = ("",)
     infer: str = "auto"
     rules: dict[str, ColumnRule] = field(default_factory=dict)
     limits: CsvLimits = field(default_factory=CsvLimits)
-    partitions: Literal["none"] | None = None
+    partitions: Literal["none", "read"] | None = None
     check_header: bool = False
     detected: tuple[str, ...] = field(default=(), compare=False, repr=False)
     call: Call = field(default_factory=Call, compare=False, repr=False)
@@ -84,6 +89,15 @@ class CsvSource:
                 f'input.encoding: "{printable(self.encoding)}" is not an encoding that Python knows'
             ) from error
 
+    @property
+    def selection(self) -> Selection:
+        """The columns that are read."""
+        return Selection(self.columns, self.exclude)
+
+    def selecting(self, selection: Selection) -> CsvSource:
+        """Return the source that reads other columns."""
+        return replace(self, columns=selection.columns, exclude=selection.exclude)
+
     def list_files(self) -> Listing:
         """Return the files to read.
 
@@ -91,9 +105,7 @@ class CsvSource:
             InputError: a path matches nothing, or folders name columns.
         """
         listing = list_entries(self.paths, self.base, SUFFIXES["csv"], file_format="csv")
-        if self.partitions == "none":
-            return listing
-        return refuse_partitions(listing, self.paths, self.base, self.call, delimiter=self.delimiter)
+        return check_folders(listing, self.paths, self.call, self.partitions)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Scan all plain files for their records, infer the types, and return pieces of about 1 MiB.
@@ -107,7 +119,7 @@ class CsvSource:
         if self.header and self.names is not None:
             refuse_names_of_other_headers(heads)
         parser = self._parser(names)
-        self._check_columns(names)
+        self._check_rules(names)
         _check_count(listing.entries[0].name, len(parser.kept), self.limits.columns)
         scans = self._scan(listing.entries, heads, run)
         pieces = [
@@ -128,7 +140,8 @@ class CsvSource:
         warnings += table_warnings(heads, scans, pieces, evidence, parser, whole=whole)
         kept = tuple(p for p in pieces if p.rows != 0)
         detected = (*self.detected, *compressed_files(heads), *of_header, *self._notes(listing, kept_text, names))
-        return Survey(Frozen(schema), choices, kept, tuple(warnings), detected=detected)
+        fields = tuple(pa.field(feature.name, text_type(feature), feature.nullable) for feature in schema)
+        return Survey(Frozen(schema), choices, kept, tuple(warnings), detected=detected, fields=fields)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         """Yield the rows of a task, about 2 MiB of text at a time.
@@ -165,17 +178,20 @@ class CsvSource:
         )
 
     def _parser(self, names: tuple[str, ...]) -> Parser:
-        kept = names if self.columns is None else tuple(name for name in names if name in set(self.columns))
+        kept = tuple(self.selection.pick(names, hint=partial(self._no_such_column, names)))
         inner = plain_encoding(self.encoding) if is_transparent(self.encoding) else "utf-8"
         return Parser(names, kept, self._dialect(), inner, self.null_values, self.limits)
 
-    def _check_columns(self, names: tuple[str, ...]) -> None:
+    def _check_rules(self, names: tuple[str, ...]) -> None:
         known = set(names)
-        for key, wanted in (("input.columns", self.columns or ()), ("schema.columns", tuple(self.rules))):
-            for name in wanted:
-                if name not in known:
-                    hint = no_such_column(name, names, wanted, named=self.header or self.names is not None)
-                    raise SchemaError(f'{key} names "{printable(name)}", which is not a column; {hint}')
+        for name in self.rules:
+            if name not in known:
+                hint = self._no_such_column(names, name)
+                raise SchemaError(f'schema.columns names "{printable(name)}", which is not a column; {hint}')
+
+    def _no_such_column(self, names: tuple[str, ...], name: str) -> str:
+        wanted = (self.columns or ()) if name in (self.columns or ()) else tuple(self.rules)
+        return no_such_column(name, names, wanted, named=self.header or self.names is not None)
 
     def _notes(
         self, listing: Listing, kept_text: Sequence[tuple[str, Obstacles]], names: tuple[str, ...]

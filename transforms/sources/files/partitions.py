@@ -1,4 +1,4 @@
-"""What the names of folders say of the tables in them, and would be lost: columns, as Hive and Spark write, and splits.
+"""What the names of folders say of the tables in them: columns, as Hive and Spark write, and splits.
 
 hive/country=de/year=2023/part-0.parquet      two columns, `country` and `year`, that no file holds
 data/train/a.csv  data/val/a.csv              two splits
@@ -6,7 +6,6 @@ data/train/a.csv  data/val/a.csv              two splits
 
 from __future__ import annotations
 
-import glob
 import os
 import re
 import shlex
@@ -15,7 +14,7 @@ from typing import Final
 
 from ...errors import InputError
 from ...format.wording.printable import printable, printable_path
-from ..contract.call import Call, typed_path
+from ..contract.call import Call
 from ..contract.source import Listing
 
 _PARTITION: Final = re.compile(r"([A-Za-z_][^=/]*)=[^/]*")
@@ -34,14 +33,17 @@ def is_split_folder(name: bytes) -> bool:
     return _SPLIT_FOLDER.fullmatch(name.decode("utf-8", "replace")) is not None
 
 
-def partition_columns(name: str, paths: Sequence[str]) -> tuple[str, ...]:
-    """Return the columns in the folders of a file's name: only in what was typed relative, or found below a path.
+def partition_values(name: str, paths: Sequence[str]) -> dict[str, str]:
+    """Return the columns in the folders of a file's name, and their values as they are written there.
 
-    >>> partition_columns("hive/country=de/a.csv", ["hive"]), partition_columns("/run=3/in/a.csv", ["/run=3/in"])
-    (('country',), ())
+    Only folders count that were typed relative, or found below a path.
+
+    >>> partition_values("hive/country=de/year=2024/a.csv", ["hive"])
+    {'country': 'de', 'year': '2024'}
+    >>> partition_values("/run=3/in/a.csv", ["/run=3/in"])
+    {}
     """
-    folders = _folders_below(name, paths)
-    return tuple(found[1] for folder in folders if (found := _PARTITION.fullmatch(folder)) is not None)
+    return dict(folder.split("=", 1) for folder in _folders_below(name, paths) if _PARTITION.fullmatch(folder))
 
 
 def _folders_below(name: str, paths: Sequence[str]) -> list[str]:
@@ -61,6 +63,28 @@ def _split_folder(name: str, paths: Sequence[str]) -> str | None:
     return None
 
 
+def check_folders(listing: Listing, paths: Sequence[str], call: Call, partitions: str | None) -> Listing:
+    """Return the listing of files of whose folders nothing is lost; with `partitions` none, nothing is looked at.
+
+    `paths` are as they were typed, by a user who gave the command `call`.
+
+    Raises:
+        InputError: the folders are several splits, or name columns and `partitions` does not say who reads them.
+    """
+    if partitions == "none":
+        return listing
+    _refuse_splits(listing, paths, call)
+    for entry in listing.entries if partitions is None else ():
+        columns = partition_values(entry.name, paths)
+        if columns:
+            names = ", ".join(f'"{printable(column)}"' for column in columns)
+            raise InputError(
+                f"{entry.name}: its folders name the columns {names}, which this source alone does not read; give the "
+                f"path itself in place of the source, or leave these columns out: partitions='none'"
+            )
+    return listing
+
+
 def _refuse_splits(listing: Listing, paths: Sequence[str], call: Call) -> None:
     found = {folder.rpartition("/")[2]: folder for e in listing.entries if (folder := _split_folder(e.name, paths))}
     if len(found) > 1:
@@ -76,45 +100,3 @@ def _refuse_splits(listing: Listing, paths: Sequence[str], call: Call) -> None:
 
 def _quoted(path: str) -> str:
     return shlex.quote(printable_path(path))
-
-
-def refuse_partitions(
-    listing: Listing, paths: Sequence[str], base: str, call: Call, *, delimiter: str = ","
-) -> Listing:
-    """Return the listing of files whose folders name neither columns nor several splits.
-
-    `paths` are as they were typed in the folder `base`, by a user who gave the command `call`.
-
-    Raises:
-        InputError: the folders of a file do; its rows would lose them.
-    """
-    _refuse_splits(listing, paths, call)
-    for entry in listing.entries:
-        columns = partition_columns(entry.name, paths)
-        if columns:
-            names = ", ".join(f'"{printable(column)}"' for column in columns)
-            raise InputError(
-                f"{entry.name}: its folders name the columns {names} (Hive partitions), which are not read yet; to "
-                f"convert the files without these columns: --set input.partitions=none; to read them too, in Python:\n"
-                f"{_program(listing, entry.name, paths, base, call, delimiter)}"
-            )
-    return listing
-
-
-def _program(listing: Listing, name: str, paths: Sequence[str], base: str, call: Call, delimiter: str) -> str:
-    """Return the program that converts partitioned files with their columns; they must fit into memory."""
-    first = next(folder for folder in _folders_below(name, paths) if _PARTITION.fullmatch(folder))
-    root = typed_path(os.path.join(base, name[: f"/{name}".index(f"/{first}/")]))
-    typed = [typed_path(os.path.join(base, path)) for path in paths]
-    files, lines = repr(root), ["import pyarrow.dataset as ds", f"from shardmill.pipelines import {call.command}"]
-    if len(typed) == 1 and not _MAGIC.search(typed[0]):
-        files = repr(typed[0])
-    elif len(typed) == 1 and all(map(os.path.isfile, glob.iglob(typed[0], recursive=True))):
-        files = f"glob.glob({typed[0]!r}, recursive=True)"
-        lines.insert(0, "import glob")
-    kind = repr(listing.format)
-    if delimiter != ",":
-        kind = f"ds.CsvFileFormat(csv.ParseOptions(delimiter={delimiter!r}))"
-        lines.insert(-2, "from pyarrow import csv")
-    data = f"ds.dataset({files}, format={kind}, partitioning='hive', partition_base_dir={root!r}).to_table()"
-    return "\n".join(f"  {line}" for line in (*lines, call.of_data(data)))

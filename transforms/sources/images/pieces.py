@@ -130,6 +130,12 @@ class ImagePieces(LazyPieces):
         counts = np.bincount(folders)
         return {int(entry): int(counts[entry]) for entry in np.flatnonzero(counts)}
 
+    def first(self, rows: int) -> ImagePieces:
+        """Return the pieces of the first files; the last piece may be shorter then."""
+        stop = self.start + min(rows, self.rows)
+        stops = self.stops[: int(np.searchsorted(self.stops, stop)) + 1].clip(max=stop)
+        return ImagePieces(self.table, self.order, self.folders, self.start, stops, self.with_bytes)
+
     def mark(self) -> bytes:
         """Return bytes that tell these pieces from others of the same listing."""
         digest = hashlib.sha256((self.stops - self.start).astype("<i4").data)

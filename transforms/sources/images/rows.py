@@ -22,11 +22,10 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ...errors import SchemaError
 from ...format.flow.rejects import Place
 from ...format.schema.schema import Feature, Schema
-from ...format.wording.nearest import nearest_name
-from ...format.wording.printable import printable, printable_path
+from ...format.wording.printable import printable_path
+from ..contract.selection import EVERY_COLUMN, Selection
 from .formats.facts import ImageFacts
 
 ENCODED: Final = "image/encoded"
@@ -80,23 +79,24 @@ def image_place(folder: str, name: bytes) -> Place:
     return Place(printable_path(name) if folder == "." else f"{folder}/{printable_path(name)}")
 
 
-def image_schema(*, labelled: bool, hashed: bool, columns: Sequence[str] | None = None) -> Schema:
+def image_schema(*, labelled: bool, hashed: bool, selection: Selection = EVERY_COLUMN) -> Schema:
     """Return the features of images: with a class where they are labelled, with a digest where it is asked for.
 
-    `columns` are those to keep, None keeps all.
+    `selection` picks those to keep.
 
     Raises:
         SchemaError: a chosen column is not there.
     """
     features = sorted(_ALWAYS + (_LABELLED if labelled else ()) + (_HASHED if hashed else ()), key=lambda f: f.name)
     names = [feature.name for feature in features]
-    for column in columns or ():
-        if column not in names:
-            hint = nearest_name(column, names)
-            raise SchemaError(
-                f'input.columns names "{printable(column)}", which is not a feature of these images; {hint}'
-            )
-    return Schema(tuple(feature for feature in features if columns is None or feature.name in columns))
+    kept = set(selection.pick(names))
+    return Schema(tuple(feature for feature in features if feature.name in kept))
+
+
+def image_fields(schema: Schema) -> tuple[pa.Field, ...]:
+    """Return the Arrow fields of the batches that `image_batch` returns."""
+    kinds = {"int64": pa.int64(), "label": pa.int64(), "image": pa.binary_view()}
+    return tuple(pa.field(one.name, kinds.get(one.type, pa.string()), one.nullable) for one in schema)
 
 
 def image_batch(rows: Sequence[ImageRow], buffer: pa.Buffer, schema: Schema) -> pa.RecordBatch:

@@ -20,6 +20,7 @@ from ...errors import UsageError
 from ...format.flow.rejects import Reject
 from ...format.flow.rows import Notes, Rows
 from ...format.schema.schema import Choice
+from ..contract.selection import Selection
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task
 from .bytes import read_image_bytes
 from .check import DEFAULT_FORMATS, ImageCheck
@@ -29,7 +30,7 @@ from .listing import ImageListing, list_images
 from .order import shuffled
 from .pieces import ImagePiece, ImagePieces, ReadFolder, cut_images
 from .prefetch import Fetched, fetch_ahead
-from .rows import ENCODED, LABEL, ImageOrigin, ImageRow, image_batch, image_place, image_schema
+from .rows import ENCODED, LABEL, ImageOrigin, ImageRow, image_batch, image_fields, image_place, image_schema
 from .table import ImageFile
 
 _UNUSED: Final = "_unused_"
@@ -73,8 +74,9 @@ class ImageSource:
 
     `base` is the folder that relative `paths` start at, and that names are shown below. `layout` says what folders
     mean, `check` how far files are checked. `label_offset` is the label of the first class. `sha256` adds the digest of
-    every file. `columns` are the features to keep (None: all). `seed` gives a random order that depends on it and on
-    the paths below the roots only, so that it is the same on every machine; None is the order of the paths' bytes.
+    every file. `columns` are the features to keep (None: all), `exclude` those to leave out. `seed` gives a
+    random order that depends on it and on the paths below the roots only, so that it is the same on every machine; None
+    is the order of the paths' bytes.
     `ignore` are globs of names, or of paths below the root, that are left out.
 
     `known_classes` are those that have numbers already, from 0: new ones come after them, and no offset counts.
@@ -94,6 +96,7 @@ class ImageSource:
     sha256: bool = False
     formats: tuple[str, ...] = DEFAULT_FORMATS
     columns: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
     seed: int | None = None
     known_classes: tuple[str, ...] | None = None
     pixels_limit: int = 50_000_000
@@ -130,7 +133,9 @@ class ImageSource:
         roles = [role_of(folder, layout) for folder in listing.below()]
         classes = sorted({role.class_name for role in roles if role.class_name is not None})
         splits = sorted({role.split for role in roles if role.split is not None})
-        schema = image_schema(labelled="label" in layout, hashed=self.sha256, columns=self.columns)
+        schema = image_schema(
+            labelled="label" in layout, hashed=self.sha256, selection=Selection(self.columns, self.exclude)
+        )
         kept = {feature.name for feature in schema}
         names = self._class_names(classes)
         pieces = cut_images(
@@ -148,6 +153,7 @@ class ImageSource:
             class_warnings([name for name in names if not name.startswith(_UNUSED)], layout),
             _split_rows(roles, listing),
             detected=self._detected(layout, classes, splits),
+            fields=image_fields(schema),
         )
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:

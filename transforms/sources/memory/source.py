@@ -89,8 +89,10 @@ class MemorySource:
                         in_ns.add(name)
             rules = self.rules | {name: in_nanoseconds(self.rules.get(name)) for name in in_ns}
             schema, choices = self._schema(reader.schema, nulls, rules)
+            fields = [column.with_nullable(nulls[column.name] > 0) for column in reader.schema]
         warned = sorted(name for name in in_ns if rules[name] != self.rules.get(name))
-        return Survey(Frozen(schema), choices, tuple(pieces), (*self.warnings, *nanoseconds_warning(warned)))
+        warnings = (*self.warnings, *nanoseconds_warning(warned))
+        return Survey(Frozen(schema), choices, tuple(pieces), warnings, fields=tuple(fields))
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:  # noqa: ARG002
         """Yield the rows of a task, a batch for each piece; nothing is copied out of the mapped file.
@@ -111,7 +113,7 @@ class MemorySource:
             if name not in nulls:
                 hint = nearest_name(name, schema.names)
                 raise SchemaError(f'schema.columns names "{printable(name)}", which is not a column; {hint}')
-        refuse_unsupported(schema, self.name, lambda others: f"keep {', '.join(map(printable, others))} alone")
+        refuse_unsupported(schema, self.name, _without)
         features, choices = [], []
         for column in schema:
             count = nulls[column.name]
@@ -130,6 +132,10 @@ class MemorySource:
             raise SourceError(self.name, f"its spooled copy cannot be read: {printable(error)}; run again") from error
         with reader:
             yield reader
+
+
+def _without(names: Sequence[str]) -> str:
+    return f"give the data without {', '.join(map(printable, names))}"
 
 
 def spool(

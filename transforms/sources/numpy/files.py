@@ -8,9 +8,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import IO, Any, cast
 
-from ...errors import ShardmillError
-from ...format.wording.nearest import nearest_name
+from ...errors import SchemaError, ShardmillError
 from ...format.wording.printable import printable
+from ..contract.selection import Selection
 from ..contract.source import ListedFile
 from ..files.open_file import OpenFile, expect, open_file, size_of
 from .npy import HEADER_READ_BYTES, NpyError, NpyHeader, parse_header
@@ -31,13 +31,13 @@ class NumpyLimits:
 
 @dataclass(frozen=True, slots=True)
 class ArrayChoice:
-    """Which arrays of a file are read: `feature` names that of a `.npy`, `columns` those to keep (None: all).
+    """Which arrays of a file are read: `feature` names that of a `.npy`, `selection` picks those to keep.
 
     `record_bytes` caps what one file may take in memory where it is loaded whole, `limits` what is read at a time.
     """
 
     feature: str
-    columns: tuple[str, ...] | None
+    selection: Selection
     record_bytes: int
     limits: NumpyLimits = field(default_factory=NumpyLimits)
 
@@ -47,15 +47,10 @@ class ArrayChoice:
         Raises:
             NpyError: one that is asked for is not there (BAD_WIDTH).
         """
-        if self.columns is None:
-            return sorted(arrays)
-        for name in self.columns:
-            if name not in arrays:
-                raise NpyError(
-                    "BAD_WIDTH", f'input.columns names "{printable(name)}", which is not an array of it; '
-                    f"{nearest_name(name, sorted(arrays))}", expected=printable(name),
-                )  # fmt: skip
-        return sorted(set(self.columns))
+        try:
+            return self.selection.pick(sorted(arrays))
+        except SchemaError as error:
+            raise NpyError("BAD_WIDTH", str(error)) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,7 +70,7 @@ def survey_rows(
             raise SchemaError(
                 f'schema.columns names "{printable(name)}", which is not an array; {nearest_name(name, names)}'
             )
-    features, choices = [], []
+    features, choices, fields = [], [], []
     for name, dtype, shape in first.columns:
         try:
             column = pa.field(name, column_type(name, dtype, shape), nullable=dtype.kind == "M" and not shape)
@@ -78,6 +78,7 @@ def survey_rows(
         except SchemaError as error:
             raise SchemaError(f"{first.name}: {error}") from error
         features.append(feature)
+        fields.append(column)
         choices.append(Choice(name, feature.type, f"{reason}; dtype {dtype.name} by the header of {first.name}"))
     schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
     pieces = tuple(
@@ -85,7 +86,7 @@ def survey_rows(
         for index, (entry, layout) in enumerate(zip(listing.entries, layouts, strict=True))
         for piece in _pieces(index, entry, layout, choice.limits.piece)
     )
-    return Survey(Frozen(schema), tuple(choices), pieces)
+    return Survey(Frozen(schema), tuple(choices), pieces, fields=tuple(fields))
 
 
 def read_rows(task: Task, choice: ArrayChoice) -> Iterator[Rows]:

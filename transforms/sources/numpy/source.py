@@ -16,6 +16,7 @@ from ...errors import SchemaError, UsageError
 from ...format.flow.rows import Rows
 from ...format.schema.schema import ColumnRule
 from ..contract.call import Call
+from ..contract.selection import Selection
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task
 from ..files.listing import SUFFIXES, list_entries
 from .files import ArrayChoice, NumpyLimits
@@ -32,9 +33,7 @@ class NumpySource:
 
     `paths` are files, folders and globs, relative to the folder `base`; `rows` says that the first axis is the row;
     `feature` names the array of a `.npy` file (without rows it may be "": bare `shape` and `data`); `columns` are the
-    arrays to keep (None: all); `rules` are declared types of columns, where `rows` is set. `as_records` says that
-    records are wanted, whatever the arrays look like; `call` is what was typed, for the program that an error prints;
-    `limits` are what is read at a time.
+        return ArrayChoice(self.feature, Selection(self.columns, self.exclude), self.record_bytes, self.limits)
     """
 
     paths: tuple[str, ...]
@@ -42,6 +41,7 @@ class NumpySource:
     rows: bool = False
     feature: str = "array"
     columns: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
     rules: dict[str, ColumnRule] = field(default_factory=dict)
     record_bytes: int = RECORD_BYTES
     as_records: bool = False
@@ -92,4 +92,4 @@ class NumpySource:
 
     @property
     def _choice(self) -> ArrayChoice:
-        return ArrayChoice(self.feature, self.columns, self.record_bytes, self.limits)
+        return ArrayChoice(self.feature, Selection(self.columns, self.exclude), self.record_bytes, self.limits)

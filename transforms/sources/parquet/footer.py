@@ -18,8 +18,8 @@ import pyarrow.parquet as pq
 
 from ...errors import SchemaError, SourceError
 from ...format.schema.arrow_checks import counts_nanoseconds, storage_type
-from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable
+from ..contract.selection import Selection
 from ..contract.source import ListedFile, SourceEntry
 from ..files.open_file import OpenFile, is_object, open_file, open_listed, size_of
 from ..files.stamp import check_stamp
@@ -111,7 +111,7 @@ def open_parquet(
         raise SourceError(file.name, f"{_DAMAGED}: {printable(error)}") from error
 
 
-def read_footer(entry: SourceEntry, columns: Sequence[str] | None) -> Footer:
+def read_footer(entry: SourceEntry, selection: Selection) -> Footer:
     """Return what the footer of a listed file says of the chosen columns (None: all of them).
 
     Raises:
@@ -121,7 +121,7 @@ def read_footer(entry: SourceEntry, columns: Sequence[str] | None) -> Footer:
     check_stamp(entry)
     with open_listed(entry, open_file) as opened, open_parquet(entry, opened) as file:
         try:
-            return _footer_of(file, opened, entry, columns)
+            return _footer_of(file, opened, entry, selection)
         except (SourceError, SchemaError):
             raise
         except EncryptedError as error:
@@ -130,7 +130,7 @@ def read_footer(entry: SourceEntry, columns: Sequence[str] | None) -> Footer:
             raise SourceError(entry.name, f"{_DAMAGED}: {printable(error)}") from error
 
 
-def choose_columns(schema: pa.Schema, columns: Sequence[str] | None, name: str) -> tuple[list[int], list[int]]:
+def choose_columns(schema: pa.Schema, selection: Selection, name: str) -> tuple[list[int], list[int]]:
     """Return the indices of the chosen columns, and of their leaves in the file.
 
     By index, since a Parquet reader that is asked for `a.b` also returns the field `b` of a struct `a`.
@@ -142,12 +142,7 @@ def choose_columns(schema: pa.Schema, columns: Sequence[str] | None, name: str) 
     twice = [column for column, count in Counter(schema.names).items() if count > 1]
     if twice:
         raise SourceError(name, f'two columns are named "{printable(twice[0])}"; rename one of them')
-    known = set(schema.names)
-    for column in columns or ():
-        if column not in known:
-            hint = nearest_name(column, schema.names)
-            raise SchemaError(f'{name}: input.columns names "{printable(column)}", which is not a column; {hint}')
-    wanted = known if columns is None else set(columns)
+    wanted = set(selection.pick_of_file(schema.names, where=f"{name}: "))
     fields: list[int] = []
     leaves: list[int] = []
     first = 0
@@ -183,9 +178,9 @@ def _check_ends(opened: OpenFile, name: str) -> None:
         raise SourceError(name, f"is cut or damaged: a footer of {footer_bytes} bytes in a file of {size} bytes")
 
 
-def _footer_of(file: pq.ParquetFile, opened: OpenFile, entry: SourceEntry, columns: Sequence[str] | None) -> Footer:
+def _footer_of(file: pq.ParquetFile, opened: OpenFile, entry: SourceEntry, selection: Selection) -> Footer:
     schema: pa.Schema = file.schema_arrow
-    fields, leaves = choose_columns(schema, columns, entry.name)
+    fields, leaves = choose_columns(schema, selection, entry.name)
     rows, chunk_groups = read_groups(_footer_bytes(opened), leaves, sum(_leaf_count(field.type) for field in schema))
     fixed = _fixed_lists(schema, fields)
     groups = tuple(_row_group(group, i, entry, fixed) for i, group in enumerate(chunk_groups))

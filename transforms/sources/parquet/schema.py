@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 from collections.abc import Mapping, Sequence
-from typing import Final
 
 import pyarrow as pa
 
 from ...errors import SchemaError
 from ...format.schema.arrow_checks import common_type, meaning
 from ...format.wording.printable import printable
+from ..contract.selection import exclude_columns
 from .footer import Footer
-
-_NAMED_COLUMNS: Final = 200
-"""The most columns in a command to copy; more belong in a config."""
-
-
-def keep_columns(names: Sequence[str]) -> str:
-    r"""Return how to keep some columns only.
-
-    >>> keep_columns(["id", "first name"])
-    '--set \'input.columns=["id", "first name"]\''
-    """
-    if len(names) > _NAMED_COLUMNS:
-        return f"name the {len(names)} others in input.columns of a config"
-    return f"--set {shlex.quote(f'input.columns={json.dumps(list(names))}')}"
 
 
 def shared_schema(footers: Sequence[Footer]) -> tuple[pa.Schema, list[str]]:
@@ -63,13 +47,14 @@ def shared_schema(footers: Sequence[Footer]) -> tuple[pa.Schema, list[str]]:
 def _common_types(first: Footer, fields: Mapping[str, pa.Field], other: Footer) -> dict[str, pa.DataType]:
     """Return the type of each column that holds what the files have, and what another one has."""
     theirs = {column.name: column for column in other.schema}
-    fix = "convert them apart, or keep the columns that they share with input.columns"
+    fix = "convert them apart, or leave the column out"
     common: dict[str, pa.DataType] = {}
     for name, column in fields.items():
         twin = theirs.pop(name, None)
         if twin is None:
             raise SchemaError(
-                f'{other.name} has no column "{printable(name)}", and {first.name} has ({column.type}); {fix}'
+                f'{other.name} has no column "{printable(name)}", and {first.name} has ({column.type}); '
+                f"{fix}: {exclude_columns([name])}"
             )
         kind = meaning(column.type) if twin.type == column.type else common_type(column.type, twin.type)
         if kind is None:
@@ -80,6 +65,7 @@ def _common_types(first: Footer, fields: Mapping[str, pa.Field], other: Footer) 
         common[name] = kind
     for extra in theirs.values():
         raise SchemaError(
-            f'{other.name} has a column "{printable(extra.name)}" ({extra.type}), and {first.name} has none; {fix}'
+            f'{other.name} has a column "{printable(extra.name)}" ({extra.type}), and {first.name} has none; '
+            f"{fix}: {exclude_columns([extra.name])}"
         )
     return common

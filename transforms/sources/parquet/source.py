@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
 from typing import Final, Literal
@@ -21,17 +21,18 @@ from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable
 from ..contract.call import Call
+from ..contract.selection import Selection, exclude_columns
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
 from ..files.listing import SUFFIXES, list_entries
 from ..files.open_file import OpenFile, ReadAt, expect, open_file, open_listed, read_at
-from ..files.partitions import refuse_partitions
+from ..files.partitions import check_folders
 from ..files.stamp import check_stamp
 from .footer import READ_ERRORS, ChangeFooter, Footer, choose_columns, open_parquet, read_footer
 from .int96 import exact_timestamps
 from .int96_reader import footer_of_raw_int96, int96_positions
 from .lists import cast_as_written, footer_of_plain_lists
 from .pages import PackedSpans, check_pages, chunk_ranges
-from .schema import keep_columns, shared_schema
+from .schema import shared_schema
 
 BATCH_ROWS: Final = 32_000
 """Rows in a batch: larger ones were no faster to read and encode, smaller ones pay more per batch."""
@@ -62,20 +63,31 @@ class ParquetPiece(Piece):
 class ParquetSource:
     """Read Parquet files.
 
-    `paths` are files, folders and globs, relative to the folder `base`; `columns` are the ones to keep (None: all);
-    `checksums` are those of the pages; `rules` are declared types, by column. With `partitions` none, columns in the
-    names of folders (`year=2024`) are left out, else refused. `call` is what the user typed, for what a
-    message proposes; `batch_bytes` is about what a batch holds.
+    `paths` are files, folders and globs, relative to the folder `base`; `columns` are the ones to keep (None: all),
+    `exclude` those to leave out, as names or globs; `checksums` are those of the pages; `rules` are declared types, by
+    column. Columns in the names of folders (`year=2024`) are refused, unless `partitions` says that a recipe reads them
+    (`read`) or nobody does (`none`). `call` is what the user typed, for what a message proposes; `batch_bytes` is about
+    what a batch holds.
     """
 
     paths: tuple[str, ...]
     base: str = ""
     columns: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
     checksums: bool = True
     rules: dict[str, ColumnRule] = field(default_factory=dict)
-    partitions: Literal["none"] | None = None
+    partitions: Literal["none", "read"] | None = None
     call: Call = field(default_factory=Call, compare=False, repr=False)
     batch_bytes: int = field(default=BATCH_BYTES, compare=False, repr=False)
+
+    @property
+    def selection(self) -> Selection:
+        """The columns that are read."""
+        return Selection(self.columns, self.exclude)
+
+    def selecting(self, selection: Selection) -> ParquetSource:
+        """Return the source that reads other columns."""
+        return replace(self, columns=selection.columns, exclude=selection.exclude)
 
     def list_files(self) -> Listing:
         """Return the files to read.
@@ -84,7 +96,7 @@ class ParquetSource:
             InputError: a path matches nothing, or folders name columns.
         """
         listing = list_entries(self.paths, self.base, SUFFIXES["parquet"], file_format="parquet")
-        return listing if self.partitions == "none" else refuse_partitions(listing, self.paths, self.base, self.call)
+        return check_folders(listing, self.paths, self.call, self.partitions)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Read all footers; return the schema that all files share, and one piece for each row group.
@@ -93,9 +105,11 @@ class ParquetSource:
             SchemaError: a column's type has no feature, two files differ, or a named column is not there.
             SourceError: a file is not sound, or two of its columns have one name.
         """
-        footers = run(partial(read_footer, columns=self.columns), listing.entries)
+        footers = run(partial(read_footer, selection=self.selection), listing.entries)
+        known = dict.fromkeys(name for footer in footers for name in footer.columns)
+        self.selection.check_excluded(list(known), where=f"{footers[0].name}: " if len(footers) == 1 else "")
         shared, reasons = shared_schema(footers)
-        refuse_unsupported(shared, footers[0].name, keep_columns)
+        refuse_unsupported(shared, footers[0].name, exclude_columns)
         for column in self.rules:
             if column not in footers[0].columns:
                 hint = nearest_name(column, footers[0].columns)
@@ -117,7 +131,7 @@ class ParquetSource:
         )
         warnings = (*_warnings(footers, len(shared)), *nanoseconds_warning(in_ns))
         remarks = _remarks(footers) if self.checksums else ()
-        return Survey(Frozen(schema), tuple(choices), pieces, warnings, remarks=remarks)
+        return Survey(Frozen(schema), tuple(choices), pieces, warnings, remarks=remarks, fields=tuple(shared))
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         """Yield the rows of a task in batches of at most 32,000, and of about 32 MiB at most.
@@ -163,7 +177,7 @@ class ParquetSource:
             return stack.enter_context(file)
 
         file = open_with()
-        fields, leaves = choose_columns(file.schema_arrow, self.columns, piece.name)
+        fields, leaves = choose_columns(file.schema_arrow, self.selection, piece.name)
         features = {feature.name: feature for feature in schema}
         int96 = {i: features[file.schema_arrow.field(fields[i]).name] for i in int96_positions(file.schema, leaves)}
         changes = [footer_of_raw_int96] if int96 else []

@@ -17,9 +17,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
+import pyarrow as pa
+
 from ...errors import SchemaError
+from ...format.schema.arrow_types import arrow_type_of
 from ...format.schema.difference import differing_features, same_feature, schemas_side_by_side
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
+from ...recipe.source import RecipeSource, fields_of
+from ...recipe.step import Column
 from ..contract.planning import first_pieces
 from ..contract.source import Frozen, Listing, ParallelMap, Source, Survey, Task
 from ..csv.parse import text_type
@@ -33,6 +38,7 @@ from ..parquet.source import ParquetSource
 _FORMED: Final = ("float64", "timestamp", "time", "duration")
 """The types of which a dataset may keep one of several forms."""
 
+_STEPS: Final = "give the steps that the dataset was made with"
 _DECLARED: Final = "declare the dataset's type in schema.columns, or none"
 _MISFITS: Final = "leave its rows out, where others fit: --max-rejects N"
 """What helps with columns of text: where none is declared they are cast, and those then shown do not fit at all."""
@@ -62,8 +68,42 @@ def survey_under(source: Source, listing: Listing, run: ParallelMap, dataset: Da
         SchemaError: a feature is added, missing or re-typed; or what the source's own survey raises.
         SourceError: a file is corrupt as a whole.
     """
+    if isinstance(source, RecipeSource):
+        return _recipe_under(source, listing, run, dataset)
     source = follow(source, dataset)
     survey = source.survey(listing, run)
+    return _conformed(source, survey, listing, run, dataset)
+
+
+def _recipe_under(
+    source: RecipeSource, listing: Listing, run: ParallelMap, dataset: DatasetSchema
+) -> tuple[Source, Survey]:
+    """Survey a source with a recipe: columns that it leaves unchanged are read as the dataset has them."""
+    found = source.of_files(listing)
+    types = {feature.name: arrow_type_of(feature) for feature in dataset.schema}
+    found = replace(found, source=follow(found.source, dataset), recipe=found.recipe.under(types))
+    survey = found.source.survey(listing, run)
+    if not found.recipe.steps:
+        inner, survey = _conformed(found.source, survey, listing, run, dataset)
+        found = replace(found, source=inner)
+        return found, found.after(survey) if found.limit is not None else survey
+    own = {feature.name: feature for feature in survey.frozen.schema}
+    wanted = {feature.name: feature for feature in dataset.schema}
+    for column in found.recipe.plan([Column(one, one.name) for one in fields_of(survey)]):
+        if column.origin is not None and column.name in wanted:
+            own[column.origin] = replace(wanted[column.name], name=column.origin)
+    as_read = replace(dataset, schema=Schema(tuple(sorted(own.values(), key=lambda feature: feature.name))))
+    inner, survey = _conformed(found.source, survey, listing, run, as_read)
+    found = replace(found, source=inner)
+    survey = found.after(survey)
+    _refuse(dataset, survey.frozen.schema, _STEPS)
+    return found, replace(survey, frozen=replace(survey.frozen, schema=dataset.schema))
+
+
+def _conformed(
+    source: Source, survey: Survey, listing: Listing, run: ParallelMap, dataset: DatasetSchema
+) -> tuple[Source, Survey]:
+    """Return a source as it is to be read, and its survey, given its own survey."""
     forms = _forms(source, survey.frozen.schema, dataset)
     if forms and isinstance(source, ParquetSource | MemorySource | NumpySource):
         source = replace(source, rules={**source.rules, **forms})
@@ -74,6 +114,8 @@ def survey_under(source: Source, listing: Listing, run: ParallelMap, dataset: Da
         _refuse(dataset, found, _DECLARED)
         found = _as_read(source, survey, found, dataset)
         _refuse(dataset, found, _MISFITS)
+        fields = tuple(pa.field(one.name, text_type(one), one.nullable) for one in dataset.schema)
+        survey = replace(survey, fields=fields)
     _refuse(dataset, found, "declare the dataset's type, where the values fit: --set schema.columns.NAME.type=TYPE")
     reason = "the dataset's"
     choices = tuple(Choice(feature.name, feature.type, reason) for feature in dataset.schema if feature.name != ENCODED)

@@ -6,6 +6,9 @@ import os
 from collections.abc import Sequence
 
 from ...errors import InputError
+from ...recipe.partitions import Partitions
+from ...recipe.recipe import Recipe
+from ...recipe.source import RecipeSource
 from ..contract.source import Source
 from ..files.listing import detect_format
 
@@ -26,11 +29,14 @@ def pick_source(paths: Sequence[str], base: str | None = None) -> Source:
 
         found = detect_delimiter(paths, folder)
         notes = (found.evidence,) if found.evidence else ()
-        return CsvSource(tuple(paths), folder, delimiter=found.sign, check_header=True, detected=notes)
+        tables: Source = CsvSource(
+            tuple(paths), folder, delimiter=found.sign, check_header=True, partitions="read", detected=notes
+        )
+        return _with_folders(tables, paths)
     if kind == "parquet":
         from ..parquet.source import ParquetSource
 
-        return ParquetSource(tuple(paths), folder)
+        return _with_folders(ParquetSource(tuple(paths), folder, partitions="read"), paths)
     if kind == "images":
         from ..images.source import ImageSource
 
@@ -40,3 +46,8 @@ def pick_source(paths: Sequence[str], base: str | None = None) -> Source:
 
         return NumpySource(tuple(paths), folder)
     raise InputError(f"{kind} files have no rows to read; the formats are csv, parquet, images, numpy")
+
+
+def _with_folders(source: Source, paths: Sequence[str]) -> Source:
+    """Return a source of tables with the columns that the names of folders tell."""
+    return RecipeSource(source, Recipe((Partitions(tuple(paths)),)))

@@ -1,0 +1,85 @@
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+from shardmill.pipelines import append, convert
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.errors import SchemaError, UsageError
+
+pytestmark = pytest.mark.usefixtures("without_engine")
+
+
+@pytest.fixture(autouse=True)
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("id,price\n1,2.5\n2,x\n")
+    pq.write_table(pa.table({"id": [1, 2], "price": ["2.5", "x"]}), "a.parquet")
+    return tmp_path
+
+
+def rows_of(path: str = "out") -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = open_dataset(path).to_table("train").to_pylist()
+    return rows
+
+
+@pytest.mark.parametrize("file", ["a.csv", "a.parquet"])
+def test_columns_get_other_names_and_one_value_in_every_row(file: str) -> None:
+    schema = {
+        "columns": {"price": {"name": "cost"}},
+        "constants": {"origin": "web", "version": 3, "weight": 0.5, "checked": True},
+    }
+    convert(file, output="out", schema=schema)
+    added = {"origin": "web", "version": 3, "weight": 0.5, "checked": True}
+    assert rows_of() == [{"cost": "2.5", "id": 1, **added}, {"cost": "x", "id": 2, **added}]
+    types = {feature.name: feature.type for feature in open_dataset("out").manifest.schema or ()}
+    assert (types["version"], types["weight"], types["checked"]) == ("int64", "float32", "bool")
+
+
+def test_a_rename_may_swap_two_columns() -> None:
+    convert("a.csv", output="out", schema={"columns": {"id": {"name": "price"}, "price": {"name": "id"}}})
+    assert rows_of() == [{"id": "2.5", "price": 1}, {"id": "x", "price": 2}]
+
+
+def test_a_declared_type_and_a_new_name_go_together_and_rejects_say_the_new_name() -> None:
+    schema = {"columns": {"price": {"type": "float64", "name": "cost"}}}
+    convert("a.csv", output="out", schema=schema, max_rejects=1)
+    assert rows_of() == [{"cost": 2.5, "id": 1}]
+    assert '"column": "cost"' in Path("out/rejects/00000001.jsonl").read_text()
+
+
+def test_an_append_casts_text_to_the_types_of_the_dataset_under_its_names() -> None:
+    schema = {"columns": {"price": {"name": "cost"}}, "constants": {"version": 1}}
+    convert("a.csv", output="out", schema=schema)
+    Path("b.csv").write_text("id,price\n3,7\n")  # numbers alone: text in the dataset
+    append("b.csv", output="out", schema={**schema, "constants": {"version": 2}})
+    assert [(row["cost"], row["version"]) for row in rows_of()] == [("2.5", 1), ("x", 1), ("7", 2)]
+    Path("c.csv").write_text("id,price\n3,7\n")
+    with pytest.raises(SchemaError, match=r"1 feature added, 2 features missing"):
+        append("c.csv", output="out")
+
+
+def test_constants_go_with_images(work: Path) -> None:
+    (work / "pets/cat").mkdir(parents=True)
+    Image.new("RGB", (3, 3)).save(work / "pets/cat/a.png")
+    convert("pets", output="out", schema__constants={"site": "a"})
+    assert [row["site"] for row in rows_of()] == ["a"]
+
+
+@pytest.mark.parametrize(
+    ("schema", "error"),
+    [
+        ({"columns": {"prise": {"name": "cost"}}}, 'schema.columns names "prise", which is not a column; did you mean'),
+        ({"constants": {"id": 1}}, 'schema.constants names "id", which is a column of the source'),
+        ({"constants": {"big": 2**63}}, 'schema.constants: "big" is 9223372036854775808, which int64 cannot hold'),
+    ],
+)
+def test_what_does_not_fit_is_an_error_that_names_the_column(schema: dict[str, Any], error: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        convert("a.csv", output="out", schema=schema)
+    assert error in str(raised.value)
+    assert not Path("out").exists()

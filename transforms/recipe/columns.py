@@ -1,0 +1,111 @@
+"""Steps that name columns and add them: other names, and columns of one value."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+import pyarrow as pa
+
+from ..errors import SchemaError
+from ..format.wording.nearest import nearest_name
+from ..format.wording.printable import printable
+from .step import Column
+
+Scalar: TypeAlias = str | bool | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Rename:
+    """Give columns other names: pairs of the name in the source and the name in the dataset."""
+
+    names: tuple[tuple[str, str], ...]
+
+    def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
+        """Return the columns under their new names.
+
+        Raises:
+            SchemaError: there is no such column.
+        """
+        known = [column.name for column in columns]
+        for name, _ in self.names:
+            if name not in known:
+                raise SchemaError(
+                    f'schema.columns names "{printable(name)}", which is not a column; {nearest_name(name, known)}'
+                )
+        new = dict(self.names)
+        return [column.renamed(new.get(column.name, column.name)) for column in columns]
+
+    def apply(self, batch: pa.RecordBatch, file: str) -> pa.RecordBatch:  # noqa: ARG002
+        """Return the batch under the new names; nothing is copied."""
+        new = dict(self.names)
+        return batch.rename_columns([new.get(name, name) for name in batch.schema.names])
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """Add columns whose values are the same in every row: (name, value, Arrow type) each."""
+
+    values: tuple[tuple[str, Scalar, pa.DataType], ...]
+
+    @classmethod
+    def of(cls, values: Mapping[str, Scalar]) -> Constants:
+        """Return the step for these values: text, bool, int64, or float32 as floats are stored.
+
+        Raises:
+            SchemaError: an integer is not in the range of int64.
+        """
+        return cls(tuple((name, value, _type_of(name, value)) for name, value in sorted(values.items())))
+
+    def under(self, types: dict[str, pa.DataType]) -> Constants:
+        """Return the step whose values have the types of a dataset, where they are exact in them."""
+        changed = []
+        for name, value, kind in self.values:
+            wanted = types.get(name, kind)
+            changed.append((name, value, wanted if _fits(value, wanted) else kind))
+        return replace(self, values=tuple(changed))
+
+    def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
+        """Return the columns, and the new ones.
+
+        Raises:
+            SchemaError: the source has such a column.
+        """
+        known = {column.name for column in columns}
+        for name, _, _ in self.values:
+            if name in known:
+                raise SchemaError(
+                    f'schema.constants names "{printable(name)}", which is a column of the source; leave that out '
+                    f"(input.exclude_columns), or choose another name"
+                )
+        return [
+            *columns,
+            *(Column(pa.field(name, kind, nullable=False), reason="schema.constants") for name, _, kind in self.values),
+        ]
+
+    def apply(self, batch: pa.RecordBatch, file: str) -> pa.RecordBatch:  # noqa: ARG002
+        """Return the batch with the columns."""
+        added = [pa.repeat(pa.scalar(value, kind), batch.num_rows) for _, value, kind in self.values]
+        names = [*batch.schema.names, *(name for name, _, _ in self.values)]
+        return pa.RecordBatch.from_arrays([*batch.columns, *added], names=names)
+
+
+def _type_of(name: str, value: Scalar) -> pa.DataType:
+    if isinstance(value, bool):
+        return pa.bool_()
+    if isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            raise SchemaError(f'schema.constants: "{printable(name)}" is {value}, which int64 cannot hold')
+        return pa.int64()
+    return pa.float32() if isinstance(value, float) else pa.string()
+
+
+def _fits(value: Scalar, kind: pa.DataType) -> bool:
+    """Return whether an Arrow type holds a value unchanged."""
+    if isinstance(value, bool) != pa.types.is_boolean(kind):
+        return False
+    try:
+        return bool(pa.scalar(value, kind).as_py() == value)
+    except (pa.ArrowException, OverflowError):
+        return False

@@ -1,0 +1,183 @@
+"""A user's own function over record batches, as a step of the recipe.
+
+The function travels to workers by value (cloudpickle), also from a notebook. A fingerprint has its source text, so that
+another function is another conversion.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, TypeAlias
+
+import pyarrow as pa
+
+from ..errors import RunError, SchemaError, UsageError
+from ..format.wording.printable import printable
+from .step import Column, Step, Stepped
+
+MapFunction: TypeAlias = "Callable[[pa.RecordBatch], pa.RecordBatch | pa.Table | Mapping[str, Any] | tuple[Any, Any]]"
+Mapped: TypeAlias = "MapFunction | Step | Sequence[MapFunction | Step]"
+
+_CHANGED = "give back as many rows as came, and to drop some, a tuple of the batch and a boolean for each row"
+
+
+@dataclass(frozen=True, slots=True)
+class MapBatches:
+    """Call a function with every batch: it returns a batch, or a dict of arrays, with as many rows.
+
+    To drop rows, it returns a tuple: the batch, and a boolean for each row. The columns are those that it returns for a
+    batch without rows when the conversion is planned. `text` identifies it.
+    """
+
+    name: str
+    text: str
+    pickled: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, function: MapFunction) -> MapBatches:
+        """Return the step that calls a function.
+
+        Raises:
+            UsageError: it cannot be sent to workers.
+        """
+        name = printable(getattr(function, "__qualname__", type(function).__name__))
+        pickled = _pickled(function, name)
+        return cls(name, _identity(function, pickled), pickled)
+
+    def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
+        """Return the columns that the function gives for no rows.
+
+        Raises:
+            SchemaError: the function fails for a batch without rows, or gives something else than a batch.
+        """
+        empty = pa.RecordBatch.from_pylist([], pa.schema([column.field for column in columns]))
+        before = {column.name: column for column in columns}
+        try:
+            batch, _ = _taken(self._function(empty))
+        except Exception as error:
+            raise SchemaError(
+                f"map: {self.name} failed for a batch without rows, by which its columns are planned: "
+                f"{type(error).__name__}: {printable(error)}"
+            ) from error
+        planned = []
+        for one in batch.schema:
+            own = before.get(one.name)
+            nullable = own.field.nullable if own is not None and own.field.type == one.type else True
+            planned.append(Column(pa.field(one.name, one.type, nullable), reason=f"made by {self.name}"))
+        return planned
+
+    def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:
+        """Return what the function makes of a batch.
+
+        Raises:
+            RunError: it fails, or gives another number of rows, or other columns than were planned.
+        """
+        where = f" (rows of {file})" if file else ""
+        try:
+            made, keep = _taken(self._function(batch))
+        except Exception as error:
+            raise RunError(f"map: {self.name} failed{where}: {type(error).__name__}: {printable(error)}") from error
+        if made.num_rows != batch.num_rows or (keep is not None and len(keep) != batch.num_rows):
+            raise RunError(f"map: {self.name} gave {made.num_rows} rows for {batch.num_rows}{where}; {_CHANGED}")
+        return Stepped(made, keep)
+
+    @property
+    def _function(self) -> MapFunction:
+        function: MapFunction = _loaded(self.pickled)
+        return function
+
+
+@dataclass(frozen=True, slots=True)
+class UserStep:
+    """A step that a user wrote, which travels to workers by value; `shown` and `text` identify it."""
+
+    shown: str
+    text: str
+    pickled: bytes = field(repr=False)
+
+    @classmethod
+    def of(cls, step: Step) -> UserStep:
+        """Return the step as it travels.
+
+        Raises:
+            UsageError: it cannot be sent to workers.
+        """
+        shown = printable(repr(step))
+        pickled = _pickled(step, shown)
+        return cls(shown, _identity(type(step), pickled), pickled)
+
+    def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
+        """Return what the user's step plans."""
+        step: Step = _loaded(self.pickled)
+        return step.plan(columns)
+
+    def apply(self, batch: pa.RecordBatch, file: str) -> pa.RecordBatch | Stepped:
+        """Return what the user's step makes of a batch."""
+        step: Step = _loaded(self.pickled)
+        return step.apply(batch, file)
+
+
+def steps_of(given: object) -> tuple[Step, ...]:
+    """Return the steps that a user gave: functions over batches, steps, or a list of them.
+
+    Raises:
+        UsageError: one is neither.
+    """
+    steps = list(given) if isinstance(given, list | tuple) else [] if given is None else [given]
+    found: list[Step] = []
+    for one in steps:
+        if isinstance(one, Step) and not isinstance(one, type):
+            found.append(UserStep.of(one))
+        elif callable(one):
+            found.append(MapBatches.of(one))
+        else:
+            raise UsageError(f"map: {printable(type(one).__name__)} is neither a function over batches nor a step")
+    return tuple(found)
+
+
+@functools.lru_cache(maxsize=16)
+def _loaded(pickled: bytes) -> Any:
+    import cloudpickle
+
+    return cloudpickle.loads(pickled)
+
+
+def _pickled(value: object, name: str) -> bytes:
+    import cloudpickle
+
+    try:
+        pickled: bytes = cloudpickle.dumps(value)
+    except Exception as error:  # whatever the user's own objects raise
+        raise UsageError(f"map: {name} cannot be sent to workers: {printable(error)}") from error
+    return pickled
+
+
+def _identity(function: Any, pickled: bytes) -> str:
+    """Return the digest of the source text of a function or class; in a shell, where there is none, of its code."""
+    try:
+        text = inspect.getsource(function)
+    except (OSError, TypeError):
+        code = getattr(function, "__code__", None)
+        text = repr((code.co_code, code.co_consts, code.co_names)) if code is not None else pickled.hex()
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def _taken(made: Any) -> tuple[pa.RecordBatch, pa.BooleanArray | None]:
+    """Return a function's result as a batch, and which rows stay."""
+    keep = None
+    if isinstance(made, tuple):
+        made, keep = made
+        keep = pa.array(keep) if not isinstance(keep, pa.Array) else keep
+        keep = keep.cast(pa.bool_())
+    if isinstance(made, pa.Table):
+        batches = made.combine_chunks().to_batches()
+        made = batches[0] if batches else pa.RecordBatch.from_pylist([], made.schema)
+    if isinstance(made, Mapping):
+        made = pa.RecordBatch.from_pydict({name: pa.array(values) for name, values in made.items()})
+    if not isinstance(made, pa.RecordBatch):
+        raise TypeError(f"it returned a {type(made).__name__}, not a pyarrow.RecordBatch or a dict of arrays")
+    return made, keep

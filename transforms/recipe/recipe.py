@@ -1,0 +1,134 @@
+"""Run the steps of a recipe, and do the bookkeeping that no step's author should: places, splits, counts, problems."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..errors import SchemaError
+from ..format.buffers.take import take_rows
+from ..format.flow.rejects import CellProblem, Place
+from ..format.flow.rows import Origin, Rows
+from ..format.wording.printable import printable
+from .step import Column, FileStep, Step, Stepped, TypedStep
+
+
+@dataclass(frozen=True, slots=True)
+class PickedOrigin:
+    """The origin of some rows of a batch: row i is row `rows[i]` of the batch that `origin` knows."""
+
+    origin: Origin
+    rows: npt.NDArray[np.int64]
+
+    def place(self, row: int) -> Place:
+        """Return the place of a row."""
+        return self.origin.place(int(self.rows[row]))
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """The steps between reading and encoding, in order."""
+
+    steps: tuple[Step, ...] = ()
+
+    def of_files(self, files: Sequence[str]) -> Recipe:
+        """Return the recipe for a source with these files, without the steps that have nothing to do there."""
+        steps = (step.of_files(files) if isinstance(step, FileStep) else step for step in self.steps)
+        return Recipe(tuple(step for step in steps if step is not None))
+
+    @property
+    def told_by_files(self) -> tuple[str, ...]:
+        """The columns that the names of files tell."""
+        return tuple(name for step in self.steps if isinstance(step, FileStep) for name in step.names)
+
+    @property
+    def detected(self) -> tuple[str, ...]:
+        """What to say to the user of the columns that the names of files tell."""
+        return tuple(step.detected for step in self.steps if isinstance(step, FileStep))
+
+    def under(self, types: dict[str, pa.DataType]) -> Recipe:
+        """Return the recipe that gives its columns the types of a dataset, where steps can."""
+        return Recipe(tuple(step.under(types) if isinstance(step, TypedStep) else step for step in self.steps))
+
+    def plan(self, columns: Sequence[Column]) -> tuple[Column, ...]:
+        """Return the columns after the last step, given those of the source.
+
+        Raises:
+            SchemaError: a step does not fit, or gives two columns one name.
+        """
+        for step in self.steps:
+            columns = step.plan(columns)
+            names = [column.name for column in columns]
+            twice = (
+                next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
+            )
+            if twice is not None:
+                raise SchemaError(f'two columns would be named "{printable(twice)}"; rename one of them')
+        return tuple(columns)
+
+    def apply(self, rows: Rows, file: str, origins: dict[str, str]) -> Rows:
+        """Return what the steps make of a batch; `origins` are the names of unchanged columns, by their source's."""
+        problems = list(rows.problems)
+        kept = np.arange(rows.batch.num_rows)
+        batch = rows.batch
+        for step in self.steps:
+            done = step.apply(batch, file)
+            stepped = done if isinstance(done, Stepped) else Stepped(done)
+            batch = stepped.batch
+            if batch.num_rows != len(kept):
+                raise ValueError(f"{step!r} returned {batch.num_rows} rows of {len(kept)}")
+            problems += [CellProblem(int(kept[problem.row]), problem.error) for problem in stepped.problems]
+            if stepped.keep is not None:
+                chosen = _chosen(stepped.keep, kept, problems)
+                batch, kept = take_rows(batch, chosen), kept[chosen]
+        problems = [_under_new_name(problem, origins) for problem in problems]
+        if len(kept) == rows.batch.num_rows:
+            return replace(rows, batch=batch, problems=tuple(problems))
+        return _picked(rows, batch, kept, problems)
+
+
+NO_STEPS: Final = Recipe()
+
+
+def _chosen(
+    keep: pa.BooleanArray, kept: npt.NDArray[np.int64], problems: Sequence[CellProblem]
+) -> npt.NDArray[np.int64]:
+    """Return the rows to keep, counted in the batch as it is now: those with a bad cell stay, to be rejected."""
+    flags = keep.fill_null(False).to_numpy(zero_copy_only=False)
+    if problems:
+        flags = flags | np.isin(kept, [problem.row for problem in problems])
+    return np.flatnonzero(flags)
+
+
+def _under_new_name(problem: CellProblem, origins: dict[str, str]) -> CellProblem:
+    name = problem.error.column
+    if name is None or origins.get(name, name) == name:
+        return problem
+    return replace(problem, error=replace(problem.error, column=origins[name]))
+
+
+def _picked(rows: Rows, batch: pa.RecordBatch, kept: npt.NDArray[np.int64], problems: Sequence[CellProblem]) -> Rows:
+    """Return the rows that are kept, and count the others as dropped, by entry."""
+    new = {int(old): number for number, old in enumerate(kept)}
+    gone = np.setdiff1d(np.arange(rows.batch.num_rows), kept)
+    if isinstance(rows.entry, int):
+        entry: int | npt.NDArray[np.int64] = rows.entry
+        dropped = {rows.entry: len(gone)}
+    else:
+        entry = rows.entry[kept]
+        found, counts = np.unique(rows.entry[gone], return_counts=True)
+        dropped = dict(zip(found.tolist(), counts.tolist(), strict=True))
+    return replace(
+        rows,
+        entry=entry,
+        batch=batch,
+        origin=PickedOrigin(rows.origin, kept),
+        problems=tuple(CellProblem(new[problem.row], problem.error) for problem in problems),
+        split_codes=None if rows.split_codes is None else rows.split_codes[kept],
+        dropped=dropped,
+    )

@@ -1,0 +1,174 @@
+"""A source with a recipe: what it reads, after the steps. To everything behind it, it is a source like any other."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Protocol, Self, runtime_checkable
+
+import pyarrow as pa
+
+from ..errors import SchemaError
+from ..format.flow.rows import Rows
+from ..format.schema.arrow_types import arrow_type_of, feature_of
+from ..format.schema.schema import Choice, Feature, Schema
+from ..sources.contract.selection import Selection
+from ..sources.contract.source import Frozen, LastRow, Listing, ParallelMap, Source, Survey, Task
+from .first_rows import first_rows, until
+from .recipe import NO_STEPS, Recipe
+from .step import Column, Step
+
+
+@runtime_checkable
+class Selecting(Source, Protocol):
+    """A source that reads some of its columns only."""
+
+    @property
+    def selection(self) -> Selection:
+        """The columns that it reads."""
+        ...
+
+    def selecting(self, selection: Selection) -> Self:
+        """Return the source that reads other columns."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeFrozen(Frozen):
+    """What tasks share behind a recipe.
+
+    `inner` is what the source itself froze, `found` the source and the steps for the files that were listed, `fields`
+    the Arrow fields before the first step, `origins` the new names of unchanged columns; reading ends at `last`.
+    """
+
+    inner: Frozen = field(kw_only=True)
+    found: RecipeSource = field(kw_only=True)
+    fields: pa.Schema = field(kw_only=True)
+    origins: dict[str, str] = field(kw_only=True)
+    last: LastRow | None = field(default=None, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class RecipeSource:
+    """Read a source, and run a recipe over its rows; only the first `limit` rows are read, None for all."""
+
+    source: Source
+    recipe: Recipe = NO_STEPS
+    limit: int | None = None
+
+    def list_files(self) -> Listing:
+        """Return the source's files."""
+        return self.source.list_files()
+
+    def survey(self, listing: Listing, run: ParallelMap) -> Survey:
+        """Return what the source's survey says of the rows after the recipe.
+
+        Raises:
+            SchemaError: a step does not fit the columns, or a column's type has no feature.
+        """
+        found = self.of_files(listing)
+        survey = found.source.survey(listing, run)
+        return found.after(survey) if found.recipe.steps or found.limit is not None else survey
+
+    def of_files(self, listing: Listing) -> RecipeSource:
+        """Return the source and the recipe for the files that were listed."""
+        recipe = self.recipe.of_files([entry.name for entry in listing.entries])
+        source, told = self.source, recipe.told_by_files
+        if told and isinstance(source, Selecting):
+            selection = source.selection.without(told)
+            if selection.columns == ():
+                raise SchemaError("input.columns names columns of folders alone; keep a column of the files too")
+            source = source.selecting(selection)
+        return RecipeSource(source, recipe, self.limit)
+
+    def after(self, survey: Survey) -> Survey:
+        """Return the survey of the rows after the recipe, given the source's own; `self` is what `of_files` found."""
+        if self.limit is not None:
+            survey = first_rows(self.source, survey, self.limit)
+        inner = survey.frozen
+        fields = fields_of(survey)
+        columns = self.recipe.plan([Column(column, column.name) for column in fields])
+        features, choices = _features(columns, survey)
+        new = {column.origin: column.name for column in columns if column.origin is not None}
+        frozen = RecipeFrozen(
+            Schema(tuple(sorted(features, key=lambda feature: feature.name))),
+            inner.splits,
+            {new[name]: classes for name, classes in inner.labels.items() if name in new},
+            inner.opaque,
+            inner=inner,
+            found=self,
+            fields=fields,
+            origins=new,
+            last=None if survey.limit is None else survey.limit.last,
+        )
+        detected = (*survey.detected, *self.recipe.detected)
+        return replace(survey, frozen=frozen, choices=choices, detected=detected)
+
+    def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
+        """Yield the rows of a task after the recipe; rows that it drops are counted.
+
+        Raises:
+            SourceError: as the source does.
+        """
+        if not isinstance(frozen, RecipeFrozen):
+            yield from self.source.read(task, frozen)
+            return
+        files = {piece.entry: piece.name for piece in task.pieces}
+        source, recipe = frozen.found.source, frozen.found.recipe
+        rows = source.read(task, frozen.inner)
+        for batch in rows if frozen.last is None else until(rows, frozen.last):
+            if recipe.steps:
+                file = files[batch.entry] if isinstance(batch.entry, int) else ""
+                batch = recipe.apply(_typed(batch, frozen.fields), file, frozen.origins)
+            yield batch
+
+
+def with_steps(source: Source, steps: Sequence[Step]) -> Source:
+    """Return a source whose rows go through these steps, after those that they go through already."""
+    if not steps:
+        return source
+    if isinstance(source, RecipeSource):
+        return replace(source, recipe=Recipe((*source.recipe.steps, *steps)))
+    return RecipeSource(source, Recipe(tuple(steps)))
+
+
+def fields_of(survey: Survey) -> pa.Schema:
+    """Return the Arrow fields of a source's batches: those that it states, or those of its features."""
+    if survey.fields:
+        return pa.schema(survey.fields)
+    return pa.schema([pa.field(one.name, arrow_type_of(one), one.nullable) for one in survey.frozen.schema])
+
+
+def _features(columns: Sequence[Column], survey: Survey) -> tuple[list[Feature], tuple[Choice, ...]]:
+    """Return the features of the columns after the recipe, and why they are what they are."""
+    own = {feature.name: feature for feature in survey.frozen.schema}
+    why = {choice.column: choice for choice in survey.choices}
+    features, choices = [], []
+    for column in columns:
+        if column.origin is not None:
+            features.append(dataclasses.replace(own[column.origin], name=column.name))
+            choice = why.pop(column.origin, None)
+            if choice is not None:
+                reason = (
+                    choice.reason if column.name == column.origin else f"{choice.reason}; named {column.origin} there"
+                )
+                choices.append(replace(choice, column=column.name, reason=reason))
+        else:
+            feature, reason = feature_of(column.field)
+            features.append(feature)
+            choices.append(Choice(column.name, feature.type, f"{reason}; {column.reason}"))
+    others = [choice for name, choice in why.items() if name not in own]  # such as the layout of folders
+    return features, (*choices, *others)
+
+
+def _typed(rows: Rows, fields: pa.Schema) -> Rows:
+    """Return a batch whose columns have the types of the survey: those of one file may be narrower."""
+    batch = rows.batch
+    wanted = [fields.field(name).type for name in batch.schema.names]
+    if batch.schema.types == wanted:
+        return rows
+    arrays = [
+        column if column.type == kind else column.cast(kind) for column, kind in zip(batch.columns, wanted, strict=True)
+    ]
+    return replace(rows, batch=pa.RecordBatch.from_arrays(arrays, names=batch.schema.names))

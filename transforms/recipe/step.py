@@ -1,0 +1,122 @@
+"""The contract of a step of the recipe. To write a step, this module is all that there is to know.
+
+@dataclass(frozen=True)
+class Doubled:
+    column: str
+
+    def plan(self, columns):
+        return [column.computed() if column.name == self.column else column for column in columns]
+
+    def apply(self, batch, file):
+        return with_column(batch, self.column, pc.multiply_checked(batch[self.column], 2))
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import pyarrow as pa
+
+from ..format.flow.rejects import CellProblem
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column between two steps.
+
+    `field` has its name, its Arrow type and whether it may hold nulls. `origin` is the column of the source whose
+    values it holds unchanged, None if a step made it. `reason` says where it comes from then, for `--dry-run`.
+    """
+
+    field: pa.Field
+    origin: str | None = None
+    reason: str = "made by a step"
+
+    @property
+    def name(self) -> str:
+        """The column's name."""
+        name: str = self.field.name
+        return name
+
+    def renamed(self, name: str) -> Column:
+        """Return the same values under another name."""
+        return Column(self.field.with_name(name), self.origin)
+
+    def computed(self, type_: pa.DataType | None = None) -> Column:
+        """Return a column of this name whose values a step makes, of this or of another type."""
+        return Column(self.field if type_ is None else self.field.with_type(type_))
+
+
+@dataclass(frozen=True, slots=True)
+class Stepped:
+    """A batch after a step: as many rows as before, in their order.
+
+    `keep` says of each row whether it stays (None: all do); the others are counted as dropped. A null is no. `problems`
+    are cells that the step could not make: their rows are rejects, and the cells are null.
+    """
+
+    batch: pa.RecordBatch
+    keep: pa.BooleanArray | None = None
+    problems: tuple[CellProblem, ...] = ()
+
+
+@runtime_checkable
+class Step(Protocol):
+    """One thing that is done to all rows: a frozen, picklable dataclass, whose `repr` says all that it does.
+
+    The result for a row depends on that row and on the file alone, never on the other rows of the batch: how many rows
+    a batch has may change. Cells that the source found bad are null when a step sees them; their rows are rejected in
+    any case.
+    """
+
+    def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
+        """Return the columns after the step, given those before.
+
+        Raises:
+            SchemaError: the step does not fit the columns; the message names the column, and what to do.
+        """
+        ...
+
+    def apply(self, batch: pa.RecordBatch, file: str) -> pa.RecordBatch | Stepped:
+        """Return the batch with the planned columns, in any order; `file` is the name of the file, as it is shown.
+
+        `file` is empty where the rows come from memory, or are files themselves (images).
+        """
+        ...
+
+
+@runtime_checkable
+class FileStep(Step, Protocol):
+    """A step that adds columns that the names of files tell: it looks at all names before it is planned."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that the names of files tell, which the files need not hold."""
+        ...
+
+    @property
+    def detected(self) -> str:
+        """What to say to the user of these columns."""
+        ...
+
+    def of_files(self, files: Sequence[str]) -> FileStep | None:
+        """Return the step for these files, None if there is nothing to do."""
+        ...
+
+
+@runtime_checkable
+class TypedStep(Step, Protocol):
+    """A step that may give its columns the types of the dataset that they are appended to."""
+
+    def under(self, types: dict[str, pa.DataType]) -> Step:
+        """Return the step that gives columns of these names these types, where it can."""
+        ...
+
+
+def with_column(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
+    """Return a batch with the values of one column replaced, or with one column more."""
+    names = batch.schema.names
+    columns = dict(zip(names, batch.columns, strict=True)) | {name: values}
+    return pa.RecordBatch.from_arrays(list(columns.values()), names=list(columns))

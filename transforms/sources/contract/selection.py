@@ -1,0 +1,116 @@
+"""Which columns of a source are read: names and globs to keep, and to leave out."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from typing import Final
+
+from ...errors import SchemaError
+from ...format.wording.nearest import nearest_name
+from ...format.wording.printable import printable
+
+_MAGIC: Final = frozenset("*?[")
+
+_NAMED_COLUMNS: Final = 200
+"""The most columns in a command to copy; more belong in a config."""
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """The columns to keep, None for all, without those to `exclude`: names, or globs like `feat_*`.
+
+    A name of a column is that column, also where it reads as a glob.
+    """
+
+    columns: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
+
+    def pick(self, names: Sequence[str], *, where: str = "", hint: Callable[[str], str] | None = None) -> list[str]:
+        """Return the names of the columns to read, in the order of `names`; `where` begins a message.
+
+        `hint` ends the message about a name that is no column.
+
+        Raises:
+            SchemaError: a name is no column, a glob matches none, or no column is left.
+        """
+        kept = self.pick_of_file(names, where=where, hint=hint)
+        self.check_excluded(names, where=where, hint=hint)
+        return kept
+
+    def pick_of_file(
+        self, names: Sequence[str], *, where: str = "", hint: Callable[[str], str] | None = None
+    ) -> list[str]:
+        """Do as `pick`, for one file of several: what is left out may be a column of another one."""
+        kept = list(names) if self.columns is None else self._matches("columns", self.columns, names, where, hint)
+        if not self.exclude:
+            return kept
+        known = frozenset(names)
+        gone = {name for one in self.exclude for name in _matching(one, known)}
+        left = [name for name in kept if name not in gone]
+        if not left:
+            raise SchemaError(f"{where}input.exclude_columns leaves no column; keep at least one")
+        return left
+
+    def check_excluded(
+        self, names: Sequence[str], *, where: str = "", hint: Callable[[str], str] | None = None
+    ) -> None:
+        """Check that all that is to be left out is there.
+
+        Raises:
+            SchemaError: a name is no column, or a glob matches none.
+        """
+        self._matches("exclude_columns", self.exclude, names, where, hint)
+
+    def of_some(self, names: Sequence[str]) -> list[str]:
+        """Return which of these columns are kept, where there are others: names that are none of these say nothing."""
+        return [name for name in names if self._keeps(name)]
+
+    def without(self, names: Sequence[str]) -> Selection:
+        """Return the selection without these names: they are columns that the source does not hold."""
+        gone = set(names)
+        columns = None if self.columns is None else tuple(name for name in self.columns if name not in gone)
+        return Selection(columns, tuple(name for name in self.exclude if name not in gone))
+
+    def _keeps(self, name: str) -> bool:
+        kept = self.columns is None or any(_matching(one, frozenset((name,))) for one in self.columns)
+        return kept and not any(_matching(one, frozenset((name,))) for one in self.exclude)
+
+    def _matches(
+        self, key: str, wanted: Sequence[str], names: Sequence[str], where: str, hint: Callable[[str], str] | None
+    ) -> list[str]:
+        """Return the names that a list of names and globs matches, in the order of `names`."""
+        known, chosen = frozenset(names), set[str]()
+        for one in wanted:
+            found = _matching(one, known)
+            if not found and not _MAGIC.isdisjoint(one):
+                raise SchemaError(f'{where}input.{key}: "{printable(one)}" matches no column')
+            if not found:
+                ending = hint(one) if hint is not None else nearest_name(one, names)
+                raise SchemaError(f'{where}input.{key} names "{printable(one)}", which is not a column; {ending}')
+            chosen |= found
+        return [name for name in names if name in chosen]
+
+
+def _matching(wanted: str, names: frozenset[str]) -> set[str]:
+    """Return the names that a name or a glob matches: a name that is there is never a glob."""
+    if wanted in names or _MAGIC.isdisjoint(wanted):
+        return {wanted}.intersection(names)
+    return {name for name in names if fnmatchcase(name, wanted)}
+
+
+EVERY_COLUMN: Final = Selection()
+
+
+def exclude_columns(names: Sequence[str]) -> str:
+    r"""Return how to leave some columns out.
+
+    >>> exclude_columns(["id", "first name"])
+    '--set \'input.exclude_columns=["id", "first name"]\''
+    """
+    if len(names) > _NAMED_COLUMNS:
+        return f"name the {len(names)} columns in input.exclude_columns of a config"
+    return f"--set {shlex.quote(f'input.exclude_columns={json.dumps(list(names), ensure_ascii=False)}')}"
