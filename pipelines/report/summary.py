@@ -21,29 +21,19 @@ from .reject_groups import RejectGroup
 from .unchanged import Unchanged
 
 
-@dataclass(frozen=True, slots=True, repr=False)
-class Summary:
-    """What a conversion, or an append, did.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunReport:
+    """What a run found out, as a dry run does.
 
-    `path` is the dataset's folder as the user wrote it, or absolute. `first_rejects` are lines of the reject file, as
-    they are there: the first 20 are enough; `reject_groups` has equal ones together. `nothing_to_do` says that the
-    manifest's generation held the same source and config before; of an append, that the dataset holds all files.
-    `unchanged` are the files that an append left out, `rejected_before` those that it left out since an earlier
-    generation rejected them, of all that were `listed`; `new_classes` are the classes that it brought, with their
-    numbers, by feature. `done_before` are the tasks that a run had done which stopped, so that they were not done
-    again. `seconds` is wall clock. `detected` says what was detected in the data, with its evidence; `remarks` are
-    facts for programs, too common for a screen. `left_behind` are the bytes that earlier runs staged, and left.
+    `unchanged` are the files that an append leaves out, `rejected_before` those that it leaves out since an earlier
+    generation rejected them; `new_classes` are the classes that it brings, with their numbers, by feature.
+    `done_before` are the tasks that a run had done which stopped, so that they are not done again. `detected` says what
+    was detected in the data, with its evidence; `remarks` are facts for programs, too common for a screen.
     `order_note` says that rows do not follow the source throughout.
     """
 
-    path: str
-    manifest: Manifest
-    seconds: float
     choices: tuple[Choice, ...] = ()
     warnings: tuple[str, ...] = ()
-    first_rejects: tuple[str, ...] = ()
-    reject_groups: tuple[RejectGroup, ...] = ()
-    nothing_to_do: bool = False
     command: str = "convert"
     unchanged: tuple[Unchanged, ...] = ()
     rejected_before: tuple[Unchanged, ...] = ()
@@ -51,9 +41,38 @@ class Summary:
     done_before: int = 0
     detected: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()
+    order_note: str = ""
+
+    def _appended(self) -> dict[str, Any]:
+        """Return what an append brings and leaves out, as `--json` prints it."""
+        left = {"unchanged": self.unchanged, "rejected_before": self.rejected_before}
+        return {
+            "classes": {feature: dict(classes) for feature, classes in self.new_classes.items()},
+            **{
+                key: [{"name": file.name, "generation": file.generation, "files": file.files} for file in files]
+                for key, files in left.items()
+            },
+        }
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Summary(RunReport):
+    """What a conversion, or an append, did.
+
+    `path` is the dataset's folder as the user wrote it, or absolute. `first_rejects` are lines of the reject file, as
+    they are there: the first 20 are enough; `reject_groups` has equal ones together. `nothing_to_do` says that the
+    manifest's generation held the same source and config before; of an append, that the dataset holds all files, which
+    are all that were `listed`. `seconds` is wall clock. `left_behind` are the bytes that earlier runs staged, and left.
+    """
+
+    path: str
+    manifest: Manifest
+    seconds: float
+    first_rejects: tuple[str, ...] = ()
+    reject_groups: tuple[RejectGroup, ...] = ()
+    nothing_to_do: bool = False
     left_behind: int = 0
     listed: int = 0
-    order_note: str = ""
 
     def __repr__(self) -> str:
         """Return one line: what was written, and where."""
@@ -119,8 +138,7 @@ class Summary:
             "records": sum(shard.records for shard in shards),
             "bytes": sum(shard.bytes for shard in shards),
             "shards": [shard.path for shard in shards],
-            "classes": {feature: dict(classes) for feature, classes in self.new_classes.items()},
-            **_left_out(self.unchanged, self.rejected_before),
+            **self._appended(),
         }
 
 
@@ -162,11 +180,10 @@ class SplitEstimate:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanReport:
+class PlanReport(RunReport):
     """The plan of a conversion; nothing was written. `rows_exact` says that `rows` was counted and not estimated.
 
-    `done_before` are the tasks that a stopped run has finished, so that they would not be done again. To
-    estimate sizes, `sampled` rows were converted; `sampled_rejects` of them will be rejected.
+    To estimate sizes, `sampled` rows were converted; `sampled_rejects` of them will be rejected.
     """
 
     path: str
@@ -182,18 +199,8 @@ class PlanReport:
     compression: str = "none"
     rows_exact: bool = False
     skipped: Mapping[str, int] = field(default_factory=dict)
-    choices: tuple[Choice, ...] = ()
-    warnings: tuple[str, ...] = ()
-    command: str = "convert"
-    unchanged: tuple[Unchanged, ...] = ()
-    rejected_before: tuple[Unchanged, ...] = ()
-    new_classes: Mapping[str, Mapping[str, int]] = field(default_factory=dict)
-    done_before: int = 0
-    detected: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()
     sampled: int = 0
     sampled_rejects: tuple[RejectGroup, ...] = ()
-    order_note: str = ""
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that `convert --dry-run --json` prints."""
@@ -224,10 +231,6 @@ class PlanReport:
             **({"order_note": self.order_note} if self.order_note else {}),
             **(self._appended() if self.command == "append" else {}),
         }
-
-    def _appended(self) -> dict[str, Any]:
-        classes = {feature: dict(classes) for feature, classes in self.new_classes.items()}
-        return {"classes": classes, **_left_out(self.unchanged, self.rejected_before)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,14 +267,6 @@ def oversize_warnings(manifest: Manifest) -> list[str]:
         for name, split in manifest.splits.items()
         if split.unit_bytes > manifest.shard_size
     ]
-
-
-def _left_out(unchanged: Sequence[Unchanged], rejected: Sequence[Unchanged]) -> dict[str, Any]:
-    """Return what an append left out, as `--json` prints it."""
-    return {
-        key: [{"name": file.name, "generation": file.generation, "files": file.files} for file in files]
-        for key, files in (("unchanged", unchanged), ("rejected_before", rejected))
-    }
 
 
 def _schema_json(schema: Schema | None) -> list[dict[str, Any]] | None:

@@ -12,7 +12,7 @@ import os
 import time
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from ...transforms.dataset.commit.append_commit import conflict_with
 from ...transforms.dataset.commit.commit_generation import APPEND_TRIES
@@ -42,6 +42,8 @@ from .resume import look_ahead
 if TYPE_CHECKING:
     from ...transforms.recipe.function import Mapped
     from .python_api import Data
+
+Report = TypeVar("Report", Summary, PlanReport)
 
 
 def append(
@@ -122,18 +124,7 @@ def run_append(
         ran = _run(plan, config, engine, watch)
         if ran is None:
             continue
-        summary = ended(*ran, started)
-        warnings = (*plan.warnings, *summary.warnings)
-        new = plan.new_classes
-        return replace(
-            summary,
-            command="append",
-            unchanged=plan.unchanged,
-            rejected_before=plan.rejected,
-            new_classes=new,
-            warnings=warnings,
-            detected=_with_detected(config, summary.detected),
-        )
+        return _of_append(ended(*ran, started), plan, config.detected)
     raise CommitError(
         f"{printable_path(config.output.path)}: {APPEND_TRIES} times others changed what this append builds on (its "
         f"files or its new classes) while it ran; nothing of it was committed; run it again"
@@ -146,22 +137,7 @@ def dry_run_append(config: Config, *, force: bool = False, changed: str | None =
     plan = prepare_append(config, _dataset_in(config.output.path), force=force, changed=changed)
     if plan.prepared is None:
         return _nothing_new(plan, config.output.path, 0.0)
-    report = look_ahead(plan.prepared)
-    warnings = (*plan.warnings, *report.warnings)
-    return replace(
-        report,
-        command="append",
-        unchanged=plan.unchanged,
-        rejected_before=plan.rejected,
-        new_classes=plan.new_classes,
-        warnings=warnings,
-        detected=_with_detected(config, report.detected),
-    )
-
-
-def _with_detected(config: Config, found: tuple[str, ...]) -> tuple[str, ...]:
-    """Return what was detected while the config was loaded, then what the source found; each once."""
-    return tuple(dict.fromkeys((*config.detected, *found)))
+    return _of_append(look_ahead(plan.prepared), plan, config.detected)
 
 
 def _check_changed(changed: str | None) -> None:
@@ -221,14 +197,17 @@ def _is_run(prepared: Prepared, manifest: Manifest) -> bool:
 
 
 def _nothing_new(plan: AppendPlan, path: str, seconds: float) -> Summary:
-    return Summary(
-        path=path,
-        manifest=plan.latest,
-        seconds=seconds,
-        warnings=plan.warnings,
-        nothing_to_do=True,
+    return _of_append(Summary(path, plan.latest, seconds, nothing_to_do=True, listed=plan.listed), plan)
+
+
+def _of_append(report: Report, plan: AppendPlan, detected: Sequence[str] = ()) -> Report:
+    """Return the report with what an append brings and leaves out, and what was detected as its config was loaded."""
+    return replace(
+        report,
         command="append",
         unchanged=plan.unchanged,
         rejected_before=plan.rejected,
-        listed=plan.listed,
+        new_classes=plan.new_classes,
+        warnings=(*plan.warnings, *report.warnings),
+        detected=tuple(dict.fromkeys((*detected, *report.detected))),
     )

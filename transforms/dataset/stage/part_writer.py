@@ -11,7 +11,7 @@ from ...format.buffers.checksum import crc32c, crc32c_through
 from ...format.buffers.frame_slices import FrameSlices
 from ..shard_plan.cut_points import CutChooser
 from ..shard_plan.shard_plan import CutPoint
-from ..storage.part_file import PartFile
+from ..storage.contract import PartFile
 
 
 class PartWriter:

@@ -21,7 +21,7 @@ from ...format.buffers.frame_slices import FrameSlices
 from ...format.flow.blocks import Frames
 from ...format.tfrecord.gzip_members import compress_member
 from ..shard_plan.shard_plan import CUTS_PER_SHARD, CutTable, Part, PartKind
-from ..storage.part_file import PartFile
+from ..storage.contract import PartFile
 from .part_writer import PartWriter
 from .task_result import SplitParts
 

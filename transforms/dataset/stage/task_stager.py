@@ -21,8 +21,7 @@ from ...format.flow.rejects import Reject
 from ...format.flow.rows import TaskEnd
 from ...format.manifest.naming import is_split_name
 from ...format.wording.printable import printable
-from ..storage.contract import Storage
-from ..storage.part_file import PartFile
+from ..storage.contract import PartFile, Storage
 from ..storage.shared_folder import check_shared
 from .split_stager import SplitStager, StageSettings
 from .task_result import NO_ENTRY, NO_TASK, RejectFile, TaskResult

@@ -12,7 +12,26 @@ from io import BufferedReader
 from typing import Protocol
 
 from ..shard_plan.shard_plan import PartRange
-from .part_file import PartFile
+
+
+class PartFile(Protocol):
+    """A part that is being written; on a local disk it is a `direct_file`."""
+
+    def write(self, buffers: Sequence[memoryview]) -> None:
+        """Append the bytes of all buffers, which must stay as they are until `wait` returns."""
+
+    def close(self) -> None:
+        """Take no more bytes, and begin to make the file durable."""
+
+    def wait(self) -> None:
+        """Return when the closed file is durable.
+
+        Raises:
+            OSError: it could not be made so.
+        """
+
+    def abandon(self) -> None:
+        """Release the file, whatever is in it: its attempt has failed."""
 
 
 @dataclass(frozen=True, slots=True)
