@@ -11,7 +11,7 @@ import time
 import zlib
 from collections.abc import Callable
 
-from shardmill.transforms.format.encode.encode_rows import encode_rows
+from shardmill.transforms.format.encode.encode_rows import RowEncoder
 from shardmill.transforms.format.schema.arrow_types import feature_of
 from shardmill.transforms.format.schema.schema import Schema
 from shardmill.transforms.format.tfrecord.gzip_members import compress_member
@@ -42,7 +42,7 @@ def main() -> None:
     """Compress 200,000 records of 12 columns five times each, in turn."""
     (batch,) = table(0, 200_000).combine_chunks().to_batches()
     schema = Schema(tuple(sorted((feature_of(field)[0] for field in batch.schema), key=lambda f: f.name)))
-    frames = encode_rows(batch, schema).splits["train"]
+    frames = RowEncoder(schema).encode(batch).splits["train"]
     data = b"".join(buffer.to_pybytes() for buffer in frames.buffers)
     ours, theirs = zip(*((timed(with_members, data), timed(with_zlib, data)) for _ in range(5)), strict=True)
     our_seconds, their_seconds = (statistics.median(seconds for seconds, _ in runs) for runs in (ours, theirs))

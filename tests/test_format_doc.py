@@ -14,7 +14,6 @@ from shardmill.transforms.dataset.shards.accounting import Accounts
 from shardmill.transforms.dataset.shards.source_list import source_lines
 from shardmill.transforms.dataset.stage.spec import EntryInfo
 from shardmill.transforms.format.buffers.checksum import crc32c
-from shardmill.transforms.format.encode.example_proto import example_from_values
 from shardmill.transforms.format.flow.blocks import EntryCounts, Narrowing
 from shardmill.transforms.format.flow.rejects import CODES, CellError, Place, Reject
 from shardmill.transforms.format.manifest import manifest as manifest_module
@@ -23,6 +22,8 @@ from shardmill.transforms.format.manifest.parser import parse_manifest
 from shardmill.transforms.format.manifest.parts import PartEntry
 from shardmill.transforms.format.schema.schema import Feature
 from shardmill.transforms.format.tfrecord.framing import frame_records
+
+from .examples import example_from_values
 
 DOC = (Path(__file__).parent.parent / "docs/format.md").read_text()
 MANIFEST, SOURCE, REJECT = re.findall(r"```json\n(.*?)```", DOC, re.DOTALL)

@@ -11,7 +11,9 @@ from shardmill.pipelines.cli import main
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.format.buffers.varints import varint
-from shardmill.transforms.format.encode.example_proto import example_from_values, other_message
+from shardmill.transforms.format.encode.example_proto import other_message
+
+from ..examples import example_from_values
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 

@@ -12,11 +12,11 @@ from pathlib import Path
 import pytest
 from crc32c import crc32c
 from shardmill.transforms.dataset.records.record_file import read_records
-from shardmill.transforms.format.encode.example_proto import example_from_values
 from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES
 from shardmill.transforms.format.tfrecord.gzip_members import compress_member
 
 from ..command_line import Shardmill
+from ..examples import example_from_values
 
 SECRET = "payload that nobody is to see"
 RECORDS = [

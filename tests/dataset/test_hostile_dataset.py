@@ -19,9 +19,10 @@ from shardmill.transforms.dataset.shards.source_list import read_notes
 from shardmill.transforms.dataset.stage.run_lock import hold_run
 from shardmill.transforms.dataset.stage.spec import DatasetSpec
 from shardmill.transforms.errors import DamageError, TargetError
-from shardmill.transforms.format.encode.example_proto import example_from_values
 from shardmill.transforms.format.manifest.manifest import RunInfo, SourceSummary
 from shardmill.transforms.format.schema.schema import Feature, Schema
+
+from ..examples import example_from_values
 
 Builder = Callable[..., Any]
 

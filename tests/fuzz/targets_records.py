@@ -19,7 +19,7 @@ from shardmill.transforms.dataset.integrity.record_walk import DamagedRange
 from shardmill.transforms.dataset.records.record_file import read_record_batches
 from shardmill.transforms.errors import DamageError, InputError
 from shardmill.transforms.format.decode.decode_examples import ExampleDecoder
-from shardmill.transforms.format.encode.example_proto import example_from_values, feature_values, parse_example
+from shardmill.transforms.format.encode.example_proto import Example, feature_values, parse_example
 from shardmill.transforms.format.schema.schema import Feature, Schema
 from shardmill.transforms.format.tfrecord.framing import frame_records
 from shardmill.transforms.format.tfrecord.gzip_members import InflateError, InflateLimits, compress_member, inflate
@@ -44,8 +44,16 @@ DECODER = ExampleDecoder(SCHEMA)
 
 
 def payload(**values: Any) -> bytes:
-    values = {key.replace("__", "/"): value for key, value in values.items()}
-    return example_from_values(values, {"stops": "int64"}).SerializeToString(deterministic=True)
+    example = Example()
+    for key, value in values.items():
+        feature = example.features.feature[key.replace("__", "/")]
+        some = value if isinstance(value, list) else [value]
+        items = [item.encode() if isinstance(item, str) else item for item in some]
+        lists: dict[type, Any] = {int: feature.int64_list, float: feature.float_list, bytes: feature.bytes_list}
+        target = lists[type(items[0]) if items else int]
+        target.SetInParent()  # an empty list is a present one
+        target.value.extend(items)
+    return example.SerializeToString(deterministic=True)
 
 
 PAYLOADS = [

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.format.buffers.checksum import crc32c
-from shardmill.transforms.format.encode.example_proto import example_from_values
 from shardmill.transforms.format.manifest.manifest import (
     RowCounts,
     RunInfo,
@@ -16,6 +15,7 @@ from shardmill.transforms.format.manifest.manifest import (
 )
 from shardmill.transforms.format.schema.schema import Feature, Schema
 
+from ..examples import example_from_values
 from ..manifests import manifest_with
 
 RUN_ID = "5f0c9b1e2a7d4c88"

@@ -15,8 +15,8 @@ from shardmill.pipelines.cli import split_beam_options
 from shardmill.pipelines.commands import session as interrupts
 from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.errors import ConfigError, ShardmillError, TooManyRejects
-from shardmill.transforms.format.encode.example_proto import example_from_values
 
+from ..examples import example_from_values
 from .cpu_time import cpu_of_python, slowness
 
 HELP_CPU_SECONDS = 0.35

@@ -17,11 +17,12 @@ from shardmill.transforms.dataset.integrity.findings import Finding, Report
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.errors import DamageError, InputError
-from shardmill.transforms.format.encode.example_proto import example_from_values
 from shardmill.transforms.format.manifest.manifest import Manifest, RejectSummary, RowCounts, SourceSummary
 from shardmill.transforms.format.schema.schema import Feature, Schema
 from shardmill.transforms.format.sidecars.dali_index import index_path, index_text
 from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES
+
+from ...examples import example_from_values
 
 SCHEMA = Schema((Feature("id", "int64", "int64"), Feature("name", "bytes", "string", nullable=True)))
 

@@ -12,8 +12,9 @@ import pytest
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.errors import DamageError, InputError, SchemaError, UsageError
-from shardmill.transforms.format.encode.example_proto import example_from_values
 from shardmill.transforms.format.schema.schema import Feature, Schema
+
+from ...examples import example_from_values
 
 PEOPLE = Schema(
     (

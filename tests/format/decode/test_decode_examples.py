@@ -12,15 +12,12 @@ from google.protobuf.message import DecodeError
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardmill.transforms.format.buffers.payloads import Payloads
-from shardmill.transforms.format.decode.decode_examples import (
-    ExampleDecoder,
-    ExampleError,
-    decode_examples,
-)
-from shardmill.transforms.format.encode.example_proto import Example, example_from_values
+from shardmill.transforms.format.decode.decode_examples import ExampleDecoder, ExampleError
+from shardmill.transforms.format.encode.example_proto import Example
 from shardmill.transforms.format.schema.arrow_types import arrow_type_of
 from shardmill.transforms.format.schema.schema import Feature, Schema
 
+from ...examples import decode_examples, example_from_values
 from ...tiers import examples
 
 # --- the slow obvious serializer: any order, packed or not, keys as often as one likes

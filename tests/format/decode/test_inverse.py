@@ -7,11 +7,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardmill.transforms.format.columns.feature_column import feature_column
-from shardmill.transforms.format.decode.decode_examples import decode_examples
-from shardmill.transforms.format.encode.example import encode_examples
 from shardmill.transforms.format.schema.arrow_types import feature_of
 from shardmill.transforms.format.schema.schema import ColumnRule, Feature, Schema
 
+from ...examples import decode_examples, encode_examples
 from ...tiers import examples
 
 INT64 = st.integers(-(1 << 63), (1 << 63) - 1)

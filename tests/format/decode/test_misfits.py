@@ -6,13 +6,10 @@ from typing import Any
 
 import pytest
 from shardmill.transforms.errors import DamageError
-from shardmill.transforms.format.decode.decode_examples import (
-    ExampleDecoder,
-    ExampleError,
-    decode_examples,
-)
-from shardmill.transforms.format.encode.example_proto import example_from_values
+from shardmill.transforms.format.decode.decode_examples import ExampleDecoder, ExampleError
 from shardmill.transforms.format.schema.schema import Feature, Schema
+
+from ...examples import decode_examples, example_from_values
 
 
 def serialize(entries: Sequence[tuple[str, str, Sequence[Any]]]) -> bytes:

@@ -15,14 +15,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardmill.transforms.errors import SchemaError
 from shardmill.transforms.format.encode import encode_rows as module
-from shardmill.transforms.format.encode.encode_rows import RowEncoder, encode_rows
-from shardmill.transforms.format.encode.example_proto import Example, example_from_values
+from shardmill.transforms.format.encode.encode_rows import RowEncoder
+from shardmill.transforms.format.encode.example_proto import Example
 from shardmill.transforms.format.encode.splits import SplitRule
 from shardmill.transforms.format.flow.blocks import Block, EntryCounts, Frames, Narrowing
 from shardmill.transforms.format.flow.rejects import CellError, CellProblem, Place, Reject
 from shardmill.transforms.format.flow.rows import RowOrigin, Rows
 from shardmill.transforms.format.schema.arrow_types import feature_of
 from shardmill.transforms.format.schema.schema import ColumnRule, Feature, Schema
+
+from ...examples import encode_rows, example_from_values
 
 
 def schema_of(batch: pa.RecordBatch, **rules: ColumnRule) -> Schema:
@@ -276,10 +278,10 @@ def test_encoding_good_and_bad_rows_of_lists_and_views_imports_neither_pandas_no
 import sys
 import pyarrow as pa
 from shardmill.transforms.format.schema.arrow_types import feature_of
-from shardmill.transforms.format.encode.encode_rows import encode_rows
+from shardmill.transforms.format.encode.encode_rows import RowEncoder
 from shardmill.transforms.format.schema.schema import Schema
 batch = pa.ipc.open_stream(open(sys.argv[1], "rb").read()).read_next_batch()
-block = encode_rows(batch, Schema(tuple(feature_of(field)[0] for field in batch.schema)))
+block = RowEncoder(Schema(tuple(feature_of(field)[0] for field in batch.schema))).encode(batch)
 print([reject.place.row for reject in block.rejects], block.splits["train"].records)
 print(sorted({"pandas", "apache_beam"} & set(sys.modules)))
 """

@@ -13,11 +13,11 @@ from hypothesis import strategies as st
 from shardmill.transforms.format.buffers.checksum import crc32c
 from shardmill.transforms.format.columns.feature_column import FeatureColumn, feature_column
 from shardmill.transforms.format.encode.entry_prefix import EntryPrefixes, entry_prefix
-from shardmill.transforms.format.encode.example import ExampleEncoder, encode_examples
-from shardmill.transforms.format.encode.example_proto import example_from_values
+from shardmill.transforms.format.encode.example import ExampleEncoder
 from shardmill.transforms.format.schema.arrow_types import feature_of
 from shardmill.transforms.format.tfrecord.framing import frame_records
 
+from ...examples import encode_examples, example_from_values
 from ...tiers import examples
 
 

@@ -2,13 +2,9 @@ from __future__ import annotations
 
 import pytest
 from google.protobuf import descriptor_pool
-from shardmill.transforms.format.encode.example_proto import (
-    Example,
-    example_from_values,
-    feature_values,
-    iter_features,
-    parse_example,
-)
+from shardmill.transforms.format.encode.example_proto import Example, feature_values, iter_features, parse_example
+
+from ...examples import example_from_values
 
 
 def test_an_example_has_the_bytes_that_the_protocol_defines() -> None:

@@ -12,10 +12,11 @@ from shardmill.pipelines.commands.info import look_at_files, readers_of
 from shardmill.transforms.dataset.generations.manifest_files import read_overview
 from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.errors import DamageError, InputError
-from shardmill.transforms.format.encode.example_proto import example_from_values
 from shardmill.transforms.format.manifest.manifest import Manifest, ShardEntry, SplitEntry
 from shardmill.transforms.format.manifest.parser import parse_manifest
 from shardmill.transforms.format.schema.schema import Feature, Schema
+
+from ...examples import example_from_values
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 

@@ -12,7 +12,8 @@ from shardmill.pipelines.commands.inspect_records import inspect
 from shardmill.pipelines.screens.screen import Screen
 from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.errors import DamageError, InputError, UsageError
-from shardmill.transforms.format.encode.example_proto import example_from_values
+
+from ...examples import example_from_values
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 

@@ -13,7 +13,8 @@ from shardmill.pipelines.report.summary import Summary
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.errors import SchemaError, TooManyRejects, UsageError
-from shardmill.transforms.format.encode.example_proto import example_from_values
+
+from ...examples import example_from_values
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 

@@ -18,11 +18,11 @@ from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.records.record_file import read_records, write_records
 from shardmill.transforms.dataset.storage.aligned_buffers import AlignedBuffer
 from shardmill.transforms.format.buffers.checksum import add_digests
-from shardmill.transforms.format.encode.example_proto import example_from_values
 from shardmill.transforms.format.manifest.manifest import Manifest
 from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES
 
 from ...command_line import Screen, Shardmill
+from ...examples import example_from_values
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 

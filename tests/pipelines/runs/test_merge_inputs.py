@@ -22,9 +22,9 @@ from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.records.record_file import read_records, write_records
 from shardmill.transforms.errors import RunError, SchemaError, TooManyRejects
 from shardmill.transforms.format.buffers.checksum import add_digests, crc32c, mask, record_digests
-from shardmill.transforms.format.encode.example_proto import example_from_values
 from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES
 
+from ...examples import example_from_values
 from ...tiers import examples
 
 pytestmark = pytest.mark.usefixtures("without_engine")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import pytest
 from shardmill.transforms.errors import SchemaError
 from shardmill.transforms.format.buffers.payloads import Payloads
-from shardmill.transforms.format.encode.example_proto import example_from_values
 from shardmill.transforms.format.schema.schema import Feature, Schema
 from shardmill.transforms.sources.tfrecord.inputs import split_in_name
 from shardmill.transforms.sources.tfrecord.observed_schema import Observation, observe_together
+
+from ...examples import example_from_values
 
 
 def observed(*records: dict[str, object], kinds: dict[str, str] | None = None) -> Observation:

@@ -6,7 +6,6 @@ from dataclasses import dataclass, field, replace
 
 from ...errors import CommitError
 from ...format.manifest.manifest import Manifest
-from ...format.manifest.naming import generation_file
 from ..shards.plan_step import read_refusal
 from ..shards.refusal import Refusal
 from ..shards.source_list import read_notes
@@ -25,11 +24,6 @@ class WriteOutcome:
     manifest: Manifest | None = None
     refusal: Refusal | None = None
     notes: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def manifest_path(self) -> str | None:
-        """The path of the committed manifest, relative to the dataset's folder."""
-        return None if self.manifest is None else generation_file("manifests", self.manifest.generation, "json")
 
 
 def read_outcome(spec: DatasetSpec) -> WriteOutcome:

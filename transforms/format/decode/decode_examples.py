@@ -212,18 +212,6 @@ class ExampleDecoder:
         return f'feature "{printable(unfit.name)}": {shown} does not fit the type {unfit.type}'
 
 
-def decode_examples(
-    payloads: Payloads | pa.Array | Sequence[bytes], schema: Schema, columns: Sequence[str] | None = None
-) -> pa.RecordBatch:
-    """Return serialized Examples as one Arrow batch; `ExampleDecoder` says how, and keeps its work for the next batch.
-
-    Raises:
-        ExampleError: a record is not an Example of the schema.
-        KeyError: a column is no feature of the schema.
-    """
-    return ExampleDecoder(schema, columns).decode(payloads)
-
-
 def _delimited(content: bytes, tag: bytes = b"\x0a") -> bytes:
     return tag + varint(len(content)) + content
 

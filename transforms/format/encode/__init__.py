@@ -1,4 +1,4 @@
 """Rows to framed `tf.train.Example`s, each in a split or a reject, with the bytes of protobuf's deterministic mode.
 
-`encode_rows` does it all, for a batch at a time.
+`RowEncoder` does it all, for a batch at a time.
 """

@@ -231,25 +231,6 @@ class RowEncoder:
         return tuple(sorted((*rows.rejects, *own), key=lambda reject: (reject.entry, reject.place.row or 0)))
 
 
-def encode_rows(
-    rows: Rows | pa.RecordBatch,
-    schema: Schema,
-    *,
-    split: SplitRule | None = None,
-    splits_by_code: tuple[str, ...] = (),
-    record_bytes_limit: int = DEFAULT_RECORD_BYTES,
-    field_bytes_limit: int = DEFAULT_FIELD_BYTES,
-    run_rows: int = _RUN_ROWS,
-) -> Block:
-    """Encode one batch; for many, keep a `RowEncoder`, which remembers the prefixes of entries.
-
-    Raises:
-        SchemaError: the batch is not of the schema, or the key of the split is not a scalar feature.
-    """
-    limits = (record_bytes_limit, field_bytes_limit, run_rows)
-    return RowEncoder(schema, split or SplitRule(), splits_by_code, *limits).encode(rows)
-
-
 def _run_rows(batch: pa.RecordBatch, most: int = _RUN_ROWS) -> int:
     """Return how many rows make a run: bounded by rows, by views, and by bytes of input."""
     by_views = max(_RUN_VIEWS // (2 * batch.num_columns + 1), _MIN_RUN_ROWS)

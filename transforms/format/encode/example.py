@@ -70,13 +70,6 @@ class ExampleEncoder:
         return layout
 
 
-def encode_examples(columns: Sequence[FeatureColumn], rows: int) -> pa.LargeBinaryArray:
-    """Return the serialized Example of each row; names of columns are unique."""
-    records = ExampleEncoder().lay_out(columns, rows, splice_bytes=None).write()
-    offsets = np.concatenate([[0], records.segment_ends[:, 0]]).astype(np.int64)
-    return pa.LargeBinaryArray.from_buffers(pa.large_binary(), rows, [None, pa.py_buffer(offsets), records.data])
-
-
 class ExampleLayout:
     """The pieces of a batch of records: `lengths` are the records' sizes so far, without their heads."""
 

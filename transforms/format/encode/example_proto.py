@@ -16,14 +16,11 @@ Source: tensorflow/core/example/{example,feature}.proto.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, MutableMapping, Sequence
+from collections.abc import Iterator, MutableMapping, Sequence
 from typing import Any, Protocol, cast
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
-
-Values = int | float | bytes | str | Sequence[int] | Sequence[float] | Sequence[bytes] | Sequence[str]
-"""What one feature of an Example may be made from; a scalar is a list of one."""
 
 
 class BytesListMessage(Protocol):
@@ -82,48 +79,27 @@ class ExampleMessage(Protocol):
 def _file_descriptor() -> descriptor_pb2.FileDescriptorProto:
     field = descriptor_pb2.FieldDescriptorProto
     file = descriptor_pb2.FileDescriptorProto(name="shardmill/example.proto", package="tensorflow", syntax="proto3")
-    lists = (
-        ("BytesList", field.TYPE_BYTES),
-        ("FloatList", field.TYPE_FLOAT),
-        ("Int64List", field.TYPE_INT64),
-    )
-    for name, type_ in lists:
-        message = file.message_type.add(name=name)
-        value = message.field.add(name="value", number=1, label=field.LABEL_REPEATED, type=type_)
-        if type_ != field.TYPE_BYTES:
-            value.options.packed = True
+
+    def add(message: Any, name: str, number: int, of: Any, label: Any = field.LABEL_OPTIONAL, **more: Any) -> Any:
+        kind = {"type_name": f".tensorflow.{of}"} if isinstance(of, str) else {}
+        type_ = field.TYPE_MESSAGE if kind else of
+        return message.field.add(name=name, number=number, label=label, type=type_, **kind, **more)
 
     feature = file.message_type.add(name="Feature")
     feature.oneof_decl.add(name="kind")
-    for number, name in enumerate(("bytes_list", "float_list", "int64_list"), 1):
-        feature.field.add(
-            name=name,
-            number=number,
-            label=field.LABEL_OPTIONAL,
-            type=field.TYPE_MESSAGE,
-            type_name=f".tensorflow.{lists[number - 1][0]}",
-            oneof_index=0,
-        )
-
+    lists = (("Bytes", field.TYPE_BYTES), ("Float", field.TYPE_FLOAT), ("Int64", field.TYPE_INT64))
+    for number, (name, of) in enumerate(lists, 1):
+        values = add(file.message_type.add(name=f"{name}List"), "value", 1, of, field.LABEL_REPEATED)
+        if of != field.TYPE_BYTES:
+            values.options.packed = True
+        add(feature, f"{name.lower()}_list", number, f"{name}List", oneof_index=0)
     features = file.message_type.add(name="Features")
     entry = features.nested_type.add(name="FeatureEntry")
     entry.options.map_entry = True
-    entry.field.add(name="key", number=1, label=field.LABEL_OPTIONAL, type=field.TYPE_STRING)
-    entry.field.add(
-        name="value", number=2, label=field.LABEL_OPTIONAL, type=field.TYPE_MESSAGE, type_name=".tensorflow.Feature"
-    )
-    features.field.add(
-        name="feature",
-        number=1,
-        label=field.LABEL_REPEATED,
-        type=field.TYPE_MESSAGE,
-        type_name=".tensorflow.Features.FeatureEntry",
-    )
-
-    example = file.message_type.add(name="Example")
-    example.field.add(
-        name="features", number=1, label=field.LABEL_OPTIONAL, type=field.TYPE_MESSAGE, type_name=".tensorflow.Features"
-    )
+    add(entry, "key", 1, field.TYPE_STRING)
+    add(entry, "value", 2, "Feature")
+    add(features, "feature", 1, "Features.FeatureEntry", field.LABEL_REPEATED)
+    add(file.message_type.add(name="Example"), "features", 1, "Features")
     return file
 
 
@@ -138,42 +114,10 @@ Example: type[ExampleMessage] = _example_class()
 """The message class; `Example()` is an empty one."""
 
 
-def example_from_values(values: Mapping[str, Values], kinds: Mapping[str, str] | None = None) -> ExampleMessage:
-    r"""Return an Example of the given values.
-
-    The kind of a feature is `kinds[name]` (`int64`, `float` or `bytes`), else that of its first value: int and bool
-    are int64, float is float, str and bytes are bytes. An empty list needs its kind; kind `none` sets no list at all.
-
-    >>> example_from_values({"a": 1}).SerializeToString(deterministic=True)
-    b'\n\x0c\n\n\n\x01a\x12\x05\x1a\x03\n\x01\x01'
-
-    Raises:
-        ValueError: an empty list has no kind in `kinds`, or a kind is unknown.
-        TypeError: a value does not fit its kind.
-    """
-    example = Example()
-    for name, value in values.items():
-        items: list[Any] = [value] if isinstance(value, (int, float, bytes, str)) else list(value)
-        kind = (kinds or {}).get(name) or _kind_of(name, items)
-        feature = example.features.feature[name]
-        if kind == "none":
-            continue
-        target = _list_of_kind(feature, kind)
-        target.SetInParent()  # an empty list is a present one
-        target.value.extend([v.encode() if isinstance(v, str) else v for v in items])
-    return example
-
-
 def feature_values(feature: FeatureMessage) -> tuple[str, Sequence[int] | Sequence[float] | Sequence[bytes]]:
     """Return the kind of a feature (`int64`, `float`, `bytes`, or `none`) and its values."""
     which = feature.WhichOneof("kind")
-    if which == "int64_list":
-        return "int64", feature.int64_list.value
-    if which == "float_list":
-        return "float", feature.float_list.value
-    if which == "bytes_list":
-        return "bytes", feature.bytes_list.value
-    return "none", ()
+    return ("none", ()) if which is None else (which.removesuffix("_list"), getattr(feature, which).value)
 
 
 def parse_example(payload: bytes) -> ExampleMessage | None:
@@ -234,22 +178,3 @@ def iter_features(example: ExampleMessage) -> Iterator[tuple[str, FeatureMessage
     features = example.features.feature
     for name in sorted(features):
         yield name, features[name]
-
-
-def _kind_of(name: str, items: list[Any]) -> str:
-    if not items:
-        raise ValueError(f"feature {name!r}: an empty list has no kind; give one in `kinds`")
-    first = items[0]
-    if isinstance(first, int):
-        return "int64"
-    return "float" if isinstance(first, float) else "bytes"
-
-
-def _list_of_kind(feature: FeatureMessage, kind: str) -> Any:
-    if kind == "int64":
-        return feature.int64_list
-    if kind == "float":
-        return feature.float_list
-    if kind == "bytes":
-        return feature.bytes_list
-    raise ValueError(f"kind {kind!r} is none of int64, float, bytes, none")
