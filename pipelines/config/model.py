@@ -31,6 +31,7 @@ from ...transforms.stores.common.store_url import is_store_url, parse_store_url
 from .runners import STRICT, AnyRunner, LocalRunner, quoted
 
 if TYPE_CHECKING:
+    from ...transforms.format.flow.observers import Observer
     from ...transforms.recipe.step import Step
 
 _LARGEST_RECORD: Final = 2**31 - 1
@@ -338,6 +339,7 @@ class Config(_Section):
 
     _base: str = PrivateAttr(default="")
     _steps: tuple[Step, ...] = PrivateAttr(default=())
+    _observers: tuple[Observer, ...] = PrivateAttr(default=())
     _detected: tuple[str, ...] = PrivateAttr(default=())
 
     @property
@@ -349,6 +351,17 @@ class Config(_Section):
     def steps(self) -> tuple[Step, ...]:
         """Steps of the recipe that were given in Python; their texts are in the fingerprint."""
         return self._steps
+
+    @property
+    def observers(self) -> tuple[Observer, ...]:
+        """Observers that were given in Python: no byte of the dataset depends on them."""
+        return self._observers
+
+    def with_observers(self, observers: tuple[Observer, ...]) -> Config:
+        """Return the config with these observers."""
+        config = self.model_copy()
+        config._observers = observers
+        return config
 
     def with_steps(self, steps: tuple[Step, ...]) -> Config:
         """Return the config with these steps of a recipe."""

@@ -101,6 +101,7 @@ def encoder_of(config: Config, frozen: Frozen) -> RowEncoder:
         splits_by_code=frozen.splits,
         record_bytes_limit=config.limits.record_bytes,
         field_bytes_limit=_field_bytes(config),
+        observers=config.observers,
     )
 
 

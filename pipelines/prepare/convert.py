@@ -147,4 +147,5 @@ def spec_of(config: Config, plan: Plan) -> DatasetSpec:
         source_fingerprint=source_fingerprint,
         run_id=uuid.uuid4().hex[:16] if is_store_url(output.path) else run[:16],  # there nobody can hold a folder
         runner=config.runner.name,
+        observers=config.observers,
     )

@@ -116,6 +116,7 @@ class StagedPlan:
 def mark_of(config: Config, source: Source, listing: Listing, operation: str, dataset: str = "") -> RunMark:
     """Return the mark of a run; `dataset` describes the schema and labels of the dataset that it adds to."""
     reading = json.dumps([repr(source), config.limits.model_dump(mode="json")], sort_keys=True)
+    reading += "".join(map(repr, config.observers))  # what was staged holds what they saw
     conditions = {
         "the files to read": fingerprint_listing(listing) + (_images_digest(listing) or ""),
         "limits and options of reading": _digest(reading),

@@ -31,6 +31,7 @@ from shardmill.transforms.dataset.stage.task_stager import TaskStager
 from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 from shardmill.transforms.errors import CommitError, RunError, TargetError, TooManyRejects, UsageError
 from shardmill.transforms.format.flow.blocks import Block, EntryCounts, Narrowing
+from shardmill.transforms.format.flow.observers import narrowed_summary, notes_summary
 from shardmill.transforms.format.flow.rejects import CellError, Place, Reject
 from shardmill.transforms.format.flow.rows import TaskEnd
 from shardmill.transforms.format.manifest.parts import ManifestLimits
@@ -79,7 +80,7 @@ def stage_all(spec: DatasetSpec, *, rejects: int = 0, rows: int = 5000) -> list[
         frames = frame_records(pa.array([payload(task, i) for i in range(rows)], pa.large_binary()))
         counts = (EntryCounts(entry, rows + len(bad), rows, len(bad)),)
         narrowed = (Narrowing("x", "float64", "float32", rows, 1e-8, 0),) if task else ()
-        stager.add(Block(task, 0, {"train": frames}, counts, bad, narrowed))
+        stager.add(Block(task, 0, {"train": frames}, counts, bad, narrowed_summary(narrowed)))
         results.append(stager.finish(TaskEnd(task, 1, {entry: rows + len(bad)})))
     return results
 
@@ -229,7 +230,9 @@ def test_rows_that_do_not_add_up_commit_nothing(
 def test_what_is_noted_of_rows_stands_with_their_file_and_in_the_outcome(tmp_path: Path) -> None:
     spec = spec_of(tmp_path)
     noted = [{(0, "odd rows"): 2}, {(0, "odd rows"): 3, (0, "even rows"): 1}, {(1, "odd rows"): 4}]
-    results = [replace(result, notes=notes) for result, notes in zip(stage_all(spec), noted, strict=True)]
+    results = [
+        replace(result, observed=notes_summary(notes)) for result, notes in zip(stage_all(spec), noted, strict=True)
+    ]
     outcome = write_generation(spec, results)
     lines = [json.loads(line) for line in (tmp_path / "out/sources/00000001.jsonl").read_text().splitlines()]
     assert [line["notes"] for line in lines] == [{"even rows": 1, "odd rows": 5}, {"odd rows": 4}]

@@ -21,6 +21,14 @@ from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 from shardmill.transforms.errors import UsageError
 from shardmill.transforms.format.buffers.frame_slices import FrameSlices
 from shardmill.transforms.format.flow.blocks import Block, EntryCounts, Frames, Narrowing
+from shardmill.transforms.format.flow.observers import (
+    IMAGE_FORMATS,
+    image_formats_in,
+    narrowed_summary,
+    narrowings_in,
+    notes_in,
+    notes_summary,
+)
 from shardmill.transforms.format.flow.rejects import CellError, Place, Reject
 from shardmill.transforms.format.flow.rows import TaskEnd
 from shardmill.transforms.format.tfrecord.framing import frame_records
@@ -206,15 +214,16 @@ def test_splits_are_rolled_apart_and_everything_is_added_up(tmp_path: Path) -> N
     for i, narrowing in enumerate((lost, more)):
         frames = {"train": frames_of([b"a"]), "val": frames_of([b"b", b"c"])}
         counts = (EntryCounts(0, 3, 3), EntryCounts(1, 1, 0, 1))
-        stager.add(Block(0, i, frames, counts, (bad,), (narrowing,), ("png", "jpeg")))
-    result = stager.finish(TaskEnd(0, 2, {0: 6, 1: 2}, ("a.csv: cut",), {(1, "odd rows"): 2}))
+        observed = narrowed_summary([narrowing]) | notes_summary({(1, "odd rows"): i + 1})
+        stager.add(Block(0, i, frames, counts, (bad,), observed | {IMAGE_FORMATS: ["jpeg", "png"][i:]}))
+    result = stager.finish(TaskEnd(0, 2, {0: 6, 1: 2}, ("a.csv: cut",)))
     assert {name: split.parts[0].records for name, split in result.splits.items()} == {"train": 2, "val": 4}
     assert result.counts == (EntryCounts(0, 6, 6), EntryCounts(1, 2, 0, 2))
-    assert result.narrowed == (Narrowing("p", "float64", "float32", 5, 5e-8, 1),)
-    assert result.image_formats == ("jpeg", "png")
+    assert narrowings_in(result.observed) == (Narrowing("p", "float64", "float32", 5, 5e-8, 1),)
+    assert image_formats_in(result.observed) == ("jpeg", "png")
     assert result.failures == ("a.csv: cut",)
     assert result.rows_read == {0: 6, 1: 2}
-    assert result.notes == {(1, "odd rows"): 2}
+    assert notes_in(result.observed) == {(1, "odd rows"): 3}
     assert TaskResult.from_json((tmp_path / RUN / result.path).read_bytes()) == result
     assert result.rejects is not None
     assert (result.rejects.records, result.rejects.by_code) == (2, {"BAD_TYPE": 2})

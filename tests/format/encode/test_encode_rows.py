@@ -19,6 +19,7 @@ from shardmill.transforms.format.encode.encode_rows import RowEncoder
 from shardmill.transforms.format.encode.example_proto import Example
 from shardmill.transforms.format.encode.splits import SplitRule
 from shardmill.transforms.format.flow.blocks import Block, EntryCounts, Frames, Narrowing
+from shardmill.transforms.format.flow.observers import narrowings_in
 from shardmill.transforms.format.flow.rejects import CellError, CellProblem, Place, Reject
 from shardmill.transforms.format.flow.rows import RowOrigin, Rows
 from shardmill.transforms.format.schema.arrow_types import feature_of
@@ -81,7 +82,7 @@ def test_all_bad_cells_of_a_row_are_one_reject_and_good_rows_are_written() -> No
     assert block.counts == (EntryCounts(7, 5, 3, 2, 0),)
     assert values(block.splits["train"], "big") == [[1], [3], [5]]
     error = abs(float(np.float32(0.1)) - 0.1) / 0.1
-    assert block.narrowed == (Narrowing("wide", "float64", "float32", 3, error, 0),)
+    assert narrowings_in(block.observed) == (Narrowing("wide", "float64", "float32", 3, error, 0),)
 
 
 def test_problems_and_rejects_of_the_source_are_merged_in_row_order() -> None:
@@ -134,7 +135,7 @@ def test_a_batch_of_bad_rows_only_has_no_splits() -> None:
 def test_a_batch_without_rows_is_an_empty_block() -> None:
     batch = pa.record_batch({"a": pa.array([], pa.int64())})
     block = encode_rows(rows_of(batch), schema_of(batch))
-    assert (block.splits, block.rejects, block.counts, block.narrowed) == ({}, (), (), ())
+    assert (block.splits, block.rejects, block.counts, narrowings_in(block.observed)) == ({}, (), (), ())
 
 
 def test_a_missing_column_is_absent_and_an_unknown_one_is_an_error() -> None:
@@ -206,7 +207,7 @@ def test_runs_and_bad_rows_change_no_byte_of_the_good_ones(bad: list[bool], run:
         for payload in payloads(encode_rows(rows_of(batch.slice(i, 1)), schema).splits["train"])
     ]
     assert [p for frames in block.splits.values() for p in payloads(frames)] == expected
-    assert sum(narrowing.values for narrowing in block.narrowed) == len(expected)
+    assert sum(narrowing.values for narrowing in narrowings_in(block.observed)) == len(expected)
 
 
 def test_images_travel_by_reference() -> None:

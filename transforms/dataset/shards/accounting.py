@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ...format.flow.blocks import EntryCounts
+from ...format.flow.observers import NOTES, notes_in
 from ...format.flow.rows import Notes
 from ...format.manifest.manifest import RowCounts
 from ..stage.spec import EntryInfo
@@ -54,13 +55,14 @@ class Ledger:
             self._counts[row.entry] = known.plus(row) if known else row
         if result.rejects:
             self._by_code.update(result.rejects.by_code)
-        self._notes.update(result.notes)
+        self._notes.update(notes_in(result.observed))
         self._problems += [(result.task, problem) for problem in _check_result(result)]
         if result.task != NO_TASK:
             self._tasks[result.task] += 1
         else:
             self._bundles[result.attempt] += 1
-        return replace(result, counts=(), rows_read={}, notes={})
+        others = {name: summary for name, summary in result.observed.items() if name != NOTES}
+        return replace(result, counts=(), rows_read={}, observed=others)
 
     def settle(self, entries: Sequence[EntryInfo], tasks: int | None) -> Accounts:
         """Return the accounts; `tasks` is how many tasks there are, None if that is not known."""

@@ -9,6 +9,7 @@ from typing import Literal, cast
 
 from ...format.buffers.checksum import add_digests, crc32c_combine, crc32c_range
 from ...format.flow.blocks import Narrowing
+from ...format.flow.observers import Summaries, image_formats_in, merged, narrowings_in
 from ...format.manifest.manifest import RowCounts
 from ...format.manifest.naming import shard_file_name
 from ..shard_plan.shard_plan import CUTS_PER_SHARD, Part, PartRange, PlannedShard, plan_shards
@@ -149,14 +150,12 @@ def _lines(problems: Sequence[str]) -> str:
 def _plan(spec: DatasetSpec, results: Sequence[TaskResult], accounts: Accounts) -> Plan:
     parts: dict[str, list[Part]] = defaultdict(list)
     digests: dict[str, list[int]] = defaultdict(list)
-    narrowed: dict[str, Narrowing] = {}
+    observed: Summaries = {}
     for result in results:
         for name, split in result.splits.items():
             parts[name] += split.parts
             digests[name].append(split.digest)
-        for entry in result.narrowed:
-            known = narrowed.get(entry.name)
-            narrowed[entry.name] = known.plus(entry) if known else entry
+        observed = merged(observed, result.observed, spec.observers)
     jobs: list[ShardJob] = []
     splits: dict[str, SplitTotals] = {}
     for name in sorted(parts):
@@ -167,11 +166,14 @@ def _plan(spec: DatasetSpec, results: Sequence[TaskResult], accounts: Accounts) 
             jobs.append(ShardJob(name, index, path, shard.light, shard.records, shard.bytes, shard_crc(shard)))
         unit = max(spec.shard_size // CUTS_PER_SHARD, *(part.unit_bytes for part in parts[name]))
         splits[name] = SplitTotals(unit, add_digests(digests[name]))
+    for observer in spec.observers:
+        files = [result.spilled[observer.name] for result in results if observer.name in result.spilled]
+        observer.finish(observed.get(observer.name), (spec.storage.read(f"{spec.staging}/{path}") for path in files))
     draft = Draft(
         counts=accounts.total,
         by_code=accounts.by_code,
-        narrowed=tuple(narrowed[name] for name in sorted(narrowed)),
-        image_formats=tuple(sorted({name for result in results for name in result.image_formats})),
+        narrowed=narrowings_in(observed),
+        image_formats=image_formats_in(observed),
         splits=splits,
         shards=len(jobs),
         notes=accounts.notes_total,

@@ -14,6 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Final, Literal
 
 from ...errors import UsageError
+from ...format.flow.observers import Observer
 from ...format.manifest.naming import DATASET_NAME, DEFAULT_SHARD_NAME, STAGING_FOLDER, check_shard_name
 from ...format.schema.schema import Schema
 from ...format.wording.printable import printable
@@ -116,7 +117,7 @@ class DatasetSpec:
     can be looked for. `replaces` is the generation that a run with `if_exists: replace` saw when it began, 0 for none:
     it replaces no later one. `append_to` is the dataset that the run adds to, None for one that makes a dataset;
     `operation` is how that is made: "create", or "merge" from records of others. `plan_file` is what the launcher has
-    written into the staging folder, None if nothing.
+    written into the staging folder, None if nothing. `observers` see every batch.
     """
 
     path: str
@@ -147,6 +148,7 @@ class DatasetSpec:
     append_to: AppendTo | None = None
     operation: Literal["create", "merge"] = "create"
     plan_file: str | None = None
+    observers: tuple[Observer, ...] = ()
 
     def __post_init__(self) -> None:
         """Check the values.
@@ -198,4 +200,11 @@ class DatasetSpec:
     def stage_settings(self) -> StageSettings:
         """What the stage step must know of this."""
         in_append = self.append_to is not None
-        return StageSettings(self.shard_size, self.compression, self.order, in_append=in_append, proof=self.proof)
+        return StageSettings(
+            self.shard_size,
+            self.compression,
+            self.order,
+            in_append=in_append,
+            proof=self.proof,
+            observers=self.observers,
+        )

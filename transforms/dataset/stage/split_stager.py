@@ -19,6 +19,7 @@ import numpy.typing as npt
 from ...format.buffers.checksum import add_digests
 from ...format.buffers.frame_slices import FrameSlices
 from ...format.flow.blocks import Frames
+from ...format.flow.observers import Observer
 from ...format.tfrecord.gzip_members import compress_member
 from ..shard_plan.shard_plan import CUTS_PER_SHARD, CutTable, Part, PartKind
 from ..storage.contract import PartFile
@@ -38,7 +39,7 @@ class StageSettings:
     """What stage must know of the dataset: shard size in bytes, compression ("none", "gzip"), order.
 
     `in_append` says that its schema was there before, which rejects then tell. `proof` is a file of the launcher's
-    that a worker must see before it stages anything: see `shared_folder`.
+    that a worker must see before it stages anything: see `shared_folder`. `observers` merge what they have seen.
     """
 
     shard_size: int
@@ -46,6 +47,7 @@ class StageSettings:
     order: str = "task"
     in_append: bool = False
     proof: str | None = None
+    observers: tuple[Observer, ...] = ()
 
 
 class SplitStager:

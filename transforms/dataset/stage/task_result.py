@@ -10,8 +10,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from ...format.flow.blocks import EntryCounts, Narrowing
-from ...format.flow.rows import Notes
+from ...format.flow.blocks import EntryCounts
+from ...format.flow.observers import Summaries
 from ..shard_plan.shard_plan import CutTable, Part
 
 NO_TASK = -1
@@ -40,7 +40,10 @@ class RejectFile:
 
 @dataclass(frozen=True, slots=True)
 class TaskResult:
-    """One attempt at one task: `attempt` is unique; `rows_read` and `notes` are the reader's, by source entry."""
+    """One attempt at one task: `attempt` is unique; `rows_read` is the reader's, by source entry.
+
+    `observed` is what observers found in its rows, `spilled` their files, relative to the staging folder.
+    """
 
     task: int
     attempt: str
@@ -48,10 +51,9 @@ class TaskResult:
     counts: tuple[EntryCounts, ...] = ()
     rows_read: dict[int, int] = field(default_factory=dict)
     rejects: RejectFile | None = None
-    narrowed: tuple[Narrowing, ...] = ()
-    image_formats: tuple[str, ...] = ()
+    observed: Summaries = field(default_factory=dict)
+    spilled: dict[str, str] = field(default_factory=dict)
     failures: tuple[str, ...] = ()
-    notes: Notes = field(default_factory=dict)
 
     @property
     def records(self) -> int:
@@ -82,10 +84,9 @@ class TaskResult:
             "counts": [[c.entry, c.read, c.written, c.rejected, c.dropped] for c in self.counts],
             "rows_read": list(self.rows_read.items()),
             "rejects": self.rejects and [self.rejects.path, self.rejects.records, self.rejects.by_code],
-            "narrowed": [[n.name, n.from_, n.to, n.values, n.max_relative_error, n.underflows] for n in self.narrowed],
-            "image_formats": self.image_formats,
+            "observed": self.observed,
+            "spilled": self.spilled,
             "failures": self.failures,
-            "notes": [[entry, text, count] for (entry, text), count in self.notes.items()],
         }
         return json.dumps(document).encode() + b"\n"
 
@@ -104,10 +105,9 @@ class TaskResult:
             counts=tuple(EntryCounts(*row) for row in document["counts"]),
             rows_read=dict(document["rows_read"]),
             rejects=document["rejects"] and RejectFile(*document["rejects"]),
-            narrowed=tuple(Narrowing(*row) for row in document["narrowed"]),
-            image_formats=tuple(document["image_formats"]),
+            observed=document["observed"],
+            spilled=document["spilled"],
             failures=tuple(document["failures"]),
-            notes={(entry, text): count for entry, text, count in document["notes"]},
         )
 
 

@@ -11,12 +11,14 @@ again, or twice at once, and leaves orphans at most.
 
 from __future__ import annotations
 
+import json
 import uuid
 from collections import Counter
 from typing import Final
 
 from ...errors import UsageError
-from ...format.flow.blocks import Block, EntryCounts, Frames, Narrowing
+from ...format.flow.blocks import Block, EntryCounts, Frames
+from ...format.flow.observers import Summaries, merged
 from ...format.flow.rejects import Reject
 from ...format.flow.rows import TaskEnd
 from ...format.manifest.naming import is_split_name
@@ -52,8 +54,8 @@ class TaskStager:
         self._splits: dict[str, SplitStager] = {}
         self._blocks = 0
         self._counts: dict[int, EntryCounts] = {}
-        self._narrowed: dict[str, Narrowing] = {}
-        self._formats: set[str] = set()
+        self._observed: Summaries = {}
+        self._spilled: dict[str, PartFile] = {}
         self._rejects: PartFile | None = None
         self._rejected = 0
         self._codes: Counter[str] = Counter()
@@ -74,10 +76,11 @@ class TaskStager:
             self.add_frames(split, frames)
         for counts in block.counts:
             self._count(counts)
-        for narrowing in block.narrowed:
-            known = self._narrowed.get(narrowing.name)
-            self._narrowed[narrowing.name] = known.plus(narrowing) if known else narrowing
-        self._formats.update(block.image_formats)
+        self._observed = merged(self._observed, block.observed, self._settings.observers)
+        for name, data in block.spilled.items():
+            if name not in self._spilled:
+                self._spilled[name], _ = self._create(f"{name}.observed")
+            self._spilled[name].write([memoryview(data)])
         if block.rejects:
             self._add_rejects(block.rejects)
 
@@ -111,12 +114,15 @@ class TaskStager:
                 f"not fused: task {end.task} ended after {end.batches} blocks, {self._blocks} of task {self._task} "
                 f"came; {_FIX}"
             )
+        for file in self._spilled.values():
+            file.close()
         if self._rejects is not None:
             self._rejects.close()
         splits = {name: stager.finish() for name, stager in sorted(self._splits.items())}
-        if self._rejects is not None:
-            self._rejects.wait()
-        if splits or self._rejects is not None:
+        own = [file for file in (self._rejects, *self._spilled.values()) if file is not None]
+        for file in own:
+            file.wait()
+        if splits or own:
             self._storage.sync(f"{self._staging}/{self._folder}")
         rejects = RejectFile(f"{self._folder}/rejects.jsonl", self._rejected, dict(sorted(self._codes.items())))
         result = TaskResult(
@@ -126,10 +132,9 @@ class TaskStager:
             counts=tuple(self._counts[entry] for entry in sorted(self._counts)),
             rows_read=dict(end.rows_read) if end else {},
             rejects=rejects if self._rejected else None,
-            narrowed=tuple(self._narrowed[name] for name in sorted(self._narrowed)),
-            image_formats=tuple(sorted(self._formats)),
+            observed=json.loads(json.dumps(self._observed)),  # as a run finds it that resumes this one
+            spilled={name: f"{self._folder}/{name}.observed" for name in sorted(self._spilled)},
             failures=end.failures if end else (),
-            notes=dict(end.notes) if end else {},
         )
         self._storage.replace(f"{self._staging}/{result.path}", result.to_json())
         return result
@@ -138,8 +143,9 @@ class TaskStager:
         """Close all files of a failed attempt; they stay where they are, and are ignored."""
         for stager in self._splits.values():
             stager.abandon()
-        if self._rejects is not None:
-            self._rejects.abandon()
+        for file in (self._rejects, *self._spilled.values()):
+            if file is not None:
+                file.abandon()
 
     def _create(self, name: str) -> tuple[PartFile, str]:
         path = f"{self._folder}/{name}"

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import threading
 from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -25,6 +25,7 @@ from ..buffers.take import take_rows
 from ..buffers.views import BUFFER_LIMIT, I64
 from ..columns.feature_column import DEFAULT_FIELD_BYTES, FeatureColumn, absent_column, feature_column
 from ..flow.blocks import Block, EntryCounts, Frames, Narrowing
+from ..flow.observers import IMAGE_FORMATS, Observer, Seen, Summaries, narrowed_summary, notes_summary
 from ..flow.rejects import CellError, Reject
 from ..flow.rows import RowOrigin, Rows
 from ..schema.schema import Schema
@@ -46,9 +47,14 @@ _MIN_RUN_ROWS: Final = 64  # with 100,000 columns 200 MiB of views: fewer rows w
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Run:
-    """What became of one run: frames by split name, and errors by row of the batch."""
+    """What became of one run: frames by split name, and errors by row of the batch.
+
+    Row `numbers[i]` of the batch became a record of the split with number `codes[i]`.
+    """
 
     frames: dict[str, Frames]
+    numbers: I64
+    codes: I64
     errors: dict[int, tuple[CellError, ...]]
     narrowed: tuple[Narrowing, ...]
 
@@ -59,6 +65,7 @@ class RowEncoder:
 
     `splits_by_code` are the names of splits that a source by directory found; `record_bytes_limit` and
     `field_bytes_limit` bound a serialized record, and a string or binary value, in bytes; `run_rows` a run.
+    `observers` see every batch.
 
     Raises:
         SchemaError: the key of the split is not a scalar feature.
@@ -70,13 +77,14 @@ class RowEncoder:
     record_bytes_limit: int = DEFAULT_RECORD_BYTES
     field_bytes_limit: int = DEFAULT_FIELD_BYTES
     run_rows: int = field(default=_RUN_ROWS, repr=False, compare=False)
+    observers: tuple[Observer, ...] = ()
     _local: Any = field(default_factory=threading.local, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self.split.check_key(self.schema)
 
     def __reduce__(self) -> tuple[Any, ...]:
-        limits = (self.record_bytes_limit, self.field_bytes_limit, self.run_rows)
+        limits = (self.record_bytes_limit, self.field_bytes_limit, self.run_rows, self.observers)
         return type(self), (self.schema, self.split, self.splits_by_code, *limits)
 
     def split_shares(self) -> dict[str, float]:
@@ -116,9 +124,31 @@ class RowEncoder:
             {name: join_frames(frames[name]) for name in sorted(frames)},
             _counts(rows, errors),
             self._rejects(rows, errors),
-            _merge_narrowed(narrowing for run in runs for narrowing in run.narrowed),
-            self._image_formats(rows.batch, errors),
+            *self._observe(rows, runs, errors),
         )
+
+    def _observe(
+        self, rows: Rows, runs: Sequence[_Run], errors: Mapping[int, object]
+    ) -> tuple[Summaries, dict[str, bytes]]:
+        """Return what observers find in a batch, and what they spill."""
+        observed = narrowed_summary(narrowing for run in runs for narrowing in run.narrowed)
+        observed |= notes_summary(rows.notes)
+        formats = self._image_formats(rows.batch, errors)
+        if formats:
+            observed[IMAGE_FORMATS] = list(formats)
+        spilled = {}
+        if self.observers:
+            splits = np.full(rows.batch.num_rows, -1, np.int64)
+            for run in runs:
+                splits[run.numbers] = run.codes
+            names = self.split.names if rows.split_codes is None else self.splits_by_code
+            seen = Seen(rows.batch, splits, names, rows.entry)
+            for observer in self.observers:
+                found = observer.observe(seen)
+                observed[observer.name] = found.summary
+                if found.spilled:
+                    spilled[observer.name] = found.spilled
+        return observed, spilled
 
     def _image_formats(self, batch: pa.RecordBatch, errors: Mapping[int, object]) -> tuple[str, ...]:
         """Return the formats of the images that became records: whether TensorFlow can decode all of them."""
@@ -166,18 +196,18 @@ class RowEncoder:
                 errors.setdefault(int(numbers[row]), []).append(error)
             good = np.flatnonzero(~np.isin(numbers, list(errors)))
             batch, numbers, first = take_rows(batch, good), numbers[good], False
-        frames = self._frames(rows, numbers, columns, layout)
-        return _Run(frames, {row: tuple(found) for row, found in errors.items()}, narrowed)
+        frames, codes = self._frames(rows, numbers, columns, layout)
+        return _Run(frames, numbers, codes, {row: tuple(found) for row, found in errors.items()}, narrowed)
 
     def _frames(
         self, rows: Rows, numbers: I64, columns: list[FeatureColumn], layout: ExampleLayout
-    ) -> dict[str, Frames]:
-        """Write and frame the records of rows `numbers` of the batch, by split."""
+    ) -> tuple[dict[str, Frames], I64]:
+        """Write and frame the records of rows `numbers` of the batch, by split; return the split of each too."""
         names = self.split.names if rows.split_codes is None else self.splits_by_code
         if len(names) == 1 and len(numbers):
             framed = layout.write_framed()
             if framed is not None:
-                return {names[0]: framed}
+                return {names[0]: framed}, np.zeros(len(numbers), np.int64)
         records = layout.write()
         if rows.split_codes is None:
             key = next((column for column in columns if column.name == self.split.key), None)
@@ -185,7 +215,8 @@ class RowEncoder:
         else:
             codes = rows.split_codes[numbers]
         crcs = records.checksums()
-        return {names[code]: records.frame(crcs, np.flatnonzero(codes == code)) for code in np.unique(codes).tolist()}
+        parts = {code: records.frame(crcs, np.flatnonzero(codes == code)) for code in np.unique(codes).tolist()}
+        return {names[code]: frames for code, frames in parts.items()}, codes
 
     @property
     def _encoder(self) -> ExampleEncoder:
@@ -280,19 +311,3 @@ def _counts(rows: Rows, errors: Iterable[int]) -> tuple[EntryCounts, ...]:
         for entry, count in sorted(read.items())
         if count
     )
-
-
-def _merge_narrowed(narrowed: Iterable[Narrowing]) -> tuple[Narrowing, ...]:
-    """Add up what the runs lost, by feature."""
-    merged: dict[str, Narrowing] = {}
-    for more in narrowed:
-        known = merged.get(more.name)
-        if known is not None:
-            more = replace(
-                known,
-                values=known.values + more.values,
-                max_relative_error=max(known.max_relative_error, more.max_relative_error),
-                underflows=known.underflows + more.underflows,
-            )
-        merged[more.name] = more
-    return tuple(merged.values())

@@ -17,6 +17,7 @@ import pyarrow as pa
 from ..buffers.checksum import record_digests
 from ..buffers.payloads import Payloads
 from ..flow.blocks import Block, EntryCounts, Frames, Narrowing
+from ..flow.observers import IMAGE_FORMATS, narrowed_summary
 from ..flow.rows import Rows
 from ..tfrecord.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 
@@ -57,8 +58,7 @@ class FramedRows(Rows):
             {self.split: self.frames} if written else {},
             counts,
             self.rejects,
-            self.narrowed,
-            self.image_formats,
+            narrowed_summary(self.narrowed) | ({IMAGE_FORMATS: list(self.image_formats)} if self.image_formats else {}),
         )
 
 

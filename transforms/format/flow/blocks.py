@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -83,7 +84,7 @@ class Block:
     """The encoded records of one batch by split, and its rejects in row order.
 
     `task` is None for blocks that come from no task (a user's own pipeline): their task is then the bundle.
-    `image_formats` are the values of `image/format` that occur in it.
+    `observed` is what observers found in it, by their names, and `spilled` what goes into their files of the task.
     """
 
     task: int | None
@@ -91,5 +92,5 @@ class Block:
     splits: dict[str, Frames]
     counts: tuple[EntryCounts, ...] = ()
     rejects: tuple[Reject, ...] = ()
-    narrowed: tuple[Narrowing, ...] = ()
-    image_formats: tuple[str, ...] = ()
+    observed: dict[str, Any] = field(default_factory=dict)
+    spilled: dict[str, bytes] = field(default_factory=dict)

@@ -84,11 +84,10 @@ class TaskEnd:
     """The end mark of a task: how many batches it had, what was read of each entry, and what broke it.
 
     `failures` are the texts of `SourceError`s: they make the shard plan refuse the run, and are never raised inside
-    an engine, which would only retry them. `notes` are those of the batches, added up.
+    an engine, which would only retry them.
     """
 
     task: int
     batches: int
     rows_read: dict[int, int] = field(default_factory=dict)
     failures: tuple[str, ...] = ()
-    notes: Notes = field(default_factory=dict)

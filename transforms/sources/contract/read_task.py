@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterator
 
 from ...errors import SourceError
@@ -17,16 +16,14 @@ def read_task(source: Source, task: Task, frozen: Frozen) -> Iterator[Rows | Tas
     batches = 0
     rows_read: dict[int, int] = {}
     failures: tuple[str, ...] = ()
-    notes: Counter[tuple[int, str]] = Counter()
     try:
         for rows in source.read(task, frozen):
             rows.count_into(rows_read)
-            notes.update(rows.notes)
             batches += 1
             yield rows
     except SourceError as error:
         failures = (str(error), *_further_failures(source, task, frozen, error))
-    yield TaskEnd(task.ordinal, batches, rows_read, failures, dict(notes))
+    yield TaskEnd(task.ordinal, batches, rows_read, failures)
 
 
 def _further_failures(source: Source, task: Task, frozen: Frozen, error: SourceError) -> Iterator[str]:

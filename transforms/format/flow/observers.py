@@ -1,0 +1,156 @@
+"""Observers: what is learned of rows on their way, beside the records, and merged in the order of tasks.
+
+    batch ──encode──▶ block ─┐
+      └──────observe─────────┴─▶ summary of a batch ──merge──▶ of a task ──merge──▶ of the run ──▶ finish
+
+A summary is JSON: it travels in the block, then in the result of the task, which staging leaves as a file. So it is the
+same with any number of workers, on any engine, and after a run that stopped. What the product itself observes goes the
+same way: values that were narrowed, formats of images, notes on rows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from .blocks import Narrowing
+from .rows import Notes
+
+NARROWED: Final = "narrowed"
+"""Feature -> type before, type after, values, largest relative error, values that became zero."""
+
+IMAGE_FORMATS: Final = "image_formats"
+"""The values of `image/format` that occur in records, sorted."""
+
+NOTES: Final = "notes"
+"""Source entry, text, and how many rows: a list of such triples."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Seen:
+    """A batch after encoding: its columns, and for each row what became of it.
+
+    `splits[i]` is the index in `names` of the split that row i is a record of, -1 for a reject. `entry` is the source
+    entry of the rows: one for all, or one for each.
+    """
+
+    batch: pa.RecordBatch
+    splits: npt.NDArray[np.int64]
+    names: tuple[str, ...]
+    entry: int | npt.NDArray[np.int64]
+
+    def written(self, split: str | None = None) -> npt.NDArray[np.int64]:
+        """Return the numbers of the rows that became records, of one split or of all."""
+        if split is None:
+            return np.flatnonzero(self.splits >= 0)
+        return np.flatnonzero(self.splits == self.names.index(split)) if split in self.names else np.array([], np.int64)
+
+
+@dataclass(frozen=True, slots=True)
+class Observation:
+    """What an observer found in a batch: a JSON summary, and bytes that are appended to its file of the task."""
+
+    summary: Any = None
+    spilled: bytes = b""
+
+
+class Observer(Protocol):
+    """Sees every batch after encoding: a frozen, picklable dataclass, whose `repr` says all that it does."""
+
+    @property
+    def name(self) -> str:
+        """What its summaries are filed under: lowercase letters, digits and _."""
+        ...
+
+    def observe(self, seen: Seen) -> Observation:
+        """Return what is in one batch; how many rows a batch has may change."""
+        ...
+
+    def merge(self, one: Any, other: Any) -> Any:
+        """Return the summary of two runs of rows, given the summary of each; `one` comes before `other`.
+
+        It must not matter how rows are grouped: `merge(merge(a, b), c)` is `merge(a, merge(b, c))`.
+        """
+        ...
+
+    def finish(self, summary: Any, spilled: Iterable[bytes]) -> None:
+        """Take the summary of all rows, and the file of each task in their order, before the run commits.
+
+        An engine may try this again: a second time does no harm.
+        """
+        ...
+
+
+Summaries = dict[str, Any]
+"""What is observed of some rows, by the name of the observer."""
+
+
+def merged(one: Mapping[str, Any], other: Mapping[str, Any], observers: Sequence[Observer] = ()) -> Summaries:
+    """Return what is observed of two runs of rows, of which `one` comes first."""
+    merges = _MERGES | {observer.name: observer.merge for observer in observers}
+    result = dict(one)
+    for name, summary in other.items():
+        result[name] = merges[name](result[name], summary) if name in result else summary
+    return result
+
+
+def _merge_narrowed(one: Mapping[str, Any], other: Mapping[str, Any]) -> Any:
+    result = dict(one)
+    for name, more in other.items():
+        if name in result:
+            from_, to, values, error, zeros = result[name]
+            more = [from_, to, values + more[2], max(error, more[3]), zeros + more[4]]
+        result[name] = more
+    return result
+
+
+def _merge_formats(one: Sequence[str], other: Sequence[str]) -> list[str]:
+    return sorted({*one, *other})
+
+
+def _merge_notes(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
+    counts = {(entry, text): count for entry, text, count in one}
+    for entry, text, count in other:
+        counts[entry, text] = counts.get((entry, text), 0) + count
+    return [[entry, text, count] for (entry, text), count in counts.items()]
+
+
+def narrowed_summary(narrowings: Iterable[Narrowing]) -> Summaries:
+    """Return what values lost as a summary, under its name; nothing if none were narrowed."""
+    found: dict[str, Narrowing] = {}
+    for one in narrowings:
+        found[one.name] = found[one.name].plus(one) if one.name in found else one
+    rows = {n.name: [n.from_, n.to, n.values, n.max_relative_error, n.underflows] for n in found.values()}
+    return {NARROWED: rows} if rows else {}
+
+
+def narrowings_in(observed: Mapping[str, Any]) -> tuple[Narrowing, ...]:
+    """Return what values lost, by feature, in the order of their names."""
+    return tuple(Narrowing(name, *row) for name, row in sorted(observed.get(NARROWED, {}).items()))
+
+
+def image_formats_in(observed: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the formats of images that occur in records."""
+    return tuple(observed.get(IMAGE_FORMATS, ()))
+
+
+def notes_in(observed: Mapping[str, Any]) -> Notes:
+    """Return how many rows there are of each note, by source entry."""
+    return {(entry, text): count for entry, text, count in observed.get(NOTES, ())}
+
+
+def notes_summary(notes: Notes) -> Summaries:
+    """Return notes on rows as a summary, under its name; nothing if there are none."""
+    return {NOTES: [[entry, text, count] for (entry, text), count in notes.items()]} if notes else {}
+
+
+_MERGES: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    NARROWED: _merge_narrowed,
+    IMAGE_FORMATS: _merge_formats,
+    NOTES: _merge_notes,
+}
