@@ -223,7 +223,9 @@ def test_rows_that_do_not_add_up_commit_nothing(
     outcome = write_generation(spec, change(stage_all(spec)))
     assert outcome.refusal is not None
     assert problem in outcome.refusal.message
-    assert type(outcome.refusal.error()) is RunError
+    error = outcome.refusal.error()
+    assert type(error) is RunError
+    assert error.again is ("gzip" not in problem)  # no file is at fault for rows that do not add up
     assert not (tmp_path / "out/manifests").exists()
 
 
@@ -704,3 +706,14 @@ def test_a_refusal_that_an_engine_lost_is_read_from_the_staging_folder(tmp_path:
     spec = spec_of(tmp_path, max_rejects=1)
     refused = plan_dataset(spec, stage_all(spec, rejects=2))
     assert commit_module.commit_arrived(spec, []) == refused
+
+
+def test_a_run_whose_elements_the_engine_lost_may_be_run_again(tmp_path: Path) -> None:
+    refusal = commit_module.commit_arrived(spec_of(tmp_path), [])
+    assert isinstance(refusal, Refusal)
+    assert refusal.message.endswith(
+        "the engine lost the plan between two of its steps; nothing was committed; run it again"
+    )
+    error = Refusal.from_json(refusal.to_json()).error()
+    assert isinstance(error, RunError)
+    assert error.again

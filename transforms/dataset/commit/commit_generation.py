@@ -72,9 +72,8 @@ def commit_arrived(spec: DatasetSpec, arrived: Iterable[Draft | ShardJob | Refus
     if draft is None and not jobs and (refusal := read_refusal(spec)) is not None:
         return refusal  # it is the element that was lost
     lost = "the plan" if draft is None else f"{draft.shards - len(jobs)} of {draft.shards} planned shards"
-    return _refused(
-        spec, "failed", f"the engine lost {lost} between two of its steps; nothing was committed; run it again"
-    )
+    message = f"the engine lost {lost} between two of its steps; nothing was committed; run it again"
+    return _refused(spec, "failed", message, again=True)
 
 
 def plan_generation(spec: DatasetSpec, results: Iterable[TaskResult]) -> Plan | Refusal:
@@ -209,8 +208,8 @@ def _lost(spec: DatasetSpec, generation: int) -> Refusal:
     )
 
 
-def _refused(spec: DatasetSpec, kind: RefusalKind, message: str) -> Refusal:
-    refusal = Refusal(kind, f"{spec.path}: {message}")
+def _refused(spec: DatasetSpec, kind: RefusalKind, message: str, *, again: bool = False) -> Refusal:
+    refusal = Refusal(kind, f"{spec.path}: {message}", again=again)
     leave_refusal(spec, refusal)
     return refusal
 

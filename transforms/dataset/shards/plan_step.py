@@ -126,7 +126,8 @@ def _decide(spec: DatasetSpec, results: Sequence[TaskResult], accounts: Accounts
     if failures:  # the counts of a task that broke do not add up: that is not a second problem
         return refuse("failed", _lines(failures))
     if accounts.problems:
-        return refuse("failed", _lines(["rows do not add up; nothing was committed", *accounts.problems]))
+        refusal = refuse("failed", _lines(["rows do not add up; nothing was committed", *accounts.problems]))
+        return replace(refusal, again=True)
     allowed = rejects_allowed(spec.max_rejects, total.read)
     if total.rejected > allowed:
         codes = ", ".join(f"{code} {count}" for code, count in accounts.by_code.items())

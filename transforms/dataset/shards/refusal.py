@@ -29,7 +29,8 @@ _ERRORS: Final[dict[str, type[ShardmillError]]] = {
 class Refusal:
     """What `kind` of refusal, in words, and how many rows were rejected, by code.
 
-    `rejects` is the path of the reject lines, relative to the dataset's folder, None if there are none.
+    `rejects` is the path of the reject lines, relative to the dataset's folder, None if there are none. `again` says
+    of a run that failed that no file is at fault, so that the same command may end it.
     """
 
     kind: RefusalKind
@@ -38,12 +39,13 @@ class Refusal:
     rejected: int = 0
     by_code: dict[str, int] = field(default_factory=dict)
     rejects: str | None = None
+    again: bool = False
 
     def error(self) -> ShardmillError:
         """Return the error that says so."""
         error = _ERRORS[self.kind](self.message)
         if isinstance(error, RunError) and self.kind == "failed":
-            error.again = False  # its input has to be another one
+            error.again = self.again
         return error
 
     def to_json(self) -> bytes:
