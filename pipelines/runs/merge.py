@@ -75,9 +75,7 @@ class Merge:
             prepared = replace(prepared, spec=replacing_what_is_there(spec))
             runner = self.config.runner
             with WorkerProcesses(count_workers(runner.planners)) as processes:
-                prepared, outcome = run_prepared(
-                    prepared, PlainEngine(runner.planners, runner.processes), watch, processes
-                )
+                prepared, outcome = run_prepared(prepared, PlainEngine(runner.processes), watch, processes)
         assert not isinstance(outcome, Submitted)
         return ended(prepared, outcome, started)
 

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 
 from ...config.runners import LocalRunner
 from ...prepare.prepared import Prepared
-from ...workers.worker_count import count_workers
 from ..beam_pipeline import make_pipeline
 from ..engine import Engine
 from ..staged_run import run_on
@@ -31,5 +30,5 @@ class LocalEngine(Engine):
 
     def run(self, prepared: Prepared, processes: WorkerProcesses) -> None:
         """Stage the tasks by threads of Beam's, or by worker processes, and end the generation."""
-        workers = min(count_workers(self.runner.workers), max(len(prepared.plan.tasks), 1))
+        workers = min(processes.workers, max(len(prepared.plan.tasks), 1))
         run_on(make_pipeline(workers, self.beam_options), prepared, processes, self.runner.processes)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final, Literal
 from ....transforms.dataset.commit.write_generation import write_generation
 from ....transforms.task_staging import TaskStaging
 from ...prepare.prepared import Prepared
-from ...workers.worker_count import count_workers, wants_processes
+from ...workers.worker_count import wants_processes
 from ..engine import Engine
 
 if TYPE_CHECKING:
@@ -24,7 +24,6 @@ _PROCESSES_FROM_BYTES: Final = 2 << 30
 class PlainEngine(Engine):
     """Threads, or worker processes, that stage; the generation is ended by the functions that Beam's steps call."""
 
-    workers: int | str
     processes: Literal[True, False, "auto"]
 
     def check(self) -> None:
@@ -33,7 +32,7 @@ class PlainEngine(Engine):
     def run(self, prepared: Prepared, processes: WorkerProcesses) -> None:
         """Stage all tasks, and end the generation."""
         plan, spec = prepared.plan, prepared.spec
-        workers = min(count_workers(self.workers), max(len(plan.tasks), 1))
+        workers = min(processes.workers, max(len(plan.tasks), 1))
         staging = TaskStaging.of(spec, prepared.source, plan.survey.frozen, prepared.encoder)
         large = workers > 1 and sum(plan.outputs) >= _PROCESSES_FROM_BYTES
         asked = large if self.processes == "auto" else self.processes

@@ -39,8 +39,8 @@ DATAFLOW = {
 ENGINES = {
     "local, threads": engine_of(LocalRunner(workers=2, processes=False)),
     "local, processes": engine_of(LocalRunner(workers=2, processes=True)),
-    "plain, threads": PlainEngine(2, processes=False),
-    "plain, processes": PlainEngine(2, processes=True),
+    "plain, threads": PlainEngine(processes=False),
+    "plain, processes": PlainEngine(processes=True),
     "flink, threads": engine_of(FlinkRunner(name="flink", workers=2, processes=False)),
     "flink, processes": engine_of(FlinkRunner(name="flink", workers=2, processes=True)),
 }
@@ -89,8 +89,8 @@ def splits_of(engine: Engine, source: Path, out: Path) -> Mapping[str, SplitEntr
 
 
 def test_a_run_commits_the_bytes_that_any_engine_makes(engine: Engine, source: Path, tmp_path: Path) -> None:
-    in_one_thread = PlainEngine(1, processes=False)
-    assert splits_of(engine, source, tmp_path / "out") == splits_of(in_one_thread, source, tmp_path / "one")
+    in_threads = PlainEngine(processes=False)
+    assert splits_of(engine, source, tmp_path / "out") == splits_of(in_threads, source, tmp_path / "plain")
     assert len(verify_dataset(str(tmp_path / "out")).findings) == 0
     assert not (tmp_path / "out/.staging").exists()
 
