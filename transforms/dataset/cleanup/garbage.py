@@ -18,7 +18,7 @@ import os
 import re
 import time
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import islice
 from typing import Any, Final
 
@@ -98,10 +98,7 @@ class GarbageReport:
             "bytes": self.bytes,
             "young": self.young,
             "live": self.live,
-            "items": [
-                {"path": item.path, "reason": item.reason, "files": item.files, "bytes": item.bytes, "age": item.age}
-                for item in self.items
-            ],
+            "items": [asdict(item) for item in self.items],
         }
 
 

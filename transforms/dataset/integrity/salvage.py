@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any
 
 from ...errors import ShardmillError, TargetError
@@ -92,7 +93,7 @@ def salvage_file(path: Path, folder: str | os.PathLike[str]) -> SalvageReport:
         return SalvageReport(printable_path(source), None, 0, 0, tuple(records.damages), _stated_records(source))
     try:
         os.makedirs(root, exist_ok=True)
-        write_records(target, _chain(first, records), "gzip" if compressed else "none")
+        write_records(target, chain((first,), records), "gzip" if compressed else "none")
     except OSError as error:
         raise TargetError(
             f"{printable_path(target)}: cannot be written: {error.strerror}; choose another folder (-o)"
@@ -152,11 +153,6 @@ def _goes_on(last: DamagedRange, damage: DamagedRange) -> bool:
     if last.recovered or damage.recovered or last.compressed or damage.compressed:
         return False
     return (last.end, last.reason) == (damage.offset, damage.reason)
-
-
-def _chain(first: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
-    yield first
-    yield from rest
 
 
 def _stated_records(path: str) -> int | None:

@@ -171,11 +171,6 @@ class PlannedShard:
         """The number of records of the shard."""
         return sum(piece.end.records - piece.start.records for piece in self.ranges)
 
-    @property
-    def is_rename(self) -> bool:
-        """Whether the shard is one whole part, so that no byte needs to be copied."""
-        return len(self.ranges) == 1 and self.ranges[0].is_whole
-
 
 def unit_bound(parts: Iterable[Part], shard_size: int) -> int:
     """Return u: the largest unit of at most `shard_size`, or shard_size / 256 where that is more."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from ..flow.blocks import Narrowing
@@ -158,14 +158,8 @@ def _entries(split: SplitEntry) -> list[PartEntry]:
 def _split_text(split: SplitEntry, parts: Sequence[PartEntry]) -> str:
     head = _members(_fields(split, "records", "bytes", "unit_bytes", "records_digest"))
     if parts:
-        rows = (dict(_fields(part, "path", "shards", "records", "bytes")) for part in parts)
-        head += f', "parts": {_objects(rows)}'
+        head += f', "parts": {_objects(map(asdict, parts))}'
     return f'{{{head}, "shards": {shard_list(behind_parts(split.shards))}}}'
-
-
-def _narrowing_document(entry: Narrowing) -> dict[str, Any]:
-    document: dict[str, Any] = {"name": entry.name, "from": entry.from_, "to": entry.to}
-    return document | dict(_fields(entry, "values", "max_relative_error", "underflows"))
 
 
 def _document(manifest: Manifest, parts: Mapping[str, Sequence[PartEntry]]) -> bytes:
@@ -177,9 +171,7 @@ def _lines(manifest: Manifest, parts: Mapping[str, Sequence[PartEntry]]) -> list
     """Return the lines of the document that a comma joins; each holds one or several members."""
     head = [("format", FORMAT), ("format_version", FORMAT_VERSION)]
     head += _fields(manifest, "generation", "parent", "operation")
-    source = dict(_fields(manifest.source, "format", "files", "bytes", "list", "skipped"))
-    counts = dict(_fields(manifest.counts, "read", "written", "rejected", "dropped"))
-    rejects = dict(_fields(manifest.rejects, "path", "records", "by_code"))
+    narrowed = [{key.removesuffix("_"): value for key, value in asdict(entry).items()} for entry in manifest.narrowed]
     splits = ",\n  ".join(
         f"{_dump(name)}: {_split_text(split, parts[name])}" for name, split in manifest.splits.items()
     )
@@ -189,12 +181,12 @@ def _lines(manifest: Manifest, parts: Mapping[str, Sequence[PartEntry]]) -> list
         _members(head),
         _members(_fields(manifest, "name", "version", "order", "compression", "shard_size", "shard_name")),
         _members(_fields(manifest, "config_fingerprint", "schema_fingerprint")),
-        _members([("source", source)]),
-        _members([("counts", counts)]),
-        _members([("rejects", rejects)]),
+        _members([("source", asdict(manifest.source))]),
+        _members([("counts", asdict(manifest.counts))]),
+        _members([("rejects", asdict(manifest.rejects))]),
         '"schema": ' + ("null" if manifest.schema is None else _objects(manifest.schema.to_json())),
         _members([("labels", manifest.labels)]),
-        _members([("narrowed", [_narrowing_document(entry) for entry in manifest.narrowed])]),
+        _members([("narrowed", narrowed)]),
         f'"splits": {{{splits}}}',
         _members([("sidecars", manifest.sidecars)]),
         f'"run": {{{run},\n  {run_more}}}, "end": true',

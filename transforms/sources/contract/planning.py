@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from ...format.flow.blocks import Block, Frames
+from ...format.flow.blocks import Block
 from ...format.flow.rejects import Reject
 from ...format.flow.rows import Rows
 from ...format.tfrecord.gzip_members import compress_member
@@ -117,7 +117,7 @@ def make_plan(
     compression: str = "none",
 ) -> Plan:
     """Estimate the output of every piece and cut the source into tasks; `encode` is the conversion's own encoder."""
-    sample = _sample(source, survey, encode, _packed_bytes if compression == "gzip" else _plain_bytes)
+    sample = _sample(source, survey, encode, gzip=compression == "gzip")
     outputs, rows = _estimate(survey, sample)
     ranges = plan_tasks(outputs, shard_size) if survey.tasks is None else survey.tasks
     tasks = tuple(Task(i, survey.pieces[r.start : r.stop]) for i, r in enumerate(ranges))
@@ -169,17 +169,7 @@ def _blind_rows(piece: Piece, bytes_a_row: float, expansion: float) -> int:
     return int(piece.bytes * expansion / max(bytes_a_row, 1))
 
 
-def _plain_bytes(frames: Frames) -> int:
-    return frames.bytes
-
-
-def _packed_bytes(frames: Frames) -> int:
-    return len(compress_member(frames.buffers))
-
-
-def _sample(
-    source: Source, survey: Survey, encode: Callable[[Rows], Block], size_of: Callable[[Frames], int]
-) -> _Sample:
+def _sample(source: Source, survey: Survey, encode: Callable[[Rows], Block], *, gzip: bool) -> _Sample:
     """Encode the first batch of up to 8 files, where the source cannot tell the size of its records without."""
     pieces = [] if isinstance(survey.pieces, LazyPieces) else first_pieces(survey)
     if all(piece.output_bytes is not None for piece in pieces):
@@ -198,7 +188,7 @@ def _sample(
         rows += held
         read += held + len(block.rejects)
         rejects += block.rejects
-        output += sum(size_of(frames) for frames in block.splits.values())
+        output += sum(len(compress_member(f.buffers)) if gzip else f.bytes for f in block.splits.values())
         if piece.rows:
             input_bytes += piece.bytes * held / piece.rows
     expansion = output / input_bytes if input_bytes else float(BLIND_EXPANSION)
