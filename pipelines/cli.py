@@ -7,12 +7,11 @@ config never import Beam or pandas.
     130, 143 interrupted
 """
 
-# ruff: noqa: FBT002, ARG001  (typer makes a flag of a parameter with a default; `flags_of` reads them from the context)
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Final, NoReturn
 
 import typer
 from typer.core import TyperGroup
@@ -20,14 +19,13 @@ from typer.exceptions import TyperException
 
 from .commands import dataset_commands, flink_commands, merge_commands
 from .commands import session as interrupts
+from .commands.flags import flags_of, with_flags
 from .commands.option_hints import (
     Command,
     Debug,
     Json,
-    Overwrite,
     Quiet,
     answer,
-    flags_of,
     option,
 )
 
@@ -67,22 +65,6 @@ def _command(example: str, name: str | None = None) -> Callable[[Any], Any]:
 _SOURCES_HELP: Final = "A config (.yaml), or the files, folders or globs to read; both: these instead of the config's."
 _SET_HELP: Final = "Any key of the config, like output.order=source; may be given again and again."
 
-_Format: TypeAlias = Annotated[str | None, option("NAME", "csv, parquet, images, numpy or tfrecord.")]
-_Delimiter: TypeAlias = Annotated[str | None, option("SIGN", "CSV: what separates columns, like ; or tab.")]
-_NoHeader: TypeAlias = Annotated[bool, typer.Option("--no-header", help="CSV: the first line is data.")]
-_Columns: TypeAlias = Annotated[str | None, option("A,B", "Keep only these columns; globs like feat_* too.")]
-_Limit: TypeAlias = Annotated[int | None, option("N", "Read the first N rows or images only.")]
-_Exclude: TypeAlias = Annotated[str | None, option("A,B", "Leave these columns out; globs too.")]
-_Fractions: TypeAlias = Annotated[str | None, option("A=X,B=Y", "Cut rows into splits: train=0.9,val=0.1.")]
-_DATAFLOW: Final = "Dataflow options"
-_Project: TypeAlias = Annotated[str | None, option("ID", "The project of Google Cloud.", panel=_DATAFLOW)]
-_Region: TypeAlias = Annotated[str | None, option("REGION", "Where the job runs.", panel=_DATAFLOW)]
-_Staging: TypeAlias = Annotated[str | None, option("GS_URL", "A folder for the job's files.", panel=_DATAFLOW)]
-_Image: TypeAlias = Annotated[str | None, option("IMAGE", "The workers' image, with a tag.", panel=_DATAFLOW)]
-_Wait: TypeAlias = Annotated[
-    bool | None, typer.Option("--wait/--no-wait", help="Wait for the job to end.", rich_help_panel=_DATAFLOW)
-]
-
 
 def _print_version(*, asked: bool) -> None:
     if asked:
@@ -94,6 +76,7 @@ def _print_version(*, asked: bool) -> None:
 
 @app.callback()
 def _root(
+    *,
     version: Annotated[
         bool,
         typer.Option("--version", help="Print the version.", is_eager=True, callback=lambda v: _print_version(asked=v)),
@@ -103,89 +86,56 @@ def _root(
 
 
 @_command("shardmill convert data/*.csv -o out/sales --shard-size 128MiB")
+@with_flags("convert")
 def convert(
     context: typer.Context,
     sources: Annotated[list[str], typer.Argument(help=_SOURCES_HELP)],
-    output: Annotated[str | None, option("FOLDER", "The folder of the dataset.", "-o", "--output")] = None,
-    format: _Format = None,  # noqa: A002
-    delimiter: _Delimiter = None,
-    no_header: _NoHeader = False,
-    columns: _Columns = None,
-    exclude_columns: _Exclude = None,
-    limit: _Limit = None,
-    split_fractions: _Fractions = None,
-    overwrite: Overwrite = False,
-    shard_size: Annotated[str | None, option("SIZE", "Bytes of a shard, like 128MiB or 1GB.")] = None,
-    max_rejects: Annotated[str | None, option("N", 'Rows that may be rejected: a number, or "1%".')] = None,
-    workers: Annotated[str | None, option("N", "How many workers, or auto.")] = None,
-    runner: Annotated[str | None, option("NAME", "The engine: local, flink or dataflow.")] = None,
-    project: _Project = None,
-    region: _Region = None,
-    staging: _Staging = None,
-    image: _Image = None,
-    wait: _Wait = None,
-    compression: Annotated[str | None, option("KIND", "none or gzip.")] = None,
-    order: Annotated[str | None, option("ORDER", "task (in order in each shard), source (throughout).")] = None,
-    split: Annotated[str | None, option("NAME", "The name of the split, where the source has none.")] = None,
-    name: Annotated[str | None, option("NAME", "The name of the dataset.")] = None,
+    *,
     set_values: Annotated[list[str] | None, option("KEY=VALUE", _SET_HELP, "--set")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show schema, tasks and sizes; write nothing.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
+    **flags: object,
 ) -> None:
     """Convert CSV, Parquet, images or NumPy arrays to TFRecord shards.
 
     Options after `--` go to Beam.
     """
-    flags = flags_of(context)
+    given = flags_of(flags)
     options: list[str] = context.obj or []
 
     def body(session: interrupts.Session) -> None:
-        _convert(session, sources, set_values or [], flags, options, dry_run=dry_run)
+        _convert(session, sources, set_values or [], given, options, dry_run=dry_run)
 
     answer(body, as_json=as_json, quiet=quiet, debug=debug)
 
 
 @_command("shardmill append data/new/*.csv -o out/sales")
+@with_flags("append")
 def append(
     context: typer.Context,
     sources: Annotated[list[str], typer.Argument(help=_SOURCES_HELP)],
-    output: Annotated[str | None, option("FOLDER", "The folder of the dataset.", "-o", "--output")] = None,
-    format: _Format = None,  # noqa: A002
-    delimiter: _Delimiter = None,
-    no_header: _NoHeader = False,
-    columns: _Columns = None,
-    exclude_columns: _Exclude = None,
-    limit: _Limit = None,
-    split_fractions: _Fractions = None,
+    *,
     force: Annotated[bool, typer.Option("--force", help="Append files again that the dataset holds.")] = False,
     changed: Annotated[str | None, option("HOW", "Files that have changed: append (all rows) or skip.")] = None,
-    shard_size: Annotated[str | None, option("SIZE", "Bytes of a new shard; the dataset's if not given.")] = None,
-    max_rejects: Annotated[str | None, option("N", 'Rows that may be rejected: a number, or "1%".')] = None,
-    workers: Annotated[str | None, option("N", "How many workers, or auto.")] = None,
-    runner: Annotated[str | None, option("NAME", "The engine: local, flink or dataflow.")] = None,
-    project: _Project = None,
-    region: _Region = None,
-    staging: _Staging = None,
-    image: _Image = None,
-    split: Annotated[str | None, option("NAME", "The split to append to, where the source has none.")] = None,
     set_values: Annotated[list[str] | None, option("KEY=VALUE", _SET_HELP, "--set")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Show files, tasks and sizes; write nothing.")] = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
+    **flags: object,
 ) -> None:
     """Add new files to a dataset.
 
     They become new shards and its next generation. The schema is the dataset's, and unchanged files are left out.
     Options after `--` go to Beam.
     """
-    flags = flags_of(context)
+    given = flags_of(flags)
     options: list[str] = context.obj or []
 
     def body(session: interrupts.Session) -> None:
-        config = _load(session, sources, set_values or [], flags, "append")
+        config = _load(session, sources, set_values or [], given, "append")
         from .runs.append import dry_run_append, run_append
 
         if not dry_run:
@@ -234,30 +184,27 @@ def _convert(
 
 
 @_command("shardmill init data/*.csv -o sales.yaml")
+@with_flags("init")
 def init(
-    context: typer.Context,
     sources: Annotated[
         list[str], typer.Argument(metavar="SOURCES...", help="The files, folders or globs that the config will read.")
     ],
+    *,
     output: Annotated[
         str, typer.Option("-o", "--output", metavar="FILE", help="The config to write; - is stdout.")
     ] = "shardmill.yaml",
-    format: _Format = None,  # noqa: A002
-    delimiter: _Delimiter = None,
-    no_header: _NoHeader = False,
-    columns: _Columns = None,
-    exclude_columns: _Exclude = None,
     set_values: Annotated[list[str] | None, option("KEY=VALUE", _SET_HELP, "--set")] = None,
     as_json: Json = False,
     debug: Debug = False,
+    **flags: object,
 ) -> None:
     """Write a commented config for your data."""
-    flags = {key: flag for key, flag in flags_of(context).items() if key != "output.path"}
+    given = flags_of(flags)
 
     def body(session: interrupts.Session) -> None:
         from .commands.starter_config import write_starter
 
-        write_starter(sources, output, session.screen, set_values=set_values or [], flags=flags)
+        write_starter(sources, output, session.screen, set_values=set_values or [], flags=given)
 
     answer(body, as_json=as_json, quiet=False, debug=debug)
 

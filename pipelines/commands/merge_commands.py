@@ -1,6 +1,5 @@
 """The commands `merge` and `rebuild`."""
 
-# ruff: noqa: FBT002, ARG001  (typer makes a flag of a parameter with a default; `flags_of` reads them from the context)
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -9,7 +8,8 @@ from typing import Annotated, Final, Literal, NoReturn, TypeAlias
 import typer
 
 from . import session as interrupts
-from .option_hints import Debug, Json, Overwrite, Quiet, answer, flags_of, option
+from .flags import flags_of, with_flags
+from .option_hints import Debug, Json, Quiet, answer, option
 
 _SINGLE_FILE_BYTES: Final = 1 << 50
 """The shard size of a dataset that is one file a split: no dataset of files reaches it, and JSON numbers hold it."""
@@ -18,65 +18,49 @@ _SINGLE_FILE_BYTES: Final = 1 << 50
 _DryRun: TypeAlias = Annotated[bool, typer.Option("--dry-run", help="Show schema, tasks and sizes; write nothing.")]
 _Single: TypeAlias = Annotated[bool, typer.Option("--single-file", help="Write one file for each split.")]
 _Output: TypeAlias = Annotated[str, typer.Option("-o", "--output", metavar="FOLDER", help="The folder of the dataset.")]
-_ShardSize: TypeAlias = Annotated[str | None, option("SIZE", "Bytes of a shard, like 128MiB or 1GB.")]
-_Compression: TypeAlias = Annotated[str | None, option("KIND", "none or gzip.")]
-_Name: TypeAlias = Annotated[str | None, option("NAME", "The name of the dataset.")]
-_Workers: TypeAlias = Annotated[str | None, option("N", "How many workers, or auto.")]
-_MaxRejects: TypeAlias = Annotated[str | None, option("N", 'Damaged records that are left out: a number, or "1%".')]
-_Records: TypeAlias = Annotated[str | None, option("KIND", "example, or opaque for records that are not Examples.")]
 _SET_HELP: Final = "Any key of the config, like output.sidecars=[]; may be given again and again."
 _Set: TypeAlias = Annotated[list[str] | None, option("KEY=VALUE", _SET_HELP, "--set")]
 
 
+@with_flags("merge")
 def merge(
-    context: typer.Context,
     sources: Annotated[
         list[str], typer.Argument(metavar="INPUTS...", help="Datasets, and TFRecord files, folders or globs of them.")
     ],
+    *,
     output: _Output,
-    shard_size: _ShardSize = None,
     single_file: _Single = False,
-    compression: _Compression = None,
-    overwrite: Overwrite = False,
-    split: Annotated[str | None, option("NAME", "The split of files that are of no dataset.")] = None,
-    records: _Records = None,
-    name: _Name = None,
-    max_rejects: _MaxRejects = None,
-    workers: _Workers = None,
     set_values: _Set = None,
     dry_run: _DryRun = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
+    **flags: object,
 ) -> None:
     """Merge datasets and TFRecord files into one dataset.
 
     Records are copied byte for byte, in the order given.
     """
-    flags = _with_size(flags_of(context), single_file=single_file)
-    _run("merge", sources, flags, set_values or [], dry_run=dry_run, as_json=as_json, quiet=quiet, debug=debug)
+    given = _with_size(flags_of({**flags, "output": output}), single_file=single_file)
+    _run("merge", sources, given, set_values or [], dry_run=dry_run, as_json=as_json, quiet=quiet, debug=debug)
 
 
+@with_flags("rebuild")
 def rebuild(
-    context: typer.Context,
     source: Annotated[str, typer.Argument(metavar="INPUT", help="A dataset, or a TFRecord file.")],
+    *,
     output: _Output,
-    shard_size: _ShardSize = None,
     single_file: _Single = False,
-    compression: _Compression = None,
-    overwrite: Overwrite = False,
-    name: _Name = None,
-    max_rejects: _MaxRejects = None,
-    workers: _Workers = None,
     set_values: _Set = None,
     dry_run: _DryRun = False,
     as_json: Json = False,
     quiet: Quiet = False,
     debug: Debug = False,
+    **flags: object,
 ) -> None:
     """Write the same records in shards of another size or compression."""
-    flags = _with_size(flags_of(context), single_file=single_file)
-    _run("rebuild", [source], flags, set_values or [], dry_run=dry_run, as_json=as_json, quiet=quiet, debug=debug)
+    given = _with_size(flags_of({**flags, "output": output}), single_file=single_file)
+    _run("rebuild", [source], given, set_values or [], dry_run=dry_run, as_json=as_json, quiet=quiet, debug=debug)
 
 
 def _run(

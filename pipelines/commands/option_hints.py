@@ -5,7 +5,7 @@ Nothing here takes time to import: every command starts with it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Annotated, Any, Final, NoReturn, TypeAlias
 
 import typer
@@ -72,7 +72,6 @@ def option(metavar: str, text: str, *names: str, panel: str | None = None) -> An
 Json: TypeAlias = Annotated[bool, typer.Option("--json", help="Print JSON on stdout.")]
 Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print errors only.")]
 Debug: TypeAlias = Annotated[bool, typer.Option("--debug", help="Show the traceback of an unexpected error.")]
-Overwrite: TypeAlias = Annotated[bool, typer.Option("--overwrite", help="Replace the dataset that is there.")]
 
 
 def answer(body: interrupts.Body, *, as_json: bool, quiet: bool, debug: bool) -> NoReturn:
@@ -125,79 +124,3 @@ def meant(asked: str, known: Iterable[str]) -> str:
             return f"; {words}"
     near = get_close_matches(asked, choices, n=1, cutoff=_NEAR)
     return f"; did you mean {near[0]}?" if near else ""
-
-
-def number_or_text(text: str) -> object:
-    """Return a number as an int, so that the config sees what a file would give it; other text as it is."""
-    return int(text) if text.isdecimal() else text
-
-
-def names_in(text: str) -> list[str]:
-    """Return names that commas separate; one that holds a comma is in double quotes.
-
-    >>> names_in('id, name,"a,b"')
-    ['id', 'name', 'a,b']
-    """
-    import csv
-
-    return [name for line in csv.reader([text], skipinitialspace=True) for name in line]
-
-
-def fractions_in(text: str) -> dict[str, float]:
-    """Return the fraction of each split.
-
-    >>> fractions_in("train=0.9, val=0.1")
-    {'train': 0.9, 'val': 0.1}
-
-    Raises:
-        typer.BadParameter: it is not of this form, or names a split twice.
-    """
-    fractions: dict[str, float] = {}
-    for part in text.split(","):
-        name, sign, share = (word.strip() for word in part.partition("="))
-        try:
-            fraction = float(share)
-        except ValueError:
-            sign = ""
-        if not sign or name in fractions:
-            wrong = f"{part.strip()!r} is not NAME=FRACTION, each name once, like train=0.9,val=0.1"
-            raise typer.BadParameter(wrong, param_hint="--split-fractions")
-        fractions[name] = fraction
-    return fractions
-
-
-_FLAGS: Final = {
-    "output": "output.path", "shard_size": "output.shard_size", "compression": "output.compression",
-    "order": "output.order", "split": "output.split", "max_rejects": "max_rejects", "name": "name",
-    "runner": "runner.name", "workers": "runner.workers", "project": "runner.project", "region": "runner.region",
-    "staging": "runner.staging", "image": "runner.image", "wait": "runner.wait", "format": "input.format",
-    "delimiter": "input.delimiter", "no_header": "input.header", "columns": "input.columns",
-    "exclude_columns": "input.exclude_columns", "limit": "input.limit",
-    "split_fractions": "split.fractions", "overwrite": "output.if_exists", "records": "input.records",
-}  # fmt: skip
-"""The key of the config that each flag sets."""
-
-_SWITCHES: Final = {"no_header": False, "overwrite": "replace"}
-"""Flags without a value, and what their key is set to."""
-
-_READ: Final[dict[str, Callable[[Any], object]]] = {
-    "workers": number_or_text, "columns": names_in, "exclude_columns": names_in, "limit": int,
-    "split_fractions": fractions_in, "wait": bool,
-}  # fmt: skip
-"""How the values of flags are read that are not text."""
-
-
-def flags_of(context: typer.Context) -> dict[str, tuple[str, object]]:
-    """Return the flags that were given, as `load_config` takes them: key to flag and value.
-
-    Raises:
-        typer.BadParameter: a list is not of the form that its flag takes.
-    """
-    given: dict[str, tuple[str, object]] = {}
-    for name, value in context.params.items():
-        if name not in _FLAGS or value is None or (name in _SWITCHES and not value):
-            continue
-        no = "no-" if value is False else ""
-        typed = "-o" if name == "output" else f"--{no}{name.replace('_', '-')}"
-        given[_FLAGS[name]] = (typed, _SWITCHES[name] if name in _SWITCHES else _READ.get(name, str)(value))
-    return given
