@@ -26,6 +26,13 @@ _TYPES: Final = {
     "model_type": "a mapping, like {a: b}",
     "model_attributes_type": "a mapping, like {a: b}",
 }
+_KINDS: Final[dict[str, tuple[Mapping[str, type[BaseModel]], str]]] = {
+    "input": (INPUTS, "unknown key for {}; it is a key of {} input"),
+    "runner": (RUNNERS, "unknown key for the {} runner; it is a key of {}"),
+}
+"""The models of a section of several kinds, and what to say of a key of another one."""
+
+_TAGS: Final = {"input": ("format", "this input"), "runner": ("name", "local")}
 _SAY: Final = {True: "true", False: "false", None: "null"}
 
 
@@ -51,10 +58,8 @@ def config_error(problems: Iterable[Problem], title: str) -> ConfigError:
 
 def _problem(detail: ErrorDetails, below: Path, document: Document) -> Problem:
     path = below + tuple(part for part in detail["loc"] if part != "[key]")
-    if len(path) > 1 and path[0] == "input" and path[1] in INPUTS:
+    if len(path) > 1 and str(path[0]) in _KINDS and path[1] in _KINDS[str(path[0])][0]:
         path = (path[0], *path[2:])  # the tag that pydantic puts in for a union
-    if len(path) > 1 and path[0] == "runner" and path[1] in RUNNERS:
-        path = (path[0], *path[2:])
     path = tuple("as" if part == "as_" else part for part in path)
     text = _words(detail, path, document)
     return Problem(document.place(path), f"{dotted(path)}: {text}" if path else text)
@@ -117,12 +122,10 @@ def _wrong_type(value: object, wanted: str, written: str | None) -> str:
 def _unknown_key(path: Path, document: Document) -> str:
     key = str(path[-1])
     siblings = _keys_at(path[:-1], document)
-    other_inputs = [name for name, model in INPUTS.items() if key in model.model_fields]
-    if path[0] == "input" and other_inputs:
-        return f"unknown key for {_format_of(document)}; it is a key of {' and '.join(other_inputs)} input"
-    other_runners = [name for name, model in RUNNERS.items() if key in model.model_fields]
-    if path[0] == "runner" and other_runners:
-        return f"unknown key for the {_runner_of(document)} runner; it is a key of {' and '.join(other_runners)}"
+    kinds, words = _KINDS.get(str(path[0]), ({}, ""))
+    others = " and ".join(name for name, model in kinds.items() if key in model.model_fields)
+    if others:
+        return words.format(_kind_of(document, str(path[0])), others)
     near = nearest(key, siblings)
     if near:
         return f'unknown key; did you mean "{near}"?'
@@ -132,29 +135,21 @@ def _unknown_key(path: Path, document: Document) -> str:
     return f"unknown key; keys here: {', '.join(siblings)}"
 
 
-def _format_of(document: Document) -> str:
-    section = document.values.get("input")
-    return str(section.get("format")) if isinstance(section, dict) else "this input"
-
-
-def _runner_of(document: Document) -> str:
-    section = document.values.get("runner")
-    return str(section.get("name")) if isinstance(section, dict) else "local"
+def _kind_of(document: Document, section: str) -> str:
+    """Return the format of the input, or the name of the runner, as they are given."""
+    values, (tag, default) = document.values.get(section), _TAGS[section]
+    return str(values.get(tag)) if isinstance(values, dict) else default
 
 
 def _keys_at(path: Path, document: Document) -> list[str]:
     """Return the keys that the model knows at a path of a document."""
     model: type[BaseModel] = Config
     for part in path:
-        if part == "input":
-            model = INPUTS.get(_format_of(document), InputOfAnyFormat)
-            continue
-        if part == "runner":
-            model = RUNNERS.get(_runner_of(document), BaseModel)
-            continue
-        found = _field(model, str(part))
-        if found is not None:
-            model = found
+        if str(part) in _KINDS:
+            unknown = InputOfAnyFormat if part == "input" else BaseModel
+            model = _KINDS[str(part)][0].get(_kind_of(document, str(part)), unknown)
+        else:
+            model = _field(model, str(part)) or model
     return _names(model)
 
 

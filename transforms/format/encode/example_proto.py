@@ -17,36 +17,26 @@ Source: tensorflow/core/example/{example,feature}.proto.
 from __future__ import annotations
 
 from collections.abc import Iterator, MutableMapping, Sequence
-from typing import Any, Protocol, cast
+from typing import Any, Protocol, TypeVar, cast
 
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from google.protobuf.message import DecodeError
 
-
-class BytesListMessage(Protocol):
-    """A `tf.train.BytesList`."""
-
-    value: list[bytes]
+V = TypeVar("V")
 
 
-class FloatListMessage(Protocol):
-    """A `tf.train.FloatList`."""
+class ListMessage(Protocol[V]):
+    """A `tf.train.BytesList`, `FloatList` or `Int64List`."""
 
-    value: list[float]
-
-
-class Int64ListMessage(Protocol):
-    """A `tf.train.Int64List`."""
-
-    value: list[int]
+    value: list[V]
 
 
 class FeatureMessage(Protocol):
     """A `tf.train.Feature`: a list of one of three kinds, or of none."""
 
-    bytes_list: BytesListMessage
-    float_list: FloatListMessage
-    int64_list: Int64ListMessage
+    bytes_list: ListMessage[bytes]
+    float_list: ListMessage[float]
+    int64_list: ListMessage[int]
 
     def SerializeToString(self) -> bytes:  # noqa: N802 - protobuf's name
         """Return the serialized form."""
