@@ -28,8 +28,8 @@ DAMAGED: dict[str, tuple[bytes | Files, Sequence[str], str]] = {
     "all rows too long": (
         b"a,b\n1,2,3\n4,5,6\n",
         [],
-        "a.csv: every row that was read (2) has more than the 2 columns of the header; fix the header, or give the "
-        "names with input.names, or the delimiter with input.delimiter",
+        "a.csv: every row that was read (2) has more than the 2 columns of the header; fix the header, or "
+        "name the delimiter (--delimiter SIGN) or the columns (input.names)",
     ),
     "quote never closed": (
         {"a.csv": b'a,b\n1,2\n3,"4\n5,6\n', "b.csv": b"a,b\n1,2\n"},

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -64,7 +65,7 @@ def test_a_file_whose_rows_are_all_too_long_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SourceError, match=r"^a\.csv: every row that was read \(2\) has more than the 2 columns"):
         load(tmp_path, b"a,b\n1,2,3\n4,5,6\n")
     with pytest.raises(
-        SourceError, match=r"more than the 1 column of the header.* the delimiter with input\.delimiter$"
+        SourceError, match=r"more than the 1 column of the header.* name the delimiter \(--delimiter SIGN\)"
     ):
         load(tmp_path, b"a;b\n1,5;2\n")
 
@@ -166,6 +167,19 @@ def test_a_wide_encoding_is_told_by_its_mark_and_read_where_it_is_declared(tmp_p
     assert len(survey.pieces) == 1
     place = rows[0].origin.place(1)
     assert (place.row, place.line, place.offset) == (2, 3, None)
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le", "utf-32-be"])
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_a_wide_encoding_without_a_mark_is_told_by_its_zeros_and_read_where_it_is_declared(
+    tmp_path: Path, encoding: str, pack: Callable[[bytes], bytes]
+) -> None:
+    body = pack("id,name\n1,é\n2,x\n".encode(encoding))
+    problem = rf"^a\.csv: is {encoding[:6].upper()} without a byte order mark .*--set input\.encoding={encoding}$"
+    with pytest.raises(SourceError, match=problem):
+        load(tmp_path, body)
+    _, rows = load(tmp_path, body, encoding=encoding)
+    assert table(rows) == [{"id": 1, "name": "é"}, {"id": 2, "name": "x"}]
 
 
 def test_a_nul_byte_is_kept_and_warned_of(tmp_path: Path) -> None:

@@ -293,5 +293,5 @@ def _refuse_wide_files(pieces: Sequence[CsvPiece], evidence: Sequence[PieceEvide
             raise SourceError(
                 pairs[0][0].name,
                 f"every row that was read ({rows}) has more than the {columns} of the "
-                "header; fix the header, or give the names with input.names, or the delimiter with input.delimiter",
+                "header; fix the header, or name the delimiter (--delimiter SIGN) or the columns (input.names)",
             )

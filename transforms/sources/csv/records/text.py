@@ -30,6 +30,9 @@ _OTHER_BOMS: Final = (  # UTF-32 first: its little-endian mark begins with that 
     (codecs.BOM_UTF16_LE, "utf-16"),
     (codecs.BOM_UTF16_BE, "utf-16"),
 )
+_WITHOUT_MARK: Final = (("utf-16-le", 2, 0), ("utf-16-be", 2, 1), ("utf-32-le", 4, 0), ("utf-32-be", 4, 3))
+"""Encodings whose mark may be missing, the bytes of a character, and which of them ASCII has: the others are 0."""
+
 _MAGIC_BYTES: Final = 10
 _FOREIGN: Final = (
     (
@@ -102,7 +105,7 @@ def sniff_text(file: ListedFile, encoding: str) -> TextForm:
     """Look at the first bytes of a file.
 
     Raises:
-        SourceError: it cannot be read, or is UTF-16 or UTF-32 though `encoding` is not.
+        SourceError: it cannot be read, or begins as UTF-16 or UTF-32, with a mark or without, though `encoding` is not.
     """
     transparent = is_transparent(encoding)
     try:
@@ -213,6 +216,15 @@ def _refuse_wide(head: bytes, name: str, encoding: str) -> None:
             shown = wide.upper()
             raise SourceError(
                 name, f"is {shown} by its byte order mark, not {encoding}; declare it: --set input.encoding={wide}"
+            )
+    start = head[: _MAGIC_BYTES // 4 * 4]
+    for wide, width, place in _WITHOUT_MARK:
+        if len(start) >= 2 * width and all((i % width == place) == (byte != 0) for i, byte in enumerate(start)):
+            shown, zeros = wide[:6].upper(), "every second byte is 0" if width == 2 else "three of four bytes are 0"
+            raise SourceError(
+                name,
+                f"is {shown} without a byte order mark ({zeros}), not {encoding}; declare it: "
+                f"--set input.encoding={wide}",
             )
 
 
