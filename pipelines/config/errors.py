@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final, get_args
 
@@ -115,8 +116,13 @@ def _wrong_type(value: object, wanted: str, written: str | None) -> str:
     if wanted == "text" and isinstance(value, (bool, int, float, dt.date)):
         kind = {bool: "true or false", int: "a number", float: "a number"}.get(type(value), "a date")
         return f"{printable(written or _say(value))} is read as {kind}, and text is wanted; put it in quotes"
-    hint = f": write [{printable(value)}]" if wanted.startswith("a list") and isinstance(value, str) else ""
+    hint = f": write [{_list_item(value)}]" if wanted.startswith("a list") and isinstance(value, str) else ""
     return f"{_say(value)} is not {wanted.split(',')[0] if hint else wanted}{hint}"
+
+
+def _list_item(text: str) -> str:
+    """Return text as an item of a list in YAML: in quotes where it holds signs, as a glob does."""
+    return text if re.fullmatch(r"[A-Za-z_][\w/.-]*", text) else f'"{printable(text)}"'
 
 
 def _unknown_key(path: Path, document: Document) -> str:

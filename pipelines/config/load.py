@@ -25,7 +25,18 @@ from ...transforms.sources.contract.call import Call, typed_path
 from .errors import config_error, problems_of, unknown_format
 from .model import INPUTS, Config, InputOfAnyFormat, InputOfUnknownFormat
 from .runners import RUNNER_ALIASES, RUNNERS, not_a_runner, out_of_reach
-from .yaml_reader import COMMAND_LINE, Document, Path, Place, Problem, copy_values, dotted, read_document, read_scalar
+from .yaml_reader import (
+    COMMAND_LINE,
+    NOT_YAML,
+    Document,
+    Path,
+    Place,
+    Problem,
+    copy_values,
+    dotted,
+    read_document,
+    read_scalar,
+)
 
 CONFIG_SUFFIXES: Final = (".yaml", ".yml")
 """These distinguish a config from a file to convert."""
@@ -37,6 +48,8 @@ _MAX_CONFIG_BYTES: Final = 16 * 2**20
 
 _SIGNS: Final = frozenset(string.punctuation) - {"~"}
 """Values of `--set` that are taken as they are typed, as for a delimiter; `~` is YAML's null."""
+
+_BRACKETS_AND_QUOTES: Final = "[]{}\"'"
 
 _SET_PART: Final = re.compile(r'"([^"]*)"|([^".=]+)')
 
@@ -122,7 +135,7 @@ def _apply_set(document: Document, text: str, cwd: str) -> None:
         document.problems.append(Problem(place, 'is not "key=value", like output.shard_size=256MiB'))
         return
     try:
-        value = value_text if value_text in _SIGNS else read_scalar(value_text)
+        value = value_text if value_text in _SIGNS else _read_value(value_text)
     except ValueError as error:
         document.problems.append(Problem(place, f"the value {error}{_quotes_hint(path, value_text, str(error))}"))
         return
@@ -133,12 +146,24 @@ def _apply_set(document: Document, text: str, cwd: str) -> None:
         _absolute_paths(document, cwd)
 
 
+def _read_value(text: str) -> Any:
+    """Return the value of a piece of YAML; what YAML cannot read, and has none of its brackets and quotes, is text."""
+    try:
+        return read_scalar(text)
+    except ValueError as error:
+        if str(error).startswith(NOT_YAML) and not any(sign in text for sign in _BRACKETS_AND_QUOTES):
+            return text
+        raise
+
+
 def _quotes_hint(path: Path, value: str, error: str) -> str:
     """Return how a value that is not YAML is given as text; one that has quotes already may be anything."""
-    if not error.startswith("is not YAML") or any(sign in value for sign in "\"'\\"):
+    if not error.startswith(NOT_YAML) or any(sign in value for sign in "\"'\\"):
         return ""
-    written = shlex.quote(f'{dotted(path)}="{printable(value)}"')
-    return f"; text with such signs needs quotes inside: --set {written}"
+    quoted = f'"{printable(value)}"'
+    if value.startswith("[") and value.endswith("]"):
+        quoted = "[" + ", ".join(f'"{printable(item.strip())}"' for item in value[1:-1].split(",")) + "]"
+    return f"; text with such signs needs quotes inside: --set {shlex.quote(f'{dotted(path)}={quoted}')}"
 
 
 def split_set(text: str) -> tuple[tuple[str, ...], str]:

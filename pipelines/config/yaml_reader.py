@@ -24,6 +24,9 @@ _MAX_NODES: Final = 200_000
 
 _MAX_DEPTH: Final = 50
 
+NOT_YAML: Final = "is not YAML"
+"""How the problem of a text begins that YAML cannot read."""
+
 _PLAIN_TAGS: Final = ("tag:yaml.org,2002:map", "tag:yaml.org,2002:seq")
 
 
@@ -229,4 +232,4 @@ def _yaml_problem(error: yaml.YAMLError, source: str) -> Problem:
     mark = getattr(error, "problem_mark", None)
     what = getattr(error, "problem", None) or str(error).splitlines()[0]
     place = Place(source, 1, 1) if mark is None else Place(source, mark.line + 1, mark.column + 1)
-    return Problem(place, f"is not YAML: {what}")
+    return Problem(place, f"{NOT_YAML}: {what}")

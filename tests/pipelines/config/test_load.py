@@ -198,7 +198,9 @@ class TestValues:
         told = load_config(config.to_json())
         assert (told, told.fingerprint()) == (config, config.fingerprint())
 
-    @pytest.mark.parametrize(("typed", "sign"), [(",", ","), ("|", "|"), (";", ";"), ("\\t", "\t"), ("'|'", "|")])
+    @pytest.mark.parametrize(
+        ("typed", "sign"), [(",", ","), ("|", "|"), (";", ";"), ("\\t", "\t"), ("\t", "\t"), ("'|'", "|")]
+    )
     def test_a_sign_that_is_set_is_taken_as_it_is_typed(self, folder: Path, typed: str, sign: str) -> None:
         config = load_config(None, set_values=[f"input.delimiter={typed}", "output.path=out"], paths=["data/a.csv"])
         assert config.to_json()["input"]["delimiter"] == sign
@@ -594,6 +596,14 @@ class TestProblems:
         assert load_config("c.yaml", set_values=[mend]).output.shard_name == "{split}-{index:05d}"
         (line,) = problems(minimal(""), set_values=['name="a'])
         assert line.endswith("found unexpected end of stream")
+
+    @pytest.mark.parametrize("typed", ["*.txt", '"*.txt"', "[*.txt]"])
+    def test_the_way_that_is_told_to_set_a_list_of_globs_works(self, folder: Path, typed: str) -> None:
+        text = "input: {format: images, paths: [data]}\noutput: {path: out}\n"
+        (line,) = problems(text, set_values=[f"input.ignore={typed}"])
+        *_, written = shlex.split(line) if typed.startswith("[") else [f"input.ignore={line.partition('write ')[2]}"]
+        config = load_config("c.yaml", set_values=[written])
+        assert config.to_json()["input"]["ignore"] == ["*.txt"]
 
     def test_an_empty_config_says_what_is_needed(self, folder: Path) -> None:
         assert problems("") == [
