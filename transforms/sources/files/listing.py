@@ -20,7 +20,7 @@ from typing import Final
 
 from ...errors import InputError
 from ...format.wording.printable import printable_path
-from ..contract.call import Call
+from ..contract.call import Call, typed_path
 from ..contract.source import Listing, SourceEntry
 from .object_listing import find_objects, look_at_object, object_name
 from .open_file import is_object
@@ -188,10 +188,10 @@ def detect_format(paths: Sequence[str], base: str = "", call: Call | None = None
     if None in by_format:
         path = by_format[None]
         if why := _why_unknown(path, call or Call()):
-            raise InputError(f"{printable_path(path)}: {why}")
-        raise UnclearFormat(f"{printable_path(path)}: unknown kind of file; say which it is: {choices}")
+            raise InputError(f"{_shown(path)}: {why}")
+        raise UnclearFormat(f"{_shown(path)}: unknown kind of file; say which it is: {choices}")
     if len(by_format) > 1:
-        found = ", ".join(f"{printable_path(path)} is {kind}" for kind, path in by_format.items())
+        found = ", ".join(f"{_shown(path)} is {kind}" for kind, path in by_format.items())
         choices = " or ".join(f"--set input.format={kind}" for kind in by_format)
         raise UnclearFormat(f"the paths hold several kinds of files ({found}); say which to read: {choices}")
     return str(next(iter(by_format)))
@@ -253,7 +253,7 @@ _PACKED: Final = {
 
 def _why_unknown(path: bytes, call: Call) -> str | None:
     """Return what is known of a file of a format that is not read, by its suffix, and what to do."""
-    name, shown = os.fsdecode(path).lower(), printable_path(path)
+    name, shown = os.fsdecode(path).lower(), _shown(path)
     for suffixes, (kind, how) in _FOREIGN.items():
         if name.endswith(suffixes):
             return unsupported(kind, how, shown, call)
@@ -261,6 +261,11 @@ def _why_unknown(path: bytes, call: Call) -> str | None:
         if name.endswith(suffixes):
             return f"is compressed in a way that is not read (gzip is); unpack it first: {command} {shlex.quote(shown)}"
     return None
+
+
+def _shown(path: bytes) -> str:
+    """Return how a path is shown in a command that can be pasted: relative to the working folder."""
+    return printable_path(typed_path(os.fsdecode(path)))
 
 
 def _format_of(path: bytes) -> str | None:
