@@ -273,7 +273,8 @@ def _print_foreign(found: ForeignFiles, screen: Screen) -> None:
     elif found.schema is not None:
         screen.text(f"{seen} of the first file:\n")
         screen.table(schema_table(found.schema, reasons=False))
-    screen.text(f"\nA dataset of them, with a manifest: shardmill merge {shlex.quote(where)} -o FOLDER")
+    kept = "" if found.problem is None else " --records opaque"
+    screen.text(f"\nA dataset of them, with a manifest: shardmill merge {shlex.quote(where)} -o FOLDER{kept}")
 
 
 def _is_one_file(found: ForeignFiles) -> bool:

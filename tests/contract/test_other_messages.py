@@ -98,3 +98,12 @@ def test_other_bytes_are_none_of_them(payload: bytes) -> None:
 def test_plain_bytes_of_two_fields_stay_opaque(run: Any, tmp_path: Path) -> None:
     write_records("x.tfrecord", [field(1, b"name") + field(2, b"other")] * 3)
     assert run("merge", "x.tfrecord", "-o", "out", "-q")[0] == 0
+
+
+def test_info_names_the_command_that_keeps_them(run: Any) -> None:
+    write_records("x.tfrecord", SEQUENCES)
+    code, out, _ = run("info", "x.tfrecord")
+    *_, command = out.splitlines()
+    assert (code, command.partition(": shardmill ")[2]) == (0, "merge x.tfrecord -o FOLDER --records opaque")
+    assert run(*command.partition(": shardmill ")[2].replace("FOLDER", "out").split())[0] == 0
+    assert list(open_dataset("out").records("train")) == SEQUENCES
