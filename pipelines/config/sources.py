@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 from typing import TYPE_CHECKING, assert_never
 
 from ...transforms.errors import UsageError
@@ -17,7 +19,7 @@ from ...transforms.recipe.step import Step
 from ...transforms.sources.contract.call import Call, typed_path
 from ...transforms.sources.contract.selection import Selection
 from ...transforms.sources.contract.source import Frozen, Source
-from .model import Config, CsvInput, ImagesInput, NumpyInput, ParquetInput, TfrecordInput
+from .model import Config, CsvInput, ImagesInput, NumpyInput, ParquetInput, SplitConfig, TfrecordInput
 
 if TYPE_CHECKING:
     from ...transforms.sources.tfrecord.source import TfrecordSource
@@ -81,11 +83,7 @@ def encoder_of(config: Config, frozen: Frozen) -> RowEncoder:
         SchemaError: the key of the split is not a scalar feature.
     """
     if config.split is not None and frozen.splits:
-        other = "label" if frozen.labels else "flat"
-        raise UsageError(
-            f"split: the folders split the source already ({', '.join(frozen.splits)}); leave split out, or set "
-            f"input.layout={other}"
-        )
+        raise UsageError(_split_twice(config, config.split, frozen))
     if config.output.compression == "gzip" and config.limits.record_bytes > RECORD_BYTES_LIMIT:
         raise UsageError(
             f"limits.record_bytes: {config.limits.record_bytes} is more than {RECORD_BYTES_LIMIT}, which is 1GiB, and "
@@ -102,6 +100,27 @@ def encoder_of(config: Config, frozen: Frozen) -> RowEncoder:
         record_bytes_limit=config.limits.record_bytes,
         field_bytes_limit=_field_bytes(config),
         observers=config.observers,
+    )
+
+
+def _split_twice(config: Config, split: SplitConfig, frozen: Frozen) -> str:
+    """Return what to do about fractions of a source that is in splits: of images, cut one folder, append the others."""
+    known = ", ".join(frozen.splits)
+    section = config.input
+    if not isinstance(section, ImagesInput):
+        return f"split: the source is in splits already ({known}); leave split out"
+    root = section.paths[0] if len(section.paths) == 1 else "FOLDER"
+    if os.path.isdir(os.path.join(config.base, root)):
+        root = typed_path(os.path.join(config.base, root))
+    cut, *others = sorted(frozen.splits, key=lambda name: (name != "train", name))
+    fractions = ",".join(f"{name}={share}" for name, share in split.fractions.items())
+    to = f"-o {shlex.quote(typed_path(config.output.path))}"
+    lines = [f"shardmill convert {shlex.quote(f'{root}/{cut}')} {to} --split-fractions {shlex.quote(fractions)}"]
+    lines += [f"shardmill append {shlex.quote(f'{root}/{name}')} {to} --split {shlex.quote(name)}" for name in others]
+    return (
+        f"split: the folders split the source already ({known}); leave split out, or set "
+        f"input.layout={'label' if frozen.labels else 'flat'}; or cut one folder, and append the others:\n  "
+        + "\n  ".join(lines)
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 from typing import Any
 
 import numpy as np
@@ -97,6 +98,27 @@ def test_folders_that_bear_the_names_of_splits_and_hold_no_classes_are_splits(de
     assert "Detected: layout split: splits test2017, train, val, from the names of folders (input.layout)" in screen.out
     assert splits(desk) == {"test2017": 1, "train": 2, "val": 1}
     assert texts(desk) == {"Train/1.jpg": None, "Train/2.jpg": None, "test2017/1.jpg": None, "val/1.jpg": None}
+
+
+@pytest.mark.parametrize("classes", [["cat/", "dog/"], [""]])
+def test_one_folder_of_splits_is_cut_by_the_commands_that_the_refusal_names(desk: Any, classes: list[str]) -> None:
+    pictures = {
+        f"in/{split}/{kind}{i}.jpg": draw(i) for split in ("train", "test") for kind in classes for i in range(9)
+    }
+    desk.put(pictures)
+    screen = desk.convert("in", "--split-fractions", "train=0.5,val=0.5")
+    refused, *commands = screen.err.splitlines()
+    assert (screen.code, "the folders split the source already (test, train)" in refused) == (2, True)
+    assert len(commands) == 2
+    for command in commands:
+        with pytest.raises(SystemExit) as ended:
+            main([*shlex.split(command)[1:], "--workers", "1"])
+        assert ended.value.code == 0
+    splits = read_manifest(str(desk.root / "out")).splits
+    records = {name: split.records for name, split in splits.items()}
+    assert sorted(records) == ["test", "train", "val"]
+    assert (records["test"], records["train"] + records["val"]) == (9 * len(classes), 9 * len(classes))
+    assert min(records.values()) > 0
 
 
 def test_they_are_classes_where_the_layout_says_so_with_a_word_of_warning(desk: Any) -> None:

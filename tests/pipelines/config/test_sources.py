@@ -194,7 +194,7 @@ def test_no_record_is_written_that_readers_would_not_believe() -> None:
 
 def test_a_split_of_folders_cannot_be_split_again() -> None:
     config = load_config({"output": {"path": "o"}, "split": {"fractions": {"a": 0.5, "b": 0.5}}}, data_given=True)
-    with pytest.raises(UsageError, match=r"the folders split the source already \(test, train\)"):
+    with pytest.raises(UsageError, match=r"^split: the source is in splits already \(test, train\); leave split out$"):
         encoder_of(config, Frozen(SCHEMA, ("test", "train")))
     plain = load_config({"output": {"path": "o"}}, data_given=True)
     assert encoder_of(plain, Frozen(SCHEMA, ("test", "train"))).splits_by_code == ("test", "train")
