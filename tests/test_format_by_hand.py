@@ -129,8 +129,12 @@ def read_latest(root: Path) -> tuple[dict[str, Any], dict[str, list[bytes]]]:
 def text_of(manifest: dict[str, Any]) -> str:
     """Return a manifest in the canonical form: one shard and one feature a line."""
     nested = {"schema": "\0schema", "splits": "\0splits"}
+    details = dict(manifest.get("details", {}))
+    if details:
+        nested["details"] = "\0details"
     line = json.dumps({**manifest, **nested}, ensure_ascii=False)
-    for key in ("name", "config_fingerprint", "source", "counts", "rejects", "schema", "labels", "narrowed", "splits"):
+    own_line = ("name", "config_fingerprint", "source", "counts", "rejects", "schema", "labels", "narrowed", "details")
+    for key in (*own_line, "splits"):
         line = line.replace(f', "{key}": ', f',\n "{key}": ', 1)
     for key in ("sidecars", "run", "source_fingerprint"):
         line = line.replace(f', "{key}": ', f",\n {' ' * (key == 'source_fingerprint')}" + f'"{key}": ', 1)
@@ -141,10 +145,15 @@ def text_of(manifest: dict[str, Any]) -> str:
         head = json.dumps({**split, "shards": "\0"})
         splits.append(f'"{name}": ' + head.replace(json.dumps("\0"), f"[\n{shards}]"))
     line = line.replace(json.dumps(nested["schema"]), schema)
+    if details:
+        columns = "[\n" + ",\n".join(f"  {json.dumps(column)}" for column in details.pop("columns")) + "]"
+        line = line.replace(json.dumps(nested["details"]), f'{{"columns": {columns}, {json.dumps(details)[1:]}')
     return line.replace(json.dumps(nested["splits"]), "{" + ",\n  ".join(splits) + "}") + "\n"
 
 
-def write_generation(root: Path, payloads: list[bytes], parent: dict[str, Any] | None) -> dict[str, Any]:
+def write_generation(
+    root: Path, payloads: list[bytes], parent: dict[str, Any] | None, details: dict[str, Any] | None = None
+) -> dict[str, Any]:
     """Write one shard and commit it: staged, then the manifest, then published."""
     number = parent["generation"] + 1 if parent else 1
     run, before = f"{number:016x}", parent["splits"]["train"] if parent else None
@@ -160,7 +169,7 @@ def write_generation(root: Path, payloads: list[bytes], parent: dict[str, Any] |
     rows = {"read": len(payloads), "written": len(payloads), "rejected": 0, "dropped": 0}
     law = hashlib.sha256(json.dumps(SCHEMA, separators=(",", ":")).encode()).hexdigest()
     manifest = {
-        "format": "shardmill.manifest", "format_version": 1, "generation": number,
+        "format": "shardmill.manifest", "format_version": 2 if details else 1, "generation": number,
         "parent": parent["generation"] if parent else None, "operation": "append" if parent else "create",
         "name": "byhand", "version": f"1.{number - 1}.0", "order": "source", "compression": "none",
         "shard_size": SHARD_SIZE, "shard_name": "{split}-{index:05d}",
@@ -168,6 +177,7 @@ def write_generation(root: Path, payloads: list[bytes], parent: dict[str, Any] |
         "source": {"format": "records", "files": 0, "bytes": 0, "list": None, "skipped": {}},
         "counts": rows, "rejects": {"path": None, "records": 0, "by_code": {}}, "schema": SCHEMA, "labels": {},
         "narrowed": [],
+        **({"details": details} if details else {}),
         "splits": {"train": {
             "records": sum(entry["records"] for entry in shards), "bytes": sum(entry["bytes"] for entry in shards),
             "unit_bytes": max(SHARD_SIZE // 256, *(len(payload) + 16 for payload in payloads)),
@@ -209,6 +219,22 @@ def test_what_is_written_by_hand_is_read_verified_and_appended_to_and_read_by_ha
     assert (manifest["generation"], manifest["parent"], manifest["operation"]) == (3, 2, "append")
     assert splits["train"][2:] == [example(3, b"Grace"), example(4, b"Edsger")]
     assert (verify_dataset(root).findings, collect_garbage(root, older_than=0).items) == ((), ())
+
+
+def test_a_dataset_of_version_2_is_written_by_hand_read_and_appended_to(tmp_path: Path) -> None:
+    doc = (Path(__file__).parent.parent / "docs/format.md").read_text().partition("### `details`")[2]
+    details = json.loads(re.findall(r"```json\n(.*?)```", doc, re.DOTALL)[0])
+    root = tmp_path / "byhand"
+    root.mkdir()
+    first = write_generation(root, [example(1, b"Ada")], None, details)
+    assert open_dataset(root).manifest.to_bytes() == (root / "manifest.json").read_bytes(), "it is the canonical form"
+    write_generation(root, [example(2, None)], first, details)
+    assert (verify_dataset(root).findings, verify_dataset(root).notes) == ((), ())
+    append(data=pd.DataFrame({"id": [3], "name": ["Edsger"]}), output=root)
+    manifest, splits = read_latest(root)
+    assert (manifest["format_version"], manifest["details"]) == (2, details)
+    assert splits["train"] == [example(1, b"Ada"), example(2, None), example(3, b"Edsger")]
+    assert open_dataset(root).manifest.details.to_json() == details
 
 
 def test_a_dataset_in_parts_is_read_by_hand_and_as_the_page_says(

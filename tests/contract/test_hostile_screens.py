@@ -87,7 +87,7 @@ MANIFESTS: dict[str, tuple[Callable[[str], str], str]] = {
     ),
     "many levels": (
         lambda text: text.replace('"labels": {}', '"labels": ' + '{"a":' * 90_000 + "1" + "}" * 90_000),
-        "the document is nested too deeply: over 16 levels",
+        "the document is nested too deeply: over 80 levels",
     ),
     "millions of values": (
         lambda text: text.replace('"labels": {}', '"labels": {"a": [' + "[]," * 4_000_000 + "[]]}"),

@@ -43,7 +43,7 @@ def test_brackets_in_strings_are_no_depth() -> None:
 def test_depth_is_capped() -> None:
     deepest = b"[" * MAX_DEPTH + b"]" * MAX_DEPTH
     assert json.dumps(parse_json(deepest)).encode() == deepest
-    with pytest.raises(JsonError, match="nested too deeply: over 16 levels"):
+    with pytest.raises(JsonError, match="nested too deeply: over 80 levels"):
         parse_json(b"[" + deepest + b"]")
     with pytest.raises(JsonError, match="nested too deeply"):
         parse_json(b'{"a":' * 100_000)

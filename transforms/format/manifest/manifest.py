@@ -16,12 +16,14 @@ from typing import Any, Final
 
 from ..flow.blocks import Narrowing
 from ..schema.schema import Schema
+from .details import Details, format_version_of
 from .parts import PartEntry, behind_parts, in_parts
 from .shard_entry import ShardEntry as ShardEntry
 from .shard_entry import shard_list
 
 FORMAT: Final = "shardmill.manifest"
-FORMAT_VERSION: Final = 1
+FORMAT_VERSION: Final = 2
+"""The newest that is read and written: a manifest is of the first version that has a place for what it states."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,6 +111,12 @@ class Manifest:
     splits: dict[str, SplitEntry]
     sidecars: tuple[str, ...]
     run: RunInfo
+    details: Details = field(default_factory=Details)
+
+    @property
+    def format_version(self) -> int:
+        """The version of the format that the document is of."""
+        return format_version_of(self.order, self.sidecars, self.details)
 
     @property
     def own_shards(self) -> tuple[ShardEntry, ...]:
@@ -162,6 +170,15 @@ def _split_text(split: SplitEntry, parts: Sequence[PartEntry]) -> str:
     return f'{{{head}, "shards": {shard_list(behind_parts(split.shards))}}}'
 
 
+def _details(details: Details) -> list[str]:
+    document = details.to_json()
+    if "columns" in document:
+        columns = f'"columns": {_objects(document.pop("columns"))}'
+        rest = f", {_members(document.items())}" if document else ""
+        return [f'"details": {{{columns}{rest}}}']
+    return [_members([("details", document)])] if document else []
+
+
 def _document(manifest: Manifest, parts: Mapping[str, Sequence[PartEntry]]) -> bytes:
     # A name that is not valid Unicode holds lone surrogates; `backslashreplace` writes them as JSON's own escape.
     return ("{" + ",\n ".join(_lines(manifest, parts)) + "}\n").encode("utf-8", "backslashreplace")
@@ -169,7 +186,7 @@ def _document(manifest: Manifest, parts: Mapping[str, Sequence[PartEntry]]) -> b
 
 def _lines(manifest: Manifest, parts: Mapping[str, Sequence[PartEntry]]) -> list[str]:
     """Return the lines of the document that a comma joins; each holds one or several members."""
-    head = [("format", FORMAT), ("format_version", FORMAT_VERSION)]
+    head = [("format", FORMAT), ("format_version", manifest.format_version)]
     head += _fields(manifest, "generation", "parent", "operation")
     narrowed = [{key.removesuffix("_"): value for key, value in asdict(entry).items()} for entry in manifest.narrowed]
     splits = ",\n  ".join(
@@ -187,6 +204,7 @@ def _lines(manifest: Manifest, parts: Mapping[str, Sequence[PartEntry]]) -> list
         '"schema": ' + ("null" if manifest.schema is None else _objects(manifest.schema.to_json())),
         _members([("labels", manifest.labels)]),
         _members([("narrowed", narrowed)]),
+        *_details(manifest.details),
         f'"splits": {{{splits}}}',
         _members([("sidecars", manifest.sidecars)]),
         f'"run": {{{run},\n  {run_more}}}, "end": true',

@@ -12,6 +12,7 @@ from ...errors import DamageError
 from ..flow.blocks import Narrowing
 from ..schema.schema import Feature, Schema
 from ..wording.printable import printable
+from .details import is_later_sidecar, take_details
 from .manifest import (
     FORMAT,
     FORMAT_VERSION,
@@ -136,8 +137,12 @@ def _parse_canonical(data: bytes, parts: Callable[[], _Parts]) -> Manifest | Non
 
 
 def _manifest(document: Any, lists: ShardLists, parts: _Parts) -> Manifest:
-    members: dict[str, Any] = object_of(dict, **_MEMBERS, splits=mapping(_split(lists, parts)))(document)
+    every = {**_MEMBERS, "splits": mapping(_split(lists, parts))}
+    members: dict[str, Any] = object_of(dict, ("details",), **every)(document)
     manifest = Manifest(**{key: value for key, value in members.items() if key not in _FORMALITIES})
+    if manifest.format_version != members["format_version"]:
+        stated, right = members["format_version"], manifest.format_version
+        raise ManifestProblem(f" is {stated}, and what the document states is of version {right}", "format_version")
     _check_sums(manifest)
     return manifest
 
@@ -281,7 +286,7 @@ _MEMBERS: Final[dict[str, Take[Any]]] = {
     "operation": choice("create", "append", "merge"),
     "name": text(DATASET_NAME),
     "version": text(_VERSION),
-    "order": choice("task", "source"),
+    "order": choice("task", "source", "shuffled"),
     "compression": choice("none", "gzip"),
     "shard_size": integer(1),
     "shard_name": _shard_name,
@@ -310,7 +315,8 @@ _MEMBERS: Final[dict[str, Take[Any]]] = {
             underflows=integer(),
         )
     ),
-    "sidecars": items(path(is_sidecar_path, "the name of a sidecar")),
+    "details": take_details,
+    "sidecars": items(path(lambda name: is_sidecar_path(name) or is_later_sidecar(name), "the name of a sidecar")),
     "run": object_of(
         RunInfo,
         **dict.fromkeys(("created", "run_id", "commit_id", "runner"), text()),

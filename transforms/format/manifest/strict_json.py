@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from ..wording.printable import printable
 
-MAX_DEPTH: Final = 16
+MAX_DEPTH: Final = 80
 """Levels of arrays and objects: the deepest document, a manifest, has 6."""
 
 MEMORY_LIMIT: Final = 768 << 20

@@ -1,0 +1,169 @@
+"""What a manifest of format version 2 may state beside version 1: columns, splits, shuffle, pictures, checks.
+
+A manifest that states none of it is of version 1, and is written so. Each member is optional, so that a dataset says
+only what it uses. `docs/format.md` describes the members.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import asdict, dataclass, field, fields
+from typing import Any, Final
+
+from ..wording.printable import printable
+from .strict_members import ManifestProblem, Take, choice, integer, items, mapping, number, object_of, only, text
+
+_LEAF: Final = re.compile(
+    r"null|bool|u?int(8|16|32|64)|float(16|32|64)|string|binary|date|decimal\([1-9][0-9]?, -?[0-9]{1,2}\)|"
+    r"(time|duration)\[(s|ms|us|ns)\]|timestamp\[(s|ms|us|ns)(, [A-Za-z0-9_+:/-]{1,64})?\]"
+)
+"""The types that hold no other types, as text."""
+
+_DEEPEST: Final = 32
+"""Levels of a nested type: more are a mistake, and would take a reader's stack."""
+
+_SHUFFLED: Final = "shuffled"
+_SIDECAR: Final = re.compile(
+    r"stats\.json|stats\.tfrecord|croissant\.json|report\.html|index/[A-Za-z0-9=-][A-Za-z0-9._=-]*\.offsets"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnEntry:
+    """A column of the source, and the features that hold it.
+
+    `type` is its Arrow type: text, or an object for a nested one. `null` is how a null was written: `absent`, `mask`
+    (the feature `NAME/mask` is beside it), `present` (`NAME/present`), `drop_row`, `error`, or `fill`, and then
+    with `fill`, the value.
+    """
+
+    name: str
+    type: Any
+    features: tuple[str, ...]
+    null: str = "absent"
+    fill: str | int | float | bool | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Details:
+    """The members of version 2. What is None, or empty, is not there.
+
+    `columns` are in the order of the source. `split_rule` is how rows were cut into splits, `shuffle` the seed of their
+    order, `image` what was done to pictures, with which codec; `checks` what was found by checks of the records.
+    """
+
+    columns: tuple[ColumnEntry, ...] = ()
+    split_rule: dict[str, Any] = field(default_factory=dict)
+    shuffle: dict[str, Any] = field(default_factory=dict)
+    image: dict[str, Any] = field(default_factory=dict)
+    checks: dict[str, Any] = field(default_factory=dict)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the members that are there, in their order."""
+        members = {one.name: getattr(self, one.name) for one in fields(self)}
+        members["columns"] = [_column_document(column) for column in self.columns]
+        return {name: value for name, value in members.items() if value}
+
+
+def format_version_of(order: str, sidecars: tuple[str, ...], details: Details) -> int:
+    """Return the version of a manifest: 2 where it states what version 1 has no place for."""
+    later = order == _SHUFFLED or any(_SIDECAR.fullmatch(path) for path in sidecars)
+    return 2 if later or details.to_json() else 1
+
+
+def is_later_sidecar(path: str) -> bool:
+    """Return whether a sidecar of version 2 may have this path.
+
+    >>> [is_later_sidecar(path) for path in ("stats.json", "index/train-00000.offsets", "features.json")]
+    [True, True, False]
+    """
+    return _SIDECAR.fullmatch(path) is not None
+
+
+def _column_document(column: ColumnEntry) -> dict[str, Any]:
+    document = asdict(column) | {"features": list(column.features)}
+    if column.null == "absent":
+        del document["null"]
+    if column.fill is None:
+        del document["fill"]
+    return document
+
+
+def take_type(value: Any, depth: int = 0) -> Any:
+    """Take an Arrow type: text, `{"list": FIELD}`, `{"struct": [FIELD, ...]}` or `{"map": [FIELD, FIELD]}`."""
+    if isinstance(value, str):
+        if _LEAF.fullmatch(value) is None:
+            raise ManifestProblem(f' is "{printable(value)}", not a type')
+        return value
+    if depth == _DEEPEST:
+        raise ManifestProblem(f" has more than {_DEEPEST} levels")
+    if not isinstance(value, dict) or len(value) != 1 or next(iter(value)) not in ("list", "struct", "map"):
+        raise ManifestProblem(' is not a type: text, or an object with one of "list", "struct" and "map"')
+    inner: Take[dict[str, Any]] = object_of(
+        dict, name=text(), type=lambda below: take_type(below, depth + 1), nullable=only(_is_bool, "true or false")
+    )
+    ((kind, below),) = value.items()
+    if kind == "list":
+        return {"list": inner(below)}
+    found = items(inner)(below)
+    if kind == "map" and len(found) != 2:
+        raise ManifestProblem(" has not two fields, the key and the value", "map")
+    return {kind: list(found)}
+
+
+def _column(**members: Any) -> ColumnEntry:
+    column = ColumnEntry(**members)
+    if not column.features:
+        raise ManifestProblem(" is empty", "features")
+    if (column.null == "fill") != (column.fill is not None):
+        raise ManifestProblem(" and null disagree", "fill")
+    return column
+
+
+def _is_bool(value: Any) -> bool:
+    return isinstance(value, bool)
+
+
+def _is_scalar(value: Any) -> bool:
+    return isinstance(value, str | bool | int | float)
+
+
+def _part(may_lack: tuple[str, ...], **members: Take[Any]) -> Take[dict[str, Any]]:
+    """Take an object that is kept as it is."""
+    return object_of(dict, may_lack, **members)
+
+
+_SCALARS: Final = mapping(only(_is_scalar, "a number, text, true or false"))
+_NAMES: Final = items(text())
+_COUNTED: Final = ("records", "groups")
+_SPLIT_RULE: Final = ("key", "stratify", "column", "fractions", "names", "before", "folds")
+
+take_details: Final[Take[Details]] = object_of(
+    Details,
+    ("columns", "split_rule", "shuffle", "image", "checks"),
+    columns=items(
+        object_of(
+            _column,
+            ("null", "fill"),
+            name=text(),
+            type=take_type,
+            features=_NAMES,
+            null=choice("absent", "mask", "present", "drop_row", "error", "fill"),
+            fill=only(_is_scalar, "a number, text, true or false"),
+        )
+    ),
+    split_rule=_part(
+        _SPLIT_RULE,
+        by=choice("hash", "exact", "column", "before", "folds", "folders"),
+        key=text(),
+        stratify=text(),
+        column=text(),
+        fractions=mapping(number()),
+        names=mapping(text()),
+        before=mapping(text()),
+        folds=integer(2, 64),
+    ),
+    shuffle=_part((), seed=integer()),
+    image=_part((), steps=_SCALARS, codec=text(), version=text()),
+    checks=mapping(_part((), columns=lambda value: list(_NAMES(value)), **dict.fromkeys(_COUNTED, integer()))),
+)
