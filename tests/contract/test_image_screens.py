@@ -157,11 +157,11 @@ REJECTED: dict[str, tuple[Files, Sequence[str], str, Sequence[str]]] = {
         [
             "pics/1.bmp: UNSUPPORTED: BMP: 1 bits a pixel; 8, 24 and 32 are read: convert it",
             "pics/deep.jpg: UNSUPPORTED: JPEG: 12 bits per sample; convert it to 8",
-            "pics/film.jp2: UNSUPPORTED: jpeg2000: TensorFlow reads no jpeg2000; convert it, or add jpeg2000 to "
+            "pics/film.jp2: UNSUPPORTED: jpeg2000: TensorFlow cannot decode JPEG2000; convert it, or add jpeg2000 to "
             "input.formats",
             "pics/lossless.jpg: UNSUPPORTED: JPEG: lossless coding; convert it to a baseline JPEG",
-            "pics/new.avif: UNSUPPORTED: avif: TensorFlow reads no avif; convert it, or add avif to input.formats",
-            "pics/scan.tif: UNSUPPORTED: tiff: TensorFlow reads no tiff; convert it, or add tiff to input.formats",
+            "pics/new.avif: UNSUPPORTED: avif: TensorFlow cannot decode AVIF; convert it, or add avif to input.formats",
+            "pics/scan.tif: UNSUPPORTED: tiff: TensorFlow cannot decode TIFF; convert it, or add tiff to input.formats",
         ],
     ),
     "a named pipe": (

@@ -294,10 +294,7 @@ ACCEPTED: dict[str, tuple[Files, Sequence[str], Sequence[str], list[dict[str, An
     "nanoseconds, declared as the reject says": (
         column([1001], pa.timestamp("ns")),
         ["--set", "schema.columns.x.unit=ns"],
-        [
-            "x int64 timestamp (ns) no timestamp[ns] in ns; not null: optional in the file, but its statistics "
-            "count no nulls"
-        ],
+        ["x int64 timestamp (ns) no timestamp[ns] in ns; no nulls (file statistics)"],
         None,
     ),
     "dictionary": (column(pa.array(["x", "y", "x"]).dictionary_encode()), [], [], [{"x": "x"}, {"x": "y"}, {"x": "x"}]),

@@ -110,9 +110,9 @@ def test_a_rule_shapes_the_feature(tmp_path: Path) -> None:
 
 NULLABILITY = {
     "required": (pa.field("c", pa.int64(), nullable=False), [1, 2, 3], {}, False, "required in the file"),
-    "counted none": (pa.field("c", pa.int64()), [1, 2, 3], {}, False, "its statistics count no nulls"),
-    "counted some": (pa.field("c", pa.int64()), [1, 2, None], {}, True, "nullable: 1 null by its statistics"),
-    "not counted": (pa.field("c", pa.int64()), [1, 2, 3], {"write_statistics": False}, True, "counts no nulls"),
+    "counted none": (pa.field("c", pa.int64()), [1, 2, 3], {}, False, "no nulls (file statistics)"),
+    "counted some": (pa.field("c", pa.int64()), [1, 2, None], {}, True, "1 null (file statistics)"),
+    "not counted": (pa.field("c", pa.int64()), [1, 2, 3], {"write_statistics": False}, True, "does not count nulls"),
     "list": (pa.field("c", pa.list_(pa.int64())), [[1], [], [2]], {}, True, "nullable: optional in the file"),
     "null": (pa.field("c", pa.null()), [None] * 3, {}, True, "its type is null"),
 }

@@ -143,5 +143,7 @@ def _not_passed(name: str) -> ImageProblem:
     if name in _CHECKERS:
         return unsupported(name, f"the format does not pass; add {name} to input.formats", name)
     if name in PILLOW_NAMES:
-        return unsupported(name, f"TensorFlow reads no {name}; convert it, or add {name} to input.formats", name)
+        return unsupported(
+            name, f"TensorFlow cannot decode {name.upper()}; convert it, or add {name} to input.formats", name
+        )
     return unsupported(name, "the format is not read; convert it to JPEG or PNG", name)

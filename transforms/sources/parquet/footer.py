@@ -249,10 +249,10 @@ def _nullable(field: pa.Field, leaf: int, groups: Sequence[ChunkGroup]) -> tuple
     counts = [group.chunks[leaf].nulls for group in groups if group.rows]
     nulls = sum(count for count in counts if count is not None)
     if nulls:
-        return True, f"nullable: {nulls} {'null' if nulls == 1 else 'nulls'} by its statistics"
+        return True, f"{nulls:,} {'null' if nulls == 1 else 'nulls'} (file statistics)"
     if None in counts:
-        return True, "nullable: optional in the file, which counts no nulls"
-    return False, "not null: optional in the file, but its statistics count no nulls"
+        return True, "nullable: optional in the file, which does not count nulls"
+    return False, "no nulls (file statistics)"
 
 
 def _is_nested(kind: pa.DataType) -> bool:

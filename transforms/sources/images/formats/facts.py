@@ -60,7 +60,7 @@ def corrupt(kind: str, what: str, value: object = "") -> ImageProblem:
 
 def unsupported(kind: str, what: str, value: object = "") -> ImageProblem:
     """Return the problem of an image of a known kind that TensorFlow does not read; `what` ends with the fix."""
-    return ImageProblem("UNSUPPORTED", f"{kind}: {what}", value=value, expected=f"a {kind} that TensorFlow reads")
+    return ImageProblem("UNSUPPORTED", f"{kind}: {what}", value=value, expected="an image that TensorFlow decodes")
 
 
 def too_many_pixels(width: int, height: int, limit: int) -> ImageProblem:
