@@ -10,6 +10,8 @@ Where all tasks are done, as after too many rejects, the source is not even surv
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import replace
 
 from ...transforms.dataset.stage.done_tasks import count_results, keep_only, read_done_tasks
@@ -47,8 +49,19 @@ def look_ahead(prepared: Prepared) -> PlanReport:
     """Return what a run would do, and what it would resume; nothing is changed."""
     done, note = _usable(prepared)
     report = prepared.report()
-    notes = (*prepared.stopped.notes, *([note] if note else []))
+    notes = (*prepared.stopped.notes, *([note] if note else []), *_rejects_of(done))
     return replace(report, done_before=len(done), warnings=(*notes, *report.warnings))
+
+
+def _rejects_of(done: Sequence[TaskResult]) -> tuple[str, ...]:
+    """Return what to say of rows that finished tasks have rejected: planning does not look at them again."""
+    codes: Counter[str] = Counter()
+    for result in done:
+        codes.update(result.rejects.by_code if result.rejects else {})
+    rows = sum(result.rejects.records for result in done if result.rejects)
+    by_code = ", ".join(f"{code} {count:,}" for code, count in sorted(codes.items()))
+    was = "was" if rows == 1 else "were"
+    return (f"{counted(rows, 'row')} of these {was} rejected ({by_code})",) if rows else ()
 
 
 def _usable(prepared: Prepared) -> tuple[tuple[TaskResult, ...], str | None]:

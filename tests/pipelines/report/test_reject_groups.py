@@ -96,6 +96,20 @@ def test_a_dry_run_says_which_of_the_rows_that_it_looked_at_will_be_rejected(
     assert (sample["rows"], [group["rows"] for group in sample["rejects"]]) == (4, [2, 1])
 
 
+def test_a_dry_run_counts_the_rows_that_an_interrupted_run_has_rejected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("id,n\n1,1\n2,x\n3\n4,x\n")
+    for code, more in ((4, []), (0, ["--dry-run"])):
+        with pytest.raises(SystemExit) as ended:
+            main(["convert", "a.csv", "-o", "out", "--set", "schema.columns.n.type=int64", *more])
+        assert ended.value.code == code
+    lines = capsys.readouterr().out.splitlines()
+    at = lines.index("Warning: resuming: 1 of 1 task already done")
+    assert lines[at + 1] == "Warning: 3 rows of these were rejected (BAD_TYPE 2, BAD_WIDTH 1)"
+
+
 def test_the_start_of_a_reject_file_gives_its_first_lines_and_its_groups(tmp_path: Path) -> None:
     lines = [json.dumps(reject(row, ("price", "no float"))) for row in range(30)]
     (tmp_path / "rejects.jsonl").write_text("\n".join(lines) + "\n")
