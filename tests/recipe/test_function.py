@@ -79,6 +79,16 @@ def test_another_function_is_another_conversion_and_the_same_text_is_the_same() 
         convert("a.parquet", output="out", map=only_small)
 
 
+def test_a_function_that_holds_another_value_is_another_conversion() -> None:
+    def below(limit: int) -> Any:
+        return lambda batch: (batch, pc.less(batch["n"], limit))
+
+    convert("a.parquet", output="out", map=below(3))
+    assert convert("a.parquet", output="out", map=below(3)).nothing_to_do
+    with pytest.raises(UsageError, match="from another source or config"):
+        convert("a.parquet", output="out", map=below(4))
+
+
 def test_an_append_with_the_function_adds_to_the_dataset_and_without_it_is_refused() -> None:
     convert("a.parquet", output="out", map=squares)
     pq.write_table(pa.table({"n": [11], "text": ["x"]}), "b.parquet")

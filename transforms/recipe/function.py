@@ -1,14 +1,12 @@
 """A user's own function over record batches, as a step of the recipe.
 
-The function travels to workers by value (cloudpickle), also from a notebook. A fingerprint has its source text, so that
-another function is another conversion.
+The function travels to workers by value (cloudpickle), also from a notebook. A fingerprint has its text and the values
+that it uses (`identity.py`), so that another function is another conversion.
 """
 
 from __future__ import annotations
 
 import functools
-import hashlib
-import inspect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -17,6 +15,7 @@ import pyarrow as pa
 
 from ..errors import RunError, SchemaError, UsageError
 from ..format.wording.printable import printable
+from .identity import identity_of
 from .step import Column, Step, Stepped
 
 MapFunction: TypeAlias = "Callable[[pa.RecordBatch], pa.RecordBatch | pa.Table | Mapping[str, Any] | tuple[Any, Any]]"
@@ -46,7 +45,7 @@ class MapBatches:
         """
         name = printable(getattr(function, "__qualname__", type(function).__name__))
         pickled = _pickled(function, name)
-        return cls(name, _identity(function, pickled), pickled)
+        return cls(name, identity_of(function), pickled)
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
         """Return the columns that the function gives for no rows.
@@ -108,7 +107,7 @@ class UserStep:
         """
         shown = printable(repr(step))
         pickled = _pickled(step, shown)
-        return cls(shown, _identity(type(step), pickled), pickled)
+        return cls(shown, identity_of(step), pickled)
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
         """Return what the user's step plans."""
@@ -154,16 +153,6 @@ def _pickled(value: object, name: str) -> bytes:
     except Exception as error:  # whatever the user's own objects raise
         raise UsageError(f"map: {name} cannot be sent to workers: {printable(error)}") from error
     return pickled
-
-
-def _identity(function: Any, pickled: bytes) -> str:
-    """Return the digest of the source text of a function or class; in a shell, where there is none, of its code."""
-    try:
-        text = inspect.getsource(function)
-    except (OSError, TypeError):
-        code = getattr(function, "__code__", None)
-        text = repr((code.co_code, code.co_consts, code.co_names)) if code is not None else pickled.hex()
-    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def _taken(made: Any) -> tuple[pa.RecordBatch, pa.BooleanArray | None]:
