@@ -128,6 +128,30 @@ def test_links_lead_to_files_and_headings_that_exist(page: Path) -> None:
             assert heading in slugs, target
 
 
+def headings(page: Path, level: int) -> list[str]:
+    return re.findall(rf"^{'#' * level} (.*)$", page.read_text(), re.MULTILINE)
+
+
+def test_the_readme_leads_from_installing_to_recipes_to_reading_to_what_else_there_is() -> None:
+    text = README.read_text()
+    assert text.index("uv tool install .") < text.index("docs/picture.svg") < text.index("## ")
+    known = headings(README, 2)
+    order = ["What it reads, and what it does not", "Recipes", "Reading", "When to use it, and when something else"]
+    assert [heading for heading in known if heading in [*order, "Promises", "More"]] == [*order, "Promises", "More"]
+
+
+def test_the_decisions_are_grouped_by_subjects_that_the_page_lists_first() -> None:
+    page = REPO / "docs/decisions.md"
+    listed = re.findall(r"^- \[(.*)\]\(#", page.read_text(), re.MULTILINE)
+    assert listed == headings(page, 2)
+    assert len(listed) <= 12 < len(headings(page, 3))
+
+
+def test_every_page_is_linked_from_the_readme() -> None:
+    text = README.read_text() + (REPO / "CONTRIBUTING.md").read_text()
+    assert [page.name for page in (REPO / "docs").glob("*.md") if page.name not in text] == []
+
+
 def test_the_picture_is_what_its_script_draws() -> None:
     script = REPO / "docs/make_picture.py"
     spec = importlib.util.spec_from_file_location("make_picture", script)
