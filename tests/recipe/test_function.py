@@ -131,6 +131,75 @@ def test_a_function_that_fails_or_loses_rows_ends_the_run_by_its_name(
     assert not list(Path(".").glob("out/*.tfrecord"))
 
 
+def in_rows(rows: Any, empty: Any) -> Any:
+    return lambda batch: {"n": batch["n"], "made": rows(batch) if batch.num_rows else empty}
+
+
+def words(batch: pa.RecordBatch) -> Any:
+    return batch["text"].to_pylist()
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "message"),
+    [
+        (
+            lambda b: {"n": b["n"], "length": [len(word) for word in words(b)]},
+            SchemaError,
+            r"gave column \"length\" without",
+        ),
+        (
+            lambda b: {"n": b["n"], "lists": pa.array([[]] * b.num_rows, pa.list_(pa.null()))},
+            SchemaError,
+            r"without a type",
+        ),
+        (lambda b: {}, SchemaError, r"gave no columns for a batch without rows"),
+        (
+            in_rows(lambda b: b["n"], pa.array([], pa.string())),
+            RunError,
+            r"\"made\" is int64 in rows of a\.parquet, and string",
+        ),
+        (
+            in_rows(lambda b: [0.5] * 10, pa.array([], pa.int64())),
+            RunError,
+            r"\"made\" is double in .* int64 was planned",
+        ),
+        (in_rows(lambda b: [300] * 10, pa.array([], pa.int8())), RunError, r"\"made\" is int64 in .* int8 was planned"),
+        (
+            lambda b: {"n" if b.num_rows else "m": b["n"]},
+            RunError,
+            r"the columns are \"n\" in rows of .* and \"m\" were",
+        ),
+        (lambda b: b.select(["n"]) if b.num_rows else b, RunError, r"are \"n\" in rows of .* and \"n\", \"text\" were"),
+        (lambda b: (b, [True] * 3), RunError, r"gave 3 booleans for 10 rows \(rows of a\.parquet\)"),
+        (lambda b: (b, b, b), SchemaError, r"it returned a tuple of 3, not the batch and a boolean for each row"),
+        (lambda b: b.to_pandas(), SchemaError, r"returned a DataFrame; give back pyarrow\.RecordBatch\.from_pandas"),
+        (lambda b: b["missing"], SchemaError, r"KeyError: .* \(line \d+ of test_function\.py\)"),
+    ],
+)
+def test_columns_that_are_not_those_that_were_planned_end_the_run(
+    function: Any, error: type[Exception], message: str
+) -> None:
+    with pytest.raises(error, match=message):
+        convert("a.parquet", output="out", map=function)
+    assert not list(Path(".").glob("out/*.tfrecord"))
+
+
+@pytest.mark.parametrize(
+    ("rows", "kind", "first"),
+    [
+        (lambda b: [None] * b.num_rows, pa.int64(), None),
+        (lambda b: pa.array([7] * b.num_rows, pa.int8()), pa.int64(), 7),
+        (lambda b: b["text"].dictionary_encode(), pa.string(), "t0"),
+        (lambda b: [[]] * b.num_rows, pa.list_(pa.int64()), []),
+        (lambda b: b.to_pandas()["text"], pa.large_string(), "t0"),
+    ],
+    ids=["nulls", "narrower", "dictionary", "empty lists", "series"],
+)
+def test_a_batch_whose_types_the_planned_ones_hold_is_taken(rows: Any, kind: pa.DataType, first: Any) -> None:
+    convert("a.parquet", output="out", map=in_rows(rows, pa.array([], kind)))
+    assert rows_of()[0]["made"] == first
+
+
 def test_a_function_that_holds_what_no_worker_can_have_is_refused() -> None:
     import threading
 

@@ -7,6 +7,8 @@ that it uses (`identity.py`), so that another function is another conversion.
 from __future__ import annotations
 
 import functools
+import os
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -16,11 +18,13 @@ import pyarrow as pa
 from ..errors import RunError, SchemaError, UsageError
 from ..format.wording.printable import printable
 from .identity import identity_of
+from .planned import is_untyped
 from .step import Column, Step, Stepped
 
 MapFunction: TypeAlias = "Callable[[pa.RecordBatch], pa.RecordBatch | pa.Table | Mapping[str, Any] | tuple[Any, Any]]"
 Mapped: TypeAlias = "MapFunction | Step | Sequence[MapFunction | Step]"
 
+_PLANNED = "by which its columns are planned"
 _CHANGED = "give back as many rows as came, and to drop some, a tuple of the batch and a boolean for each row"
 
 
@@ -59,12 +63,18 @@ class MapBatches:
             batch, _ = _taken(self._function(empty))
         except Exception as error:
             raise SchemaError(
-                f"map: {self.name} failed for a batch without rows, by which its columns are planned: "
-                f"{type(error).__name__}: {printable(error)}"
+                f"map: {self.name} failed for a batch without rows, {_PLANNED}: {_said(error)}"
             ) from error
+        if not batch.num_columns:
+            raise SchemaError(f"map: {self.name} gave no columns for a batch without rows, {_PLANNED}")
         planned = []
         for one in batch.schema:
             own = before.get(one.name)
+            if is_untyped(one.type) and (own is None or own.field.type != one.type):
+                raise SchemaError(
+                    f'map: {self.name} gave column "{printable(one.name)}" without a type for a batch without rows, '
+                    f"{_PLANNED}; give it one, as in pa.array(values, pa.int64())"
+                )
             nullable = own.field.nullable if own is not None and own.field.type == one.type else True
             planned.append(Column(pa.field(one.name, one.type, nullable), reason=f"made by {self.name}"))
         return planned
@@ -79,9 +89,11 @@ class MapBatches:
         try:
             made, keep = _taken(self._function(batch))
         except Exception as error:
-            raise RunError(f"map: {self.name} failed{where}: {type(error).__name__}: {printable(error)}") from error
-        if made.num_rows != batch.num_rows or (keep is not None and len(keep) != batch.num_rows):
+            raise RunError(f"map: {self.name} failed{where}: {_said(error)}") from error
+        if made.num_rows != batch.num_rows:
             raise RunError(f"map: {self.name} gave {made.num_rows} rows for {batch.num_rows}{where}; {_CHANGED}")
+        if keep is not None and len(keep) != batch.num_rows:
+            raise RunError(f"map: {self.name} gave {len(keep)} booleans for {batch.num_rows} rows{where}; {_CHANGED}")
         return Stepped(made, keep)
 
     @property
@@ -155,18 +167,31 @@ def _pickled(value: object, name: str) -> bytes:
     return pickled
 
 
+def _said(error: Exception) -> str:
+    """Return what a user's function raised, and in which line of it."""
+    text = f"{type(error).__name__}: {printable(error)}"
+    frames = traceback.extract_tb(error.__traceback__)[1:]  # the first is our call
+    own = [frame for frame in frames if frame.filename != __file__][:1]
+    return f"{text} (line {own[0].lineno} of {printable(os.path.basename(own[0].filename))})" if own else text
+
+
 def _taken(made: Any) -> tuple[pa.RecordBatch, pa.BooleanArray | None]:
     """Return a function's result as a batch, and which rows stay."""
     keep = None
     if isinstance(made, tuple):
+        if len(made) != 2:
+            raise TypeError(f"it returned a tuple of {len(made)}, not the batch and a boolean for each row")
         made, keep = made
         keep = pa.array(keep) if not isinstance(keep, pa.Array) else keep
+        keep = keep.combine_chunks() if isinstance(keep, pa.ChunkedArray) else keep
         keep = keep.cast(pa.bool_())
+    if isinstance(made, Mapping):
+        made = pa.table(dict(made))
     if isinstance(made, pa.Table):
         batches = made.combine_chunks().to_batches()
         made = batches[0] if batches else pa.RecordBatch.from_pylist([], made.schema)
-    if isinstance(made, Mapping):
-        made = pa.RecordBatch.from_pydict({name: pa.array(values) for name, values in made.items()})
     if not isinstance(made, pa.RecordBatch):
+        if type(made).__name__ == "DataFrame":
+            raise TypeError("it returned a DataFrame; give back pyarrow.RecordBatch.from_pandas(frame)")
         raise TypeError(f"it returned a {type(made).__name__}, not a pyarrow.RecordBatch or a dict of arrays")
     return made, keep

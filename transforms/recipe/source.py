@@ -16,6 +16,7 @@ from ..format.schema.schema import Choice, Feature, Schema
 from ..sources.contract.selection import Selection
 from ..sources.contract.source import Frozen, LastRow, Listing, ParallelMap, Source, Survey, Task
 from .first_rows import first_rows, until
+from .planned import as_planned
 from .recipe import NO_STEPS, Recipe
 from .step import Column, Step
 
@@ -39,13 +40,15 @@ class RecipeFrozen(Frozen):
     """What tasks share behind a recipe.
 
     `inner` is what the source itself froze, `found` the source and the steps for the files that were listed, `fields`
-    the Arrow fields before the first step, `origins` the new names of unchanged columns; reading ends at `last`.
+    the Arrow fields before the first step, `origins` the new names of unchanged columns, `planned` the columns after
+    the last step; reading ends at `last`.
     """
 
     inner: Frozen = field(kw_only=True)
     found: RecipeSource = field(kw_only=True)
     fields: pa.Schema = field(kw_only=True)
     origins: dict[str, str] = field(kw_only=True)
+    planned: dict[str, Column] = field(kw_only=True)
     last: LastRow | None = field(default=None, kw_only=True)
 
 
@@ -100,6 +103,7 @@ class RecipeSource:
             found=self,
             fields=fields,
             origins=new,
+            planned={column.name: column for column in columns},
             last=None if survey.limit is None else survey.limit.last,
         )
         detected = (*survey.detected, *self.recipe.detected)
@@ -121,6 +125,7 @@ class RecipeSource:
             if recipe.steps:
                 file = files[batch.entry] if isinstance(batch.entry, int) else ""
                 batch = recipe.apply(_typed(batch, frozen.fields), file, frozen.origins)
+                batch = replace(batch, batch=as_planned(batch.batch, frozen.planned, file))
             yield batch
 
 
