@@ -83,7 +83,8 @@ def find_stopped(path: str, mark: RunMark, listing: Listing, listed: ListedSourc
             if resume and listing.format != "memory" and storage.size(f"{staged.staging}/{REFUSAL_FILE}") is None:
                 raise _changed(storage, staged, listing, listed)
             outdated.append(staged.run_id)
-            notes.append(f"starting over: {_changes(storage, staged, listing, listed)[0]} since the interrupted run")
+            name, _, what = _changes(storage, staged, listing, listed)[0].partition(": ")
+            notes.append(f"starting over: {name} {what} since the interrupted run")
     if others:
         what = "an earlier run" if others == 1 else f"{others} earlier runs"
         whose = "its" if others == 1 else "their"
@@ -146,14 +147,14 @@ def _changes(storage: Storage, staged: StagedPlan, listing: Listing, listed: Lis
     if isinstance(listing, ImageListing):
         written = _written_images(listing, os.stat(storage.path(f"{staged.staging}/{PLAN_FILE}")).st_mtime_ns)
         changes = [f"{name}: was written to, or added," for name in written] + changes
-    return changes or ["its files: their order changed"]
+    return changes or ["its files: changed their order"]
 
 
 def _change(before: ListedEntry, now: ListedEntry) -> str:
     if before[4] != now[4]:
         return f"held {counted(before[4], 'file')}, holds {now[4]:,} now,"
     if before[1] != now[1]:
-        return f"had {counted(before[1], 'byte')}, has {now[1]:,} now,"
+        return f"changed ({before[1]:,} to {counted(now[1], 'byte')})"
     return "was written to"
 
 

@@ -311,7 +311,7 @@ ACCEPTED: dict[str, tuple[bytes | Files, Sequence[str], Sequence[str], list[dict
     "nulls and then text": (
         b"n,s\n" + b"1,\n" * 3 + b"1,late\n",
         [],
-        ['s bytes string yes "late" (a.csv row 4) is not a number; 4 rows, 3 null'],
+        ['s bytes string yes text, e.g. "late" (a.csv row 4); 4 rows, 3 null'],
         [{"n": 1}, {"n": 1}, {"n": 1}, {"n": 1, "s": "late"}],
     ),
     "line break in quotes": (b'i,t\n1,"a\nb"\n2,c\n', [], [], [{"i": 1, "t": "a\nb"}, {"i": 2, "t": "c"}]),
@@ -420,7 +420,7 @@ ACCEPTED: dict[str, tuple[bytes | Files, Sequence[str], Sequence[str], list[dict
     "floats that no float holds": (
         b"a\n1.5\n1e400\n1e-400\n",
         [],
-        ['a bytes string no "1e400" (a.csv row 2) is not a number; 3 rows'],
+        ['a bytes string no text, e.g. "1e400" (a.csv row 2); 3 rows'],
         [{"a": "1.5"}, {"a": "1e400"}, {"a": "1e-400"}],
     ),
     "NaN and infinities": (
@@ -433,7 +433,7 @@ ACCEPTED: dict[str, tuple[bytes | Files, Sequence[str], Sequence[str], list[dict
         b'a,b\n1,NA\n,\n3,""\n',
         [],
         [
-            'b bytes string yes "NA" (a.csv row 1) is not a number; 3 rows, 1 null',
+            'b bytes string yes text, e.g. "NA" (a.csv row 1); 3 rows, 1 null',
             "Warning: a.csv: 1 row has no value, and becomes an empty record; to reject it: "
             "--set schema.columns.a.nullable=false --max-rejects 1",
         ],

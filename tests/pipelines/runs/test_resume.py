@@ -313,7 +313,7 @@ class TestRejects:
         assert desk.run(*args)[0] == 4
         (desk.root / "bad.csv").write_text("a\n1\n22\n")
         code, _, err = desk.run(*args)
-        assert (code, err) == (0, "starting over: bad.csv: had 6 bytes, has 7 now, since the interrupted run\n")
+        assert (code, err) == (0, "starting over: bad.csv changed (6 to 7 bytes) since the interrupted run\n")
         assert open_dataset(desk.out).to_table("train").to_pylist() == [{"a": 1}, {"a": 22}]
         assert not (desk.out / ".staging").exists()
 
@@ -371,7 +371,7 @@ class TestChangedSources:
         before = path.stat().st_size
         pq.write_table(pq.read_table(path).slice(0, 5_000), path, row_group_size=250)
         now = path.stat().st_size
-        self.assert_refused(desk, done, f"a.parquet: had {before:,} bytes, has {now:,} now,")
+        self.assert_refused(desk, done, f"a.parquet: changed ({before:,} to {now:,} bytes)")
 
     @pytest.mark.thorough("several whole runs; others of its class are in the quick tier")
     def test_files_that_came_and_went_are_refused_by_their_names(self, desk: Desk) -> None:

@@ -156,7 +156,7 @@ def _why_text(column: pa.Array, cells: Cells) -> str:
         shown = _shown(column, problem[0], cells)
         if re.match(_DATE, column[problem[0]].as_py()):
             return f"{shown} looks like a date; dates stay text unless declared (type: date or timestamp)"
-        return f"{shown} is not a number"
+        return f"text, e.g. {shown}"
     return _odd_integer(column, cells) or "text"
 
 
