@@ -21,6 +21,7 @@ from typing import Any, Final, Literal
 import pyarrow as pa
 from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
+from shardmill.pipelines.config import inputs as config_inputs
 from shardmill.pipelines.config import model as config_model
 from shardmill.pipelines.config import runners as config_runners
 from shardmill.transforms import errors
@@ -31,6 +32,7 @@ from shardmill.transforms.format.schema.schema import Feature, Schema
 from shardmill.transforms.format.sidecars.tfds import features as tfds_features
 from shardmill.transforms.format.wording.sizes import parse_size
 from shardmill.transforms.sources.images.rows import image_schema
+from shardmill.transforms.sources.registry.options import InputOfUnknownFormat
 from table_words import CONFIG_WORDS, IMAGE_WORDS, REJECT_WORDS
 
 DOCS: Final = Path(__file__).parent
@@ -197,10 +199,10 @@ def config_tables() -> dict[str, str]:
     """Return a table for each section of a config, by its name."""
     head = ("key", "type", "default", "meaning")
     parts = ("input", "schema_", "split", "shuffle", "output", "limits", "runner")
-    of_all = (*config_model.InputOfUnknownFormat.model_fields, "format")
+    of_all = (*InputOfUnknownFormat.model_fields, "format")
     sections: dict[str, list[Row]] = {
         "config": list(_keys("", config_model.Config, parts)),
-        "input": list(_keys("input", config_model.InputOfUnknownFormat)),
+        "input": list(_keys("input", InputOfUnknownFormat)),
         "schema": [
             *_keys("schema", config_model.SchemaConfig, ["columns"]),
             *_keys("schema.columns.<name>", config_model.ColumnConfig),
@@ -209,7 +211,7 @@ def config_tables() -> dict[str, str]:
         "output": list(_keys("output", config_model.OutputConfig)),
         "limits": list(_keys("limits", config_model.LimitsConfig)),
     }
-    sections |= {name: list(_keys("input", model, of_all)) for name, model in config_model.INPUTS.items()}
+    sections |= {name: list(_keys("input", model, of_all)) for name, model in config_inputs.options_by_format().items()}
     for name, runner in config_runners.RUNNERS.items():
         sections[f"{name} runner"] = list(_keys("runner", runner, ["name"]))
     return {name: table(head, rows) for name, rows in sections.items()}

@@ -19,7 +19,7 @@ from .source_info import SourceInfo
 from .sources.contract.planning import Plan, make_plan
 from .sources.contract.read_task import read_task
 from .sources.contract.source import Frozen, Source, Task, map_in_turn
-from .sources.files.listing import detect_format
+from .sources.registry.detect import detect_format
 from .sources.registry.pick import pick_source
 from .sources.tfrecord.source import TfrecordSource
 

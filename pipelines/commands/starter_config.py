@@ -17,6 +17,7 @@ from ...transforms.format.manifest.naming import dataset_name
 from ...transforms.format.wording.printable import printable
 from ...transforms.sources.contract.planning import first_pieces
 from ...transforms.sources.contract.source import Task, map_in_turn
+from ...transforms.sources.registry.formats import FORMATS
 from ...transforms.stores.common.store_url import is_store_url
 from ..config.load import load_config, split_set
 from ..config.model import Config
@@ -24,39 +25,6 @@ from ..config.sources import source_of
 
 if TYPE_CHECKING:
     from ..screens.screen import Screen
-
-_TABLES: Final = ("csv", "parquet")
-
-_INPUTS: Final = {
-    "csv": """\
-  delimiter: {delimiter}
-  header: true                # false: give the names of the columns in `names`
-  encoding: utf-8
-  null_values: [""]           # unquoted cells that are null; NA is text
-  # columns: {columns}
-schema:
-  infer: auto                 # full: look at every row | none: all columns are text
-  columns: {{}}                 # {{{column}: {{type: string}}}}
-""",
-    "parquet": """\
-  checksums: true             # verify the pages that carry one
-  # columns: {columns}
-schema:
-  columns: {{}}                 # {{{column}: {{as: bytes}}}} keeps float64 exact
-""",
-    "images": """\
-  layout: auto                # label | split | split_label | flat: what the folders mean
-  check: structure            # header | structure | decode: how closely each image is looked at
-# shuffle: {{seed: 7}}
-""",
-    "numpy": """\
-  rows: false                 # true: the first axis of an array is the row
-  feature: array              # the name of the feature
-""",
-    "tfrecord": """\
-  records: example            # opaque: records need not be Examples
-""",
-}
 
 _FRAME: Final = """\
 # Run it: shardmill convert {file}
@@ -107,13 +75,13 @@ def starter_text(
     look = _look_at(loaded)
     paths = [source if is_store_url(source) else os.path.relpath(source, folder) for source in sources]
     shown = [*look.columns[:_SHOWN_COLUMNS]] or ["a", "b"]
-    sign = getattr(section, "delimiter", ",").replace("\t", "\\t")
+    form = FORMATS[section.format].load()
     text = _FRAME.format(
         file=config if config != "-" else "FILE",
         format=section.format,
         paths=_flow(paths),
-        input=_INPUTS[section.format].format(delimiter=f'"{sign}"', columns=_flow(shown), column=_flow(shown[0])),
-        split=_split_line(section.format, look.key),
+        input=form.starter(section, _flow(shown), _flow(shown[0])),
+        split=_split_line(look.key) if "split" not in form.refused_keys else "",
         output=f"out/{name}",
     )
     stated = loaded.model_dump(mode="json", by_alias=True, exclude_unset=True)
@@ -126,17 +94,15 @@ def starter_text(
     return text
 
 
-def _split_line(kind: str, key: str | None) -> str:
+def _split_line(key: str | None) -> str:
     """Return the comment that shows how rows are cut into splits: by a key, or where there is none by the record."""
-    if kind == "tfrecord":
-        return ""
     by = f", key: {_flow(key)}" if key is not None else ""
     return f"# split: {{fractions: {{train: 0.9, val: 0.1}}{by}}}\n"
 
 
 def _look_at(config: Config) -> _Look:
     """Look at the first file of a table: its columns, and the first one of its rows that looks like a key."""
-    if config.input is None or config.input.format not in _TABLES:
+    if config.input is None or not FORMATS[config.input.format].load().shows_columns:
         return _Look()
     source = source_of(config)
     listing = source.list_files().keep([0])

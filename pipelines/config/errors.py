@@ -13,7 +13,9 @@ from pydantic_core import ErrorDetails
 from ...transforms.errors import ConfigError
 from ...transforms.format.wording.nearest import nearest
 from ...transforms.format.wording.printable import printable
-from .model import INPUTS, Config, InputOfAnyFormat
+from ...transforms.sources.registry.formats import FORMATS
+from .inputs import input_of_any_format, options_by_format
+from .model import Config
 from .runners import RUNNERS
 from .yaml_reader import Document, Path, Problem, dotted
 
@@ -27,12 +29,6 @@ _TYPES: Final = {
     "model_type": "a mapping, like {a: b}",
     "model_attributes_type": "a mapping, like {a: b}",
 }
-_KINDS: Final[dict[str, tuple[Mapping[str, type[BaseModel]], str]]] = {
-    "input": (INPUTS, "unknown key for {}; it is a key of {} input"),
-    "runner": (RUNNERS, "unknown key for the {} runner; it is a key of {}"),
-}
-"""The models of a section of several kinds, and what to say of a key of another one."""
-
 _TAGS: Final = {"input": ("format", "this input"), "runner": ("name", "local")}
 _SAY: Final = {True: "true", False: "false", None: "null"}
 
@@ -44,7 +40,7 @@ def problems_of(error: ValidationError, document: Document, below: Path = ()) ->
 
 def unknown_format(value: object) -> str:
     """Return what is wrong with a value of `input.format` that is none, with the choices."""
-    return _not_a_choice(value, {"expected": ", ".join(INPUTS)})
+    return _not_a_choice(value, {"expected": ", ".join(FORMATS)})
 
 
 def config_error(problems: Iterable[Problem], title: str) -> ConfigError:
@@ -59,7 +55,7 @@ def config_error(problems: Iterable[Problem], title: str) -> ConfigError:
 
 def _problem(detail: ErrorDetails, below: Path, document: Document) -> Problem:
     path = below + tuple(part for part in detail["loc"] if part != "[key]")
-    if len(path) > 1 and str(path[0]) in _KINDS and path[1] in _KINDS[str(path[0])][0]:
+    if len(path) > 1 and path[0] == "runner" and path[1] in RUNNERS:
         path = (path[0], *path[2:])  # the tag that pydantic puts in for a union
     path = tuple("as" if part == "as_" else part for part in path)
     text = _words(detail, path, document)
@@ -128,7 +124,7 @@ def _list_item(text: str) -> str:
 def _unknown_key(path: Path, document: Document) -> str:
     key = str(path[-1])
     siblings = _keys_at(path[:-1], document)
-    kinds, words = _KINDS.get(str(path[0]), ({}, ""))
+    kinds, words = _kinds_of(str(path[0]))
     others = " and ".join(name for name, model in kinds.items() if key in model.model_fields)
     if others:
         return words.format(_kind_of(document, str(path[0])), others)
@@ -141,6 +137,15 @@ def _unknown_key(path: Path, document: Document) -> str:
     return f"unknown key; keys here: {', '.join(siblings)}"
 
 
+def _kinds_of(section: str) -> tuple[Mapping[str, type[BaseModel]], str]:
+    """Return the models of a section of several kinds, and what to say of a key of another one."""
+    if section == "input":
+        return options_by_format(), "unknown key for {}; it is a key of {} input"
+    if section == "runner":
+        return RUNNERS, "unknown key for the {} runner; it is a key of {}"
+    return {}, ""
+
+
 def _kind_of(document: Document, section: str) -> str:
     """Return the format of the input, or the name of the runner, as they are given."""
     values, (tag, default) = document.values.get(section), _TAGS[section]
@@ -151,9 +156,9 @@ def _keys_at(path: Path, document: Document) -> list[str]:
     """Return the keys that the model knows at a path of a document."""
     model: type[BaseModel] = Config
     for part in path:
-        if str(part) in _KINDS:
-            unknown = InputOfAnyFormat if part == "input" else BaseModel
-            model = _KINDS[str(part)][0].get(_kind_of(document, str(part)), unknown)
+        if str(part) in _TAGS:
+            kind = _kinds_of(str(part))[0].get(_kind_of(document, str(part)))
+            model = kind or (input_of_any_format() if part == "input" else BaseModel)
         else:
             model = _field(model, str(part)) or model
     return _names(model)
@@ -185,7 +190,7 @@ def _all_paths() -> list[tuple[str, ...]]:
         below = _field(Config, section)
         if section != "input" and below is not None:
             paths += [(section, name) for name in _names(below)]
-    inputs = dict.fromkeys(name for model in INPUTS.values() for name in _names(model))
+    inputs = dict.fromkeys(name for model in options_by_format().values() for name in _names(model))
     return paths + [("input", name) for name in inputs]
 
 

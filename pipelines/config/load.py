@@ -14,7 +14,7 @@ import re
 import shlex
 import string
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ValidationError
 
@@ -22,8 +22,11 @@ from ...transforms.errors import ConfigError, InputError
 from ...transforms.format.manifest.naming import dataset_name
 from ...transforms.format.wording.printable import printable
 from ...transforms.sources.contract.call import Call, typed_path
+from ...transforms.sources.registry.formats import FORMATS
+from ...transforms.sources.registry.options import InputOfUnknownFormat
 from .errors import config_error, problems_of, unknown_format
-from .model import INPUTS, Config, InputOfAnyFormat, InputOfUnknownFormat
+from .inputs import input_of_any_format
+from .model import Config
 from .runners import RUNNER_ALIASES, RUNNERS, not_a_runner, out_of_reach
 from .yaml_reader import (
     COMMAND_LINE,
@@ -38,11 +41,12 @@ from .yaml_reader import (
     read_scalar,
 )
 
+if TYPE_CHECKING:
+    from ...transforms.sources.registry.format import Format
+
 CONFIG_SUFFIXES: Final = (".yaml", ".yml")
 """These distinguish a config from a file to convert."""
 
-_FORMATS: Final = tuple(INPUTS)  # no set: what is in a config may have no hash
-_TABLES: Final = tuple(name for name in INPUTS if name != "images")
 _MAX_CONFIG_BYTES: Final = 16 * 2**20
 """One that declares 100,000 columns has 5 MB."""
 
@@ -235,7 +239,8 @@ def _fill_defaults(document: Document, base: str, command: str, *, data_given: b
     section = document.values.get("input")
     if isinstance(section, dict):
         _fill_input(document, section, base, command)
-        if document.values.get("shuffle") is not None and section.get("format") in _TABLES:
+        found = _format_of(section)
+        if document.values.get("shuffle") is not None and found is not None and not found.is_shuffled:
             text = f"shuffle: only images are shuffled yet, and this input is {section['format']}; leave the key out"
             document.problems.append(Problem(document.place(("shuffle",)), text))
     if document.values.get("name") is None:
@@ -287,20 +292,21 @@ def _fill_input(document: Document, section: dict[str, Any], base: str, command:
         section.pop("format", None)
         if paths:
             section["format"] = _detect_format(document, paths, base, command)
-    elif section["format"] not in _FORMATS:
+    elif _format_of(section) is None:
         text = f"input.format: {unknown_format(section['format'])}"
         document.problems.append(Problem(document.place(("input", "format")), text))
-    if section.get("format") == "csv" and "delimiter" not in section and paths:
-        _fill_delimiter(document, section, paths, base, command)
-    if section.get("format") not in _FORMATS:  # so that no format's own model will look at the other keys
+    found = _format_of(section)
+    if found is not None and paths:
+        _fill_detected(document, section, found, paths, base, command)
+    if found is None:  # so that no format's own model will look at the other keys
         try:
-            InputOfAnyFormat.model_validate(section)
+            input_of_any_format().model_validate(section)
         except ValidationError as error:
             document.problems += problems_of(error, document, ("input",))
 
 
 def _detect_format(document: Document, paths: list[str], base: str, command: str) -> str | None:
-    from ...transforms.sources.files.listing import UnclearFormat, detect_format
+    from ...transforms.sources.registry.detect import UnclearFormat, detect_format
 
     call = _call(document, command)
     try:
@@ -323,7 +329,7 @@ def _held_format(document: Document) -> str | None:
     if not isinstance(path, str) or not path or not list_generations(path):
         return None
     held = read_manifest(path).source.format
-    return held if held in _FORMATS else None
+    return held if held in FORMATS else None
 
 
 def _call(document: Document, command: str) -> Call:
@@ -332,20 +338,28 @@ def _call(document: Document, command: str) -> Call:
     return Call(command, typed_path(path)) if isinstance(path, str) and path else Call(command)
 
 
-def _fill_delimiter(document: Document, section: dict[str, Any], paths: list[str], base: str, command: str) -> None:
-    """Set the delimiter that the files show, so that it is in the config's fingerprint."""
-    from ...transforms.sources.csv.delimiter import detect_delimiter
-
-    encoding, quote = section.get("encoding", "utf-8"), section.get("quote", '"')
+def _fill_detected(
+    document: Document, section: dict[str, Any], form: Format[Any], paths: list[str], base: str, command: str
+) -> None:
+    """Set the option that the files show, so that it is in the config's fingerprint."""
+    key = form.detected_option
+    if key is None or key in section:
+        return
     try:
-        found = detect_delimiter(paths, base, encoding=encoding, quote=quote, call=_call(document, command))
+        found = form.detect(section, paths, base, _call(document, command))
     except InputError as error:
-        document.problems.append(Problem(document.place(("input", "paths")), f"input.delimiter: {error}"))
-    except (LookupError, TypeError):  # the encoding or the quote is none: the model says so
+        document.problems.append(Problem(document.place(("input", "paths")), f"input.{key}: {error}"))
+    except (LookupError, TypeError):  # an option that it needs is none: the model says so
         pass
     else:
-        section["delimiter"] = found.sign
+        section[key] = found.value
         document.notes += [found.evidence] if found.evidence else []
+
+
+def _format_of(section: Mapping[str, Any]) -> Format[Any] | None:
+    """Return the format that a section names, None if it names none."""
+    name = section.get("format")
+    return FORMATS[name].load() if isinstance(name, str) and name in FORMATS else None
 
 
 def _below(path: str, base: str) -> str:
@@ -360,7 +374,7 @@ def _below(path: str, base: str) -> str:
 def _check(document: Document, title: str, base: str) -> Config:
     values, problems = document.values, list(document.problems)
     section = values.get("input")
-    if isinstance(section, dict) and section.get("format") not in _FORMATS:
+    if isinstance(section, dict) and _format_of(section) is None:
         values = {key: value for key, value in values.items() if key != "input"}  # what is wrong with it is known
     if _section(document, "runner").get("name", "local") not in tuple(RUNNERS):
         values = {key: value for key, value in values.items() if key != "runner"}

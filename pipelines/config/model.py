@@ -17,7 +17,6 @@ from pydantic import (
     AfterValidator,
     BaseModel,
     BeforeValidator,
-    ConfigDict,
     Field,
     PrivateAttr,
     StringConstraints,
@@ -25,10 +24,14 @@ from pydantic import (
 )
 
 from ...transforms.format.manifest.naming import DEFAULT_SHARD_NAME, check_shard_name
+from ...transforms.format.wording.printable import quoted
 from ...transforms.format.wording.sizes import DEFAULT_SHARD_SIZE, LEAST_SHARD_BYTES, parse_size
-from ...transforms.sources.images.layout import MAX_LABEL_OFFSET
-from ...transforms.stores.common.store_url import is_store_url, parse_store_url
-from .runners import STRICT, AnyRunner, LocalRunner, quoted
+from ...transforms.sources.registry.formats import FORMATS
+from ...transforms.sources.registry.options import STRICT, Count, check_path
+from ...transforms.sources.registry.settings import Limits
+from ...transforms.stores.common.store_url import is_store_url
+from .inputs import InputSection
+from .runners import AnyRunner, LocalRunner
 
 if TYPE_CHECKING:
     from ...transforms.format.flow.observers import Observer
@@ -67,159 +70,23 @@ def _check_max_rejects(value: object) -> int | str:
     raise ValueError(f'{quoted(value)} is not a number of rows (0 or more) or a percentage of them ("1%")')
 
 
-def _check_one_byte(value: str) -> str:
-    value = "\t" if value in ("\\t", "tab") else value  # as they are typed on a command line
-    if len(value) != 1 or not value.isascii() or value in "\r\n\0":
-        raise ValueError(f"{quoted(value)} is not one ASCII character")
-    return value
-
-
-def _check_path(value: str) -> str:
-    if not value or "\0" in value:
-        raise ValueError(f"{quoted(value)} is not a path")
-    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", value)
-    if scheme is None:
-        return value
-    if scheme[1] not in ("s3", "gs"):
-        places = "give a local path, s3://bucket/path or gs://bucket/path"
-        raise ValueError(f"{quoted(value)}: {scheme[1]}:// is not supported; {places}")
-    parse_store_url(value)
-    return value
-
-
 def _check_output_path(value: str) -> str:
-    if not is_store_url(_check_path(value)):
+    if not is_store_url(check_path(value)):
         return value
     if re.search(r"[*?\[\]#\\]|//|/\.{1,2}(/|$)", value.partition("://")[2]):
         raise ValueError(f"{quoted(value)}: a dataset's folder has no *, ?, [, ], #, \\ and no empty names in it")
     return value.rstrip("/")
 
 
-def _check_encoding(value: str) -> str:
-    try:
-        "".encode(value)
-    except (LookupError, ValueError) as error:
-        raise ValueError(
-            f"{quoted(value)} is not an encoding that Python knows, like utf-8, latin-1, utf-16"
-        ) from error
-    return value
-
-
 Size: TypeAlias = Annotated[int, BeforeValidator(parse_size), AfterValidator(_check_positive)]
 RecordSize: TypeAlias = Annotated[Size, AfterValidator(_check_record_size)]
 ShardSize: TypeAlias = Annotated[int, BeforeValidator(parse_size), AfterValidator(_check_shard_size)]
-InputPath: TypeAlias = Annotated[str, AfterValidator(_check_path)]
 OutputPath: TypeAlias = Annotated[str, AfterValidator(_check_output_path)]
-OneByte: TypeAlias = Annotated[str, AfterValidator(_check_one_byte)]
 SplitName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
-Count: TypeAlias = Annotated[int, Field(ge=1)]
-Partitions: TypeAlias = Literal["none"] | None
-"""How to treat columns in the names of folders (`year=2024`): leave them out, or by default read them."""
-Columns: TypeAlias = Annotated[list[str], Field(min_length=1)] | None
 
 
 class _Section(BaseModel):
     model_config = STRICT
-
-
-class _Input(_Section):
-    """The keys of every input format."""
-
-    paths: Annotated[list[InputPath], Field(min_length=1)]
-    columns: Columns = None
-    exclude_columns: list[str] = []
-    limit: Count | None = None
-
-    @model_validator(mode="after")
-    def _columns_differ(self) -> _Input:
-        if self.columns is not None and len(set(self.columns)) < len(self.columns):
-            twice = next(name for name in self.columns if self.columns.count(name) > 1)
-            raise ValueError(f'columns: "{twice}" appears twice')
-        return self
-
-
-class InputOfUnknownFormat(_Input):
-    """An input whose format is not known: only what all formats have is checked."""
-
-    model_config = ConfigDict(extra="ignore")
-
-
-class CsvInput(_Input):
-    """CSV files; `names` are the column names where there is no header, or instead of it; no `quote` is null.
-
-    `load_config` sets `delimiter` where it is left out, as the first records show it.
-    """
-
-    format: Literal["csv"] = "csv"
-    delimiter: OneByte = ","
-    quote: OneByte | None = '"'
-    header: bool = True
-    names: Columns = None
-    encoding: Annotated[str, AfterValidator(_check_encoding)] = "utf-8"
-    null_values: list[str] = [""]
-    partitions: Partitions = None
-
-    @model_validator(mode="after")
-    def _signs_differ(self) -> CsvInput:
-        if self.delimiter == self.quote:
-            raise ValueError(f"delimiter and quote are both {quoted(self.quote)}; they must differ")
-        return self
-
-
-class ParquetInput(_Input):
-    """Parquet files; `checksums` verifies the pages that carry one."""
-
-    format: Literal["parquet"] = "parquet"
-    checksums: bool = True
-    partitions: Partitions = None
-
-
-class ImagesInput(_Input):
-    """Folders of images."""
-
-    format: Literal["images"] = "images"
-    layout: Literal["auto", "label", "split", "split_label", "flat"] = "auto"
-    check: Literal["header", "structure", "decode"] = "structure"
-    label_offset: Annotated[int, Field(ge=0, le=MAX_LABEL_OFFSET)] = 0
-    sha256: bool = False
-    formats: Annotated[list[str], Field(min_length=1)] = ["jpeg", "png", "gif", "webp", "bmp"]
-    ignore: list[Annotated[str, StringConstraints(min_length=1)]] = []
-
-
-class NumpyInput(_Input):
-    """`.npy` and `.npz` files; with `rows`, the first axis of an array is the batch."""
-
-    format: Literal["numpy"] = "numpy"
-    rows: bool = False
-    feature: str = "array"
-
-
-class TfrecordInput(_Input):
-    """TFRecord files; `opaque` records need not be Examples."""
-
-    format: Literal["tfrecord"] = "tfrecord"
-    records: Literal["example", "opaque"] = "example"
-
-
-AnyInput: TypeAlias = Annotated[
-    CsvInput | ParquetInput | ImagesInput | NumpyInput | TfrecordInput, Field(discriminator="format")
-]
-
-
-class InputOfAnyFormat(CsvInput, ParquetInput, ImagesInput, NumpyInput, TfrecordInput):
-    """An input whose format is wrong or unknown: the keys of all formats, each with its own bounds."""
-
-    format: Any = None
-
-
-INPUTS: Final[dict[str, type[_Input]]] = {
-    "csv": CsvInput,
-    "parquet": ParquetInput,
-    "images": ImagesInput,
-    "numpy": NumpyInput,
-    "tfrecord": TfrecordInput,
-}
-"""The model of `input` for each value of `input.format`."""
 
 
 class ColumnConfig(_Section):
@@ -283,21 +150,27 @@ class OutputConfig(_Section):
     if_exists: Literal["refuse", "replace"] = "refuse"
 
 
+_LIMITS: Final = Limits()
+
+
 class LimitsConfig(_Section):
     """Limits on single values; beyond them is a reject, or for `columns` an error."""
 
-    field_bytes: Size = 64 * 2**20
-    record_bytes: RecordSize = 2**30
-    columns: Count = 100_000
-    pixels: Count = 50_000_000
-    image_bytes: Size = 256 * 2**20
+    field_bytes: Size = _LIMITS.field_bytes
+    record_bytes: RecordSize = _LIMITS.record_bytes
+    columns: Count = _LIMITS.columns
+    pixels: Count = _LIMITS.pixels
+    image_bytes: Size = _LIMITS.image_bytes
 
 
 LATER_KEYS: Final[dict[str, dict[str, Any]]] = {
-    "input": {"partitions": None, "ignore": [], "exclude_columns": [], "limit": None},
+    "input": {"exclude_columns": [], "limit": None},
     "schema": {"constants": {}},
 }
-"""Keys that came after the first release, by section, and their defaults: these are in no fingerprint."""
+"""Keys that came after the first release, by section, and their defaults: these are in no fingerprint.
+
+Those of one format are its own to name.
+"""
 
 _LATER_COLUMN_KEYS: Final[dict[str, Any]] = {"name": None}
 """The same of the keys of a column in `schema.columns`."""
@@ -309,7 +182,8 @@ def without_later_defaults(document: dict[str, Any]) -> dict[str, Any]:
     for name, defaults in LATER_KEYS.items():
         section = kept.get(name)
         if isinstance(section, dict):
-            kept[name] = _without(defaults, section)
+            own = FORMATS[section["format"]].load().later_keys if name == "input" else {}
+            kept[name] = _without({**defaults, **own}, section)
     columns = {name: _without(_LATER_COLUMN_KEYS, rule) for name, rule in document["schema"]["columns"].items()}
     kept["schema"] = {**kept["schema"], "columns": columns}
     return kept
@@ -328,7 +202,7 @@ class Config(_Section):
 
     version: Literal[1] = 1
     name: Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,127}$")]
-    input: AnyInput | None = None
+    input: InputSection | None = None
     schema_: Annotated[SchemaConfig, Field(alias="schema")] = SchemaConfig()
     split: SplitConfig | None = None
     shuffle: ShuffleConfig | None = None

@@ -14,13 +14,11 @@ from __future__ import annotations
 import re
 from typing import Annotated, Final, Literal, TypeAlias
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
 from ...transforms.format.wording.nearest import nearest
-from ...transforms.format.wording.printable import printable
-
-STRICT: Final = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=False)
-"""The base of every section of a config: it refuses unknown keys, and never converts one type into another."""
+from ...transforms.format.wording.printable import quoted
+from ...transforms.sources.registry.options import STRICT
 
 MAX_WORKERS: Final = 256
 """Workers are threads of one machine: far more of them than it has processors only wait for each other."""
@@ -49,11 +47,6 @@ _IMAGE: Final = re.compile(
     r"(?P<version>(?::[A-Za-z0-9_][A-Za-z0-9_.-]{0,127})?(?:@sha256:[0-9a-f]{64})?)"
 )
 _ACCOUNT: Final = re.compile(r"[^@\s]+@[a-z0-9-]+(?:\.[a-z0-9-]+)+")
-
-
-def quoted(value: object) -> str:
-    """Return a value as a problem shows it."""
-    return f'"{printable(value)}"' if isinstance(value, str) else printable(repr(value))
 
 
 def _number_of(what: str, most: int) -> BeforeValidator:

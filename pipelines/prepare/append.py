@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -25,12 +24,9 @@ from ...transforms.format.wording.printable import printable_path
 from ...transforms.sources.contract.planning import make_plan
 from ...transforms.sources.contract.source import Listing, Source, Survey
 from ...transforms.sources.files.open_file import is_object
-from ...transforms.sources.images.rows import LABEL, SHA256, image_schema
-from ...transforms.sources.images.source import unused_labels
 from ...transforms.sources.registry.conform import DatasetSchema, survey_under
-from ...transforms.sources.tfrecord.agreement import Stated
-from ...transforms.sources.tfrecord.source import TfrecordSource
-from ..config.model import Config, ImagesInput, without_later_defaults
+from ...transforms.sources.registry.formats import FORMATS
+from ..config.model import Config, without_later_defaults
 from ..config.sources import encoder_of, source_of
 from ..report.unchanged import Unchanged
 from ..workers.worker_count import count_workers, threads
@@ -99,15 +95,12 @@ def prepare_append(
         return AppendPlan(latest, None, whole.files, found.unchanged, found.rejected, found.warnings)
     strict = rejects_allowed(config.max_rejects, 1 << 32) == 0
     name = f"{printable_path(path)}, generation {latest.generation}"
-    dataset = DatasetSchema(name, schema, latest.labels, no_rejects=strict)
+    dataset = DatasetSchema(name, schema, latest.labels, no_rejects=strict, wanted_split=wanted_split)
     mark = mark_of(config, source, listing, "append", json.dumps([schema.to_json(), latest.labels], sort_keys=True))
     listed = ListedSource.of(whole)
     stopped = find_stopped(path, mark, whole, listed, resume=config.runner.resume)
     plan = stopped.finished(mark, listing)
     if plan is None:
-        if isinstance(source, TfrecordSource):
-            stated = Stated(name, schema, latest.labels)
-            source = replace(source, dataset=stated, split=wanted_split)  # files may say of which split they are
         source, survey = survey_under(source, listing, threads(count_workers(config.runner.planners)), dataset)
         check_columns(survey, config.limits.columns)
         encode = encoder_of(config, survey.frozen).encode
@@ -146,8 +139,9 @@ def options_fingerprint(config: Config) -> str:
     Their order and what is merely checked play no part.
     """
     document = without_later_defaults(config.to_json())
-    chosen = ("paths", "checksums", "ignore")  # which files, and how they are checked
-    read = {key: value for key, value in (document["input"] or {}).items() if key not in chosen}
+    section = document["input"] or {}
+    chosen = ("paths", *FORMATS[section["format"]].load().choosing_keys) if section else ()
+    read = {key: value for key, value in section.items() if key not in chosen}
     declared = {key: value for key, value in document["schema"].items() if key != "infer"}
     wanted: dict[str, Any] = {"schema": declared, "split": document["split"]}
     wanted |= {"input": read, "output.split": document["output"]["split"]}
@@ -221,34 +215,10 @@ def _settled(config: Config, latest: Manifest, schema: Schema) -> Config:
     if "split" not in given and config.split is None and len(latest.splits) == 1:
         changes["split"] = next(iter(latest.splits))  # the one split of a dataset is meant, where nothing is said
     updates: dict[str, Any] = {"name": latest.name, "output": output.model_copy(update=changes)}
-    if isinstance(config.input, ImagesInput):
-        updates["input"] = _settled_images(config.input, schema, latest.labels.get(LABEL, ()), where)
+    if config.input is not None:
+        found = FORMATS[config.input.format].load()
+        updates["input"] = found.settled(config.input, schema, latest.labels, where)
     return config.model_copy(update=updates)
-
-
-def _settled_images(section: ImagesInput, schema: Schema, classes: Sequence[str], where: str) -> ImagesInput:
-    """Return how images are read to give the features of the dataset, where the config does not say.
-
-    Raises:
-        UsageError: the config wants other class numbers.
-    """
-    offset = unused_labels(classes)
-    if "label_offset" in section.model_fields_set and classes and section.label_offset != offset:
-        raise UsageError(
-            f"input.label_offset is {section.label_offset}, and {offset} in {where}: an append cannot change it; leave "
-            f"it out, or convert to a new dataset (-o)"
-        )
-    names = [feature.name for feature in schema]
-    changes: dict[str, Any] = {}
-    if "sha256" not in section.model_fields_set:
-        changes["sha256"] = "image/key/sha256" in names
-    hashed = changes.get("sha256", section.sha256)
-    if "columns" not in section.model_fields_set:
-        full = image_schema(labelled=any(feature.type == "label" for feature in schema), hashed=hashed)
-        asked = {SHA256} if section.sha256 else set()  # which a dataset that has none refuses
-        wanted = [feature.name for feature in full if feature.name in asked.union(names)]
-        changes["columns"] = wanted if len(wanted) < len(full) else None
-    return section.model_copy(update=changes)
 
 
 def _wanted(

@@ -23,8 +23,8 @@ from ...transforms.sources.tfrecord.inputs import is_dataset
 from ...transforms.sources.tfrecord.piece_reader import CUT_A_RECORD
 from ...transforms.sources.tfrecord.source import TfrecordSource
 from ..config.load import load_config
-from ..config.model import Config, TfrecordInput
-from ..config.sources import tfrecord_source
+from ..config.model import Config
+from ..config.sources import source_of
 from ..engines.local.plain_engine import PlainEngine
 from ..prepare.convert import prepare
 from ..prepare.prepared import Prepared
@@ -105,8 +105,8 @@ def plan_merge(
         }
     fixed = {"output.order": "source"}
     config = load_config(known, paths=paths, set_values=set_values, flags={**flags, **fixed})
-    assert isinstance(config.input, TfrecordInput)
-    source = tfrecord_source(config.input, config)
+    source = source_of(config)
+    assert isinstance(source, TfrecordSource)
     return Merge(command, config, replace(source, in_turn=True, shard_size=config.output.shard_size))
 
 

@@ -19,8 +19,9 @@ from ...transforms.format.wording.printable import printable
 from ...transforms.recipe.function import Mapped, steps_of
 from ...transforms.sources.contract.source import Source
 from ...transforms.stores.common.store_url import is_store_url
+from ..config.inputs import input_keys
 from ..config.load import load_config, split_sources
-from ..config.model import Config, InputOfAnyFormat
+from ..config.model import Config
 from ..config.sources import column_rules, with_recipe
 from ..report.summary import Summary
 from .engine_choice import engine_of
@@ -38,7 +39,6 @@ Path: TypeAlias = str | os.PathLike[str]
 What: TypeAlias = Path | Sequence[Path] | Mapping[str, Any]
 
 _OUTPUT_KEYS: Final = frozenset({"shard_size", "compression", "order", "shard_name", "sidecars", "if_exists"})
-_INPUT_KEYS: Final = frozenset(InputOfAnyFormat.model_fields) - {"paths"}
 
 
 def load_call(
@@ -115,6 +115,6 @@ def warn_of(summary: Summary, *, stacklevel: int = 3) -> Summary:
 
 
 def _dotted(key: str) -> str:
-    if key in _INPUT_KEYS:
+    if key in input_keys() - {"paths"}:
         return f"input.{key}"
     return f"output.{key}" if key in _OUTPUT_KEYS else key.replace("__", ".")

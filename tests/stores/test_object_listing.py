@@ -8,11 +8,13 @@ import pytest
 from shardmill.pipelines.config.load import load_config
 from shardmill.transforms.errors import InputError, StoreAccessError
 from shardmill.transforms.sources.csv.delimiter import detect_delimiter
-from shardmill.transforms.sources.files.listing import SUFFIXES, detect_format, expand_paths, list_entries
+from shardmill.transforms.sources.files.listing import expand_paths, list_entries
+from shardmill.transforms.sources.registry.detect import detect_format
+from shardmill.transforms.sources.registry.formats import suffixes_of
 
 from .conftest import Bucket, limit
 
-CSV = SUFFIXES["csv"]
+CSV = suffixes_of("csv")
 TREE = [
     "a.csv", "b.tsv", "c.txt", "d[1].csv", "a/1.csv", "a/2.CSV", "a/b/3.csv", "a/b/c/4.csv.gz", "a/_x.csv", "a/.y.csv",
     "_a/5.csv", ".b/6.csv", "old/manifest.json", "old/manifests/00000001.json", "old/7.csv", "é ü/8.csv",

@@ -129,13 +129,16 @@ class RecipeSource:
             yield batch
 
 
-def with_steps(source: Source, steps: Sequence[Step]) -> Source:
-    """Return a source whose rows go through these steps, after those that they go through already."""
-    if not steps:
+def with_steps(source: Source, steps: Sequence[Step], limit: int | None = None) -> Source:
+    """Return a source whose rows go through these steps, after those that they go through already.
+
+    With a `limit` only that many rows are read.
+    """
+    if not steps and limit is None:
         return source
-    if isinstance(source, RecipeSource):
+    if limit is None and isinstance(source, RecipeSource):
         return replace(source, recipe=Recipe((*source.recipe.steps, *steps)))
-    return RecipeSource(source, Recipe(tuple(steps)))
+    return RecipeSource(source, Recipe(tuple(steps)), limit)
 
 
 def fields_of(survey: Survey) -> pa.Schema:

@@ -10,9 +10,9 @@ import pandas as pd
 import pytest
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.pipelines.cli import main
-from shardmill.pipelines.config.model import CsvInput
 from shardmill.pipelines.runs.python_api import load_call
 from shardmill.transforms.errors import DataError, ShardmillWarning, TooManyRejects
+from shardmill.transforms.sources.csv.format import CsvInput
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 

@@ -7,9 +7,11 @@ from pathlib import Path
 
 import pytest
 from shardmill.transforms.errors import InputError
-from shardmill.transforms.sources.files.listing import SUFFIXES, detect_format, list_entries
+from shardmill.transforms.sources.files.listing import list_entries
+from shardmill.transforms.sources.registry.detect import detect_format
+from shardmill.transforms.sources.registry.formats import suffixes_of
 
-CSV = SUFFIXES["csv"]
+CSV = suffixes_of("csv")
 
 
 def names(paths: list[str], base: Path, suffixes: tuple[str, ...] = CSV) -> list[str]:

@@ -73,6 +73,15 @@ def printable(value: object) -> str:
     return shown if len(shown) <= VALUE_LIMIT else shown[: VALUE_LIMIT - 1] + "…"
 
 
+def quoted(value: object) -> str:
+    """Return a value as a problem shows it.
+
+    >>> quoted("a"), quoted(1.5)
+    ('"a"', '1.5')
+    """
+    return f'"{printable(value)}"' if isinstance(value, str) else printable(repr(value))
+
+
 def printable_path(path: str | bytes) -> str:
     r"""Return a path as one line, never cut: its end tells the file.
 

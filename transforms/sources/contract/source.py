@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple, Protocol, Self, TypeVar, overload
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -106,8 +106,11 @@ class Piece:
 
     `path`, `name` and `stamp` are those of its file when it was listed (images: of the root folder). `rows` is None
     where only reading tells. `first_row` is the number of rows before it in its entry. `bytes` is its size in the
-    source; `output_bytes` the size of its records, where the source can tell without encoding any (images).
+    source; `output_bytes` the size of its records, where the source can tell without encoding any (images). `holds` are
+    the classes of values in its fields that are not plain, which are dataclasses or named tuples.
     """
+
+    holds: ClassVar[tuple[type[Any], ...]] = ()
 
     entry: int
     path: bytes

@@ -19,7 +19,8 @@ from ...errors import InputError, SourceError
 from ...format.wording.printable import printable
 from ..contract.call import Call
 from ..contract.source import SourceEntry
-from ..files.listing import SUFFIXES, expand_paths, list_file
+from ..files.listing import expand_paths, list_file
+from ..registry.formats import suffixes_of
 from .records.text import is_transparent, plain_encoding, sniff_text, stream_text
 
 SIGNS: Final = ",;\t|"
@@ -60,7 +61,7 @@ def detect_delimiter(
         InputError: more than one sign would do.
     """
     try:
-        files, _ = expand_paths(paths, base, SUFFIXES["csv"], names_only=True)
+        files, _ = expand_paths(paths, base, suffixes_of("csv"), names_only=True)
         if files and all(_has_suffix(path, _TAB_SUFFIXES) for path in files):
             return Delimiter("\t")
         for path in files:

@@ -15,7 +15,7 @@ from ...format.schema.schema import Feature
 from ...format.wording.printable import printable
 from ..contract.call import Call
 from ..contract.source import SourceEntry
-from ..files.listing import JSON_LINES, unsupported
+from ..registry.detect import JSON_LINES, unsupported
 from .parse import header_cells
 from .records.chunks import cut_stream
 from .records.quote_bits import Dialect

@@ -25,6 +25,8 @@ class CsvPiece(Piece):
     its header ends after.
     """
 
+    holds = (Cut,)
+
     before: Cut
     stop: int
     streamed: bool

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from typing import Final
@@ -11,9 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import SchemaError
+from ...format.flow.rows import Rows
 from ...format.schema.arrow_types import feature_of
-from ...format.schema.schema import Choice, ColumnRule, Feature
+from ...format.schema.difference import same_feature
+from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.wording.printable import printable
+from ..contract.planning import first_pieces
+from ..contract.source import Frozen, Survey, Task
+from ..registry.conform import DatasetSchema
 from .infer_types import Evidence, explain, join_evidence, look_at_columns
 from .obstacles import Obstacles
 from .parse import Cells, Parser, check_utf8, parse_cells, text_type
@@ -136,3 +142,51 @@ def declared_type(name: str, rule: ColumnRule) -> pa.DataType:
 
 
 _ARROW_TYPES: Final = {"int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_(), "string": pa.string()}
+
+
+def as_cast(rules: Mapping[str, ColumnRule], found: Schema, dataset: DatasetSchema) -> Schema:
+    """Return the schema of text whose columns, but for those that the config declares, are cast to the dataset's."""
+    wanted = {feature.name: feature for feature in dataset.schema}
+    features = []
+    for feature in found:
+        wanted_feature = wanted.get(feature.name)
+        declared = rules.get(feature.name, ColumnRule()).type is not None
+        castable = wanted_feature is not None and wanted_feature.shape == () and _is_castable(wanted_feature)
+        features.append(wanted_feature if castable and not declared and wanted_feature is not None else feature)
+    return Schema(tuple(features))
+
+
+def _is_castable(feature: Feature) -> bool:
+    try:
+        text_type(feature)
+    except KeyError:
+        return False
+    return True
+
+
+def as_read(
+    read: Callable[[Task, Frozen], Iterator[Rows]], survey: Survey, cast: Schema, dataset: DatasetSchema
+) -> Schema:
+    """Return the schema of text with the inferred type of each column none of whose cells can be cast, in a sample.
+
+    Single cells that cannot are rejects; but if none can, and no reject is allowed, the column has become another one.
+    """
+    if not dataset.no_rejects:
+        return cast
+    good, bad = Counter[str](), Counter[str]()
+    for piece in first_pieces(survey):
+        for rows in read(Task(0, (piece,)), Frozen(dataset.schema)):
+            for column, array in zip(rows.batch.schema.names, rows.batch.columns, strict=True):
+                good[column] += len(array) - array.null_count
+            bad.update(problem.error.column for problem in rows.problems if problem.error.column is not None)
+            if rows.batch.num_rows:
+                break
+    inferred = {feature.name: feature for feature in survey.frozen.schema}
+    return Schema(
+        tuple(
+            inferred[feature.name]
+            if bad[feature.name] and not good[feature.name] and not same_feature(inferred[feature.name], feature)
+            else feature
+            for feature in cast
+        )
+    )

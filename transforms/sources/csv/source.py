@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import groupby
-from typing import Literal
+from typing import Final, Literal
 
 import pyarrow as pa
 
@@ -17,9 +17,11 @@ from ...format.wording.printable import printable
 from ..contract.call import Call
 from ..contract.selection import Selection
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task
-from ..files.listing import SUFFIXES, list_entries
+from ..files.listing import list_entries
 from ..files.partitions import check_folders
 from ..files.stamp import check_stamp
+from ..registry.conform import DatasetSchema, refuse_others
+from ..registry.formats import suffixes_of
 from .header import (
     FileHead,
     HeadOptions,
@@ -38,8 +40,12 @@ from .records.chunks import ScanJob, plan_scan, run_scan, unclosed_quote
 from .records.quote_bits import Dialect
 from .records.record_starts import FileScan, fold_blocks
 from .records.text import is_transparent, plain_encoding
-from .schema import PieceEvidence, choose_types, look_at_piece
+from .schema import PieceEvidence, as_cast, as_read, choose_types, look_at_piece
 from .warnings import table_warnings
+
+_DECLARED: Final = "declare the dataset's type in schema.columns, or none"
+_MISFITS: Final = "leave its rows out, where others fit: --max-rejects N"
+"""What helps with an append: where no type is declared cells are cast, and those then shown do not fit at all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +110,7 @@ class CsvSource:
         Raises:
             InputError: a path matches nothing, or folders name columns.
         """
-        listing = list_entries(self.paths, self.base, SUFFIXES["csv"], file_format="csv")
+        listing = list_entries(self.paths, self.base, suffixes_of("csv"), file_format="csv")
         return check_folders(listing, self.paths, self.call, self.partitions)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
@@ -142,6 +148,18 @@ class CsvSource:
         detected = (*self.detected, *compressed_files(heads), *of_header, *self._notes(listing, kept_text, names))
         fields = tuple(pa.field(feature.name, text_type(feature), feature.nullable) for feature in schema)
         return Survey(Frozen(schema), choices, kept, tuple(warnings), detected=detected, fields=fields)
+
+    def cast_to(self, survey: Survey, dataset: DatasetSchema) -> Survey:
+        """Return the survey of the text as it is cast to a dataset's types, but for columns that are declared.
+
+        Raises:
+            SchemaError: other columns are there, or of one no cell in a sample can be cast.
+        """
+        cast = as_cast(self.rules, survey.frozen.schema, dataset)
+        refuse_others(dataset, cast, _DECLARED)
+        refuse_others(dataset, as_read(self.read, survey, cast, dataset), _MISFITS)
+        fields = tuple(pa.field(one.name, text_type(one), one.nullable) for one in dataset.schema)
+        return replace(survey, frozen=replace(survey.frozen, schema=dataset.schema), fields=fields)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         """Yield the rows of a task, about 2 MiB of text at a time.

@@ -12,7 +12,6 @@ from __future__ import annotations
 import glob
 import hashlib
 import os
-import shlex
 import stat
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -20,20 +19,9 @@ from typing import Final
 
 from ...errors import InputError
 from ...format.wording.printable import printable_path
-from ..contract.call import Call, typed_path
 from ..contract.source import Listing, SourceEntry
 from .object_listing import find_objects, look_at_object, object_name
 from .open_file import is_object
-from .skipped_names import is_other_file
-
-SUFFIXES: Final[dict[str, tuple[str, ...]]] = {
-    "csv": (".csv", ".tsv", ".csv.gz", ".tsv.gz"),
-    "parquet": (".parquet", ".pq"),
-    "images": (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".gif", ".webp", ".bmp"),
-    "numpy": (".npy", ".npz"),
-    "tfrecord": (".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz"),
-}
-"""The suffixes that show the format of a file, in lower case; case is ignored."""
 
 _EDGE_BYTES: Final = 64 * 1024
 _KINDS: Final = (
@@ -162,115 +150,6 @@ def list_file(path: bytes, base: bytes) -> SourceEntry:
     except OSError as error:
         raise InputError(f"{name}: cannot be read: {error.strerror}") from error
     return SourceEntry(path, name, status.st_size, status.st_mtime_ns, print_)
-
-
-class UnclearFormat(InputError):
-    """The names of the files show no format, or several."""
-
-
-def detect_format(paths: Sequence[str], base: str = "", call: Call | None = None) -> str:
-    """Return the format of the files that `paths` name, by their suffixes; of a folder, by those of its files.
-
-    `call` is the command that an error proposes.
-
-    Raises:
-        InputError: a path matches nothing, or a suffix is that of a format that is not read.
-        UnclearFormat: no suffix is known, or there are several formats.
-    """
-    files = _known_files(paths, base)
-    by_format: dict[str | None, bytes] = {}
-    for path in files if len(paths) == 1 and not glob.has_magic(paths[0]) else _without_notes(files):
-        by_format.setdefault(_format_of(path), path)
-    first, *others = SUFFIXES
-    choices = f"--set input.format={first} (or {', '.join(others)})"
-    if not files:
-        raise UnclearFormat(f"{printable_path(paths[0])}: holds no file of a known kind; say which it is: {choices}")
-    if None in by_format:
-        path = by_format[None]
-        if why := _why_unknown(path, call or Call()):
-            raise InputError(f"{_shown(path)}: {why}")
-        raise UnclearFormat(f"{_shown(path)}: unknown kind of file; say which it is: {choices}")
-    if len(by_format) > 1:
-        found = ", ".join(f"{_shown(path)} is {kind}" for kind, path in by_format.items())
-        choices = " or ".join(f"--set input.format={kind}" for kind in by_format)
-        raise UnclearFormat(f"the paths hold several kinds of files ({found}); say which to read: {choices}")
-    return str(next(iter(by_format)))
-
-
-def _without_notes(files: list[bytes]) -> list[bytes]:
-    """Return what a glob found, of images without the files beside them that no image is: a README.txt, a labels.csv.
-
-    Data of another format is that only beside several folders of images, as classes are.
-    """
-    folders = {os.path.dirname(path) for path in files if _format_of(path) == "images"}
-    if not folders:
-        return files
-    beside = {os.path.dirname(folder) for folder in folders} if len(folders) > 1 else set()
-
-    def is_note(path: bytes) -> bool:
-        known = _format_of(path)
-        return is_other_file(os.path.basename(path)) and (known is None or os.path.dirname(path) in beside)
-
-    return [path for path in files if _format_of(path) == "images" or not is_note(path)]
-
-
-def _known_files(paths: Sequence[str], base: str) -> list[bytes]:
-    """Return the files of known suffixes that paths name; of several, a folder that holds none has no say."""
-    known = tuple(suffix for suffixes in SUFFIXES.values() for suffix in suffixes)
-    try:
-        return expand_paths(paths, base, known, names_only=True)[0]
-    except InputError as error:
-        if "one of the suffixes" not in str(error):
-            raise
-    return [file for path in paths for file in _known_files([path], base)] if len(paths) > 1 else []
-
-
-JSON_LINES: Final = ("JSON lines", "read_json({path}, lines=True)")
-"""What they are called, and how pandas reads them."""
-
-
-def unsupported(kind: str, how: str, name: str, call: Call) -> str:
-    """Return what a file is that is not read, and what to do with it.
-
-    >>> unsupported(*JSON_LINES, "a.jsonl", Call())
-    "JSON lines are not supported yet; in Python: convert(data=pandas.read_json('a.jsonl', lines=True), output='out')"
-    """
-    data = f"pandas.{how.format(path=repr(name))}"
-    return f"{kind} are not supported yet; in Python: {call.of_data(data)}"
-
-
-_FOREIGN: Final = {
-    (".jsonl", ".ndjson"): JSON_LINES,
-    (".json",): ("JSON files", "read_json({path})"),
-    (".feather", ".arrow"): ("Arrow files", "read_feather({path})"),
-    (".orc",): ("ORC files", "read_orc({path})"),
-    (".xlsx", ".xls"): ("Excel files", "read_excel({path})"),
-}
-_PACKED: Final = {
-    (".bz2",): "bunzip2 --keep", (".xz",): "unxz --keep", (".zst",): "unzstd", (".zip",): "unzip", (".7z",): "7z x",
-}  # fmt: skip
-
-
-def _why_unknown(path: bytes, call: Call) -> str | None:
-    """Return what is known of a file of a format that is not read, by its suffix, and what to do."""
-    name, shown = os.fsdecode(path).lower(), _shown(path)
-    for suffixes, (kind, how) in _FOREIGN.items():
-        if name.endswith(suffixes):
-            return unsupported(kind, how, shown, call)
-    for suffixes, command in _PACKED.items():
-        if name.endswith(suffixes):
-            return f"is compressed in a way that is not read (gzip is); unpack it first: {command} {shlex.quote(shown)}"
-    return None
-
-
-def _shown(path: bytes) -> str:
-    """Return how a path is shown in a command that can be pasted: relative to the working folder."""
-    return printable_path(typed_path(os.fsdecode(path)))
-
-
-def _format_of(path: bytes) -> str | None:
-    name = os.fsdecode(path).lower()
-    return next((kind for kind, suffixes in SUFFIXES.items() if name.endswith(suffixes)), None)
 
 
 def _expand_one(path: str, root: bytes, suffixes: tuple[str, ...], found: _Found) -> list[bytes]:

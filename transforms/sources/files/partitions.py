@@ -10,12 +10,14 @@ import os
 import re
 import shlex
 from collections.abc import Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ...errors import InputError
 from ...format.wording.printable import printable, printable_path
 from ..contract.call import Call
-from ..contract.source import Listing
+
+if TYPE_CHECKING:
+    from ..contract.source import Listing
 
 _PARTITION: Final = re.compile(r"([A-Za-z_][^=/]*)=[^/]*")
 _MAGIC: Final = re.compile(r"[*?\[]")

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -22,14 +22,14 @@ from ...format.flow.rows import Notes, Rows
 from ...format.schema.schema import Choice
 from ..contract.selection import Selection
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task
-from .bytes import read_image_bytes
+from ..registry.conform import DatasetSchema
+from .bytes import Fetched, fetch_ahead, read_image_bytes
 from .check import DEFAULT_FORMATS, ImageCheck
 from .formats.facts import Check, ImageProblem
 from .layout import MAX_LABEL_OFFSET, FolderRole, Layout, choose_layout, class_warnings, role_of
 from .listing import ImageListing, list_images
 from .order import shuffled
 from .pieces import ImagePiece, ImagePieces, ReadFolder, cut_images
-from .prefetch import Fetched, fetch_ahead
 from .rows import ENCODED, LABEL, ImageOrigin, ImageRow, image_batch, image_fields, image_place, image_schema
 from .table import ImageFile
 
@@ -111,6 +111,10 @@ class ImageSource:
             raise UsageError(f"input.label_offset: {self.label_offset} is not from 0 to {MAX_LABEL_OFFSET}")
         if self.bytes_limit > _LARGEST_IMAGE:
             raise UsageError(f"limits.image_bytes: {self.bytes_limit} is more than {_LARGEST_IMAGE}, which is 1GiB")
+
+    def following(self, dataset: DatasetSchema) -> ImageSource:
+        """Return the source with the dataset's class numbers."""
+        return replace(self, known_classes=dataset.labels[LABEL]) if LABEL in dataset.labels else self
 
     def list_files(self) -> Listing:
         """Return the folders that hold files, and their files.

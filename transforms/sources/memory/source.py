@@ -50,6 +50,10 @@ class MemorySource:
     rules: dict[str, ColumnRule] = field(default_factory=dict)
     warnings: tuple[str, ...] = ()
 
+    def with_rules(self, rules: dict[str, ColumnRule]) -> MemorySource:
+        """Return the source whose columns have other declared types."""
+        return dataclasses.replace(self, rules=rules)
+
     def list_files(self) -> Listing:
         """Return the one file.
 

@@ -9,7 +9,7 @@ rows: true         a column, named `feature`              a column for each memb
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from ...errors import SchemaError, UsageError
@@ -18,7 +18,8 @@ from ...format.schema.schema import ColumnRule
 from ..contract.call import Call
 from ..contract.selection import Selection
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task
-from ..files.listing import SUFFIXES, list_entries
+from ..files.listing import list_entries
+from ..registry.formats import suffixes_of
 from .files import ArrayChoice, NumpyLimits
 from .records import read_records, survey_records
 from .rows import read_rows, survey_rows
@@ -63,7 +64,7 @@ class NumpySource:
         Raises:
             InputError: a path matches nothing.
         """
-        return list_entries(self.paths, self.base, SUFFIXES["numpy"], file_format="numpy")
+        return list_entries(self.paths, self.base, suffixes_of("numpy"), file_format="numpy")
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Return the schema and the pieces: a file each, or with `rows` runs of rows of about 4 MiB.
@@ -89,6 +90,10 @@ class NumpySource:
         if self.rows:
             return read_rows(task, self._choice)
         return read_records(task, frozen, self._choice)
+
+    def with_rules(self, rules: dict[str, ColumnRule]) -> NumpySource:
+        """Return the source whose columns have other declared types."""
+        return replace(self, rules=rules)
 
     @property
     def _choice(self) -> ArrayChoice:

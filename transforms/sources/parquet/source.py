@@ -23,10 +23,11 @@ from ...format.wording.printable import printable
 from ..contract.call import Call
 from ..contract.selection import Selection, exclude_columns
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
-from ..files.listing import SUFFIXES, list_entries
+from ..files.listing import list_entries
 from ..files.open_file import OpenFile, ReadAt, expect, open_file, open_listed, read_at
 from ..files.partitions import check_folders
 from ..files.stamp import check_stamp
+from ..registry.formats import suffixes_of
 from .footer import READ_ERRORS, ChangeFooter, Footer, choose_columns, open_parquet, read_footer
 from .int96 import exact_timestamps
 from .int96_reader import footer_of_raw_int96, int96_positions
@@ -89,13 +90,17 @@ class ParquetSource:
         """Return the source that reads other columns."""
         return replace(self, columns=selection.columns, exclude=selection.exclude)
 
+    def with_rules(self, rules: dict[str, ColumnRule]) -> ParquetSource:
+        """Return the source whose columns have other declared types."""
+        return replace(self, rules=rules)
+
     def list_files(self) -> Listing:
         """Return the files to read.
 
         Raises:
             InputError: a path matches nothing, or folders name columns.
         """
-        listing = list_entries(self.paths, self.base, SUFFIXES["parquet"], file_format="parquet")
+        listing = list_entries(self.paths, self.base, suffixes_of("parquet"), file_format="parquet")
         return check_folders(listing, self.paths, self.call, self.partitions)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:

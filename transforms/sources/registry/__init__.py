@@ -1,1 +1,1 @@
-"""What knows every kind of source: pick one for some paths, survey one for a dataset that is there, tasks as text."""
+"""The formats, a line for each in `formats`; what all share: detection, options, settings, appends, tasks as text."""

@@ -15,9 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Final
-
-import pyarrow as pa
+from typing import Final, Protocol, Self, runtime_checkable
 
 from ...errors import SchemaError
 from ...format.schema.arrow_types import arrow_type_of
@@ -25,40 +23,68 @@ from ...format.schema.difference import differing_features, same_feature, schema
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...recipe.source import RecipeSource, fields_of
 from ...recipe.step import Column
-from ..contract.planning import first_pieces
-from ..contract.source import Frozen, Listing, ParallelMap, Source, Survey, Task
-from ..csv.parse import text_type
-from ..csv.source import CsvSource
-from ..images.rows import ENCODED, LABEL
-from ..images.source import ImageSource
-from ..memory.source import MemorySource
-from ..numpy.source import NumpySource
-from ..parquet.source import ParquetSource
+from ..contract.source import Listing, ParallelMap, Source, Survey
 
 _FORMED: Final = ("float64", "timestamp", "time", "duration")
 """The types of which a dataset may keep one of several forms."""
 
 _STEPS: Final = "give the steps that the dataset was made with"
-_DECLARED: Final = "declare the dataset's type in schema.columns, or none"
-_MISFITS: Final = "leave its rows out, where others fit: --max-rejects N"
-"""What helps with columns of text: where none is declared they are cast, and those then shown do not fit at all."""
+_RETYPE: Final = "declare the dataset's type, where the values fit: --set schema.columns.NAME.type=TYPE"
 
 
 @dataclass(frozen=True, slots=True)
 class DatasetSchema:
-    """The schema of an existing dataset; with `no_rejects`, a column with only bad cells counts as re-typed."""
+    """The schema of an existing dataset; with `no_rejects`, a column with only bad cells counts as re-typed.
+
+    `wanted_split` is the split that an append named for records of files that name none.
+    """
 
     name: str
     schema: Schema
     labels: Mapping[str, tuple[str, ...]]
     no_rejects: bool = True
+    wanted_split: str | None = None
+
+
+@runtime_checkable
+class Following(Source, Protocol):
+    """A source that must know of the dataset before it is surveyed, as for the numbers of classes."""
+
+    def following(self, dataset: DatasetSchema) -> Self:
+        """Return the source that follows the dataset."""
+        ...
+
+
+@runtime_checkable
+class Ruled(Source, Protocol):
+    """A source of typed columns, whose form (`as: bytes`, the unit, a time zone of UTC) rules decide."""
+
+    @property
+    def rules(self) -> dict[str, ColumnRule]:
+        """The declared types, by column."""
+        ...
+
+    def with_rules(self, rules: dict[str, ColumnRule]) -> Self:
+        """Return the source with other rules."""
+        ...
+
+
+@runtime_checkable
+class Casting(Source, Protocol):
+    """A source of untyped values, which are cast to the dataset's types."""
+
+    def cast_to(self, survey: Survey, dataset: DatasetSchema) -> Survey:
+        """Return the survey of the values as they are cast, given the source's own.
+
+        Raises:
+            SchemaError: values cannot be cast, or other features are there.
+        """
+        ...
 
 
 def follow(source: Source, dataset: DatasetSchema) -> Source:
-    """Return the source with the dataset's class numbers."""
-    if isinstance(source, ImageSource) and LABEL in dataset.labels:
-        return replace(source, known_classes=dataset.labels[LABEL])
-    return source
+    """Return the source as it follows the dataset, if it does."""
+    return source.following(dataset) if isinstance(source, Following) else source
 
 
 def survey_under(source: Source, listing: Listing, run: ParallelMap, dataset: DatasetSchema) -> tuple[Source, Survey]:
@@ -96,7 +122,7 @@ def _recipe_under(
     inner, survey = _conformed(found.source, survey, listing, run, as_read)
     found = replace(found, source=inner)
     survey = found.after(survey)
-    _refuse(dataset, survey.frozen.schema, _STEPS)
+    refuse_others(dataset, survey.frozen.schema, _STEPS)
     return found, replace(survey, frozen=replace(survey.frozen, schema=dataset.schema))
 
 
@@ -105,27 +131,22 @@ def _conformed(
 ) -> tuple[Source, Survey]:
     """Return a source as it is to be read, and its survey, given its own survey."""
     forms = _forms(source, survey.frozen.schema, dataset)
-    if forms and isinstance(source, ParquetSource | MemorySource | NumpySource):
-        source = replace(source, rules={**source.rules, **forms})
+    if forms and isinstance(source, Ruled):
+        source = source.with_rules({**source.rules, **forms})
         survey = source.survey(listing, run)
-    found = survey.frozen.schema
-    if isinstance(source, CsvSource):
-        found = _as_cast(source, found, dataset)
-        _refuse(dataset, found, _DECLARED)
-        found = _as_read(source, survey, found, dataset)
-        _refuse(dataset, found, _MISFITS)
-        fields = tuple(pa.field(one.name, text_type(one), one.nullable) for one in dataset.schema)
-        survey = replace(survey, fields=fields)
-    _refuse(dataset, found, "declare the dataset's type, where the values fit: --set schema.columns.NAME.type=TYPE")
+    if isinstance(source, Casting):
+        survey = source.cast_to(survey, dataset)
+    refuse_others(dataset, survey.frozen.schema, _RETYPE)
     reason = "the dataset's"
-    choices = tuple(Choice(feature.name, feature.type, reason) for feature in dataset.schema if feature.name != ENCODED)
-    choices += tuple(choice for choice in survey.choices if choice.column in (LABEL, ENCODED, "split"))
+    own = {"split", *(feature.name for feature in dataset.schema if feature.type in ("image", "label"))}
+    choices = tuple(Choice(feature.name, feature.type, reason) for feature in dataset.schema if feature.type != "image")
+    choices += tuple(choice for choice in survey.choices if choice.column in own)
     choices = tuple({choice.column: choice for choice in choices}.values())
     return source, replace(survey, frozen=replace(survey.frozen, schema=dataset.schema), choices=choices)
 
 
-def _refuse(dataset: DatasetSchema, found: Schema, retype: str) -> None:
-    """Refuse a source that has other features; `retype` is the fix for one of another type.
+def refuse_others(dataset: DatasetSchema, found: Schema, retype: str) -> None:
+    """Refuse a source of other features; `retype` is the fix for one of another type.
 
     Raises:
         SchemaError: it has; the text shows both schemas.
@@ -158,7 +179,7 @@ def _fix(marked: Mapping[str, str], wanted: Schema, retype: str) -> str:
 
 def _forms(source: Source, found: Schema, dataset: DatasetSchema) -> dict[str, ColumnRule]:
     """Return rules for the columns whose form is open, and of whose type the dataset keeps another form."""
-    if not isinstance(source, ParquetSource | MemorySource | NumpySource):
+    if not isinstance(source, Ruled):
         return {}
     mine = {feature.name: feature for feature in found}
     forms = {}
@@ -178,49 +199,3 @@ def _form(known: ColumnRule, own: Feature, wanted: Feature) -> ColumnRule:
     as_bytes = "bytes" if wanted.type == "float64" and wanted.kind == "bytes" else None
     utc = wanted.timezone if own.timezone is None and wanted.timezone == "UTC" else None
     return replace(known, as_=as_bytes, unit=wanted.unit, timezone=utc)
-
-
-def _as_cast(source: CsvSource, found: Schema, dataset: DatasetSchema) -> Schema:
-    """Return the schema of text whose columns, but for those that the config declares, are cast to the dataset's."""
-    wanted = {feature.name: feature for feature in dataset.schema}
-    features = []
-    for feature in found:
-        wanted_feature = wanted.get(feature.name)
-        declared = source.rules.get(feature.name, ColumnRule()).type is not None
-        castable = wanted_feature is not None and wanted_feature.shape == () and _is_castable(wanted_feature)
-        features.append(wanted_feature if castable and not declared and wanted_feature is not None else feature)
-    return Schema(tuple(features))
-
-
-def _is_castable(feature: Feature) -> bool:
-    try:
-        text_type(feature)
-    except KeyError:
-        return False
-    return True
-
-
-def _as_read(source: CsvSource, survey: Survey, cast: Schema, dataset: DatasetSchema) -> Schema:
-    """Return the schema of text with the inferred type of each column none of whose cells can be cast, in a sample.
-
-    Single cells that cannot are rejects; but if none can, and no reject is allowed, the column has become another one.
-    """
-    if not dataset.no_rejects:
-        return cast
-    good, bad = Counter[str](), Counter[str]()
-    for piece in first_pieces(survey):
-        for rows in source.read(Task(0, (piece,)), Frozen(dataset.schema)):
-            for column, array in zip(rows.batch.schema.names, rows.batch.columns, strict=True):
-                good[column] += len(array) - array.null_count
-            bad.update(problem.error.column for problem in rows.problems if problem.error.column is not None)
-            if rows.batch.num_rows:
-                break
-    inferred = {feature.name: feature for feature in survey.frozen.schema}
-    return Schema(
-        tuple(
-            inferred[feature.name]
-            if bad[feature.name] and not good[feature.name] and not same_feature(inferred[feature.name], feature)
-            else feature
-            for feature in cast
-        )
-    )

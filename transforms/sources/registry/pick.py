@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from typing import Any
 
 from ...errors import InputError
-from ...recipe.partitions import Partitions
-from ...recipe.recipe import Recipe
-from ...recipe.source import RecipeSource
+from ...recipe.source import with_steps
+from ..contract.call import Call
 from ..contract.source import Source
-from ..files.listing import detect_format
+from .detect import detect_format
+from .formats import FORMATS
+from .settings import Settings
 
 
 def pick_source(paths: Sequence[str], base: str | None = None) -> Source:
@@ -23,31 +25,15 @@ def pick_source(paths: Sequence[str], base: str | None = None) -> Source:
     """
     folder = os.getcwd() if base is None else base
     kind = detect_format(paths, folder)
-    if kind == "csv":
-        from ..csv.delimiter import detect_delimiter
-        from ..csv.source import CsvSource
-
-        found = detect_delimiter(paths, folder)
-        notes = (found.evidence,) if found.evidence else ()
-        tables: Source = CsvSource(
-            tuple(paths), folder, delimiter=found.sign, check_header=True, partitions="read", detected=notes
-        )
-        return _with_folders(tables, paths)
-    if kind == "parquet":
-        from ..parquet.source import ParquetSource
-
-        return _with_folders(ParquetSource(tuple(paths), folder, partitions="read"), paths)
-    if kind == "images":
-        from ..images.source import ImageSource
-
-        return ImageSource(tuple(paths), folder)
-    if kind == "numpy":
-        from ..numpy.source import NumpySource
-
-        return NumpySource(tuple(paths), folder)
-    raise InputError(f"{kind} files have no rows to read; the formats are csv, parquet, images, numpy")
-
-
-def _with_folders(source: Source, paths: Sequence[str]) -> Source:
-    """Return a source of tables with the columns that the names of folders tell."""
-    return RecipeSource(source, Recipe((Partitions(tuple(paths)),)))
+    found = FORMATS[kind].load()
+    if not found.has_rows:
+        others = ", ".join(name for name, entry in FORMATS.items() if entry.load().has_rows)
+        raise InputError(f"{kind} files have no rows to read; the formats are {others}")
+    given: dict[str, Any] = {"format": kind, "paths": list(paths)}
+    notes: tuple[str, ...] = ()
+    if found.detected_option is not None:
+        shown = found.detect(given, paths, folder, Call())
+        given[found.detected_option] = shown.value
+        notes = (shown.evidence,) if shown.evidence else ()
+    options = found.options.model_construct(**given)  # as they are: a path need not be UTF-8
+    return with_steps(found.source(options, Settings(folder, detected=notes)), found.steps(options))

@@ -15,10 +15,9 @@ from typing import Any, Final
 
 from ...format.flow.blocks import Narrowing
 from ..contract.source import LazyPieces, Piece, Stamp
-from ..csv.records.record_starts import Cut
 
-_VALUES: Final = {kind.__name__: kind for kind in (Cut, Narrowing, Stamp)}
-"""What fields of pieces hold, beside numbers, text, bytes and tuples."""
+_VALUES: Final = (Narrowing, Stamp)
+"""What fields of any piece hold, beside numbers, text, bytes and tuples; a class of pieces names more in `holds`."""
 
 
 def encode_pieces(pieces: Sequence[Piece]) -> bytes:
@@ -40,20 +39,25 @@ def decode_pieces(line: bytes) -> Sequence[Piece]:
     if isinstance(document, dict):
         lazy: dict[str, type[LazyPieces]] = {kind.__name__: kind for kind in _below(LazyPieces)}
         return lazy[document["lazy"]].from_document(_read(document["document"], {}))
-    kinds: dict[str, Callable[..., Any]] = {kind.__name__: kind for kind in _below(Piece)}
-    return tuple(_read(piece, _VALUES | kinds) for piece in document)
+    pieces = list(_below(Piece))
+    values = (*_VALUES, *(value for kind in pieces for value in kind.holds))
+    kinds: dict[str, Callable[..., Any]] = {kind.__name__: kind for kind in (*values, *pieces)}
+    return tuple(_read(piece, kinds) for piece in document)
 
 
-def _written(value: Any) -> Any:
+def _written(value: Any, holds: tuple[type[Any], ...] = _VALUES) -> Any:
     if isinstance(value, bytes):
         return {"b": base64.b64encode(value).decode()}
-    if isinstance(value, Piece) or type(value).__name__ in _VALUES:
-        names = [field.name for field in fields(value)] if is_dataclass(value) else value._fields
-        return {"c": type(value).__name__, "v": {name: _written(getattr(value, name)) for name in names}}
+    if isinstance(value, Piece):
+        holds = (*_VALUES, *value.holds)
+    if isinstance(value, (Piece, *holds)):
+        held: Any = value
+        names = [field.name for field in fields(held)] if is_dataclass(held) else held._fields
+        return {"c": type(value).__name__, "v": {name: _written(getattr(value, name), holds) for name in names}}
     if isinstance(value, dict):
-        return {"d": {key: _written(item) for key, item in value.items()}}
+        return {"d": {key: _written(item, holds) for key, item in value.items()}}
     if isinstance(value, list | tuple):
-        return [_written(item) for item in value]
+        return [_written(item, holds) for item in value]
     return value
 
 

@@ -25,8 +25,9 @@ from ...format.wording.printable import printable_path
 from ...stores.common.store_url import parse_store_url
 from ...stores.connect import store_at
 from ..contract.source import SourceEntry
-from ..files.listing import SUFFIXES, entry_name, find_entries, holds_dataset, list_file
+from ..files.listing import entry_name, find_entries, holds_dataset, list_file
 from ..files.open_file import is_object
+from ..registry.formats import suffixes_of
 
 _SPLIT_IN_NAME: Final = re.compile(
     r"(train|training|val|valid|validation|dev|test|testing|eval)-[0-9]+(-of-[0-9]+)?\.tfrecords?(\.gz)?"
@@ -116,7 +117,7 @@ class _Finder:
             with ThreadPoolExecutor(_REQUESTS_AT_ONCE if is_object(folder) else 1) as pool:
                 self._inputs.files += pool.map(look, shards)
             return
-        entries, skipped = find_entries([path], base, SUFFIXES["tfrecord"])
+        entries, skipped = find_entries([path], base, suffixes_of("tfrecord"))
         for reason, count in skipped.items():
             self._inputs.skipped[reason] = self._inputs.skipped.get(reason, 0) + count
         self._inputs.files += [self._file(entry) for entry in entries]

@@ -22,6 +22,7 @@ from ...format.tfrecord.scan import RECORD_BYTES_LIMIT
 from ...format.wording.printable import printable
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task
 from ..files.stamp import check_stamp
+from ..registry.conform import DatasetSchema
 from .agreement import (
     Labels,
     Stated,
@@ -70,6 +71,11 @@ class TfrecordSource:
     in_turn: bool = False
     record_bytes: int = RECORD_BYTES_LIMIT
     dataset: Stated | None = None
+
+    def following(self, dataset: DatasetSchema) -> TfrecordSource:
+        """Return the source whose records agree with the dataset; files may say themselves of which split they are."""
+        stated = Stated(dataset.name, dataset.schema, dataset.labels)
+        return replace(self, dataset=stated, split=dataset.wanted_split)
 
     def list_files(self) -> Listing:
         """Return the files to read.

@@ -19,6 +19,7 @@ from ....errors import SourceError
 from ....format.tfrecord.gzip_members import InflateError, inflate, sniff_form
 from ...contract.source import ListedFile
 from ...files.open_file import expect, open_file
+from ...registry.formats import FORMATS, format_of_first_bytes
 
 BLOCK_BYTES: Final = 1 << 20
 """How much is scanned, parsed and encoded at a time: smaller costs more per call, larger falls out of the cache."""
@@ -204,10 +205,9 @@ def _refuse_foreign(head: bytes, name: str) -> None:
             raise SourceError(
                 name, f"{what}, which is not read (gzip is); unpack it first: {command} {shlex.quote(name)}"
             )
-    if head.startswith(b"PAR1"):
-        raise SourceError(name, "is a Parquet file; read it as one: --set input.format=parquet")
-    if head.startswith((b"\x89PNG", b"\xff\xd8\xff")):
-        raise SourceError(name, "is an image; read it as one: --set input.format=images")
+    kind = format_of_first_bytes(head)
+    if kind is not None:
+        raise SourceError(name, f"is {FORMATS[kind].called}; read it as one: --set input.format={kind}")
 
 
 def _refuse_wide(head: bytes, name: str, encoding: str) -> None:

@@ -1,0 +1,131 @@
+"""The registry of formats: one that the product has never heard of, given to it by a line of the table alone."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shardmill.pipelines import append, convert
+from shardmill.pipelines.config.load import load_config
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.errors import ConfigError, SchemaError
+from shardmill.transforms.sources.contract.source import map_in_turn
+from shardmill.transforms.sources.registry.formats import FORMATS, FormatEntry
+from shardmill.transforms.sources.registry.pick import pick_source
+from shardmill.transforms.sources.registry.task_codec import decode_pieces, encode_pieces
+
+from ...command_line import Shardmill
+from .kv import format as kv_format
+
+pytestmark = pytest.mark.usefixtures("without_engine")
+
+
+@pytest.fixture
+def kv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setitem(FORMATS, "kv", FormatEntry(kv_format.__name__, (".kv",), (b"#kv\n",), "a kv file"))
+    monkeypatch.chdir(tmp_path)
+    Path("a.kv").write_text("a:1\nb:2=3\n")
+    return tmp_path
+
+
+def rows_of(path: str = "out") -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = open_dataset(path).to_table("train").to_pylist()
+    return rows
+
+
+@pytest.mark.usefixtures("kv")
+class TestAFormatOfOneFolderAndOneLine:
+    def test_the_command_line_converts_it_with_an_option_of_its_own(self, shardmill: Shardmill) -> None:
+        done = shardmill("convert", "a.kv", "-o", "out", "--set", "input.sign=:")
+        assert (done.code, rows_of()) == (0, [{"key": "a", "value": "1"}, {"key": "b", "value": "2=3"}])
+        assert open_dataset("out").manifest.source.format == "kv"
+
+    def test_its_files_are_found_by_their_suffix_in_a_folder_of_others(self, shardmill: Shardmill) -> None:
+        Path("in").mkdir()
+        Path("in/b.KV").write_text("c=4\n")
+        Path("in/README").write_text("no data\n")
+        assert shardmill("convert", "in", "-o", "out").code == 0
+        assert rows_of() == [{"key": "c", "value": "4"}]
+
+    def test_an_unknown_key_is_told_its_keys_and_a_bad_value_its_check(self) -> None:
+        for key, value, said in [
+            ("sgn", "=", 'unknown key; did you mean "sign"?'),
+            ("zzz", "=", "keys here: paths, columns, exclude_columns, limit, format, sign"),
+            ("delimiter", ";", "unknown key for kv; it is a key of csv input"),
+            ("sign", 1, "--set"),
+        ]:
+            flags = {f"input.{key}": ("--set", value), "output.path": "out"}
+            with pytest.raises(ConfigError, match=re.escape(said)):
+                load_config(None, paths=["a.kv"], flags=flags)
+
+    def test_it_is_among_the_choices_where_the_format_is_wrong_or_unclear(self) -> None:
+        with pytest.raises(ConfigError, match="choices: csv, parquet, images, numpy, tfrecord, kv"):
+            load_config(None, paths=["a.kv"], flags={"input.format": "vk", "output.path": "out"})
+        Path("a.dat").write_text("a=1\n")
+        with pytest.raises(ConfigError, match=r"--set input\.format=csv \(or parquet, images, numpy, tfrecord, kv\)"):
+            load_config(None, paths=["a.dat"], flags={"output.path": "out"})
+
+    def test_init_writes_its_starter_text_and_looks_at_its_columns(self, shardmill: Shardmill) -> None:
+        done = shardmill("init", "a.kv", "-o", "-", "--set", "input.sign=:")
+        assert "  format: kv\n" in done.out
+        assert "  sign: ':'\n  # columns: [key, value]\n" in done.out
+        Path("c.yaml").write_text(done.out)
+        assert shardmill("convert", "c.yaml", "-o", "out").code == 0
+        assert len(rows_of()) == 2
+
+    def test_it_is_appended_to_a_dataset_under_its_schema(self) -> None:
+        convert("a.kv", output="out", sign=":")
+        Path("b.kv").write_text("c:3\n")
+        append(["a.kv", "b.kv"], output="out", sign=":")
+        assert [row["key"] for row in rows_of()] == ["a", "b", "c"]
+        Path("b.csv").write_text("key\nd\n")
+        with pytest.raises(SchemaError, match="1 feature missing"):
+            append("b.csv", output="out")
+
+    def test_a_recipe_runs_over_its_rows(self) -> None:
+        convert("a.kv", output="out", sign=":", schema={"columns": {"key": {"name": "name"}}}, limit=1)
+        assert rows_of() == [{"name": "a", "value": "1"}]
+
+    def test_shuffling_it_is_refused_as_it_says_nothing_of_it(self) -> None:
+        with pytest.raises(ConfigError, match="only images are shuffled yet, and this input is kv"):
+            load_config({"input": {"paths": ["a.kv"]}, "shuffle": {"seed": 1}, "output": {"path": "out"}})
+
+    def test_read_rows_picks_its_source(self) -> None:
+        assert pick_source(["a.kv"]) == kv_format.KvSource(("a.kv",), str(Path.cwd()), "=")
+
+    def test_its_pieces_with_values_of_their_own_go_to_workers_as_text(self) -> None:
+        source = kv_format.KvSource(("a.kv",), str(Path.cwd()), ":")
+        pieces = source.survey(source.list_files(), map_in_turn).pieces
+        assert decode_pieces(encode_pieces(pieces)) == tuple(pieces)
+
+    def test_its_first_bytes_are_known_where_its_file_has_another_suffix(self) -> None:
+        Path("a.csv").write_text("#kv\na=1\n")
+        with pytest.raises(Exception, match=r"a\.csv: is a kv file; read it as one: --set input\.format=kv"):
+            convert("a.csv", output="out")
+
+
+def test_every_format_is_picked_with_the_options_and_limits_of_a_config_that_says_nothing(tmp_path: Path) -> None:
+    from shardmill.pipelines.config.sources import source_of
+
+    for name, file in (("csv", "a.csv"), ("parquet", "a.parquet"), ("images", "a.jpg"), ("numpy", "a.npy")):
+        (tmp_path / file).write_text("a\n1\n")
+        config = load_config({"input": {"format": name, "paths": [str(tmp_path / file)]}, "output": {"path": "out"}})
+        assert repr(source_of(config)) == repr(pick_source([str(tmp_path / file)], config.base))
+
+
+def test_a_config_is_checked_without_pyarrow_and_beam(tmp_path: Path) -> None:
+    code = (
+        "import sys\nfrom shardmill.pipelines.config.load import load_config\n"
+        "from shardmill.transforms.sources.registry.formats import FORMATS\n"
+        "for name in FORMATS:\n"
+        "    given = {'format': name, 'paths': ['a'], 'delimiter': ','} if name == 'csv' else "
+        "{'format': name, 'paths': ['a']}\n"
+        "    load_config({'input': given, 'output': {'path': 'out'}}).fingerprint()\n"
+        "print([name for name in ('apache_beam', 'pyarrow', 'numpy', 'pandas') if name in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout == "[]\n"

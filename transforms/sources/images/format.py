@@ -1,0 +1,129 @@
+"""Images in the registry: their options, the source that they make, their starter text, what an append settles."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
+
+from pydantic import Field, StringConstraints
+
+from ...errors import UsageError
+from ..contract.call import typed_path
+from ..registry.format import Format
+from ..registry.options import Options
+from ..registry.settings import Limits, Settings
+from .layout import MAX_LABEL_OFFSET
+
+if TYPE_CHECKING:
+    from ...format.schema.schema import Schema
+    from ..contract.source import Frozen, Source
+
+
+class ImagesInput(Options):
+    """Folders of images."""
+
+    format: Literal["images"] = "images"
+    layout: Literal["auto", "label", "split", "split_label", "flat"] = "auto"
+    check: Literal["header", "structure", "decode"] = "structure"
+    label_offset: Annotated[int, Field(ge=0, le=MAX_LABEL_OFFSET)] = 0
+    sha256: bool = False
+    formats: list[str] = Field(["jpeg", "png", "gif", "webp", "bmp"], min_length=1)
+    ignore: list[Annotated[str, StringConstraints(min_length=1)]] = Field([])
+
+
+_STARTER: Final = """\
+  layout: auto                # label | split | split_label | flat: what the folders mean
+  check: structure            # header | structure | decode: how closely each image is looked at
+# shuffle: {seed: 7}
+"""
+
+
+class ImagesFormat(Format[ImagesInput]):
+    """Files of which each is one row."""
+
+    options = ImagesInput
+    later_keys: ClassVar[Mapping[str, Any]] = {"ignore": []}
+    choosing_keys = ("ignore",)
+    refused_keys = ("schema.columns",)
+    is_shuffled = True
+
+    def source(self, options: ImagesInput, settings: Settings) -> Source:
+        """Return the source of images."""
+        from .source import ImageSource
+
+        return ImageSource(
+            tuple(options.paths),
+            settings.base,
+            layout=options.layout,
+            check=options.check,
+            label_offset=options.label_offset,
+            sha256=options.sha256,
+            formats=tuple(options.formats),
+            columns=options.kept,
+            exclude=tuple(options.exclude_columns),
+            seed=settings.seed,
+            pixels_limit=settings.limits.pixels,
+            bytes_limit=settings.limits.image_bytes,
+            ignore=tuple(options.ignore),
+        )
+
+    def starter(self, options: ImagesInput, columns: str, column: str) -> str:  # noqa: ARG002
+        """Return what folders mean, how files are checked, and the shuffle."""
+        return _STARTER
+
+    def field_bytes(self, limits: Limits) -> int:
+        """Return the largest file."""
+        return limits.image_bytes
+
+    def split_twice(
+        self, options: ImagesInput, settings: Settings, fractions: Mapping[str, float], frozen: Frozen
+    ) -> str:
+        """Return the two layouts without splits, and how to cut one folder and append the others."""
+        root = options.paths[0] if len(options.paths) == 1 else "FOLDER"
+        if os.path.isdir(os.path.join(settings.base, root)):
+            root = typed_path(os.path.join(settings.base, root))
+        cut, *others = sorted(frozen.splits, key=lambda name: (name != "train", name))
+        shares = ",".join(f"{name}={share}" for name, share in fractions.items())
+        to = f"-o {shlex.quote(settings.call.output)}"
+        lines = [f"shardmill convert {shlex.quote(f'{root}/{cut}')} {to} --split-fractions {shlex.quote(shares)}"]
+        lines += [f"shardmill append {shlex.quote(f'{root}/{one}')} {to} --split {shlex.quote(one)}" for one in others]
+        layout = "label" if frozen.labels else "flat"
+        return (
+            f"leave split out, or set input.layout={layout}; or cut one folder, and append the others:\n  "
+            + "\n  ".join(lines)
+        )
+
+    def settled(
+        self, options: ImagesInput, schema: Schema, labels: Mapping[str, Sequence[str]], where: str
+    ) -> ImagesInput:
+        """Return how images are read to give the features of the dataset, where the config does not say.
+
+        Raises:
+            UsageError: the config wants other class numbers.
+        """
+        from .rows import LABEL, SHA256, image_schema
+        from .source import unused_labels
+
+        classes = labels.get(LABEL, ())
+        offset = unused_labels(classes)
+        if "label_offset" in options.model_fields_set and classes and options.label_offset != offset:
+            raise UsageError(
+                f"input.label_offset is {options.label_offset}, and {offset} in {where}: an append cannot change it; "
+                f"leave it out, or convert to a new dataset (-o)"
+            )
+        names = [feature.name for feature in schema]
+        changes: dict[str, Any] = {}
+        if "sha256" not in options.model_fields_set:
+            changes["sha256"] = "image/key/sha256" in names
+        hashed = changes.get("sha256", options.sha256)
+        if "columns" not in options.model_fields_set:
+            full = image_schema(labelled=any(feature.type == "label" for feature in schema), hashed=hashed)
+            asked = {SHA256} if options.sha256 else set()  # which a dataset that has none refuses
+            wanted = [feature.name for feature in full if feature.name in asked.union(names)]
+            changes["columns"] = wanted if len(wanted) < len(full) else None
+        return options.model_copy(update=changes)
+
+
+FORMAT: Final = ImagesFormat()

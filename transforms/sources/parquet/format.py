@@ -1,0 +1,65 @@
+"""Parquet in the registry: its options, the source that they make, its starter text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
+
+from ..registry.format import Format, partition_steps
+from ..registry.options import Options, Partitions
+from ..registry.settings import Settings
+
+if TYPE_CHECKING:
+    from ...recipe.step import Step
+    from ..contract.source import Source
+
+
+class ParquetInput(Options):
+    """Parquet files; `checksums` verifies the pages that carry one."""
+
+    format: Literal["parquet"] = "parquet"
+    checksums: bool = True
+    partitions: Partitions = None
+
+
+_STARTER: Final = """\
+  checksums: true             # verify the pages that carry one
+  # columns: {columns}
+schema:
+  columns: {{}}                 # {{{column}: {{as: bytes}}}} keeps float64 exact
+"""
+
+
+class ParquetFormat(Format[ParquetInput]):
+    """Tables with types, in row groups."""
+
+    options = ParquetInput
+    later_keys: ClassVar[Mapping[str, Any]] = {"partitions": None}
+    choosing_keys = ("checksums",)
+    shows_columns = True
+
+    def source(self, options: ParquetInput, settings: Settings) -> Source:
+        """Return the source of Parquet files."""
+        from .source import ParquetSource
+
+        return ParquetSource(
+            tuple(options.paths),
+            settings.base,
+            columns=options.kept,
+            exclude=tuple(options.exclude_columns),
+            checksums=options.checksums,
+            rules=dict(settings.rules),
+            partitions=options.partitions or "read",
+            call=settings.call,
+        )
+
+    def steps(self, options: ParquetInput) -> tuple[Step, ...]:
+        """Return the step that reads columns from the names of folders."""
+        return partition_steps(options, options.partitions)
+
+    def starter(self, options: ParquetInput, columns: str, column: str) -> str:  # noqa: ARG002
+        """Return the keys that matter most, and those of `schema`."""
+        return _STARTER.format(columns=columns, column=column)
+
+
+FORMAT: Final = ParquetFormat()

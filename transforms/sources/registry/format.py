@@ -1,0 +1,121 @@
+"""What a format says of itself: its options, how a source is made of them, its starter text, and what goes with it.
+
+A format is a folder with a module that ends in `FORMAT = KvFormat()`, and a line in `formats`. Only `options` and
+`source` must be there. That module imports neither pyarrow nor its source before `source` is called, since a config is
+checked with it.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
+
+from ..contract.call import Call
+from .options import Options
+from .settings import Limits, Settings
+
+if TYPE_CHECKING:
+    from ...format.schema.schema import Schema
+    from ...recipe.step import Step
+    from ..contract.source import Frozen, Source
+
+OptionsT = TypeVar("OptionsT", bound=Options)
+
+
+@dataclass(frozen=True, slots=True)
+class Detected:
+    """The value of an option that the files show, and where they show it; no evidence where it is the default."""
+
+    value: object
+    evidence: str | None = None
+
+
+def partition_steps(options: Options, partitions: str | None) -> tuple[Step, ...]:
+    """Return the step that reads columns from the names of folders; with `partitions` "none" there is none."""
+    from ...recipe.partitions import Partitions
+    from ..contract.selection import Selection
+
+    selection = Selection(options.kept, tuple(options.exclude_columns))
+    return (Partitions(tuple(options.paths), selection),) if partitions is None else ()
+
+
+class Format(Generic[OptionsT]):
+    """A format of files; what most formats do is the default."""
+
+    options: type[OptionsT]
+    """The keys of `input` for this format, with their checks and defaults."""
+
+    later_keys: ClassVar[Mapping[str, Any]] = {}
+    """Options that came after the first release with the format, and their defaults: these are in no fingerprint."""
+
+    choosing_keys: ClassVar[tuple[str, ...]] = ()
+    """Options that choose files or check them, and change no record of a file: an append may change them."""
+
+    refused_keys: ClassVar[tuple[str, ...]] = ()
+    """Keys of the config that do not go with the format."""
+
+    detected_option: ClassVar[str | None] = None
+    """An option that `detect` finds in the files where it is not given, so that it is in the config's fingerprint."""
+
+    has_rows: ClassVar[bool] = True
+    """Whether the source gives rows, and not whole records."""
+
+    is_shuffled: ClassVar[bool] = False
+    """Whether the source reads in the order of a seed."""
+
+    shows_columns: ClassVar[bool] = False
+    """Whether a starter config names columns: the first file is looked at for them."""
+
+    @abstractmethod
+    def source(self, options: OptionsT, settings: Settings) -> Source:
+        """Return the source that reads what the options name.
+
+        Raises:
+            UsageError: an option does not go with another one.
+        """
+
+    def steps(self, options: OptionsT) -> tuple[Step, ...]:  # noqa: ARG002
+        """Return the steps that rows go through before those that a user gives."""
+        return ()
+
+    def detect(self, given: Mapping[str, Any], paths: Sequence[str], base: str, call: Call) -> Detected:
+        """Return the value of `detected_option` in the files that `paths` name; `given` are the options, unchecked.
+
+        Raises:
+            InputError: the files do not show one.
+        """
+        raise NotImplementedError
+
+    def starter(self, options: OptionsT, columns: str, column: str) -> str:  # noqa: ARG002
+        """Return the lines of a starter config after `paths`; `columns` and `column` are names, as YAML."""
+        return ""
+
+    def field_bytes(self, limits: Limits) -> int:
+        """Return the largest value of one feature."""
+        return limits.field_bytes
+
+    def split_twice(
+        self,
+        options: OptionsT,  # noqa: ARG002
+        settings: Settings,  # noqa: ARG002
+        fractions: Mapping[str, float],  # noqa: ARG002
+        frozen: Frozen,  # noqa: ARG002
+    ) -> str | None:
+        """Return what to do about fractions of a source whose folders are splits; None where folders never are."""
+        return None
+
+    def settled(
+        self,
+        options: OptionsT,
+        schema: Schema,  # noqa: ARG002
+        labels: Mapping[str, Sequence[str]],  # noqa: ARG002
+        where: str,  # noqa: ARG002
+    ) -> OptionsT:
+        """Return the options for an append to a dataset, which decides what the config leaves open.
+
+        Raises:
+            UsageError: the config says otherwise; `where` is how the message calls the dataset.
+        """
+        return options

@@ -1,0 +1,80 @@
+"""The formats of files: a line for each; all else that is known of a format is in the module that its line names.
+
+    "kv": FormatEntry("..kv.format", (".kv",)),
+
+Nothing is imported before it is asked for: a format can be named without its module, and its options can be checked
+without pyarrow.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from .format import Format
+
+
+@dataclass(frozen=True, slots=True)
+class FormatEntry:
+    """The line of a format.
+
+    `module` has the rest, as its `FORMAT`: a name relative to this package, or an absolute one. `suffixes` show the
+    format of a file, in lower case; case is ignored. A file that begins with one of `first_bytes` is `called` so,
+    whatever its suffix. With `has_notes` files of other kinds, like a README, may be beside the files.
+    """
+
+    module: str
+    suffixes: tuple[str, ...]
+    first_bytes: tuple[bytes, ...] = ()
+    called: str = ""
+    has_notes: bool = False
+
+    def load(self) -> Format[Any]:
+        """Import the module, and return what it says of the format."""
+        return import_module(self.module, __package__).FORMAT  # type: ignore[no-any-return]
+
+
+FORMATS: Final[dict[str, FormatEntry]] = {
+    "csv": FormatEntry("..csv.format", (".csv", ".tsv", ".csv.gz", ".tsv.gz")),
+    "parquet": FormatEntry("..parquet.format", (".parquet", ".pq"), (b"PAR1",), "a Parquet file"),
+    "images": FormatEntry(
+        "..images.format",
+        (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".gif", ".webp", ".bmp"),
+        (b"\x89PNG", b"\xff\xd8\xff"),
+        "an image",
+        has_notes=True,
+    ),
+    "numpy": FormatEntry("..numpy.format", (".npy", ".npz")),
+    "tfrecord": FormatEntry("..tfrecord.format", (".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz")),
+}
+"""All formats, by what `input.format` calls them, in the order in which they are listed."""
+
+
+def suffixes_of(name: str) -> tuple[str, ...]:
+    """Return the suffixes that show a format.
+
+    >>> suffixes_of("numpy")
+    ('.npy', '.npz')
+    """
+    return FORMATS[name].suffixes
+
+
+def format_of_name(name: str) -> str | None:
+    """Return the format that the name of a file shows, None if it shows none.
+
+    >>> format_of_name("in/A.CSV"), format_of_name("README")
+    ('csv', None)
+    """
+    lower = name.lower()
+    return next((known for known, entry in FORMATS.items() if lower.endswith(entry.suffixes)), None)
+
+
+def format_of_first_bytes(head: bytes) -> str | None:
+    """Return the format that begins so, None if none does.
+
+    >>> format_of_first_bytes(b"PAR1...")
+    'parquet'
+    """
+    return next((name for name, entry in FORMATS.items() if head.startswith(entry.first_bytes)), None)

@@ -1,0 +1,74 @@
+"""The keys of `input` that all formats share, with their checks; the options of a format add its own to them."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Final, Literal, TypeAlias
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+
+from ...format.wording.printable import quoted
+from ...stores.common.store_url import parse_store_url
+
+STRICT: Final = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=False)
+"""The base of every section of a config: it refuses unknown keys, and never converts one type into another."""
+
+
+def check_path(value: str) -> str:
+    """Return a path or URL as it is.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if not value or "\0" in value:
+        raise ValueError(f"{quoted(value)} is not a path")
+    scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", value)
+    if scheme is None:
+        return value
+    if scheme[1] not in ("s3", "gs"):
+        places = "give a local path, s3://bucket/path or gs://bucket/path"
+        raise ValueError(f"{quoted(value)}: {scheme[1]}:// is not supported; {places}")
+    parse_store_url(value)
+    return value
+
+
+InputPath: TypeAlias = Annotated[str, AfterValidator(check_path)]
+Count: TypeAlias = Annotated[int, Field(ge=1)]
+Columns: TypeAlias = Annotated[list[str], Field(min_length=1)] | None
+Partitions: TypeAlias = Literal["none"] | None
+"""How to treat columns in the names of folders (`year=2024`): leave them out, or by default read them."""
+
+
+class SharedOptions(BaseModel):
+    """The keys of every format."""
+
+    model_config = STRICT
+
+    paths: Annotated[list[InputPath], Field(min_length=1)]
+    columns: Columns = None
+    exclude_columns: list[str] = []
+    limit: Count | None = None
+
+    @model_validator(mode="after")
+    def _columns_differ(self) -> SharedOptions:
+        if self.columns is not None and len(set(self.columns)) < len(self.columns):
+            twice = next(name for name in self.columns if self.columns.count(name) > 1)
+            raise ValueError(f'columns: "{twice}" appears twice')
+        return self
+
+
+class Options(SharedOptions):
+    """The options of one format, whose name is the only value of `format`; those of a format derive from this."""
+
+    format: str
+
+    @property
+    def kept(self) -> tuple[str, ...] | None:
+        """The columns to keep, None for all."""
+        return None if self.columns is None else tuple(self.columns)
+
+
+class InputOfUnknownFormat(SharedOptions):
+    """An input whose format is not known: only what all formats have is checked."""
+
+    model_config = ConfigDict(extra="ignore")

@@ -1,0 +1,44 @@
+"""What a source is built from beside its own options: settings of the whole conversion."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from ..contract.call import Call
+
+if TYPE_CHECKING:
+    from ...format.schema.schema import ColumnRule
+
+
+@dataclass(frozen=True)
+class Limits:
+    """The largest values, in bytes; `columns` and `pixels` are counts."""
+
+    field_bytes: int = 64 << 20
+    record_bytes: int = 1 << 30
+    columns: int = 100_000
+    pixels: int = 50_000_000
+    image_bytes: int = 256 << 20
+
+
+@dataclass(frozen=True)
+class Settings:
+    """The settings that a source may follow.
+
+    Relative paths start from the folder `base`. `rules` are declared types, by column, `infer` is how the others are
+    found. Rows are shuffled by `seed`, None for the order of the source. Records go to `split`, or where none was named
+    to `default_split`, if the source knows none. `detected` says for the user what was detected in the files before,
+    `call` is what the user typed.
+    """
+
+    base: str
+    rules: Mapping[str, ColumnRule] = field(default_factory=dict)
+    infer: str = "auto"
+    seed: int | None = None
+    limits: Limits = Limits()
+    split: str | None = None
+    default_split: str = "train"
+    detected: tuple[str, ...] = ()
+    call: Call = field(default_factory=Call)
