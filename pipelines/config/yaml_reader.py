@@ -56,7 +56,7 @@ class Problem:
     def __str__(self) -> str:
         """Return place and text; without a config in the words of the command line, whose user knows no keys."""
         key, _, text = self.text.partition(": ")
-        if self.place == COMMAND_LINE and key.startswith("input.paths"):
+        if self.place == COMMAND_LINE and key.startswith(("input.paths", "input.delimiter")):
             return text
         if self.place == COMMAND_LINE and key == "output" and text.startswith("is missing"):
             return 'the folder of the dataset is missing; say where to write: -o out/ (in Python: output="out/")'

@@ -298,3 +298,20 @@ def test_of_many_columns_of_text_the_first_names_are_shown(desk: Any) -> None:
 def test_files_of_text_that_share_their_first_line_need_no_note_of_it(desk: Any) -> None:
     desk.put({"a.csv": b"name,city\nAda,London\n", "b.csv": b"name,city\nGrace,New York\n"})
     assert detected(desk.convert("a.csv", "b.csv")) == []
+
+
+def test_what_was_detected_is_printed_before_an_error_also_by_a_quiet_command(desk: Any) -> None:
+    desk.put({"a.csv": b"a;b\n" + b"1;2\n" * 20 + b"3\n"})
+    screen = desk.convert("a.csv", "-q")
+    detected, error, *_ = screen.err.splitlines()
+    assert (screen.code, screen.out) == (4, "")
+    assert detected.startswith('Detected: a.csv: the delimiter is ";": 2 columns in the first 22 records')
+    assert error.startswith("error: 1 of 21 rows was rejected")
+
+
+def test_two_delimiters_that_fit_are_asked_about_without_a_key_of_a_config(desk: Any) -> None:
+    desk.put({"a.csv": b"a,b;c\n1,2;3\n"})
+    screen = desk.convert("a.csv")
+    assert (screen.code, screen.err.startswith("error: a.csv: the delimiter is unclear: ")) == (2, True)
+    (fix,) = re.findall(r"declare it: (.*)\n", screen.err)
+    assert desk.convert("a.csv", *shlex.split(fix)).code == 0

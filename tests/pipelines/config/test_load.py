@@ -199,7 +199,8 @@ class TestValues:
         assert (told, told.fingerprint()) == (config, config.fingerprint())
 
     @pytest.mark.parametrize(
-        ("typed", "sign"), [(",", ","), ("|", "|"), (";", ";"), ("\\t", "\t"), ("\t", "\t"), ("'|'", "|")]
+        ("typed", "sign"),
+        [(",", ","), ("|", "|"), (";", ";"), ("\\t", "\t"), ("\t", "\t"), ("tab", "\t"), ("'|'", "|")],
     )
     def test_a_sign_that_is_set_is_taken_as_it_is_typed(self, folder: Path, typed: str, sign: str) -> None:
         config = load_config(None, set_values=[f"input.delimiter={typed}", "output.path=out"], paths=["data/a.csv"])
