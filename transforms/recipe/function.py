@@ -75,8 +75,14 @@ class MapBatches:
                     f'map: {self.name} gave column "{printable(one.name)}" without a type for a batch without rows, '
                     f"{_PLANNED}; give it one, as in pa.array(values, pa.int64())"
                 )
-            nullable = own.field.nullable if own is not None and own.field.type == one.type else True
-            planned.append(Column(pa.field(one.name, one.type, nullable), reason=f"made by {self.name}"))
+            same = own is not None and own.field.type == one.type
+            planned.append(
+                Column(
+                    pa.field(one.name, one.type, own.field.nullable if own is not None and same else True),
+                    reason=f"made by {self.name}",
+                    form=(own.origin or own.form) if own is not None and same else None,
+                )
+            )
         return planned
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:

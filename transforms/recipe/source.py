@@ -94,10 +94,11 @@ class RecipeSource:
         columns = self.recipe.plan([Column(column, column.name) for column in fields])
         features, choices = _features(columns, survey)
         new = {column.origin: column.name for column in columns if column.origin is not None}
+        formed = {column.origin or column.form: column.name for column in columns}
         frozen = RecipeFrozen(
             Schema(tuple(sorted(features, key=lambda feature: feature.name))),
             inner.splits,
-            {new[name]: classes for name, classes in inner.labels.items() if name in new},
+            {formed[name]: classes for name, classes in inner.labels.items() if name in formed},
             inner.opaque,
             inner=inner,
             found=self,
@@ -162,6 +163,11 @@ def _features(columns: Sequence[Column], survey: Survey) -> tuple[list[Feature],
                     choice.reason if column.name == column.origin else f"{choice.reason}; named {column.origin} there"
                 )
                 choices.append(replace(choice, column=column.name, reason=reason))
+        elif column.form is not None:
+            features.append(dataclasses.replace(own[column.form], name=column.name, nullable=column.field.nullable))
+            choice = why.pop(column.form, None)
+            reason = column.reason if choice is None else f"{choice.reason}; {column.reason}"
+            choices.append(Choice(column.name, features[-1].type, reason))
         else:
             feature, reason = feature_of(column.field)
             features.append(feature)

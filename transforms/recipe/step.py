@@ -14,7 +14,7 @@ class Doubled:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol, runtime_checkable
 
 import pyarrow as pa
@@ -27,12 +27,14 @@ class Column:
     """A column between two steps.
 
     `field` has its name, its Arrow type and whether it may hold nulls. `origin` is the column of the source whose
-    values it holds unchanged, None if a step made it. `reason` says where it comes from then, for `--dry-run`.
+    values it holds unchanged, None if a step made it. `reason` says where it comes from then, for `--dry-run`, and
+    `form` is the column of the source whose feature it becomes (an image, a class, `as: bytes`), or None.
     """
 
     field: pa.Field
     origin: str | None = None
     reason: str = "made by a step"
+    form: str | None = None
 
     @property
     def name(self) -> str:
@@ -42,7 +44,7 @@ class Column:
 
     def renamed(self, name: str) -> Column:
         """Return the same values under another name."""
-        return Column(self.field.with_name(name), self.origin)
+        return replace(self, field=self.field.with_name(name))
 
     def computed(self, type_: pa.DataType | None = None) -> Column:
         """Return a column of this name whose values a step makes, of this or of another type."""

@@ -116,8 +116,9 @@ def _recipe_under(
     own = {feature.name: feature for feature in survey.frozen.schema}
     wanted = {feature.name: feature for feature in dataset.schema}
     for column in found.recipe.plan([Column(one, one.name) for one in fields_of(survey)]):
-        if column.origin is not None and column.name in wanted:
-            own[column.origin] = replace(wanted[column.name], name=column.origin)
+        read = column.origin or column.form
+        if read is not None and column.name in wanted:
+            own[read] = replace(wanted[column.name], name=read)
     as_read = replace(dataset, schema=Schema(tuple(sorted(own.values(), key=lambda feature: feature.name))))
     inner, survey = _conformed(found.source, survey, listing, run, as_read)
     found = replace(found, source=inner)
