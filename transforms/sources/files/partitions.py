@@ -52,9 +52,15 @@ def _folders_below(name: str, paths: Sequence[str]) -> list[str]:
     """Return the folders of a file's name that were typed relative, or found below a path."""
     below = name
     if os.path.isabs(name) or "://" in name:
-        roots = [_MAGIC.split(path)[0] for path in paths]
-        below = name[max((len(root) for root in roots if name.startswith(root)), default=len(name)) :]
+        roots = [_root(path) for path in paths]
+        below = name[max((len(root) for root in roots if f"{name}/".startswith(root)), default=len(name)) :]
     return below.split("/")[:-1]
+
+
+def _root(path: str) -> str:
+    """Return the folder below which a path finds files, with `/`: of a glob, the last one without a sign of a glob."""
+    found = _MAGIC.search(path)
+    return path[: path.rfind("/", 0, found.start()) + 1] if found else path.rstrip("/") + "/"
 
 
 def _split_folder(name: str, paths: Sequence[str]) -> str | None:
