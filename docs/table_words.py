@@ -34,6 +34,7 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "schema.columns.<name>.as": "how values are stored; `bytes` keeps float64 exact",
     "schema.columns.<name>.unit": "the unit of times",
     "schema.columns.<name>.timezone": "the time zone of timestamps",
+    "schema.columns.<name>.label": "`true`: a class label, whose classes are the column's values; or a list of classes",
     "schema.columns.<name>.name": "the column's name in the dataset",
     "schema.constants": "columns with one value in every row, like `{origin: web}`: text, int64, float32 or bool",
     "schema.columns.<name>.nullable": "`false`: a null rejects its row",
@@ -120,6 +121,10 @@ REJECT_WORDS: Final[dict[str, tuple[str, str]]] = {
     "DECLARED_NOT_NULL": (
         "A null in a column that has none by declaration or by the schema; a picture outside all class folders.",
         "Fill it, or `--set schema.columns.<name>.nullable=true`; move the picture.",
+    ),
+    "UNKNOWN_CLASS": (
+        "A value of a label is none of the classes in `schema.columns.<name>.label`.",
+        "Add it to the list, fix the row, or let the classes be learned: `label: true`.",
     ),
 }
 

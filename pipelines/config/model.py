@@ -30,6 +30,7 @@ from ...transforms.sources.registry.formats import FORMATS
 from ...transforms.sources.registry.options import STRICT, Count, check_path
 from ...transforms.sources.registry.settings import Limits
 from ...transforms.stores.common.store_url import is_store_url
+from .checks import check_label, check_max_rejects
 from .inputs import InputSection
 from .runners import AnyRunner, LocalRunner
 
@@ -38,8 +39,6 @@ if TYPE_CHECKING:
     from ...transforms.recipe.step import Step
 
 _LARGEST_RECORD: Final = 2**31 - 1
-
-_PERCENT: Final = re.compile(r"(?:100(?:\.0+)?|[0-9]{1,2}(?:\.[0-9]+)?) ?%")
 
 
 def _check_shard_size(size: int) -> int:
@@ -58,16 +57,6 @@ def _check_record_size(size: int) -> int:
     if size > _LARGEST_RECORD:
         raise ValueError(f"{size} bytes is too large; the most is {_LARGEST_RECORD}: no tf.train.Example is longer")
     return size
-
-
-def _check_max_rejects(value: object) -> int | str:
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
-    if isinstance(value, str) and value.isdecimal():
-        return int(value)
-    if isinstance(value, str) and _PERCENT.fullmatch(value):
-        return value.replace(" ", "")
-    raise ValueError(f'{quoted(value)} is not a number of rows (0 or more) or a percentage of them ("1%")')
 
 
 def _check_output_path(value: str) -> str:
@@ -105,6 +94,7 @@ class ColumnConfig(_Section):
     timezone: str | None = None
     nullable: bool | None = None
     name: Annotated[str, StringConstraints(min_length=1)] | None = None
+    label: Annotated[bool | list[str], BeforeValidator(check_label)] = False
 
 
 class SchemaConfig(_Section):
@@ -172,7 +162,7 @@ LATER_KEYS: Final[dict[str, dict[str, Any]]] = {
 Those of one format are its own to name.
 """
 
-_LATER_COLUMN_KEYS: Final[dict[str, Any]] = {"name": None}
+_LATER_COLUMN_KEYS: Final[dict[str, Any]] = {"name": None, "label": False}
 """The same of the keys of a column in `schema.columns`."""
 
 
@@ -207,7 +197,7 @@ class Config(_Section):
     split: SplitConfig | None = None
     shuffle: ShuffleConfig | None = None
     output: OutputConfig
-    max_rejects: Annotated[int | str, BeforeValidator(_check_max_rejects)] = 0
+    max_rejects: Annotated[int | str, BeforeValidator(check_max_rejects)] = 0
     limits: LimitsConfig = LimitsConfig()
     runner: AnyRunner = LocalRunner()
 

@@ -10,6 +10,7 @@ from ...transforms.format.encode.splits import SplitRule
 from ...transforms.format.schema.schema import ColumnRule
 from ...transforms.format.tfrecord.scan import RECORD_BYTES_LIMIT
 from ...transforms.recipe.columns import Constants, Rename
+from ...transforms.recipe.label import Label
 from ...transforms.recipe.source import with_steps
 from ...transforms.recipe.step import Step
 from ...transforms.sources.contract.call import Call, typed_path
@@ -25,7 +26,7 @@ def column_rules(config: Config) -> dict[str, ColumnRule]:
     return {
         name: ColumnRule(rule.type, rule.as_, rule.unit, rule.timezone, rule.nullable)
         for name, rule in config.schema_.columns.items()
-        if rule.model_dump(exclude={"name"}, exclude_none=True)
+        if rule.model_dump(exclude={"name", "label"}, exclude_none=True)
     }
 
 
@@ -84,6 +85,10 @@ def with_recipe(source: Source, config: Config) -> Source:
     names = {name: rule.name for name, rule in config.schema_.columns.items() if rule.name is not None}
     if names:
         steps.append(Rename(tuple(sorted(names.items()))))
+    for name, rule in sorted(config.schema_.columns.items()):
+        if rule.label:
+            classes = None if rule.label is True else rule.label
+            steps.append(Label.of(rule.name or name, classes))
     if config.schema_.constants:
         steps.append(Constants.of(config.schema_.constants))
     limit = None if options is None else options.limit

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -26,7 +27,7 @@ from ...transforms.sources.contract.source import Listing, Source, Survey
 from ...transforms.sources.files.open_file import is_object
 from ...transforms.sources.registry.conform import DatasetSchema, survey_under
 from ...transforms.sources.registry.formats import FORMATS
-from ..config.model import Config, without_later_defaults
+from ..config.model import ColumnConfig, Config, SchemaConfig, without_later_defaults
 from ..config.sources import encoder_of, source_of
 from ..report.unchanged import Unchanged
 from ..workers.worker_count import count_workers, threads
@@ -218,7 +219,21 @@ def _settled(config: Config, latest: Manifest, schema: Schema) -> Config:
     if config.input is not None:
         found = FORMATS[config.input.format].load()
         updates["input"] = found.settled(config.input, schema, latest.labels, where)
+    if config.input is None or config.input.format != "images":  # whose labels are in the names of folders
+        updates["schema_"] = _settled_labels(config.schema_, latest.labels)
     return config.model_copy(update=updates)
+
+
+def _settled_labels(section: SchemaConfig, labels: Mapping[str, object]) -> SchemaConfig:
+    """Return the columns with those as labels that are labels in the dataset, where the config does not say."""
+    named = {rule.name or name: name for name, rule in section.columns.items()}
+    columns = dict(section.columns)
+    for feature in labels:
+        name = named.get(feature, feature)
+        rule = columns.get(name, ColumnConfig())
+        if not rule.label:
+            columns[name] = rule.model_copy(update={"label": True})
+    return section.model_copy(update={"columns": columns})
 
 
 def _wanted(

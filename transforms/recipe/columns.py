@@ -58,11 +58,11 @@ class Constants:
         """
         return cls(tuple((name, value, _type_of(name, value)) for name, value in sorted(values.items())))
 
-    def under(self, types: dict[str, pa.DataType]) -> Constants:
+    def under(self, dataset: Mapping[str, pa.DataType], labels: object) -> Constants:  # noqa: ARG002
         """Return the step whose values have the types of a dataset, where they are exact in them."""
         changed = []
         for name, value, kind in self.values:
-            wanted = types.get(name, kind)
+            wanted = dataset.get(name, kind)
             changed.append((name, value, wanted if _fits(value, wanted) else kind))
         return replace(self, values=tuple(changed))
 

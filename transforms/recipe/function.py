@@ -81,6 +81,7 @@ class MapBatches:
                     pa.field(one.name, one.type, own.field.nullable if own is not None and same else True),
                     reason=f"made by {self.name}",
                     form=(own.origin or own.form) if own is not None and same else None,
+                    labels=own.labels if own is not None and same else None,
                 )
             )
         return planned

@@ -7,7 +7,7 @@ integers are, `7` and not `007`; else it is text. The same is what pyarrow, Duck
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 from urllib.parse import unquote
@@ -66,9 +66,9 @@ class Partitions:
         columns = tuple((name, _type_of(found[name]), None in found[name]) for name in kept)
         return replace(self, columns=columns, names=tuple(found))
 
-    def under(self, types: dict[str, pa.DataType]) -> Partitions:
+    def under(self, dataset: Mapping[str, pa.DataType], labels: object) -> Partitions:  # noqa: ARG002
         """Return the step whose columns are text where the dataset's are: new folders may all have numbers."""
-        text = {name for name, kind in types.items() if pa.types.is_string(kind)}
+        text = {name for name, kind in dataset.items() if pa.types.is_string(kind)}
         return replace(
             self,
             columns=tuple((name, pa.string() if name in text else kind, null) for name, kind, null in self.columns),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -15,7 +15,7 @@ from ..format.buffers.take import take_rows
 from ..format.flow.rejects import CellProblem, Place
 from ..format.flow.rows import Origin, Rows
 from ..format.wording.printable import printable
-from .step import Column, FileStep, Step, Stepped, TypedStep
+from .step import Column, FileStep, LearningStep, Step, Stepped, TypedStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +51,35 @@ class Recipe:
         """What to say to the user of the columns that the names of files tell."""
         return tuple(step.detected for step in self.steps if isinstance(step, FileStep))
 
-    def under(self, types: dict[str, pa.DataType]) -> Recipe:
-        """Return the recipe that gives its columns the types of a dataset, where steps can."""
-        return Recipe(tuple(step.under(types) if isinstance(step, TypedStep) else step for step in self.steps))
+    def under(self, dataset: Mapping[str, pa.DataType], labels: Mapping[str, tuple[str, ...]]) -> Recipe:
+        """Return the recipe that gives its columns the types and classes of a dataset, where steps can."""
+        steps = (step.under(dataset, labels) if isinstance(step, TypedStep) else step for step in self.steps)
+        return Recipe(tuple(steps))
+
+    @property
+    def learning(self) -> tuple[LearningStep, ...]:
+        """The steps that have to look at all rows before they are planned."""
+        return tuple(step for step in self.steps if isinstance(step, LearningStep) and step.learns)
+
+    def look(self, rows: Rows, file: str) -> list[Any]:
+        """Return what each of the steps that learn finds in a batch, as it is before any of them."""
+        batch, found = rows.batch, []
+        for step in self.steps:
+            if isinstance(step, LearningStep):
+                found += [step.look(batch)] if step.learns else []
+            elif len(found) < len(self.learning):
+                done = step.apply(batch, file)
+                stepped = done if isinstance(done, Stepped) else Stepped(done)
+                batch = stepped.batch
+                if stepped.keep is not None:
+                    batch = take_rows(batch, _chosen(stepped.keep, np.arange(batch.num_rows), stepped.problems))
+        return found
+
+    def learned(self, summaries: Sequence[Any]) -> Recipe:
+        """Return the recipe whose steps know what they were to learn."""
+        known = iter(summaries)
+        steps = (s.learned(next(known)) if isinstance(s, LearningStep) and s.learns else s for s in self.steps)
+        return Recipe(tuple(steps))
 
     def plan(self, columns: Sequence[Column]) -> tuple[Column, ...]:
         """Return the columns after the last step, given those of the source.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Protocol, Self, runtime_checkable
 
 import pyarrow as pa
 
@@ -13,26 +12,14 @@ from ..errors import SchemaError
 from ..format.flow.rows import Rows
 from ..format.schema.arrow_types import arrow_type_of, feature_of
 from ..format.schema.schema import Choice, Feature, Schema
-from ..sources.contract.selection import Selection
+from ..format.sidecars.tfds import labels_file_name
+from ..format.wording.printable import printable
 from ..sources.contract.source import Frozen, LastRow, Listing, ParallelMap, Source, Survey, Task
 from .first_rows import first_rows, until
+from .learning import Selecting, learn
 from .planned import as_planned
 from .recipe import NO_STEPS, Recipe
 from .step import Column, Step
-
-
-@runtime_checkable
-class Selecting(Source, Protocol):
-    """A source that reads some of its columns only."""
-
-    @property
-    def selection(self) -> Selection:
-        """The columns that it reads."""
-        ...
-
-    def selecting(self, selection: Selection) -> Self:
-        """Return the source that reads other columns."""
-        ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +59,7 @@ class RecipeSource:
         """
         found = self.of_files(listing)
         survey = found.source.survey(listing, run)
-        return found.after(survey) if found.recipe.steps or found.limit is not None else survey
+        return found.after(survey, run) if found.recipe.steps or found.limit is not None else survey
 
     def of_files(self, listing: Listing) -> RecipeSource:
         """Return the source and the recipe for the files that were listed."""
@@ -85,23 +72,26 @@ class RecipeSource:
             source = source.selecting(selection)
         return RecipeSource(source, recipe, self.limit)
 
-    def after(self, survey: Survey) -> Survey:
+    def after(self, survey: Survey, run: ParallelMap) -> Survey:
         """Return the survey of the rows after the recipe, given the source's own; `self` is what `of_files` found."""
         if self.limit is not None:
             survey = first_rows(self.source, survey, self.limit)
         inner = survey.frozen
         fields = fields_of(survey)
-        columns = self.recipe.plan([Column(column, column.name) for column in fields])
+        given = [Column(column, column.name) for column in fields]
+        found = replace(self, recipe=learn(self.source, survey, self.recipe, given, run))
+        columns = found.recipe.plan(given)
         features, choices = _features(columns, survey)
         new = {column.origin: column.name for column in columns if column.origin is not None}
         formed = {column.origin or column.form: column.name for column in columns}
         frozen = RecipeFrozen(
             Schema(tuple(sorted(features, key=lambda feature: feature.name))),
             inner.splits,
-            {formed[name]: classes for name, classes in inner.labels.items() if name in formed},
+            {formed[name]: classes for name, classes in inner.labels.items() if name in formed}
+            | {column.name: column.labels for column in columns if column.labels is not None},
             inner.opaque,
             inner=inner,
-            found=self,
+            found=found,
             fields=fields,
             origins=new,
             planned={column.name: column for column in columns},
@@ -159,15 +149,17 @@ def _features(columns: Sequence[Column], survey: Survey) -> tuple[list[Feature],
             features.append(dataclasses.replace(own[column.origin], name=column.name))
             choice = why.pop(column.origin, None)
             if choice is not None:
-                reason = (
-                    choice.reason if column.name == column.origin else f"{choice.reason}; named {column.origin} there"
-                )
-                choices.append(replace(choice, column=column.name, reason=reason))
+                also = "" if column.name == column.origin else f'; "{printable(column.origin)}" in the source'
+                choices.append(replace(choice, column=column.name, reason=f"{choice.reason}{also}"))
         elif column.form is not None:
             features.append(dataclasses.replace(own[column.form], name=column.name, nullable=column.field.nullable))
             choice = why.pop(column.form, None)
             reason = column.reason if choice is None else f"{choice.reason}; {column.reason}"
             choices.append(Choice(column.name, features[-1].type, reason))
+        elif column.labels is not None:
+            file = labels_file_name(column.name)
+            features.append(Feature(column.name, "int64", "label", nullable=column.field.nullable, labels=file))
+            choices.append(Choice(column.name, "label", column.reason))
         else:
             feature, reason = feature_of(column.field)
             features.append(feature)

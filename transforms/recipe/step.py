@@ -13,9 +13,9 @@ class Doubled:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import pyarrow as pa
 
@@ -29,12 +29,14 @@ class Column:
     `field` has its name, its Arrow type and whether it may hold nulls. `origin` is the column of the source whose
     values it holds unchanged, None if a step made it. `reason` says where it comes from then, for `--dry-run`, and
     `form` is the column of the source whose feature it becomes (an image, a class, `as: bytes`), or None.
+    `labels` are the names of classes, by number, where it holds these numbers (int64).
     """
 
     field: pa.Field
     origin: str | None = None
     reason: str = "made by a step"
     form: str | None = None
+    labels: tuple[str, ...] | None = None
 
     @property
     def name(self) -> str:
@@ -110,10 +112,37 @@ class FileStep(Step, Protocol):
 
 @runtime_checkable
 class TypedStep(Step, Protocol):
-    """A step that may give its columns the types of the dataset that they are appended to."""
+    """A step that may give its columns the types and classes of the dataset that they are appended to."""
 
-    def under(self, types: dict[str, pa.DataType]) -> Step:
-        """Return the step that gives columns of these names these types, where it can."""
+    def under(self, dataset: Mapping[str, pa.DataType], labels: Mapping[str, tuple[str, ...]]) -> Step:
+        """Return the step that gives columns of these names these types, and classes these numbers, where it can."""
+        ...
+
+
+@runtime_checkable
+class LearningStep(Step, Protocol):
+    """A step that looks at all rows before it is planned, as they are before any step that learns."""
+
+    @property
+    def column(self) -> str:
+        """The column that it looks at."""
+        ...
+
+    @property
+    def learns(self) -> bool:
+        """Whether it still has to look."""
+        ...
+
+    def look(self, batch: pa.RecordBatch) -> Any:
+        """Return a summary of a batch; it is picklable."""
+        ...
+
+    def merge(self, one: Any, other: Any) -> Any:
+        """Return the summary of two runs of rows; `one` comes before `other`."""
+        ...
+
+    def learned(self, summary: Any) -> Step:
+        """Return the step that knows the summary of all rows, None if there are no rows."""
         ...
 
 

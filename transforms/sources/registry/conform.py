@@ -107,12 +107,12 @@ def _recipe_under(
     """Survey a source with a recipe: columns that it leaves unchanged are read as the dataset has them."""
     found = source.of_files(listing)
     types = {feature.name: arrow_type_of(feature) for feature in dataset.schema}
-    found = replace(found, source=follow(found.source, dataset), recipe=found.recipe.under(types))
+    found = replace(found, source=follow(found.source, dataset), recipe=found.recipe.under(types, dataset.labels))
     survey = found.source.survey(listing, run)
     if not found.recipe.steps:
         inner, survey = _conformed(found.source, survey, listing, run, dataset)
         found = replace(found, source=inner)
-        return found, found.after(survey) if found.limit is not None else survey
+        return found, found.after(survey, run) if found.limit is not None else survey
     own = {feature.name: feature for feature in survey.frozen.schema}
     wanted = {feature.name: feature for feature in dataset.schema}
     for column in found.recipe.plan([Column(one, one.name) for one in fields_of(survey)]):
@@ -122,7 +122,7 @@ def _recipe_under(
     as_read = replace(dataset, schema=Schema(tuple(sorted(own.values(), key=lambda feature: feature.name))))
     inner, survey = _conformed(found.source, survey, listing, run, as_read)
     found = replace(found, source=inner)
-    survey = found.after(survey)
+    survey = found.after(survey, run)
     refuse_others(dataset, survey.frozen.schema, _STEPS)
     return found, replace(survey, frozen=replace(survey.frozen, schema=dataset.schema))
 

@@ -1,0 +1,45 @@
+"""Values of the config that take several forms: what they may be, and what they are read as."""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from ...transforms.format.wording.printable import quoted
+
+_PERCENT: Final = re.compile(r"(?:100(?:\.0+)?|[0-9]{1,2}(?:\.[0-9]+)?) ?%")
+
+
+def check_max_rejects(value: object) -> int | str:
+    """Return a number of rows, or a percentage of them as text.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
+        return value
+    if isinstance(value, str) and value.isdecimal():
+        return int(value)
+    if isinstance(value, str) and _PERCENT.fullmatch(value):
+        return value.replace(" ", "")
+    raise ValueError(f'{quoted(value)} is not a number of rows (0 or more) or a percentage of them ("1%")')
+
+
+def check_label(value: object) -> bool | list[str]:
+    """Return whether a column is a label, or its classes.
+
+    Raises:
+        ValueError: it is neither, or two classes have one name.
+    """
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"{quoted(value)} is neither true nor a list of classes, like [cat, dog]")
+    for name in value:
+        if isinstance(name, bool) or not isinstance(name, str | int):
+            raise ValueError(f'{quoted(name)} is no name of a class; put it in quotes: ["no", "yes"]')
+    names = [str(name) for name in value]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        raise ValueError(f"{quoted(twice)} appears twice")
+    return names

@@ -1,0 +1,195 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from shardmill.pipelines import append, convert
+from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.errors import SchemaError, TooManyRejects, UsageError
+from shardmill.transforms.recipe import label as label_module
+from shardmill.transforms.recipe.label import Label
+from shardmill.transforms.recipe.step import Stepped
+
+pytestmark = pytest.mark.usefixtures("without_engine")
+
+KINDS = ["dog", "cat", "owl", "cat", "dog"]
+
+
+@pytest.fixture(autouse=True)
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def put(columns: dict[str, Any], name: str = "a.parquet", **how: Any) -> None:
+    pq.write_table(pa.table(columns), name, **how)
+
+
+def labels_of(column: str = "kind", path: str = "out") -> tuple[list[Any], tuple[str, ...]]:
+    """Return the numbers of a column in the order of records, and the names of its classes."""
+    dataset = open_dataset(path)
+    return dataset.to_table("train")[column].to_pylist(), dataset.manifest.labels[column]
+
+
+def settings(label: Any, column: str = "kind", **more: Any) -> dict[str, Any]:
+    return {"schema": {"columns": {column: {"label": label, **more}}}}
+
+
+@pytest.mark.parametrize("file", ["a.csv", "a.parquet"])
+def test_the_values_of_a_column_are_its_classes_sorted(file: str) -> None:
+    Path("a.csv").write_text("kind\n" + "\n".join(KINDS) + "\n")
+    put({"kind": KINDS})
+    summary = convert(file, output="out", **settings(True))
+    assert labels_of() == ([1, 0, 2, 0, 1], ("cat", "dog", "owl"))
+    assert Path("out/kind.labels.txt").read_text() == "cat\ndog\nowl\n"
+    features = json.loads(Path("out/features.json").read_text())["featuresDict"]["features"]
+    assert features["kind"]["classLabel"] == {"numClasses": "3"}
+    assert {choice.column: choice.reason for choice in summary.choices}["kind"].startswith("3 classes, read from all")
+    assert verify_dataset("out").ok
+
+
+@pytest.mark.parametrize(
+    ("values", "numbers", "names"),
+    [
+        ([10, 9, 10], [1, 0, 1], ("9", "10")),
+        ([-1, 1], [0, 1], ("-1", "1")),
+        ([True, False], [1, 0], ("false", "true")),
+        (pa.array(["b", "a", "b"]).dictionary_encode(), [1, 0, 1], ("a", "b")),
+        (["b", None, "a"], [1, None, 0], ("a", "b")),
+        (["é", "z", "Z"], [2, 1, 0], ("Z", "z", "é")),
+    ],
+)
+def test_numbers_are_sorted_by_size_and_nulls_stay_nulls(values: Any, numbers: list[Any], names: tuple[str]) -> None:
+    put({"kind": values})
+    convert("a.parquet", output="out", **settings(True))
+    assert labels_of() == (numbers, names)
+
+
+@pytest.mark.parametrize("processes", [False, True])
+def test_classes_are_the_same_whoever_looks_for_them(processes: bool) -> None:
+    for file in range(4):
+        put({"kind": [f"{(file * 977 + row) % 301:03d}" for row in range(2000)]}, f"{file}.parquet", row_group_size=300)
+    convert("*.parquet", output="out", **settings(True), runner__workers=2, runner__processes=processes)
+    numbers, names = labels_of()
+    assert names == tuple(f"{n:03d}" for n in range(301))
+    assert numbers == [(file * 977 + row) % 301 for file in range(4) for row in range(2000)]
+
+
+def test_classes_that_are_given_keep_their_numbers() -> None:
+    put({"kind": KINDS})
+    convert("a.parquet", output="out", **settings(["owl", "cat", "dog", "emu"]))
+    assert labels_of() == ([2, 1, 0, 1, 2], ("owl", "cat", "dog", "emu"))
+
+
+def test_numbers_in_the_source_are_numbers_of_classes_that_have_names() -> None:
+    put({"y": [0, 2, 1]})
+    convert("a.parquet", output="out", **settings(["cat", "dog", "owl"], "y"))
+    assert labels_of("y") == ([0, 2, 1], ("cat", "dog", "owl"))
+    put({"y": [7, 3]}, "b.parquet")
+    convert("b.parquet", output="named", **settings([3, 7], "y"))
+    assert labels_of("y", "named") == ([1, 0], ("3", "7"))
+
+
+def test_what_is_no_class_and_a_null_are_rejects() -> None:
+    Path("a.csv").write_text("id,kind\n1,cat\n2,cta\n3,\n4,dog\n")
+    with pytest.raises(TooManyRejects) as refused:
+        convert("a.csv", output="out", **settings(["cat", "dog"]))
+    assert '"cta" is no class: cat, dog; add it to schema.columns.kind.label, or fix the row' in str(refused.value)
+    summary = convert("a.csv", output="out", **settings(["cat", "dog"]), max_rejects=2)
+    assert labels_of() == ([0, 1], ("cat", "dog"))
+    assert summary.manifest.rejects.by_code == {"DECLARED_NOT_NULL": 1, "UNKNOWN_CLASS": 1}
+
+
+@pytest.mark.parametrize("said", [True, False])
+def test_an_append_keeps_the_numbers_and_adds_new_classes_at_the_end(said: bool) -> None:
+    put({"kind": ["dog", "cat"]})
+    convert("a.parquet", output="out", **settings(True))
+    put({"kind": ["ant", "dog", "bee"]}, "b.parquet")
+    summary = append("b.parquet", output="out", **(settings(True) if said else {}))
+    assert labels_of() == ([1, 0, 2, 1, 3], ("cat", "dog", "ant", "bee"))
+    assert summary.new_classes == {"kind": {"ant": 2, "bee": 3}}
+    assert append("b.parquet", output="out").nothing_to_do
+    assert verify_dataset("out").ok
+
+
+def test_a_label_may_have_another_name() -> None:
+    put({"kind": KINDS})
+    convert("a.parquet", output="out", **settings(True, name="class"))
+    assert labels_of("class")[1] == ("cat", "dog", "owl")
+    append("a.parquet", output="out", force=True, **settings(True, name="class"))
+    assert labels_of("class") == ([1, 0, 2, 0, 1] * 2, ("cat", "dog", "owl"))
+
+
+def test_only_the_rows_that_are_read_have_classes() -> None:
+    put({"kind": KINDS}, row_group_size=2)
+    convert("a.parquet", output="out", **settings(True), limit=2)
+    assert labels_of() == ([1, 0], ("cat", "dog"))
+
+
+def test_a_column_that_is_no_label_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    put({"kind": [0.5, 1.5], "text": ["a", "b"]})
+    with pytest.raises(SchemaError, match='"kind": a label is text, a whole number or a bool, and it holds double'):
+        convert("a.parquet", output="out", **settings(True))
+    with pytest.raises(SchemaError, match=r'schema\.columns names "knd", which is not a column; did you mean "kind"'):
+        convert("a.parquet", output="out", **settings(True, "knd"))
+    monkeypatch.setattr(label_module, "MOST_CLASSES", 1)
+    with pytest.raises(SchemaError, match='"text" has more than 1 different values, which are no classes'):
+        convert("a.parquet", output="out", **settings(True, "text"))
+
+
+@pytest.mark.parametrize(
+    ("label", "problem"),
+    [
+        ([True, False], "is no name of a class; put it in quotes"),
+        (["a", "a"], "appears twice"),
+        ([], "is neither true nor a list of classes"),
+        ("cat", "is neither true nor a list of classes"),
+    ],
+)
+def test_a_list_that_is_none_is_refused_by_the_config(label: Any, problem: str) -> None:
+    with pytest.raises(UsageError, match=problem):
+        convert("a.csv", output="out", format="csv", delimiter=",", **settings(label))
+
+
+def test_only_the_column_is_read_to_learn_its_classes(monkeypatch: pytest.MonkeyPatch) -> None:
+    put({"big": ["x" * 50] * 5, "kind": KINDS})
+    looked: list[list[str]] = []
+    real = Label.look
+
+    def look(self: Label, batch: pa.RecordBatch) -> Any:
+        looked.append(batch.schema.names)
+        return real(self, batch)
+
+    monkeypatch.setattr(Label, "look", look)
+    convert("a.parquet", output="out", **settings(True), runner__processes=False)
+    assert looked == [["kind"]]
+
+
+def test_a_label_that_a_users_function_hands_on_stays_one() -> None:
+    put({"kind": KINDS, "n": [1, 2, 3, 4, 5]})
+    convert(
+        "a.parquet", output="out", **settings(True), map=lambda batch: (batch, [n > 2 for n in batch["n"].to_pylist()])
+    )
+    assert labels_of() == ([2, 0, 1], ("cat", "dog", "owl"))
+
+
+@given(st.lists(st.one_of(st.none(), st.text(max_size=3)), max_size=20), st.integers(1, 5))
+def test_numbers_name_the_values_however_rows_are_batched(values: list[str | None], rows: int) -> None:
+    array = pa.array(values, pa.string())
+    step = Label.of("kind", None)
+    summary: list[Any] | None = None
+    for start in range(0, len(values), rows):
+        found = step.look(pa.record_batch({"kind": array.slice(start, rows)}))
+        summary = found if summary is None else step.merge(summary, found)
+    known = step.learned(summary)
+    done = known.apply(pa.record_batch({"kind": array}), "")
+    assert isinstance(done, Stepped)
+    assert [None if n is None else known.numbered[n] for n in done.batch["kind"].to_pylist()] == values
+    assert (list(known.numbered), done.problems) == (sorted(set(values) - {None}), ())  # type: ignore[type-var]

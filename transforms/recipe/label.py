@@ -1,0 +1,148 @@
+"""A column as a class label: a number from 0, with the names of the classes in the manifest.
+
+The classes are given, or learned: all values of the column, sorted, numbers by size. In an append the dataset's classes
+keep their numbers, and new ones come at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from ..errors import SchemaError
+from ..format.flow.rejects import CellError, CellProblem
+from ..format.wording.nearest import nearest_name
+from ..format.wording.printable import printable
+from .step import Column, Stepped, with_column
+
+MOST_CLASSES: Final = 100_000
+"""More are no classes: they would be kept in the manifest, and in every worker."""
+
+_SHOWN: Final = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """Make the column a label. `classes` are given in the config, None where they are learned.
+
+    `numbered` are the classes by number: those that are given, or the dataset's and then those that were learned.
+    """
+
+    column: str
+    classes: tuple[str, ...] | None = None
+    numbered: tuple[str, ...] = ()
+    learns: bool = True
+
+    @classmethod
+    def of(cls, column: str, classes: Sequence[str] | None) -> Label:
+        """Return the step for a column, whose classes are learned if they are None."""
+        if classes is None:
+            return cls(column)
+        return cls(column, tuple(classes), tuple(classes), learns=False)
+
+    def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
+        """Return the columns, with the label as int64.
+
+        Raises:
+            SchemaError: there is no such column, or it holds neither text nor whole numbers.
+        """
+        known = {column.name: column for column in columns}
+        if self.column not in known:
+            hint = nearest_name(self.column, list(known))
+            raise SchemaError(f'schema.columns names "{printable(self.column)}", which is not a column; {hint}')
+        kind = _plain(known[self.column].field.type)
+        tests = (types.is_string, types.is_large_string, types.is_integer, types.is_boolean)
+        if not any(test(kind) for test in tests):
+            raise SchemaError(
+                f'column "{printable(self.column)}": a label is text, a whole number or a bool, and it holds {kind}; '
+                f"leave label out, or declare it text: --set schema.columns.{self.column}.type=string"
+            )
+        field = pa.field(self.column, pa.int64(), known[self.column].field.nullable and self.classes is None)
+        label = Column(field, reason=self._reason(), labels=self.numbered)
+        return [label if column.name == self.column else column for column in columns]
+
+    def look(self, batch: pa.RecordBatch) -> list[str | int]:
+        """Return the values of the column, each once.
+
+        Raises:
+            SchemaError: there are too many to be classes.
+        """
+        return self._bounded(pc.unique(_decoded(batch[self.column])).drop_null().to_pylist())
+
+    def merge(self, one: list[str | int], other: list[str | int]) -> list[str | int]:
+        """Return the values of both."""
+        return self._bounded(list(dict.fromkeys([*one, *other])))
+
+    def learned(self, summary: list[str | int] | None) -> Label:
+        """Return the step with the classes that the values are."""
+        found = [_name(value) for value in sorted(summary or [], key=lambda value: (isinstance(value, str), value))]
+        more = tuple(name for name in found if name not in set(self.numbered))
+        return replace(self, numbered=(*self.numbered, *more), learns=False)
+
+    def under(self, dataset: Mapping[str, pa.DataType], labels: Mapping[str, tuple[str, ...]]) -> Label:  # noqa: ARG002
+        """Return the step whose first classes are those of the dataset."""
+        return replace(self, numbered=labels.get(self.column, ())) if self.classes is None else self
+
+    def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:  # noqa: ARG002
+        """Return the batch with numbers for the values; what is no class is a problem, as is a null of given ones."""
+        values = _decoded(batch[self.column])
+        if types.is_integer(values.type) and not self._names_numbers():
+            numbers = values.cast(pa.int64(), safe=False)
+            known = pc.and_(pc.greater_equal(values, 0), pc.less(values, len(self.numbered)))
+            numbers = pc.if_else(known, numbers, pa.scalar(None, pa.int64()))
+        else:
+            text = values.cast(pa.string())
+            numbers = pc.index_in(text, value_set=pa.array(self.numbered, pa.string())).cast(pa.int64())
+        return Stepped(with_column(batch, self.column, numbers), None, self._problems(values, numbers))
+
+    def _names_numbers(self) -> bool:
+        """Return whether the classes are names of whole numbers: else numbers in the source are numbers of classes."""
+        return self.classes is None or all(name.lstrip("-").isdecimal() for name in self.classes)
+
+    def _problems(self, values: pa.Array, numbers: pa.Array) -> tuple[CellProblem, ...]:
+        missing = numbers.is_null() if self.classes is not None else pc.and_(numbers.is_null(), values.is_valid())
+        if not pc.any(missing).as_py():
+            return ()
+        shown = ", ".join(printable(name) for name in self.numbered[:_SHOWN])
+        more = f" and {len(self.numbered) - _SHOWN:,} more" if len(self.numbered) > _SHOWN else ""
+        fix = f"add it to schema.columns.{printable(self.column)}.label, or fix the row"
+        problems = []
+        for row in pc.indices_nonzero(missing).to_pylist():
+            value = values[row].as_py()
+            if value is None:
+                text = f"there is no class for null; {fix}"
+                error = CellError(self.column, "DECLARED_NOT_NULL", "null", "a class", text)
+            else:
+                text = f'"{printable(_name(value))}" is no class: {shown}{more}; {fix}'
+                error = CellError(self.column, "UNKNOWN_CLASS", printable(_name(value)), f"one of {shown}{more}", text)
+            problems.append(CellProblem(row, error))
+        return tuple(problems)
+
+    def _bounded(self, values: list[Any]) -> list[Any]:
+        if len(values) > MOST_CLASSES:
+            raise SchemaError(
+                f'column "{printable(self.column)}" has more than {MOST_CLASSES:,} different values, which are no '
+                f"classes; leave label out"
+            )
+        return values
+
+    def _reason(self) -> str:
+        count = "1 class" if len(self.numbered) == 1 else f"{len(self.numbered):,} classes"
+        return f"{count}, {'as declared' if self.classes is not None else 'read from all rows of the column'}"
+
+
+def _plain(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if types.is_dictionary(kind) else kind
+
+
+def _decoded(values: pa.Array) -> pa.Array:
+    return values.dictionary_decode() if types.is_dictionary(values.type) else values
+
+
+def _name(value: str | int) -> str:
+    return ("true" if value else "false") if isinstance(value, bool) else str(value)

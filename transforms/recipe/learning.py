@@ -1,0 +1,88 @@
+"""Look at all rows of a source for the steps that learn from them: only the columns that they look at are read."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, Protocol, Self, runtime_checkable
+
+from ..format.schema.schema import Schema
+from ..sources.contract.selection import Selection
+from ..sources.contract.source import Frozen, LastRow, ParallelMap, Piece, Source, Survey, Task
+from .first_rows import until
+from .recipe import Recipe
+from .step import Column
+
+
+@runtime_checkable
+class Selecting(Source, Protocol):
+    """A source that reads some of its columns only."""
+
+    @property
+    def selection(self) -> Selection:
+        """The columns that it reads."""
+        ...
+
+    def selecting(self, selection: Selection) -> Self:
+        """Return the source that reads other columns."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class _Look:
+    """What looking at a piece takes, in any process."""
+
+    source: Source
+    frozen: Frozen
+    recipe: Recipe
+    last: LastRow | None
+
+
+def learn(source: Source, survey: Survey, recipe: Recipe, columns: Sequence[Column], run: ParallelMap) -> Recipe:
+    """Return the recipe whose steps have learned what they want to know of all rows.
+
+    `columns` are those of the source.
+
+    Raises:
+        SourceError: a file is damaged.
+        SchemaError: a step cannot use what is there.
+    """
+    steps = recipe.learning
+    if not steps:
+        return recipe
+    recipe.plan(columns)  # what does not fit is refused before anything is read
+    source, frozen = _narrow(source, survey.frozen, recipe, columns)
+    last = None if survey.limit is None else survey.limit.last
+    look = partial(_look_at_piece, look=_Look(source, frozen, recipe, last))
+    summaries: list[Any] = [None] * len(steps)
+    for found in run(look, survey.pieces, heavy=True):
+        for index, step in enumerate(steps):
+            if found is not None:
+                before = summaries[index]
+                summaries[index] = found[index] if before is None else step.merge(before, found[index])
+    return recipe.learned(summaries)
+
+
+def _look_at_piece(piece: Piece, look: _Look) -> list[Any] | None:
+    """Return what each step finds in a piece; None where there are no rows."""
+    rows = look.source.read(Task(0, (piece,)), look.frozen)
+    found: list[Any] | None = None
+    for batch in rows if look.last is None else until(rows, look.last):
+        if batch.batch.num_rows:
+            more = look.recipe.look(batch, piece.name)
+            pairs = zip(look.recipe.learning, found or more, more, strict=True)
+            found = more if found is None else [step.merge(one, other) for step, one, other in pairs]
+    return found
+
+
+def _narrow(source: Source, frozen: Frozen, recipe: Recipe, columns: Sequence[Column]) -> tuple[Source, Frozen]:
+    """Return the source that reads no other columns than those that are looked at, if it can."""
+    first = next(index for index, step in enumerate(recipe.steps) if step in recipe.learning)
+    planned = {column.name: column.origin for column in Recipe(recipe.steps[:first]).plan(columns)}
+    wanted = [planned.get(step.column) for step in recipe.learning]
+    if not isinstance(source, Selecting) or None in wanted:
+        return source, frozen
+    names = tuple(dict.fromkeys(name for name in wanted if name is not None))
+    features = tuple(feature for feature in frozen.schema if feature.name in names)
+    return source.selecting(Selection(names)), replace(frozen, schema=Schema(features))
