@@ -28,6 +28,7 @@ from shardmill.transforms import errors
 from shardmill.transforms.dataset.reading.open_dataset import Dataset
 from shardmill.transforms.format.flow.rejects import CODES
 from shardmill.transforms.format.schema.arrow_types import arrow_type_of, feature_of, why_unsupported
+from shardmill.transforms.format.schema.column_types import TYPES
 from shardmill.transforms.format.schema.schema import Feature, Schema
 from shardmill.transforms.format.sidecars.tfds import features as tfds_features
 from shardmill.transforms.format.wording.sizes import parse_size
@@ -55,10 +56,9 @@ def code(text: object) -> str:
 
 
 ARROW: Final[tuple[pa.DataType, ...]] = (
-    pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.uint8(), pa.uint16(), pa.uint32(), pa.uint64(),
-    pa.float16(), pa.float32(), pa.float64(), pa.string(), pa.binary(), pa.date32(), pa.time64("us"),
-    pa.timestamp("us"), pa.timestamp("us", "UTC"), pa.duration("us"), pa.dictionary(pa.int32(), pa.string()),
-    pa.null(), pa.list_(pa.int64()), pa.list_(pa.float32()), pa.list_(pa.string()), pa.list_(pa.float32(), 4),
+    *(one.arrow("us", zone) for one in TYPES.values() if one.declarable for zone in (None, "UTC")[: 1 + one.timezone]),
+    pa.dictionary(pa.int32(), pa.string()), pa.null(), pa.list_(pa.int64()), pa.list_(pa.float32()),
+    pa.list_(pa.string()), pa.list_(pa.float32(), 4),
     pa.fixed_shape_tensor(pa.int16(), (2, 3)),
 )  # fmt: skip
 """The types of columns that the table shows."""

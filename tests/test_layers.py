@@ -160,6 +160,13 @@ def test_no_tensorflow_in_the_product(modules: list[Path]) -> None:
         assert not packages & {"tensorflow", "tensorflow_datasets"}, module
 
 
+def test_only_the_table_of_types_knows_the_types_of_times_by_name() -> None:
+    for module in MODULES:
+        texts = {node.value for node in ast.walk(tree_of(module)) if isinstance(node, ast.Constant)}
+        found = {"date", "time", "timestamp", "duration"} & {text for text in texts if isinstance(text, str)}
+        assert not found or module.as_posix() == "transforms/format/schema/column_types", module
+
+
 def test_the_wheel_has_every_package() -> None:
     """A package that `pyproject.toml` leaves out is there in a checkout, and missing where Shardmill is installed."""
     listed = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["setuptools"]["packages"]

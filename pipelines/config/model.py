@@ -24,6 +24,7 @@ from pydantic import (
 )
 
 from ...transforms.format.manifest.naming import DEFAULT_SHARD_NAME, check_shard_name
+from ...transforms.format.schema.column_types import declarable_names
 from ...transforms.format.wording.printable import quoted
 from ...transforms.format.wording.sizes import DEFAULT_SHARD_SIZE, LEAST_SHARD_BYTES, parse_size
 from ...transforms.sources.registry.formats import FORMATS
@@ -78,17 +79,16 @@ class _Section(BaseModel):
     model_config = STRICT
 
 
+if TYPE_CHECKING:
+    TypeName = str
+else:
+    TypeName = Literal[declarable_names()]
+
+
 class ColumnConfig(_Section):
     """The declared type of one column; everything else is inferred from the source."""
 
-    type: (
-        Literal[
-            "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
-            "float64", "string", "bytes", "binary", "date", "time", "timestamp", "duration",
-            "int", "float", "double", "text",
-        ]
-        | None
-    ) = None  # fmt: skip
+    type: TypeName | None = None
     as_: Annotated[Literal["bytes", "float", "int64", "scaled"] | None, Field(alias="as")] = None
     unit: Literal["s", "ms", "us", "ns"] | None = None
     timezone: str | None = None

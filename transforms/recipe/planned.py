@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping
 import pyarrow as pa
 
 from ..errors import RunError
-from ..format.schema.arrow_types import is_binary, is_list, is_string
+from ..format.schema.arrow_types import is_list
+from ..format.schema.column_types import is_binary, is_string
 from ..format.wording.printable import printable
 from .step import Column
 

@@ -186,6 +186,14 @@ def test_declared_types_win_and_say_so(tmp_path: Path) -> None:
     assert str(read(source, survey)[0].batch.schema.field("joined").type) == "timestamp[us, tz=UTC]"
 
 
+def test_the_names_that_other_tools_have_for_a_type_declare_it_too(tmp_path: Path) -> None:
+    rules = {name: ColumnRule(type=name) for name in ("bytes", "int", "float", "double", "text")}
+    survey = survey_of(put(tmp_path, "bytes,int,float,double,text\n1,2,3,4,5\n", rules=rules))
+    assert {feature.name: feature.type for feature in survey.frozen.schema} == {
+        "bytes": "binary", "int": "int64", "float": "float64", "double": "float64", "text": "string"
+    }  # fmt: skip
+
+
 def test_a_rule_or_a_column_that_is_not_there_is_refused_with_the_nearest_name(tmp_path: Path) -> None:
     with pytest.raises(
         SchemaError, match=r'schema\.columns names "prcie", which is not a column; did you mean "price"\?'

@@ -20,12 +20,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...errors import DamageError, SchemaError, UsageError
+from ...format.schema.column_types import DEFAULT_UNIT, form_of
 from ...format.schema.schema import Feature, Schema
 from ...format.wording.printable import printable
-
-_NUMBERS: Final = frozenset({
-    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32",
-})  # fmt: skip
 
 _MAX_RANK: Final = 64
 """NumPy's own limit."""
@@ -126,7 +123,7 @@ def _plans(schema: Schema) -> Iterator[ArrayPlan]:
             name, shape_name = _pair_names(feature.name)
             if shape_name in features and feature.dtype is not None:
                 yield ArrayPlan(name, np.dtype(feature.dtype), feature.rank, feature.name, shape_name)
-        elif feature.type != "array_shape" and (dtype := _dtype(feature)) is not None:
+        elif (dtype := _dtype(feature)) is not None:
             yield ArrayPlan(feature.name, dtype, len(feature.shape), feature.name, None, feature.shape)
 
 
@@ -137,18 +134,8 @@ def _pair_names(data_name: str) -> tuple[str, str]:
 
 def _dtype(feature: Feature) -> np.dtype | None:
     """Return the dtype of a feature's values, or None if they are neither numbers nor times."""
-    if feature.type in _NUMBERS:
-        return np.dtype(feature.type)
-    if feature.type == "float64":
-        return np.dtype("float64" if feature.kind == "bytes" else "float32")
-    if feature.type == "label":
-        return np.dtype("int64")
-    if feature.type == "date":
-        return np.dtype("datetime64[D]")
-    unit = feature.unit or "us"
-    if feature.type == "timestamp":
-        return np.dtype(f"datetime64[{unit}]")
-    return np.dtype(f"timedelta64[{unit}]") if feature.type in ("time", "duration") else None
+    dtype = form_of(feature).numpy
+    return None if dtype is None else np.dtype(dtype.format(unit=feature.unit or DEFAULT_UNIT))
 
 
 def _check_dtype(plan: ArrayPlan, asked: np.dtype) -> None:

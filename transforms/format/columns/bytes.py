@@ -11,34 +11,30 @@ from pyarrow import types
 
 from ..buffers.arrow_memory import offsets_of, raw_values, valid_mask
 from ..buffers.views import BUFFER_LIMIT, I64, Views, inline_views, reference_views, words_of
-from ..schema.arrow_types import is_string
+from ..schema.column_types import column_type, is_string
 from ..schema.schema import Feature
 from ..wording.printable import VALUE_LIMIT, printable
 from .numbers import BadValues
 
 Checked = tuple[Views, tuple[pa.Buffer, ...], list[BadValues]]
 
-_OWN_LIMIT = ("image", "array_data")
-"""Types that other limits bound: those of the image source, and of the record."""
-
 
 def bytes_values(values: pa.Array, feature: Feature, field_bytes_limit: int, *, reach: int = BUFFER_LIMIT) -> Checked:
-    """Return views of strings, bytes, exact float64 values or the digits of integers, and the buffers they refer to.
+    """Return views of strings, bytes or exact float64 values, and the buffers they refer to.
 
     What is under nulls is arbitrary. A buffer beyond the `reach` of views is sliced.
     """
     if types.is_float64(values.type):
         exact = raw_values(values, "<f8").view(np.uint32).reshape(-1, 2)
         return inline_views(exact, 8), (), []
-    if types.is_integer(values.type):
-        values = values.cast(pa.string())
-    limit = BUFFER_LIMIT if feature.type in _OWN_LIMIT else min(field_bytes_limit, BUFFER_LIMIT)
+    type_ = column_type(feature)
+    limit = BUFFER_LIMIT if type_.own_limit else min(field_bytes_limit, BUFFER_LIMIT)
     bad = _too_large(values, limit)
     if bad:
         return np.zeros(len(values), np.complex128), (), bad  # its rows are dropped, and the others come again
     views, buffers = _views(values, reach)
     # A type says what is promised: bytes that the schema calls a string are checked as one.
-    if feature.type == "string" and (is_string(values.type) or not types.is_null(values.type)):
+    if type_.utf8:
         bad = _bad_utf8(values, feature)
     return views, buffers, bad
 

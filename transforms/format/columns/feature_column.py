@@ -23,7 +23,7 @@ from ..buffers.arrow_memory import valid_mask
 from ..buffers.views import I64
 from ..flow.blocks import Narrowing
 from ..flow.rejects import CellError, CellProblem
-from ..schema.arrow_types import is_binary, is_string, scalar_type_name
+from ..schema.column_types import Form, form_of
 from ..schema.schema import Feature, Kind
 from ..wording.printable import printable
 from .bytes import bytes_values
@@ -74,24 +74,25 @@ def feature_column(
         SchemaError: the array's type or shape is not that of the feature.
     """
     cells = cells_of(array, feature)
-    _check_type(cells.values.type, feature)
+    form = form_of(feature)
+    _check_type(cells.values.type, feature, form)
     bad: list[BadValues] = []
     narrowing = None
     buffers: tuple[pa.Buffer, ...] = ()
     values: npt.NDArray[Any]
-    if types.is_null(cells.values.type):
+    written = cells.values
+    if form.write is not None and not types.is_null(written.type):
+        written = form.write(written)
+    if types.is_null(written.type):
         values = np.zeros(
             len(cells.values), {"int64": np.int64, "float": np.float32, "bytes": np.complex128}[feature.kind]
         )
     elif feature.kind == "int64":
-        values, bad = int64_values(cells.values, feature)
+        values, bad = int64_values(written, feature)
     elif feature.kind == "float":
-        values, bad, narrowing = float_values(cells.values, feature)
+        values, bad, narrowing = float_values(written, feature)
     else:
-        whole = cells.values
-        if feature.type == "float64" and not types.is_float64(whole.type):  # of a file that has narrower ones
-            whole = whole.cast(pa.float64())
-        values, buffers, bad = bytes_values(whole, feature, field_bytes_limit)
+        values, buffers, bad = bytes_values(written, feature, field_bytes_limit)
     column = FeatureColumn(feature.name, feature.kind, values, buffers, cells.offsets, cells.present)
     problems = tuple(_problems(cells, feature, bad, excused))
     return Conversion(column, problems, narrowing)
@@ -102,21 +103,8 @@ def absent_column(feature: Feature, rows: int, *, excused: Collection[int] = ())
     return feature_column(pa.nulls(rows), feature, excused=excused)
 
 
-def _check_type(scalar: pa.DataType, feature: Feature) -> None:
-    natural = scalar_type_name(scalar)
-    if types.is_null(scalar):
-        return
-    if feature.kind == "float":
-        whole = types.is_integer(scalar) or types.is_boolean(scalar)
-        fits = types.is_floating(scalar) or (whole and feature.type != "float16")
-    elif feature.kind == "int64":
-        timed = feature.type in ("date", "time", "timestamp", "duration")
-        fits = natural == feature.type if timed else types.is_integer(scalar) or types.is_boolean(scalar)
-    elif feature.dtype is not None and feature.type == "float64":
-        fits = types.is_floating(scalar)
-    else:
-        fits = is_string(scalar) or is_binary(scalar) or (feature.type == "string" and types.is_integer(scalar))
-    if not fits:
+def _check_type(scalar: pa.DataType, feature: Feature, form: Form) -> None:
+    if not (form.takes(scalar) or types.is_null(scalar)):
         raise SchemaError(
             f'column "{printable(feature.name)}": the batch holds {scalar}, '
             f"but the schema has {feature.type} as {feature.kind} list"

@@ -15,7 +15,7 @@ from ..buffers.arrow_memory import bits, raw_values, valid_mask
 from ..buffers.views import I64
 from ..flow.blocks import Narrowing
 from ..flow.rejects import TYPE_IS_THE_DATASETS, CellError
-from ..schema.arrow_types import DEFAULT_UNIT, UNITS
+from ..schema.column_types import DEFAULT_UNIT, UNITS
 from ..schema.schema import Feature
 from ..wording.printable import printable
 

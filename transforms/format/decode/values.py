@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -14,6 +14,7 @@ from pyarrow import types
 from ..buffers.payloads import gather_pieces
 from ..buffers.varints import MAX_VARINT_BYTES
 from ..schema.arrow_types import arrow_type_of
+from ..schema.column_types import Form, form_of
 from ..schema.schema import Feature
 from .walk import CONTINUES, I64, U8, U64, WORD, Mask, Span, join_groups, read_size, words_of
 
@@ -28,11 +29,8 @@ _HIGH_BITS: Final = np.array(
 _FEW_ROWS: Final = 16
 """Lists of bytes are split one value of every row at a time; below so many rows a loop in Python is faster."""
 
-_STORAGE: Final = {
-    "int8": np.int8, "int16": np.int16, "int32": np.int32, "uint8": np.uint8, "uint16": np.uint16, "uint32": np.uint32,
-    "date32[day]": np.int32, "time32[s]": np.int32, "time32[ms]": np.int32,
-}  # fmt: skip
-"""The integers that hold an Arrow type, where they are not 64 bits wide."""
+_PLAIN: Final = {"int64": pa.int64(), "float": pa.float32(), "bytes": pa.binary()}
+"""The values of each kind, as what a form makes its own of."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,13 +61,13 @@ def decode_column(feature: Feature, data: U8, span: Span) -> Column:
 
     `data` must hold two words more after the last payload.
     """
-    type_ = arrow_type_of(feature)
+    type_, form = arrow_type_of(feature), form_of(feature)
     if feature.shape == ():
         values, bad = _read_scalars(feature, data, span)
-        array, unfit = _to_arrow(values, type_, span.present)
+        array, unfit = _to_arrow(values, type_, form, span.present)
         return Column(array, (bad | unfit) & span.present)
     values, counts, bad = _read_lists(feature, data, span)
-    child, unfit = _to_arrow(values, type_.value_type, None)
+    child, unfit = _to_arrow(values, type_.value_type, form, None)
     if unfit.any():
         bad[np.repeat(np.arange(len(counts)), counts)[unfit]] = True
     if feature.shape != (-1,):
@@ -206,8 +204,11 @@ def _split_one_list(data: memoryview) -> tuple[list[int], list[int], bool]:
     return begins, sizes, True
 
 
-def _to_arrow(values: _Values, type_: pa.DataType, present: Mask | None) -> tuple[pa.Array, Mask]:
+def _to_arrow(values: _Values, type_: pa.DataType, form: Form, present: Mask | None) -> tuple[pa.Array, Mask]:
     """Return values as Arrow values of a type, null where not present, and which ones do not fit the type."""
+    if form.read is not None:
+        plain, _ = _to_arrow(values, _PLAIN[form.kind], replace(form, read=None), present)
+        return form.read(plain, type_)
     if isinstance(values, _Pieces):
         return _bytes_to_arrow(values, type_, present)
     stored, unfit = _store_floats(values, type_) if types.is_floating(type_) else _store_integers(values, type_)
@@ -225,8 +226,8 @@ def _store_floats(values: npt.NDArray[Any], type_: pa.DataType) -> tuple[npt.NDA
 def _store_integers(values: npt.NDArray[Any], type_: pa.DataType) -> tuple[npt.NDArray[Any], Mask]:
     if types.is_boolean(type_):
         return np.packbits(values != 0, bitorder="little"), (values & ~1) != 0
-    if str(type_) in _STORAGE:
-        stored = values.astype(_STORAGE[str(type_)])
+    if type_.bit_width < 64:
+        stored = values.astype(f"{'u' if types.is_unsigned_integer(type_) else 'i'}{type_.bit_width // 8}")
         return stored, stored != values
     return values, values < 0 if types.is_uint64(type_) else np.zeros(len(values), np.bool_)
 

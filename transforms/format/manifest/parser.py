@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from ...errors import DamageError
 from ..flow.blocks import Narrowing
+from ..schema.column_types import is_kept_as, types_of_kind
 from ..schema.schema import Feature, Schema
 from ..wording.printable import printable
 from .details import is_later_sidecar, take_details
@@ -58,16 +59,6 @@ _CRC: Final = re.compile(r"[0-9a-f]{8}")
 _DIGEST: Final = re.compile(r"sum128:[0-9a-f]{32}")
 _FINGERPRINT: Final = re.compile(r"sha256:[0-9a-f]{64}")
 _VERSION: Final = re.compile(r"[0-9]{1,9}\.[0-9]{1,19}\.[0-9]{1,9}")
-_TYPES: Final = {
-    "int64": (
-        "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "date", "time", "timestamp",
-        "duration", "label", "array_shape",
-    ),
-    "float": ("float16", "float32", "float64"),
-    "bytes": ("string", "binary", "float64", "image", "array_data"),
-}  # fmt: skip
-"""What the values of each kind may mean."""
-
 _DTYPE: Final = re.compile(r"[<|][biufcM][0-9]{1,2}(\[[a-zA-Z]{1,2}\])?")
 _SHAPE_LIMIT: Final = 1 << 31
 """Values of a fixed shape: Arrow's lists are no longer, and no record could hold more."""
@@ -233,8 +224,9 @@ def _shape(value: Any) -> tuple[int, ...]:
 
 def _feature(**members: Any) -> Feature:
     feature = Feature(**members)
-    if feature.type not in _TYPES[feature.kind]:
-        raise ManifestProblem(f' is "{printable(feature.type)}", not one of {", ".join(_TYPES[feature.kind])}', "type")
+    if not is_kept_as(feature.type, feature.kind):
+        choices = ", ".join(types_of_kind(feature.kind))
+        raise ManifestProblem(f' is "{printable(feature.type)}", not one of {choices}', "type")
     return feature
 
 
@@ -254,7 +246,7 @@ _FEATURES: Final = items(
             lambda value: isinstance(value, str) and not any("\ud800" <= sign < "\ue000" for sign in value),
             "Unicode text, which the key of a feature is",
         ),
-        kind=choice(*_TYPES),
+        kind=choice("int64", "float", "bytes"),
         type=text(),
         shape=_shape,
         nullable=only(lambda value: isinstance(value, bool), "true or false"),

@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from ..wording.printable import printable
-from .arrow_types import is_binary, is_list, is_string
+from .arrow_types import is_list
+from .column_types import is_binary, is_string
 from .schema import ColumnRule
 
 _WIDEST_INTEGER: Final = 64

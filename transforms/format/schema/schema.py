@@ -15,9 +15,7 @@ Kind = Literal["int64", "float", "bytes"]
 class Feature:
     """One key of the Example map.
 
-    `kind` is the list that holds the values; `type` is what they mean: a scalar type of the source (`bool`, `int8` to
-    `uint64`, `float16` to `float64`, `string`, `binary`, `date`, `time`, `timestamp`, `duration`), or `label`, `image`,
-    `array_shape`, `array_data`.
+    `kind` is the list that holds the values; `type` is what they mean: the name of one of `column_types`.
     `shape` is `()` for a scalar, `(-1,)` for a list of any length, `(n, m, ...)` for a fixed shape.
     A nullable feature may be absent from a record.
     """

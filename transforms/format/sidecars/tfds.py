@@ -27,6 +27,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from ..schema.column_types import column_type
 from ..schema.schema import Feature, Schema
 
 _STILL_IMAGES: Final = frozenset({"jpeg", "png", "bmp"})
@@ -44,8 +45,7 @@ _RAW_DTYPES: Final = {
 """The array dtypes that TFDS restores from bytes; `tf.io.decode_raw` knows no uint32 and no datetime64."""
 
 _Shape = tuple[int, ...]
-
-_INTEGERS: Final = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
+_DTYPES: Final = {"int64": "int64", "float": "float32", "bytes": "string"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,17 +177,18 @@ def _features_dict(
 
 
 def _feature(feature: Feature, labels: Mapping[str, Sequence[str]], image_shape: _Shape | None) -> dict[str, Any]:
-    if feature.type == "image" and image_shape is not None and not feature.nullable:
+    shown = column_type(feature).tfds_feature
+    if shown == "Image" and image_shape is not None and not feature.nullable:
         image = {"shape": _shape(image_shape), "dtype": "uint8"}
         return {"pythonClassName": _CLASSES + "image_feature.Image", "image": image}
     if _has_labels(feature, labels) and not feature.nullable:
         count = str(len(labels[feature.name]))
         return {"pythonClassName": _CLASSES + "class_label_feature.ClassLabel", "classLabel": {"numClasses": count}}
-    if feature.type == "string" and feature.shape == () and not feature.nullable:
+    if shown == "Text" and feature.shape == () and not feature.nullable:
         return {"pythonClassName": _CLASSES + "text_feature.Text", "text": {}}
     raw = _raw_dtype(feature)
     if raw is not None:
-        return _tensor((-1,) if feature.type == "array_data" else (), raw, encoding="bytes")
+        return _tensor((-1,) if shown == "Tensor" else (), raw, encoding="bytes")
     # A list has no default of its own: TFDS builds one of the declared shape, and fails where a dimension is open.
     optional = feature.nullable and -1 not in feature.shape
     return _tensor(feature.shape, _dtype(feature), optional=optional)
@@ -206,13 +207,9 @@ def _raw_dtype(feature: Feature) -> str | None:
 
 def _dtype(feature: Feature) -> str:
     """Return the dtype that TFDS casts the values of a feature to."""
-    if feature.kind == "bytes":
-        return "string"
-    if feature.kind == "float":
-        return "float16" if feature.type == "float16" and not feature.nullable else "float32"
-    if feature.type in _INTEGERS | {"bool"} and not (feature.nullable and -1 not in feature.shape):
-        return feature.type
-    return "int64"
+    plain = _DTYPES[feature.kind]
+    widened = feature.nullable and (feature.kind == "float" or -1 not in feature.shape)
+    return plain if widened else column_type(feature).tfds or plain
 
 
 def _tensor(shape: _Shape, dtype: str, *, encoding: str = "none", optional: bool = False) -> dict[str, Any]:

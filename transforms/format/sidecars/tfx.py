@@ -14,27 +14,10 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
+from ..schema.column_types import column_type
 from ..schema.schema import Feature, Schema
 
 _TYPES: Final = {"int64": "INT", "float": "FLOAT", "bytes": "BYTES"}
-
-_INT_RANGES: Final = {
-    "int8": (-(1 << 7), (1 << 7) - 1),
-    "int16": (-(1 << 15), (1 << 15) - 1),
-    "int32": (-(1 << 31), (1 << 31) - 1),
-    "uint8": (0, (1 << 8) - 1),
-    "uint16": (0, (1 << 16) - 1),
-    "uint32": (0, (1 << 32) - 1),
-    "uint64": (0, (1 << 63) - 1),
-}
-"""int64 has no bounds to state; a uint64 above 2**63 - 1 never becomes an Example."""
-
-_TIME_FORMATS: Final = {
-    "s": "UNIX_SECONDS",
-    "ms": "UNIX_MILLISECONDS",
-    "us": "UNIX_MICROSECONDS",
-    "ns": "UNIX_NANOSECONDS",
-}
 
 _ESCAPES: Final = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 
@@ -63,18 +46,8 @@ def _domain_lines(feature: Feature, classes: int) -> list[str]:
     if feature.kind == "int64" and classes:
         name = _quoted(feature.name)
         return _block("int_domain", [f"name: {name}", "min: 0", f"max: {classes - 1}", "is_categorical: true"])
-    if feature.kind == "int64" and feature.type == "bool":
-        return ["bool_domain { }"]
-    if feature.kind == "int64" and feature.type in _INT_RANGES:
-        low, high = _INT_RANGES[feature.type]
-        return [f"int_domain {{ min: {low} max: {high} }}"]
-    if feature.type == "date":
-        return ["time_domain { integer_format: UNIX_DAYS }"]
-    if feature.type == "timestamp" and feature.unit in _TIME_FORMATS:
-        return [f"time_domain {{ integer_format: {_TIME_FORMATS[feature.unit]} }}"]
-    if feature.type == "image":
-        return ["image_domain { }"]
-    return []
+    domain = column_type(feature).domains.get(feature.unit or "")
+    return [] if domain is None else [domain]
 
 
 def _block(name: str, lines: Iterable[str]) -> list[str]:

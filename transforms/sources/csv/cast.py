@@ -32,6 +32,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...format.flow.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem
+from ...format.schema.column_types import natural_type
 from ...format.wording.printable import printable
 from .hints import set_list
 
@@ -118,15 +119,8 @@ def leading_zeros(cells: pa.Array) -> npt.NDArray[np.int64]:
 
 def type_noun(target: pa.DataType) -> str:
     """Return the word for a type in `"12,50" is not a ...`."""
-    if pa.types.is_floating(target):
-        return "float"
-    if pa.types.is_boolean(target):
-        return "bool"
-    if pa.types.is_date(target):
-        return "date"
-    if pa.types.is_timestamp(target):
-        return "timestamp"
-    return "time" if pa.types.is_time(target) else str(target)
+    found = natural_type(target)
+    return "float" if found is None or found.forms[0].kind == "float" else found.name
 
 
 def _offsets(cells: pa.Array) -> npt.NDArray[np.int32]:

@@ -15,6 +15,7 @@ from pyarrow import csv
 
 from ...errors import SchemaError, SourceError
 from ...format.flow.rejects import CellError, CellProblem, Reject
+from ...format.schema.column_types import DEFAULT_UNIT, column_type
 from ...format.schema.schema import Feature
 from ...format.wording.printable import printable
 from .cast import cast_column, cell_bytes, nullify, problem_of, type_noun
@@ -167,31 +168,7 @@ def not_utf8(origin: CsvOrigin, names: Sequence[str], at: int) -> str:
 
 def text_type(feature: Feature) -> pa.DataType:
     """Return the Arrow type that the text of a column is cast to, for the feature that it becomes."""
-    unit = feature.unit or "us"
-    if feature.type == "timestamp":
-        return pa.timestamp(unit, feature.timezone)
-    if feature.type == "time":
-        return pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit)
-    return _PLAIN_TYPES[feature.type]
-
-
-_PLAIN_TYPES = {
-    "bool": pa.bool_(),
-    "int8": pa.int8(),
-    "int16": pa.int16(),
-    "int32": pa.int32(),
-    "int64": pa.int64(),
-    "uint8": pa.uint8(),
-    "uint16": pa.uint16(),
-    "uint32": pa.uint32(),
-    "uint64": pa.uint64(),
-    "float16": pa.float16(),
-    "float32": pa.float32(),
-    "float64": pa.float64(),
-    "string": pa.string(),
-    "binary": pa.binary(),
-    "date": pa.date32(),
-}
+    return column_type(feature).arrow(feature.unit or DEFAULT_UNIT, feature.timezone)
 
 
 _ASCII_ONLY = bytes(range(128)) + b"?" * 128

@@ -6,7 +6,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,6 +13,7 @@ import pyarrow.compute as pc
 from ...errors import SchemaError
 from ...format.flow.rows import Rows
 from ...format.schema.arrow_types import feature_of
+from ...format.schema.column_types import DEFAULT_UNIT, column_type, named_type
 from ...format.schema.difference import same_feature
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.wording.printable import printable
@@ -22,12 +22,9 @@ from ..contract.source import Frozen, Survey, Task
 from ..registry.conform import DatasetSchema
 from .infer_types import Evidence, explain, join_evidence, look_at_columns
 from .obstacles import Obstacles
-from .parse import Cells, Parser, check_utf8, parse_cells, text_type
+from .parse import Cells, Parser, check_utf8, parse_cells
 from .pieces import CsvPiece, read_chunks
 from .records.text import is_transparent
-
-_ALIASES: Final = {"bytes": "binary", "int": "int64", "float": "float64"}
-_TIMED: Final = ("timestamp", "time")
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +104,9 @@ def choose_types(
             arrow, reason = pa.string(), "infer is none: every column is text unless it is declared"
         else:
             kind = "string" if found.kind == "null" else found.kind
-            arrow, reason = _ARROW_TYPES[kind], explain(found, rows, whole=whole)
+            inferred = named_type(kind)
+            assert inferred is not None
+            arrow, reason = inferred.arrow(DEFAULT_UNIT, None), explain(found, rows, whole=whole)
             if found.obstacles is not None and found.obstacles.are_exceptions(rows - found.nulls):
                 kept_text.append((name, found.obstacles))
         nullable = found.nulls > 0 or not whole or found.kind == "null"
@@ -123,25 +122,19 @@ def declared_type(name: str, rule: ColumnRule) -> pa.DataType:
     Raises:
         SchemaError: text cannot be read as this type, or the time zone is not known.
     """
-    kind = _ALIASES.get(rule.type or "", rule.type or "")
-    timed = kind in _TIMED
-    feature = Feature(name, "int64", kind, unit=rule.unit if timed else None, timezone=rule.timezone if timed else None)
-    try:
-        target = text_type(feature)
-    except KeyError as error:
+    declared = named_type(rule.type)
+    if declared is None or not declared.text:
         raise SchemaError(
             f'column "{printable(name)}": type {printable(rule.type)} cannot be read from CSV text; declare it int64 '
             "or string"
-        ) from error
+        )
+    target = declared.arrow(rule.unit or DEFAULT_UNIT, rule.timezone)
     if pa.types.is_timestamp(target) and target.tz is not None:
         try:
             pc.assume_timezone(pa.array([0], pa.timestamp(target.unit)), target.tz)
         except pa.ArrowInvalid as error:
             raise SchemaError(f'column "{printable(name)}": there is no time zone "{printable(target.tz)}"') from error
     return target
-
-
-_ARROW_TYPES: Final = {"int64": pa.int64(), "float64": pa.float64(), "bool": pa.bool_(), "string": pa.string()}
 
 
 def as_cast(rules: Mapping[str, ColumnRule], found: Schema, dataset: DatasetSchema) -> Schema:
@@ -151,17 +144,9 @@ def as_cast(rules: Mapping[str, ColumnRule], found: Schema, dataset: DatasetSche
     for feature in found:
         wanted_feature = wanted.get(feature.name)
         declared = rules.get(feature.name, ColumnRule()).type is not None
-        castable = wanted_feature is not None and wanted_feature.shape == () and _is_castable(wanted_feature)
+        castable = wanted_feature is not None and wanted_feature.shape == () and column_type(wanted_feature).text
         features.append(wanted_feature if castable and not declared and wanted_feature is not None else feature)
     return Schema(tuple(features))
-
-
-def _is_castable(feature: Feature) -> bool:
-    try:
-        text_type(feature)
-    except KeyError:
-        return False
-    return True
 
 
 def as_read(

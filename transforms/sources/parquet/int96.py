@@ -27,7 +27,8 @@ from ...format.columns.lists import cells_of, plain_array
 from ...format.columns.numbers import BadValues
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.schema.arrow_checks import with_value_type
-from ...format.schema.arrow_types import DEFAULT_UNIT, UNITS, is_list
+from ...format.schema.arrow_types import is_list
+from ...format.schema.column_types import DEFAULT_UNIT, UNITS
 from ...format.schema.schema import Feature
 
 RAW_BYTES: Final = 12

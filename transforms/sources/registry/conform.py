@@ -19,14 +19,12 @@ from typing import Final, Protocol, Self, runtime_checkable
 
 from ...errors import SchemaError
 from ...format.schema.arrow_types import arrow_type_of
+from ...format.schema.column_types import column_type
 from ...format.schema.difference import differing_features, same_feature, schemas_side_by_side
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...recipe.source import RecipeSource, fields_of
 from ...recipe.step import Column
 from ..contract.source import Listing, ParallelMap, Source, Survey
-
-_FORMED: Final = ("float64", "timestamp", "time", "duration")
-"""The types of which a dataset may keep one of several forms."""
 
 _STEPS: Final = "give the steps that the dataset was made with"
 _RETYPE: Final = "declare the dataset's type, where the values fit: --set schema.columns.NAME.type=TYPE"
@@ -186,9 +184,9 @@ def _forms(source: Source, found: Schema, dataset: DatasetSchema) -> dict[str, C
     forms = {}
     for feature in dataset.schema:
         own = mine.get(feature.name)
-        if own is None or own.type != feature.type or feature.type not in _FORMED:
+        if own is None or own.type != feature.type:
             continue
-        if not same_feature(own, feature):
+        if not same_feature(own, feature) and column_type(feature).has_forms:
             known = source.rules.get(feature.name, ColumnRule())
             if known.as_ is None and known.unit is None and known.timezone is None:
                 forms[feature.name] = _form(known, own, feature)
@@ -197,6 +195,6 @@ def _forms(source: Source, found: Schema, dataset: DatasetSchema) -> dict[str, C
 
 def _form(known: ColumnRule, own: Feature, wanted: Feature) -> ColumnRule:
     """Return the rule that gives a column the form of the dataset; where none can, it stays as it is."""
-    as_bytes = "bytes" if wanted.type == "float64" and wanted.kind == "bytes" else None
+    as_ = wanted.kind if wanted.kind != column_type(wanted).forms[0].kind else None
     utc = wanted.timezone if own.timezone is None and wanted.timezone == "UTC" else None
-    return replace(known, as_=as_bytes, unit=wanted.unit, timezone=utc)
+    return replace(known, as_=as_, unit=wanted.unit, timezone=utc)
