@@ -19,6 +19,7 @@ from ...transforms.stores.common.store_url import is_store_url
 from ..config.model import Config
 from ..config.sources import encoder_of, source_of
 from ..workers.worker_count import count_workers, threads, wants_processes
+from .known_inputs import in_part
 from .prepared import Prepared
 from .staged_plan import ListedSource, fingerprint_listing, mark_of
 from .stopped_runs import find_stopped
@@ -113,7 +114,7 @@ def _held_as(entry: SourceEntry, index: int, plan: Plan) -> str:
     limit = plan.survey.limit
     if limit is None or index not in limit.partial:
         return entry.fingerprint
-    return "sha256:" + hashlib.sha256(f"{entry.fingerprint}\nin part".encode()).hexdigest()
+    return in_part(entry.fingerprint)
 
 
 def spec_of(config: Config, plan: Plan) -> DatasetSpec:

@@ -11,6 +11,7 @@ fingerprint covers the size of a file and its first and last 64 KiB; of a folder
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -29,13 +30,17 @@ _COVERED_BYTES: Final = 128 << 10
 
 @dataclass(frozen=True, slots=True)
 class SortedFiles:
-    """A listing against a dataset: the indices of what is to be appended, `changed` with the generation that has it."""
+    """A listing against a dataset: the indices of what is to be appended, `changed` with the generation that has it.
+
+    Of the changed ones, those in `begun` are as they were, but were read in part (`--limit`).
+    """
 
     wanted: tuple[int, ...]
     unchanged: tuple[Unchanged, ...]
     changed: tuple[tuple[int, int], ...]
     warnings: tuple[str, ...]
     rejected: tuple[Unchanged, ...] = ()
+    begun: frozenset[int] = frozenset()
 
 
 def sort_files(
@@ -48,7 +53,7 @@ def sort_files(
     by_tail: dict[str, list[HeldSource]] = {}
     for source in held:
         by_tail.setdefault(os.path.basename(source.name), []).append(source)
-    wanted, unchanged, changed, late, other = [], [], [], [], []
+    wanted, unchanged, changed, begun, late, other = [], [], [], set(), [], []
     for index, entry in enumerate(listing.entries):
         same_path = [
             h for h in by_tail.get(os.path.basename(entry.name), []) if is_path_of(h.name, entry.name, entry.path)
@@ -59,6 +64,8 @@ def sort_files(
             wanted.append(index)
             if same_path and not same and listing.format != "memory":
                 changed.append((index, max(h.generation for h in same_path)))
+                if any(h.fingerprint == in_part(entry.fingerprint) for h in same_path):
+                    begun.add(index)
             if same:
                 other.append(entry.name)
         else:
@@ -73,7 +80,12 @@ def sort_files(
         )
     if other:
         warnings.append(f"{names_of(other)}: held by the dataset, from other options; appended again with these")
-    return SortedFiles(tuple(wanted), tuple(unchanged), tuple(changed), tuple(warnings))
+    return SortedFiles(tuple(wanted), tuple(unchanged), tuple(changed), tuple(warnings), begun=frozenset(begun))
+
+
+def in_part(fingerprint: str) -> str:
+    """Return the fingerprint by which a dataset knows a file of which it was made in part."""
+    return "sha256:" + hashlib.sha256(f"{fingerprint}\nin part".encode()).hexdigest()
 
 
 def without_empty_files(listing: Listing, found: SortedFiles) -> SortedFiles:
@@ -99,22 +111,28 @@ def settle_changed(listing: Listing, found: SortedFiles, wanted: str | None) -> 
     names = [listing.entries[index].name for index, _ in found.changed]
     its = "its" if len(names) == 1 else "their"
     choice = f"append all {its} rows, also those that the dataset has"
-    warning = settle_names(names, wanted, choice, "all rows are appended, and those of before stay too")
+    begun = [listing.entries[index].name for index, _ in found.changed if index in found.begun]
+    warning = settle_names(names, wanted, choice, "all rows are appended, and those of before stay too", begun)
     gone = {index for index, _ in found.changed} if wanted == "skip" else set()
     kept = tuple(index for index in found.wanted if index not in gone)
     return replace(found, wanted=kept, changed=(), warnings=(*found.warnings, warning))
 
 
-def settle_names(names: Sequence[str], wanted: str | None, choice: str, appended: str) -> str:
+def settle_names(
+    names: Sequence[str], wanted: str | None, choice: str, appended: str, begun: Sequence[str] = ()
+) -> str:
     """Return the warning of files that have changed, which are appended or skipped as a user wants it.
 
-    `choice` says what `--changed append` would do with them, `appended` what it did.
+    `choice` says what `--changed append` would do with them, `appended` what it did; `begun` were read in part.
 
     Raises:
         UsageError: nothing is said of them.
     """
     it = "it" if len(names) == 1 else "them"
-    changed = f"{names_of(names)}: changed since the dataset took {it} in"
+    others = [name for name in names if name not in begun]
+    states = [f"{names_of(others)}: changed since the dataset took {it} in"] if others else []
+    states += [f"{names_of(begun)}: read in part (--limit) when the dataset took {it} in"] if begun else []
+    changed = "; ".join(states)
     if wanted is None:
         raise UsageError(
             f"{changed}, and the records that {it} gave stay in it. Choose one of:\n"
