@@ -18,7 +18,6 @@ from typer.core import TyperGroup
 from typer.exceptions import TyperException
 
 from .commands import dataset_commands, flink_commands, merge_commands
-from .commands import session as interrupts
 from .commands.flags import flags_of, with_flags
 from .commands.option_hints import (
     Command,
@@ -28,6 +27,7 @@ from .commands.option_hints import (
     answer,
     option,
 )
+from .commands.session import Session
 
 if TYPE_CHECKING:
     from .config.model import Config
@@ -105,7 +105,7 @@ def convert(
     given = flags_of(flags)
     options: list[str] = context.obj or []
 
-    def body(session: interrupts.Session) -> None:
+    def body(session: Session) -> None:
         _convert(session, sources, set_values or [], given, options, dry_run=dry_run)
 
     answer(body, as_json=as_json, quiet=quiet, debug=debug)
@@ -134,7 +134,7 @@ def append(
     given = flags_of(flags)
     options: list[str] = context.obj or []
 
-    def body(session: interrupts.Session) -> None:
+    def body(session: Session) -> None:
         config = _load(session, sources, set_values or [], given, "append")
         from .runs.append import dry_run_append, run_append
 
@@ -148,7 +148,7 @@ def append(
 
 
 def _load(
-    session: interrupts.Session,
+    session: Session,
     sources: Sequence[str],
     set_values: Sequence[str],
     flags: Mapping[str, object],
@@ -164,7 +164,7 @@ def _load(
 
 
 def _convert(
-    session: interrupts.Session,
+    session: Session,
     sources: Sequence[str],
     set_values: Sequence[str],
     flags: Mapping[str, object],
@@ -201,7 +201,7 @@ def init(
     """Write a commented config for your data."""
     given = flags_of(flags)
 
-    def body(session: interrupts.Session) -> None:
+    def body(session: Session) -> None:
         from .commands.starter_config import write_starter
 
         write_starter(sources, output, session.screen, set_values=set_values or [], flags=given)

@@ -102,7 +102,7 @@ class TaskFile:
 
 
 def by_file(tasks: Sequence[Task]) -> list[TaskFile] | None:
-    """Return the files of some tasks as `stage_tasks` gave them, None if they are in no file."""
+    """Return the files of some tasks as `tasks_in_files` gave them, None if they are in no file."""
     files: list[TaskFile] = []
     for file, group in groupby(tasks, key=lambda task: getattr(task.pieces, "file", None)):
         if not isinstance(file, StagedFile):
@@ -138,7 +138,7 @@ def _entries(file: StagedFile) -> tuple[EntryInfo, ...]:
     return tuple(EntryInfo(*json.loads(line)) for line in file.lines())
 
 
-def stage_entries(spec: DatasetSpec, limits: PlanLimits = _LIMITS) -> DatasetSpec:
+def entries_in_files(spec: DatasetSpec, limits: PlanLimits = _LIMITS) -> DatasetSpec:
     """Return the run with its entries in a file, if they are many: its steps carry the run, and would carry them."""
     lines = [json.dumps(astuple(entry)).encode() for entry in spec.source_entries]
     if sum(map(len, lines)) <= limits.in_graph:
@@ -147,7 +147,7 @@ def stage_entries(spec: DatasetSpec, limits: PlanLimits = _LIMITS) -> DatasetSpe
     return replace(spec, source_entries=StagedEntries(file, len(lines)))
 
 
-def stage_tasks(spec: DatasetSpec, tasks: Sequence[Task], limits: PlanLimits = _LIMITS) -> tuple[Task, ...]:
+def tasks_in_files(spec: DatasetSpec, tasks: Sequence[Task], limits: PlanLimits = _LIMITS) -> tuple[Task, ...]:
     """Return the tasks with their pieces in files, if they are much text; else as they are.
 
     They are gone through once, a few files at a time.

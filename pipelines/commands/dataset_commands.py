@@ -7,8 +7,8 @@ from typing import Annotated
 
 import typer
 
-from . import session as interrupts
 from .option_hints import Debug, Json, Quiet, answer, option
+from .session import Session
 
 
 def info(
@@ -21,7 +21,7 @@ def info(
     It reads the manifest and no record.
     """
 
-    def body(session: interrupts.Session) -> None:
+    def body(session: Session) -> None:
         from .info import info_command
 
         info_command(path, session.screen)
@@ -38,7 +38,7 @@ def inspect_command(
 ) -> None:
     """Show records as tables or JSON."""
 
-    def body(session: interrupts.Session) -> None:
+    def body(session: Session) -> None:
         from .inspect_records import inspect
 
         inspect(path, count, session.screen, split)
@@ -58,7 +58,7 @@ def verify(
     Damage is listed with its place, and the exit code is 3.
     """
 
-    def body(session: interrupts.Session) -> int:
+    def body(session: Session) -> int:
         from .verify import verify_command
 
         return verify_command(path, session.screen, quick=quick)
@@ -78,7 +78,7 @@ def salvage(
     It says what was lost; the exit code is 3 if anything is damaged.
     """
 
-    def body(session: interrupts.Session) -> int:
+    def body(session: Session) -> int:
         from .salvage import salvage_command
 
         return salvage_command(path, output, session.screen)
@@ -93,7 +93,7 @@ def log(
 ) -> None:
     """List the generations of a dataset, and what each added."""
 
-    def body(session: interrupts.Session) -> int:
+    def body(session: Session) -> int:
         from .log_and_gc import log_command
 
         return log_command(path, session.screen)
@@ -118,7 +118,7 @@ def gc(
     These are files that no generation names, and what dead runs left. Nothing is removed without --delete.
     """
 
-    def body(session: interrupts.Session) -> int:
+    def body(session: Session) -> int:
         from .log_and_gc import gc_command
 
         return gc_command(path, older_than, keep, session.screen, delete=delete)

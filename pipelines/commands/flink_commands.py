@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Final, TypeAlias
 
 import typer
 
-from . import session as interrupts
 from .option_hints import Command
+from .session import Body, Session, run
 
 if TYPE_CHECKING:
     from ..engines.flink.cluster import Cluster
@@ -33,7 +33,7 @@ _Folder: TypeAlias = Annotated[
 def install(as_json: _Json = False, debug: _Debug = False) -> None:
     """Fetch Flink's jars with Maven, once, and check them."""
 
-    def body(session: interrupts.Session) -> None:
+    def body(session: Session) -> None:
         from ..engines.flink.jars import install as fetch
         from ..engines.flink.jars import jars_folder, pinned
         from ..screens.terminal import shown_path
@@ -63,7 +63,7 @@ def up(
     A job manager, task managers, and a pool of Python workers, on the loopback.
     """
 
-    def body(session: interrupts.Session) -> None:
+    def body(session: Session) -> None:
         from ..engines.flink.cluster import default_folder
         from ..engines.flink.cluster import up as start
 
@@ -81,7 +81,7 @@ def up(
 def down(folder: _Folder = None, as_json: _Json = False, debug: _Debug = False) -> None:
     """Stop the cluster that `up` started."""
 
-    def body(session: interrupts.Session) -> None:
+    def body(session: Session) -> None:
         from ..engines.flink.cluster import default_folder
         from ..engines.flink.cluster import down as stop
 
@@ -107,5 +107,5 @@ def _is_up(cluster: Cluster) -> str:
     )
 
 
-def _answer(body: interrupts.Body, *, as_json: bool, debug: bool) -> None:
-    raise typer.Exit(interrupts.run(body, as_json=as_json, quiet=False, debug=debug))
+def _answer(body: Body, *, as_json: bool, debug: bool) -> None:
+    raise typer.Exit(run(body, as_json=as_json, quiet=False, debug=debug))

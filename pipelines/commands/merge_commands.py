@@ -7,9 +7,9 @@ from typing import Annotated, Final, Literal, NoReturn, TypeAlias
 
 import typer
 
-from . import session as interrupts
 from .flags import flags_of, with_flags
 from .option_hints import Debug, Json, Quiet, answer, option
+from .session import Session
 
 _SINGLE_FILE_BYTES: Final = 1 << 50
 """The shard size of a dataset that is one file a split: no dataset of files reaches it, and JSON numbers hold it."""
@@ -74,7 +74,7 @@ def _run(
     quiet: bool,
     debug: bool,
 ) -> NoReturn:
-    def body(session: interrupts.Session) -> None:
+    def body(session: Session) -> None:
         from ..runs.merge import plan_merge
 
         planned = plan_merge(command, sources, flags, set_values)

@@ -12,7 +12,7 @@ import typer
 from typer.core import TyperCommand
 from typer.exceptions import TyperException
 
-from . import session as interrupts
+from .session import Body, run
 
 _NEAR: Final = 0.8
 """So alike a guess must be to what was typed: --shard-sise is --shard-size, and --overwrite is not --no-wait."""
@@ -74,9 +74,9 @@ Quiet: TypeAlias = Annotated[bool, typer.Option("--quiet", "-q", help="Print err
 Debug: TypeAlias = Annotated[bool, typer.Option("--debug", help="Show the traceback of an unexpected error.")]
 
 
-def answer(body: interrupts.Body, *, as_json: bool, quiet: bool, debug: bool) -> NoReturn:
+def answer(body: Body, *, as_json: bool, quiet: bool, debug: bool) -> NoReturn:
     """Run the body of a command, and exit with its code."""
-    raise typer.Exit(interrupts.run(body, as_json=as_json, quiet=quiet, debug=debug))
+    raise typer.Exit(run(body, as_json=as_json, quiet=quiet, debug=debug))
 
 
 class Command(TyperCommand):

@@ -219,7 +219,7 @@ def _settled(config: Config, latest: Manifest, schema: Schema) -> Config:
     if config.input is not None:
         found = FORMATS[config.input.format].load()
         updates["input"] = found.settled(config.input, schema, latest.labels, where)
-    if config.input is None or config.input.format != "images":  # whose labels are in the names of folders
+    if config.input is None or "schema.columns" not in FORMATS[config.input.format].load().refused_keys:
         updates["schema_"] = _settled_labels(config.schema_, latest.labels)
     return config.model_copy(update=updates)
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from ...transforms.dataset.stage.spec import DatasetSpec
 from ...transforms.dataset.stage.task_result import TaskResult
 from ...transforms.format.encode.encode_rows import RowEncoder
-from ...transforms.plan_files import PlanLimits, stage_entries, stage_tasks
+from ...transforms.plan_files import PlanLimits, entries_in_files, tasks_in_files
 from ...transforms.sources.contract.planning import Plan
 from ...transforms.sources.contract.source import LazyPieces, Source
 from ..report.reject_groups import group_rejects
@@ -84,10 +84,10 @@ class Prepared:
 
         What was put there is let go of here.
         """
-        tasks = stage_tasks(self.spec, self.plan.tasks, self.limits)
+        tasks = tasks_in_files(self.spec, self.plan.tasks, self.limits)
         if tasks != self.plan.tasks and isinstance(self.plan.survey.pieces, LazyPieces):
             self.plan.survey.pieces.forget()
-        return replace(self, spec=stage_entries(self.spec, self.limits), plan=replace(self.plan, tasks=tasks))
+        return replace(self, spec=entries_in_files(self.spec, self.limits), plan=replace(self.plan, tasks=tasks))
 
     def _split_estimates(self) -> tuple[SplitEstimate, ...]:
         estimate = self.plan.estimate

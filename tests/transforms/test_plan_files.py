@@ -25,7 +25,7 @@ from shardmill.transforms.dataset.commit.outcome import WriteOutcome
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
 from shardmill.transforms.errors import RunError, UnseenError
-from shardmill.transforms.plan_files import PlanLimits, StagedEntries, by_file, stage_entries, stage_tasks
+from shardmill.transforms.plan_files import PlanLimits, StagedEntries, by_file, entries_in_files, tasks_in_files
 from shardmill.transforms.read import ReadRows
 from shardmill.transforms.sources.contract.source import Piece, Source, Task, map_in_turn
 from shardmill.transforms.sources.memory.source import spool
@@ -142,7 +142,7 @@ def graph_bytes(transform: beam.PTransform) -> int:
 def test_the_graph_of_a_large_plan_is_small(tmp_path: Path) -> None:
     spec, read = large_plan(tmp_path)
     assert read.plan is not None
-    tasks = stage_tasks(spec, read.plan.tasks)
+    tasks = tasks_in_files(spec, read.plan.tasks)
     files = by_file(tasks)
     assert files is not None
     assert [task.ordinal for file in files for task in file.tasks()] == [task.ordinal for task in tasks]
@@ -156,15 +156,15 @@ def test_the_graph_of_a_large_plan_is_small(tmp_path: Path) -> None:
 def test_a_small_plan_stays_in_the_graph_and_leaves_no_file(tmp_path: Path) -> None:
     spec = DatasetSpec(path=str(tmp_path), name="x", shard_size=1 << 20)
     task = Task(0, (Piece(entry=0, path=b"a", name="a", stamp=(1, 2), rows=1, first_row=0, bytes=1),))
-    assert stage_tasks(spec, [task]) == (task,)
+    assert tasks_in_files(spec, [task]) == (task,)
     assert by_file([task]) is None
-    assert stage_tasks(spec, []) == ()
+    assert tasks_in_files(spec, []) == ()
     assert list(tmp_path.iterdir()) == []
 
 
 def test_many_entries_are_in_no_step_of_the_graph(tmp_path: Path) -> None:
     entries = tuple(EntryInfo(f"folder-{i}", i, f"sha256:{i:064x}", 1, i) for i in range(5000))
-    spec = stage_entries(DatasetSpec(path=str(tmp_path), name="x", shard_size=1 << 20, source_entries=entries))
+    spec = entries_in_files(DatasetSpec(path=str(tmp_path), name="x", shard_size=1 << 20, source_entries=entries))
     assert len(spec.source_entries) == 5000
     assert tuple(spec.source_entries) == entries
     assert spec.source_entries[4999] == entries[4999]
@@ -175,7 +175,7 @@ def test_many_entries_are_in_no_step_of_the_graph(tmp_path: Path) -> None:
 def test_a_file_that_is_not_what_was_planned_is_refused(tmp_path: Path) -> None:
     spec, read = large_plan(tmp_path)
     assert read.plan is not None
-    tasks = stage_tasks(spec, read.plan.tasks)
+    tasks = tasks_in_files(spec, read.plan.tasks)
     for file in (tmp_path / "out").rglob("tasks-*.gz"):
         file.write_bytes(b"something else")
     staged_tasks._lines.cache_clear()
@@ -188,7 +188,7 @@ def test_a_file_that_is_not_what_was_planned_is_refused(tmp_path: Path) -> None:
 def test_a_plan_that_a_worker_does_not_see_is_an_error_that_names_the_folder(tmp_path: Path) -> None:
     spec, read = large_plan(tmp_path)
     assert read.plan is not None
-    tasks = stage_tasks(spec, read.plan.tasks)
+    tasks = tasks_in_files(spec, read.plan.tasks)
     (tmp_path / "out").rename(tmp_path / "elsewhere")
     staged_tasks._lines.cache_clear()
     with pytest.raises(UnseenError, match=rf"^{tmp_path}/out: the worker on .*/plan/tasks-000000\.gz is not there\."):

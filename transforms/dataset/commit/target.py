@@ -69,7 +69,7 @@ def _foreign_names(spec: DatasetSpec) -> list[str]:
     return [name for name in storage.list("") if any(fnmatch.fnmatchcase(name, pattern) for pattern in ours)]
 
 
-def prepare_append(spec: DatasetSpec, *, clear: bool = True) -> None:
+def prepare_folder(spec: DatasetSpec, *, clear: bool = True) -> None:
     """Clear the staging folder of a failed run, if `clear`, and prove that files can be made and linked in it.
 
     What an earlier run left half published has been completed before this run was planned.
