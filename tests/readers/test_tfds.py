@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_datasets as tfds
 from PIL import Image
-from shardmill.pipelines import convert
+from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import Dataset, open_dataset
 from shardmill.transforms.format.schema.schema import Feature
@@ -161,3 +161,18 @@ def test_pictures_are_decoded_only_if_tensorflow_gives_all_of_them_one_rank(
         assert len(found.shape) == rank
         np.testing.assert_array_equal(found.numpy(), pixels(held) if rank else held)
     assert verify_dataset(dataset.path).ok
+
+
+def test_a_label_of_a_table_has_the_names_of_its_classes_also_after_an_append(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("id,kind\n1,dog\n2,cat\n")
+    Path("b.csv").write_text("id,kind\n3,ant\n")
+    convert("a.csv", output="out", schema={"columns": {"kind": {"label": True}}})
+    append("b.csv", output="out")
+    label = tfds.builder_from_directory("out").info.features["kind"]
+    assert isinstance(label, tfds.features.ClassLabel)
+    assert label.names == ["cat", "dog", "ant"]
+    read = read_all(open_dataset("out"), "train")
+    assert [label.int2str(int(example["kind"])) for example in read] == ["dog", "cat", "ant"]
