@@ -19,7 +19,7 @@ from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
 import pytest
-from shardmill.pipelines import convert
+from shardmill.pipelines import convert, open_dataset
 from shardmill.pipelines.cli import app, main
 
 from .readme import PAGES, README, REPO, programs
@@ -82,11 +82,13 @@ def test_the_programs_of_the_readme_run(pages_folder: Path, monkeypatch: pytest.
     monkeypatch.chdir(pages_folder)
     names: dict[str, object] = {}
     found = programs(without=("tensorflow", "tensorflow_datasets", "torch", "apache_beam"))
-    assert len(found) == 3
+    assert len(found) == 4
     for program in found:
         with contextlib.redirect_stdout(io.StringIO()):
             exec(compile(program, "README.md", "exec"), names)
     assert (pages_folder / "out/people-2/manifest.json").is_file()
+    visitors = open_dataset(pages_folder / "out/visitors")
+    assert min(visitors.to_table("train")["visits"].to_pylist()) > 0
 
 
 def test_the_pytorch_program_gives_each_worker_its_share(pages_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
