@@ -19,6 +19,8 @@ from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 from ...transforms.format.wording.nearest import nearest
 from ...transforms.format.wording.printable import quoted
 from ...transforms.sources.registry.options import STRICT
+from ...transforms.stores.common.schemes import STORES
+from ...transforms.stores.common.store_url import is_store_url
 
 MAX_WORKERS: Final = 256
 """Workers are threads of one machine: far more of them than it has processors only wait for each other."""
@@ -233,6 +235,7 @@ def not_a_runner(value: object) -> str:
 
 def out_of_reach(runner: object, path: str) -> str | None:
     """Return why the machines of a runner cannot see a path, or None if they can."""
-    if runner != "dataflow" or re.match(r"(?:gs|s3)://", path):
+    if runner != "dataflow" or is_store_url(path):
         return None
-    return f"{quoted(path)} is on this machine, where Dataflow's workers cannot see it; it must be gs:// or s3://"
+    stores = " or ".join(f"{scheme}://" for scheme in sorted(STORES))  # Google's own first
+    return f"{quoted(path)} is on this machine, where Dataflow's workers cannot see it; it must be {stores}"

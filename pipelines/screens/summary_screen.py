@@ -8,6 +8,7 @@ from typing import Final
 from ...transforms.format.manifest.manifest import Manifest, SplitEntry
 from ...transforms.format.wording.printable import counted
 from ...transforms.format.wording.sizes import format_size
+from ...transforms.stores.common.schemes import STORES, scheme_of
 from ..report.reject_groups import rejects_text
 from ..report.summary import Summary
 from ..report.unchanged import unchanged_line
@@ -144,7 +145,8 @@ def reading_lines(where: str, manifest: Manifest) -> list[str]:
     """Return three lines of Python that read a dataset: its split `train`, or the first one."""
     split = "train" if "train" in manifest.splits else next(iter(manifest.splits), "train")
     in_tfds = manifest.compression == "none" and "dataset_info.json" in manifest.sidecars
-    if in_tfds and not where.startswith("s3://"):  # TensorFlow alone reads no S3
+    scheme = scheme_of(where)
+    if in_tfds and (scheme is None or STORES[scheme].in_tensorflow):
         return [
             "import tensorflow_datasets as tfds",
             f"dataset = tfds.builder_from_directory({where!r}).as_dataset(split={split!r})",

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import threading
+from importlib import import_module
 
 from .common.object_store import ObjectStore
+from .common.schemes import STORES
 from .common.store_url import StoreUrl
 
 _stores: dict[tuple[int, str, str], ObjectStore] = {}
@@ -21,15 +23,5 @@ def store_at(url: StoreUrl) -> ObjectStore:
     with _lock:
         key = (os.getpid(), url.scheme, url.bucket)
         if key not in _stores:
-            _stores[key] = _connected(url)
+            _stores[key] = import_module(STORES[url.scheme].module, __package__).connect(url.bucket)
         return _stores[key]
-
-
-def _connected(url: StoreUrl) -> ObjectStore:
-    if url.scheme == "s3":
-        from .s3.store import connect_s3
-
-        return connect_s3(url.bucket)
-    from .gcs.store import connect_gcs
-
-    return connect_gcs(url.bucket)

@@ -32,6 +32,14 @@ def _is_digest(value: Any) -> bool:
     return isinstance(value, str) and re.fullmatch(r"sha256:[0-9a-z]+", value) is not None
 
 
+_FINGERPRINT: Final = re.compile(r"sha256:[0-9a-z]+|etag:[!-~]+|crc32c:[0-9a-f]{8}-[0-9]+")
+
+
+def _is_fingerprint(value: Any) -> bool:
+    """Return whether a value is a digest, or what a store says of an object: `etag:...`, `crc32c:...`."""
+    return isinstance(value, str) and _FINGERPRINT.fullmatch(value) is not None
+
+
 def _are_notes(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_is_number, value.values()))
 
@@ -41,7 +49,7 @@ def _is_filled_list(value: Any) -> bool:
 
 
 _SOURCE: Final[Mapping[str, _Check]] = {
-    "source": _is_text, "bytes": _is_count, "fingerprint": _is_digest, "files": _is_count,
+    "source": _is_text, "bytes": _is_count, "fingerprint": _is_fingerprint, "files": _is_count,
     "read": _is_count, "written": _is_count, "rejected": _is_count, "dropped": _is_count,
 }  # fmt: skip
 _SOURCE_MORE: Final[Mapping[str, _Check]] = {"notes": _are_notes, "options": _is_digest}

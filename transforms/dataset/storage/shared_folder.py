@@ -12,6 +12,7 @@ import socket
 
 from ...errors import UnseenError
 from ...format.wording.printable import printable_path
+from ...stores.common.schemes import places
 from .contract import Storage
 
 
@@ -30,5 +31,5 @@ def unseen(storage: Storage, path: str) -> UnseenError:
     return UnseenError(
         f"{printable_path(storage.root)}: the worker on {socket.gethostname()} does not see this folder as the "
         f"launching machine does: {path} is not there. Write to a folder that all workers have under this path, on a "
-        f"file system that they share, or to s3:// or gs://"
+        f"file system that they share, or to {places(path='')}"
     )

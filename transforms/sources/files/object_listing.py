@@ -19,6 +19,7 @@ from typing import Final
 from ...errors import InputError
 from ...format.wording.printable import printable, printable_path
 from ...stores.common.object_store import ObjectInfo, ObjectStore
+from ...stores.common.schemes import STORES
 from ...stores.common.store_url import StoreUrl, parse_store_url
 from ...stores.connect import store_at
 from ..contract.source import SourceEntry
@@ -75,11 +76,12 @@ def look_at_object(path: bytes) -> SourceEntry | None:
 
 
 def fingerprint_of(scheme: str, info: ObjectInfo) -> str:
-    """Return what tells the content of an object from another, and costs no request: S3's etag, GCS's CRC32C and size.
+    """Return what tells the content of an object from another, and costs no request: CRC32C and size, or the version.
 
-    An etag is a digest of the content, and of the parts in which it was uploaded; a generation of GCS is a time.
+    S3's is an etag, a digest of the content, and of the parts in which it was uploaded. GCS's is a generation, which is
+    a time, but it lists the CRC32C.
     """
-    if scheme == "gs" and info.crc32c is not None:
+    if STORES[scheme].lists_crc32c and info.crc32c is not None:
         return f"crc32c:{info.crc32c:08x}-{info.size}"
     return "etag:" + info.version.strip('"')
 

@@ -19,6 +19,7 @@ from io import BufferedReader, FileIO
 from typing import TYPE_CHECKING, Final, TypeAlias, Union
 
 from ...errors import SourceError
+from ...stores.common.store_url import is_store_url
 from ..contract.source import ListedFile
 
 if TYPE_CHECKING:
@@ -31,7 +32,6 @@ ReadAt: TypeAlias = Callable[[int, int], bytes]
 """Reads so many bytes from an offset on: fewer only at the end of the file."""
 
 _LOCAL: Final = (FileIO, BufferedReader)
-_SCHEMES: Final = (b"s3://", b"gs://")
 
 
 def is_object(path: bytes) -> bool:
@@ -40,7 +40,7 @@ def is_object(path: bytes) -> bool:
     >>> is_object(b"gs://bucket/a.csv"), is_object(b"/data/a.csv")
     (True, False)
     """
-    return path.startswith(_SCHEMES)
+    return not path.startswith(b"/") and is_store_url(os.fsdecode(path))
 
 
 def open_file(file: ListedFile) -> BufferedReader | ObjectFile:

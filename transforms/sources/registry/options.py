@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from ...format.wording.printable import quoted
+from ...stores.common.schemes import STORES, places
 from ...stores.common.store_url import parse_store_url
 
 STRICT: Final = ConfigDict(extra="forbid", strict=True, frozen=True, populate_by_name=False)
@@ -25,9 +26,8 @@ def check_path(value: str) -> str:
     scheme = re.match(r"([A-Za-z][A-Za-z0-9+.-]*)://", value)
     if scheme is None:
         return value
-    if scheme[1] not in ("s3", "gs"):
-        places = "give a local path, s3://bucket/path or gs://bucket/path"
-        raise ValueError(f"{quoted(value)}: {scheme[1]}:// is not supported; {places}")
+    if scheme[1] not in STORES:
+        raise ValueError(f"{quoted(value)}: {scheme[1]}:// is not supported; give a local path, {places()}")
     parse_store_url(value)
     return value
 

@@ -10,33 +10,27 @@ from typing import Final
 
 from ...errors import StoreAccessError, StoreError
 from ...format.wording.extras import install_line
+from .schemes import STORES
 from .store_url import StoreUrl
 
 _WORD: Final = re.compile(r"[A-Za-z0-9_.-]{1,60}")
 
-_CLIENTS: Final = {"s3": ("aws", "boto3"), "gs": ("gcp", "google-cloud-storage")}
-_LOGIN: Final = {
-    "s3": "set AWS_PROFILE, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or run where a role is attached",
-    "gs": "run gcloud auth application-default login, or set GOOGLE_APPLICATION_CREDENTIALS, or run where a service "
-    "account is attached",
-}
-
 
 def missing_client(scheme: str) -> StoreAccessError:
     """Return the error of a store whose client is not installed."""
-    extra = _CLIENTS[scheme][0]
+    extra = STORES[scheme].extra
     return StoreAccessError(f"{scheme}:// needs the extra {extra}; {install_line(extra)}")
 
 
 def no_credentials(url: StoreUrl) -> StoreAccessError:
     """Return the error of an environment that has no credentials, or none that the store knows."""
-    return StoreAccessError(f"{_bucket(url)}: the environment has no credentials for it; {_LOGIN[url.scheme]}")
+    return StoreAccessError(f"{_bucket(url)}: the environment has no credentials for it; {STORES[url.scheme].login}")
 
 
 def bad_credentials(url: StoreUrl, code: str) -> StoreAccessError:
     """Return the error of credentials that the store refuses."""
     return StoreAccessError(
-        f"{_bucket(url)}: the store refuses the environment's credentials ({_word(code)}); {_LOGIN[url.scheme]}"
+        f"{_bucket(url)}: the store refuses the environment's credentials ({_word(code)}); {STORES[url.scheme].login}"
     )
 
 

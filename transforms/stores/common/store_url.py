@@ -8,10 +8,9 @@ from typing import Final
 
 from ...errors import StoreAccessError
 from ...format.wording.printable import printable_path
+from .schemes import STORES, places, scheme_of
 
-_URL: Final = re.compile(r"(s3|gs)://([^/]*)(?:/(.*))?", re.DOTALL)
-_BUCKET: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{1,221}")
-"""What either store allows, the names of access points on S3 included."""
+_URL: Final = re.compile(r"([a-z0-9]+)://([^/]*)(?:/(.*))?", re.DOTALL)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -41,7 +40,7 @@ def is_store_url(text: object) -> bool:
     >>> is_store_url("s3://bucket/a.csv"), is_store_url("data/a.csv"), is_store_url("https://host/a.csv")
     (True, False, False)
     """
-    return isinstance(text, str) and text.startswith(("s3://", "gs://"))
+    return isinstance(text, str) and scheme_of(text) is not None
 
 
 def parse_store_url(text: str) -> StoreUrl:
@@ -55,13 +54,13 @@ def parse_store_url(text: str) -> StoreUrl:
     """
     shown = printable_path(text)
     match = _URL.fullmatch(text)
-    if match is None:
-        raise StoreAccessError(f"{shown}: no place in a store; write s3://bucket/path or gs://bucket/path")
+    if match is None or match[1] not in STORES:
+        raise StoreAccessError(f"{shown}: no place in a store; write {places()}")
     scheme, bucket, key = match.groups()
     if "@" in bucket:
         raise StoreAccessError(
             f"{shown}: credentials have no place in a URL; leave them to the environment (a profile, a role, variables)"
         )
-    if _BUCKET.fullmatch(bucket) is None:
+    if STORES[scheme].bucket.fullmatch(bucket) is None:
         raise StoreAccessError(f"{shown}: no bucket can have this name; write {scheme}://bucket/path")
     return StoreUrl(scheme, bucket, key or "")

@@ -17,7 +17,7 @@ from .upload import GcsUpload
 _FIELDS: Final = "items(name,size,generation,crc32c,updated),prefixes,nextPageToken"
 
 
-def connect_gcs(bucket: str) -> GcsStore:
+def connect(bucket: str) -> GcsStore:
     """Return the store of a bucket, with the environment's credentials.
 
     Raises:

@@ -23,7 +23,7 @@ _PART_COPY_BYTES: Final = 512 << 20
 """A part of a copy: several are copied side by side."""
 
 
-def connect_s3(bucket: str) -> S3Store:
+def connect(bucket: str) -> S3Store:
     """Return the store of a bucket, with the environment's credentials, region and endpoint.
 
     Raises:
