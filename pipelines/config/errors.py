@@ -58,7 +58,11 @@ def _problem(detail: ErrorDetails, below: Path, document: Document) -> Problem:
     if len(path) > 1 and path[0] == "runner" and path[1] in RUNNERS:
         path = (path[0], *path[2:])  # the tag that pydantic puts in for a union
     path = tuple("as" if part == "as_" else part for part in path)
-    text = _words(detail, path, document)
+    if path[:2] == ("schema", "constants") and len(path) > 3:  # pydantic names each type that a constant may have
+        path = path[:3]
+        text = _no_constant(detail["input"], document.texts.get(path))
+    else:
+        text = _words(detail, path, document)
     return Problem(document.place(path), f"{dotted(path)}: {text}" if path else text)
 
 
@@ -114,6 +118,12 @@ def _wrong_type(value: object, wanted: str, written: str | None) -> str:
         return f"{printable(written or _say(value))} is read as {kind}, and text is wanted; put it in quotes"
     hint = f": write [{_list_item(value)}]" if wanted.startswith("a list") and isinstance(value, str) else ""
     return f"{_say(value)} is not {wanted.split(',')[0] if hint else wanted}{hint}"
+
+
+def _no_constant(value: object, written: str | None) -> str:
+    if isinstance(value, dt.date):
+        return _wrong_type(value, "text", written)
+    return f"{_say(value)} is not text, a number, true or false"
 
 
 def _list_item(text: str) -> str:

@@ -8,8 +8,9 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 from shardmill.pipelines import append, convert
+from shardmill.pipelines.config.load import load_config
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.errors import SchemaError, UsageError
+from shardmill.transforms.errors import ConfigError, SchemaError, UsageError
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -83,3 +84,21 @@ def test_what_does_not_fit_is_an_error_that_names_the_column(schema: dict[str, A
         convert("a.csv", output="out", schema=schema)
     assert error in str(raised.value)
     assert not Path("out").exists()
+
+
+@pytest.mark.parametrize(
+    ("value", "message"),
+    [
+        ("null", "--set schema.constants.a=null: schema.constants.a: null is not text, a number, true or false"),
+        ("[1, 2]", "--set schema.constants.a=[1, 2]: schema.constants.a: a list is not text, a number, true or false"),
+        (
+            "2024-01-01",
+            "--set schema.constants.a=2024-01-01: schema.constants.a: 2024-01-01 is read as a date, and "
+            "text is wanted; put it in quotes",
+        ),
+    ],
+)
+def test_a_value_that_is_no_constant_is_one_problem(value: str, message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config(set_values=[f"schema.constants.a={value}"], paths=["a.csv"], flags={"output.path": "out"})
+    assert str(caught.value) == message
