@@ -130,6 +130,9 @@ def test_the_first_images_are_read_exactly(limit: int, work: Path) -> None:
 def test_a_dry_run_and_the_command_line_say_how_many_rows(work: Path, capsys: pytest.CaptureFixture[str]) -> None:
     plan = dry_run(load_config(paths=[as_csv(work)], flags={"output.path": "out", "input.limit": 120}))
     assert (plan.rows, sum(split.records for split in plan.splits)) == (120, 120)
+    whole = dry_run(load_config(paths=["*.csv"], flags={"output.path": "out"}))
+    expected = sum(split.bytes for split in whole.splits) * 120 / ROWS
+    assert 0.8 * expected < sum(split.bytes for split in plan.splits) < 1.2 * expected
     with pytest.raises(SystemExit) as ended:
         main(["convert", "*.csv", "-o", "out", "--limit", "120"])
     assert (ended.value.code, values_of()) == (0, list(range(120)))

@@ -21,7 +21,7 @@ from ...format.flow.blocks import Block
 from ...format.flow.rejects import Reject
 from ...format.flow.rows import Rows
 from ...format.tfrecord.gzip_members import compress_member
-from .source import Frozen, LazyPieces, Listing, Piece, Source, Survey, Task
+from .source import Frozen, LazyPieces, Limit, Listing, Piece, Source, Survey, Task
 
 SAMPLED_FILES: Final = 8
 """How many files are sampled for the estimate: enough to see files that differ, and a few MiB of reading at most."""
@@ -156,7 +156,15 @@ def _estimate(survey: Survey, sample: _Sample) -> tuple[npt.NDArray[np.int64], i
     rows = sum(p.rows if p.rows is not None else _blind_rows(p, bytes_a_row, expansion) for p in survey.pieces)
     if survey.limit is not None:
         rows = min(rows, survey.limit.rows)
+        outputs[-1:] = [_cut_output(survey.pieces[-1], outputs[-1], survey.limit)] if outputs else []
     return np.array(outputs, np.int64), round(rows * sample.kept)
+
+
+def _cut_output(piece: Piece, output: int, limit: Limit) -> int:
+    """Return the expected output of the last piece, of which not all rows may be read."""
+    if limit.last is None or not piece.rows:
+        return output
+    return output * (limit.last.row - piece.first_row) // piece.rows
 
 
 def _output_of(piece: Piece, bytes_a_row: float, expansion: float) -> int:
