@@ -19,7 +19,7 @@ from pyarrow import types
 
 from ...errors import SchemaError
 from ..wording.printable import printable
-from .column_types import DEFAULT_UNIT, UNITS, ColumnType, Form, column_type, form_of, named_type, natural_type
+from .column_types import DEFAULT_UNIT, UNITS, ColumnType, Form, column_type, form_of, like, named_type, natural_type
 from .schema import ColumnRule, Feature
 
 
@@ -30,14 +30,8 @@ def plain_type(arrow: pa.DataType) -> pa.DataType:
     return arrow
 
 
-def is_list(arrow: pa.DataType) -> bool:
-    """Return whether values of this plain type are lists of any length."""
-    return bool(
-        types.is_list(arrow)
-        or types.is_large_list(arrow)
-        or types.is_list_view(arrow)
-        or types.is_large_list_view(arrow)
-    )
+is_list: Final = like(*(make(pa.null()) for make in (pa.list_, pa.large_list, pa.list_view, pa.large_list_view)))
+"""Whether values of a plain type are lists of any length."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -114,35 +114,28 @@ class ColumnType:
         return next((form for form in self.forms if form.kind == kind), None)
 
 
-def is_string(arrow: pa.DataType) -> bool:
-    """Return whether this is one of Arrow's three string types."""
-    return bool(types.is_string(arrow) or types.is_large_string(arrow) or types.is_string_view(arrow))
+def like(*samples: pa.DataType) -> Test:
+    """Return a test for the types of these samples, whatever their unit, time zone, width or values are.
+
+    >>> like(pa.timestamp("s"))(pa.timestamp("ns", "UTC"))
+    True
+    """
+    ids = frozenset(one.id for one in samples)
+    return lambda arrow: arrow.id in ids
 
 
-def is_binary(arrow: pa.DataType) -> bool:
-    """Return whether this is one of Arrow's four binary types."""
-    return bool(
-        types.is_binary(arrow)
-        or types.is_large_binary(arrow)
-        or types.is_binary_view(arrow)
-        or types.is_fixed_size_binary(arrow)
-    )
+_INTEGERS: Final = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+_TEXT: Final = (pa.string(), pa.large_string(), pa.string_view())
+_BYTES: Final = (pa.binary(), pa.large_binary(), pa.binary(1), pa.binary_view())
+_WHOLE: Final = tuple(map(pa.type_for_alias, ("bool", *_INTEGERS)))
+_FLOATING: Final = (pa.float16(), pa.float32(), pa.float64())
 
-
-def _is_whole(arrow: pa.DataType) -> bool:
-    return bool(types.is_integer(arrow) or types.is_boolean(arrow))
-
-
-def _is_number(arrow: pa.DataType) -> bool:
-    return bool(types.is_floating(arrow) or _is_whole(arrow))
-
-
-def _is_bytes(arrow: pa.DataType) -> bool:
-    return is_string(arrow) or is_binary(arrow)
-
-
-def _is_bytes_or_integer(arrow: pa.DataType) -> bool:
-    return _is_bytes(arrow) or bool(types.is_integer(arrow))
+is_string: Final = like(*_TEXT)
+is_binary: Final = like(*_BYTES)
+_is_whole: Final = like(*_WHOLE)
+_is_floating: Final = like(*_FLOATING)
+_is_number: Final = like(*_FLOATING, *_WHOLE)
+_is_bytes: Final = like(*_TEXT, *_BYTES)
 
 
 def _as_float64(values: pa.Array) -> pa.Array:
@@ -155,9 +148,6 @@ def _with_digits(values: pa.Array) -> pa.Array:
 
 def _always(arrow: pa.DataType) -> MakeArrow:
     return lambda _unit, _timezone: arrow
-
-
-_INTEGERS: Final = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
 
 
 def _integer(name: str) -> ColumnType:
@@ -176,7 +166,7 @@ def _integer(name: str) -> ColumnType:
 
 _FLOAT64: Final = (
     Form("float", _is_number, "float32", ", narrowed to float32 (as: bytes keeps it exact)", _always(pa.float32())),
-    Form("bytes", types.is_floating, "float64", ", kept exact as bytes of <f8", dtype="<f8", write=_as_float64),
+    Form("bytes", _is_floating, "float64", ", kept exact as bytes of <f8", dtype="<f8", write=_as_float64),
 )
 _CLOCKS: Final = {
     unit: f"time_domain {{ integer_format: UNIX_{prefix}SECONDS }}"
@@ -188,14 +178,14 @@ _TABLE: Final = (
     ColumnType("bool", _always(pa.bool_()), (Form("int64", _is_whole, "bool"),), types.is_boolean,
                tfds="bool", domains={"": "bool_domain { }"}),
     *map(_integer, _INTEGERS),
-    ColumnType("float16", _always(pa.float16()), (Form("float", types.is_floating, "float16"),), types.is_float16,
+    ColumnType("float16", _always(pa.float16()), (Form("float", _is_floating, "float16"),), types.is_float16,
                tfds="float16"),
     ColumnType("float32", _always(pa.float32()), (Form("float", _is_number, "float32"),), types.is_float32,
                reads=("bool", *_INTEGERS), stays=("float16", "float64")),
     ColumnType("float64", _always(pa.float64()), _FLOAT64, types.is_float64,
                reads=("bool", *_INTEGERS), stays=("float16", "float32"), foreign=("float", "double")),
-    ColumnType("string", _always(pa.string()), (Form("bytes", _is_bytes_or_integer, write=_with_digits),),
-               lambda arrow: is_string(arrow) or types.is_null(arrow),
+    ColumnType("string", _always(pa.string()), (Form("bytes", like(*_TEXT, *_BYTES, *_WHOLE[1:]), write=_with_digits),),
+               like(*_TEXT, pa.null()),
                reads=("binary", *_INTEGERS), foreign=("text",), utf8=True, tfds_feature="Text"),
     ColumnType("binary", _always(pa.binary()), (Form("bytes", _is_bytes),), is_binary,
                reads=("string",), aliases=("bytes",)),
