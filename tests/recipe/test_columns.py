@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +13,8 @@ from shardmill.pipelines import append, convert
 from shardmill.pipelines.config.load import load_config
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import ConfigError, SchemaError, UsageError
+from shardmill.transforms.format.flow.rejects import CellError, CellProblem
+from shardmill.transforms.recipe.step import Column, Stepped, as_text, is_text
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -41,9 +45,34 @@ def test_columns_get_other_names_and_one_value_in_every_row(file: str) -> None:
     assert (types["version"], types["weight"], types["checked"]) == ("int64", "float32", "bool")
 
 
+@pytest.mark.parametrize(
+    "kind", [pa.string(), pa.large_string(), pa.string_view(), pa.dictionary(pa.int32(), pa.string())], ids=str
+)
+def test_a_step_sees_text_of_any_arrow_type_as_one(kind: pa.DataType) -> None:
+    assert is_text(Column(pa.field("a", kind)))
+    assert as_text(pa.array(["x", None], kind)).equals(pa.array(["x", None], pa.large_string()))
+    assert not is_text(Column(pa.field("a", pa.binary())))
+
+
 def test_a_rename_may_swap_two_columns() -> None:
     convert("a.csv", output="out", schema={"columns": {"id": {"name": "price"}, "price": {"name": "id"}}})
     assert rows_of() == [{"id": "2.5", "price": 1}, {"id": "x", "price": 2}]
+
+
+def test_a_reject_of_a_step_after_a_swap_names_the_column_that_the_step_names() -> None:
+    @dataclass(frozen=True)
+    class NoX:
+        def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
+            return columns
+
+        def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:
+            rows = [row for row, value in enumerate(batch["id"].to_pylist()) if value == "x"]
+            error = CellError("id", "BAD_TYPE", "x", "no x", "is x; fix it")
+            return Stepped(batch, None, tuple(CellProblem(row, error) for row in rows))
+
+    swap = {"columns": {"id": {"name": "price"}, "price": {"name": "id"}}}
+    convert("a.csv", output="out", schema=swap, map=NoX(), max_rejects=1)
+    assert '"column": "id"' in Path("out/rejects/00000001.jsonl").read_text()
 
 
 def test_a_declared_type_and_a_new_name_go_together_and_rejects_say_the_new_name() -> None:

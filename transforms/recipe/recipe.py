@@ -99,7 +99,7 @@ class Recipe:
 
     def apply(self, rows: Rows, file: str, origins: dict[str, str]) -> Rows:
         """Return what the steps make of a batch; `origins` are the names of unchanged columns, by their source's."""
-        problems = list(rows.problems)
+        problems = [_under_new_name(problem, origins) for problem in rows.problems]
         kept = np.arange(rows.batch.num_rows)
         batch = rows.batch
         for step in self.steps:
@@ -112,7 +112,6 @@ class Recipe:
             if stepped.keep is not None:
                 chosen = _chosen(stepped.keep, kept, problems)
                 batch, kept = take_rows(batch, chosen), kept[chosen]
-        problems = [_under_new_name(problem, origins) for problem in problems]
         if len(kept) == rows.batch.num_rows:
             return replace(rows, batch=batch, problems=tuple(problems))
         return _picked(rows, batch, kept, problems)

@@ -20,6 +20,8 @@ from typing import Any, Protocol, runtime_checkable
 import pyarrow as pa
 
 from ..format.flow.rejects import CellProblem
+from ..format.schema.arrow_types import plain_type
+from ..format.schema.column_types import is_string
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +60,7 @@ class Stepped:
     """A batch after a step: as many rows as before, in their order.
 
     `keep` says of each row whether it stays (None: all do); the others are counted as dropped. A null is no. `problems`
-    are cells that the step could not make: their rows are rejects, and the cells are null.
+    are bad cells: their rows are rejects, whatever is in the cells. They name columns as the step sees them.
     """
 
     batch: pa.RecordBatch
@@ -69,6 +71,9 @@ class Stepped:
 @runtime_checkable
 class Step(Protocol):
     """One thing that is done to all rows: a frozen, picklable dataclass, whose `repr` says all that it does.
+
+    Columns have the types that the source gives them: text of Parquet may be string, large_string, string_view, or a
+    dictionary of one of these (`is_text` in `plan`, and `as_text` in `apply`).
 
     The result for a row depends on that row and on the file alone, never on the other rows of the batch: how many rows
     a batch has may change. Cells that the source found bad are null when a step sees them; their rows are rejected in
@@ -144,6 +149,17 @@ class LearningStep(Step, Protocol):
     def learned(self, summary: Any) -> Step:
         """Return the step that knows the summary of all rows, None if there are no rows."""
         ...
+
+
+def is_text(column: Column) -> bool:
+    """Return whether a column is text, of whatever Arrow type."""
+    found: bool = is_string(plain_type(column.field.type))
+    return found
+
+
+def as_text(values: pa.Array) -> pa.Array:
+    """Return text of any Arrow type as large_string, which all functions of Arrow take."""
+    return values.cast(pa.large_string())
 
 
 def with_column(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:
