@@ -31,6 +31,7 @@ from shardmill.transforms.dataset.stage.task_result import TaskResult
 from shardmill.transforms.dataset.stage.task_stager import TaskStager
 from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 from shardmill.transforms.format.flow.blocks import Block, EntryCounts, Frames
+from shardmill.transforms.format.flow.observers import IMAGE_FORMATS
 from shardmill.transforms.format.flow.rows import TaskEnd
 from shardmill.transforms.sources.contract.source import StoredPieces, Task
 from shardmill.transforms.sources.images.listing import ImageListing, list_images
@@ -118,7 +119,7 @@ class HollowStage:
         rows = pieces.rows_by_entry()
         counts = tuple(EntryCounts(entry, count or 0, count or 0) for entry, count in sorted(rows.items()))
         stager = TaskStager(WorkersStorage(self.spec.path), self.spec.staging, task.ordinal, self.spec.stage_settings)
-        stager.add(Block(task.ordinal, 0, {"train": frames}, counts, image_formats=("jpeg",)))
+        stager.add(Block(task.ordinal, 0, {"train": frames}, counts, observed={IMAGE_FORMATS: ["jpeg"]}))
         return stager.finish(TaskEnd(task.ordinal, 1, {entry: count or 0 for entry, count in rows.items()}))
 
 
