@@ -33,7 +33,7 @@ from ...transforms.sources.registry.settings import Limits
 from ...transforms.stores.common.store_url import is_store_url
 from .checks import check_label, check_max_rejects
 from .inputs import InputSection
-from .runners import AnyRunner, LocalRunner
+from .runners import LocalRunner, RunnerSection
 
 if TYPE_CHECKING:
     from ...transforms.format.flow.observers import Observer
@@ -199,7 +199,7 @@ class Config(_Section):
     output: OutputConfig
     max_rejects: Annotated[int | str, BeforeValidator(check_max_rejects)] = 0
     limits: LimitsConfig = LimitsConfig()
-    runner: AnyRunner = LocalRunner()
+    runner: RunnerSection = LocalRunner()
 
     _base: str = PrivateAttr(default="")
     _steps: tuple[Step, ...] = PrivateAttr(default=())

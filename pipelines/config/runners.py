@@ -12,7 +12,7 @@ What is wrong with a value is found before anything is sent anywhere, and report
 from __future__ import annotations
 
 import re
-from typing import Annotated, Final, Literal, TypeAlias
+from typing import Annotated, Final, Literal, TypeAlias, get_args
 
 from pydantic import AfterValidator, BaseModel, BeforeValidator, Field
 
@@ -213,17 +213,18 @@ class DataflowRunner(_Runner):
         return False
 
 
+AnyRunner: TypeAlias = LocalRunner | FlinkRunner | DataflowRunner
+"""All engines. Each has a `name`, and says how many workers plan, whether as processes, and whether it resumes."""
+
 RUNNERS: Final[dict[str, type[BaseModel]]] = {
-    "local": LocalRunner,
-    "flink": FlinkRunner,
-    "dataflow": DataflowRunner,
+    get_args(model.model_fields["name"].annotation)[0]: model for model in get_args(AnyRunner)
 }
 """The model of `runner` for each value of `runner.name`."""
 
 RUNNER_ALIASES: Final = {"DirectRunner": "local", "FlinkRunner": "flink", "DataflowRunner": "dataflow"}
 """What Beam calls them."""
 
-AnyRunner: TypeAlias = Annotated[LocalRunner | FlinkRunner | DataflowRunner, Field(discriminator="name")]
+RunnerSection: TypeAlias = Annotated[AnyRunner, Field(discriminator="name")]
 
 
 def not_a_runner(value: object) -> str:

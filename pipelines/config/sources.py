@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Final
 
 from ...transforms.errors import UsageError
 from ...transforms.format.encode.encode_rows import RowEncoder
@@ -18,7 +19,7 @@ from ...transforms.sources.contract.source import Frozen, Source
 from ...transforms.sources.registry.formats import FORMATS
 from ...transforms.sources.registry.options import Options
 from ...transforms.sources.registry.settings import Limits, Settings
-from .model import Config
+from .model import Config, SchemaConfig
 
 
 def column_rules(config: Config) -> dict[str, ColumnRule]:
@@ -40,10 +41,14 @@ def source_of(config: Config, command: str = "convert") -> Source:
     if options is None:
         raise UsageError("input: is missing; say what to read: input: {paths: [data/*.csv]}")
     found = FORMATS[options.format].load()
-    for key in found.refused_keys:
+    for key in found.refused_keys if found.has_rows else (*found.refused_keys, *_OF_ROWS):
         if _given(config, options, key):
             raise UsageError(f"{key}: does not go with {options.format} yet; leave the key out")
     return with_recipe(found.source(options, _settings(config, command)), config)
+
+
+_OF_ROWS: Final = tuple(f"schema.{key}" for key in SchemaConfig.model_fields if key != "infer")
+"""Keys that change rows: they do not go with a format that passes records on."""
 
 
 def _settings(config: Config, command: str) -> Settings:

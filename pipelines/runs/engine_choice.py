@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from ..config.runners import DataflowRunner, FlinkRunner, LocalRunner
+from ..config.runners import AnyRunner, DataflowRunner, FlinkRunner, LocalRunner
 from ..engines.dataflow.engine import DataflowEngine
 from ..engines.engine import Engine
 from ..engines.flink.engine import FlinkEngine
 from ..engines.local.engine import LocalEngine
 
 
-def engine_of(runner: LocalRunner | FlinkRunner | DataflowRunner, beam_options: Sequence[str] = ()) -> Engine:
+def engine_of(runner: AnyRunner, beam_options: Sequence[str] = ()) -> Engine:
     """Return the engine of a config's `runner`; `beam_options` is what came after `--`."""
     match runner:
         case LocalRunner():

@@ -137,6 +137,11 @@ def test_the_sizes_of_the_work_are_no_option_by_which_a_stopped_run_is_recognise
             "input.columns: does not go with tfrecord yet; leave the key out",
         ),
         (
+            {"format": "tfrecord"},
+            {"schema": {"constants": {"a": 1}}},
+            "schema.constants: does not go with tfrecord yet; leave the key out",
+        ),
+        (
             {"format": "images"},
             {"schema": {"columns": {"a": {"type": "string"}}}},
             "schema.columns: does not go with images yet; leave the key out",

@@ -47,12 +47,13 @@ ENGINES = {
 ROWS = 3000
 
 NAMES = list(ENGINES)
+QUICK = [name for name in NAMES if "flink" not in name]
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 """Beam's client of Flink's job server has threads that read until the server is gone, which is how a run ends."""
 
 
-@pytest.fixture(params=but_some_thorough(NAMES[:4], NAMES, "a Flink of its own for each run"))
+@pytest.fixture(params=but_some_thorough(QUICK, NAMES, "a Flink of its own for each run"))
 def engine(request: pytest.FixtureRequest) -> Engine:
     if "flink" in request.param:
         request.getfixturevalue("flink")

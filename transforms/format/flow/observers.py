@@ -81,7 +81,9 @@ class Observer(Protocol):
     def finish(self, summary: Any, spilled: Iterable[bytes]) -> None:
         """Take the summary of all rows, and the file of each task in their order, before the run commits.
 
-        An engine may try this again: a second time does no harm.
+        The summary is None where there were no rows, or records that are passed on as they are. It runs where the
+        engine plans shards: on a cluster on one of its machines. An engine may try this again: a second time does no
+        harm.
         """
         ...
 

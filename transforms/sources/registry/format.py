@@ -54,7 +54,7 @@ class Format(Generic[OptionsT]):
     """Options that choose files or check them, and change no record of a file: an append may change them."""
 
     refused_keys: ClassVar[tuple[str, ...]] = ()
-    """Keys of the config that do not go with the format."""
+    """Keys of the config that do not go with the format; without rows those of `schema` do not either."""
 
     detected_option: ClassVar[str | None] = None
     """An option that `detect` finds in the files where it is not given, so that it is in the config's fingerprint."""

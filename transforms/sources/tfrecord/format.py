@@ -33,7 +33,6 @@ class TfrecordFormat(Format[TfrecordInput]):
         "input.exclude_columns",
         "input.limit",
         "schema.columns",
-        "schema.constants",
         "map",
         "split",
         "shuffle",
