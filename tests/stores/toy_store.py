@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import threading
 from collections.abc import Iterator, Sequence
+from typing import ClassVar
 
 from shardmill.transforms.format.buffers.checksum import crc32c
 from shardmill.transforms.stores.common.object_store import Level, ObjectInfo, ObjectStore, number_of
@@ -34,6 +35,7 @@ class ToyUpload:
 class ToyStore(ObjectStore):
     scheme = "toy"
     removed_at_once = 100
+    conditions: ClassVar = {"if_absent": "absent", "if_version": "version", "copy_if_absent": "absent"}
 
     def __init__(self, bucket: str) -> None:
         super().__init__(bucket)

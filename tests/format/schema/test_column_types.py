@@ -53,7 +53,7 @@ CASES = [
 
 def in_arrow(values: list[Any], type_: pa.DataType) -> pa.Array:
     """Return values and a null; of times, the values are their numbers."""
-    if pa.types.is_temporal(type_):
+    if pa.types.is_temporal(type_) and not pa.types.is_interval(type_):
         return pa.array([*values, None], pa.int32() if type_.bit_width == 32 else pa.int64()).view(type_)
     return pa.array([*values, None], type_)
 

@@ -63,10 +63,12 @@ class TestAFormatOfOneFolderAndOneLine:
                 load_config(None, paths=["a.kv"], flags=flags)
 
     def test_it_is_among_the_choices_where_the_format_is_wrong_or_unclear(self) -> None:
-        with pytest.raises(ConfigError, match="choices: csv, parquet, images, numpy, tfrecord, kv"):
+        others = list(FORMATS)[1:]
+        assert others[-1] == "kv"
+        with pytest.raises(ConfigError, match=f"choices: csv, {', '.join(others)}"):
             load_config(None, paths=["a.kv"], flags={"input.format": "vk", "output.path": "out"})
         Path("a.dat").write_text("a=1\n")
-        with pytest.raises(ConfigError, match=r"--set input\.format=csv \(or parquet, images, numpy, tfrecord, kv\)"):
+        with pytest.raises(ConfigError, match=re.escape(f"--set input.format=csv (or {', '.join(others)})")):
             load_config(None, paths=["a.dat"], flags={"output.path": "out"})
 
     def test_init_writes_its_starter_text_and_looks_at_its_columns(self, shardmill: Shardmill) -> None:
@@ -85,6 +87,25 @@ class TestAFormatOfOneFolderAndOneLine:
         Path("b.csv").write_text("key\nd\n")
         with pytest.raises(SchemaError, match="1 feature missing"):
             append("b.csv", output="out")
+
+    def test_columns_and_types_that_a_config_names_are_its_own_to_keep_or_refuse(self, shardmill: Shardmill) -> None:
+        assert shardmill("convert", "a.kv", "-o", "out", "--columns", "v*", "--set", "input.sign=:").code == 0
+        assert rows_of() == [{"value": "1"}, {"value": "2=3"}]
+        convert("a.kv", output="bytes", sign=":", schema={"columns": {"value": {"type": "bytes"}}})
+        assert rows_of("bytes")[0] == {"key": "a", "value": b"1"}
+        for setting, said in [
+            ("input.columns=[vale]", 'input.columns names "vale", which is not a column'),
+            ("schema.columns.value.type=int64", 'declares type "int64", but it holds string'),
+            ("schema.columns.vale.type=bytes", 'schema.columns names "vale", which is not a column'),
+        ]:
+            done = shardmill("convert", "a.kv", "-o", "none", "--set", "input.sign=:", "--set", setting)
+            assert done.code == 2
+            assert said in done.err
+
+    def test_a_bad_file_is_named(self, shardmill: Shardmill) -> None:
+        Path("bad.kv").write_bytes(b"a=\xff\n")
+        done = shardmill("convert", "bad.kv", "-o", "out")
+        assert (done.code, done.err) == (1, "error: bad.kv: is not UTF-8; convert it before\n")
 
     def test_a_recipe_runs_over_its_rows(self) -> None:
         convert("a.kv", output="out", sign=":", schema={"columns": {"key": {"name": "name"}}}, limit=1)

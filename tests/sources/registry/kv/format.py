@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Annotated, ClassVar, Final, Literal
 
 import pyarrow as pa
 from pydantic import StringConstraints
-from shardmill.transforms.errors import SourceError
+from shardmill.transforms.errors import SchemaError, SourceError
 from shardmill.transforms.format.flow.rows import RowOrigin, Rows
-from shardmill.transforms.format.schema.schema import Choice, Feature, Schema
+from shardmill.transforms.format.schema.arrow_types import feature_of
+from shardmill.transforms.format.schema.schema import Choice, ColumnRule, Schema
+from shardmill.transforms.sources.contract.selection import EVERY_COLUMN, Selection
 from shardmill.transforms.sources.contract.source import Frozen, Listing, ParallelMap, Piece, Survey, Task
 from shardmill.transforms.sources.files.listing import list_entries
-from shardmill.transforms.sources.files.open_file import open_file
+from shardmill.transforms.sources.files.open_file import open_file, open_listed
 from shardmill.transforms.sources.registry.format import Format
 from shardmill.transforms.sources.registry.formats import suffixes_of
 from shardmill.transforms.sources.registry.options import Options
@@ -47,6 +49,8 @@ class KvSource:
     paths: tuple[str, ...]
     base: str
     sign: str
+    selection: Selection = EVERY_COLUMN
+    rules: dict[str, ColumnRule] = field(default_factory=dict)
 
     def list_files(self) -> Listing:
         return list_entries(self.paths, self.base, suffixes_of("kv"), file_format="kv")
@@ -59,20 +63,32 @@ class KvSource:
             )
             for index, entry in enumerate(listing.entries)
         ]  # fmt: skip
-        schema = Schema(tuple(Feature(name, "bytes", "string") for name in COLUMNS))
-        choices = tuple(Choice(name, "string", "all text") for name in COLUMNS)
-        return Survey(Frozen(schema), choices, pieces, fields=FIELDS)
+        for name in self.rules:
+            if name not in COLUMNS:
+                raise SchemaError(f'schema.columns names "{name}", which is not a column; choose one of key, value')
+        fields = self._fields()
+        found = [feature_of(field, self.rules.get(field.name)) for field in fields]
+        choices = tuple(Choice(feature.name, feature.type, reason) for feature, reason in found)
+        return Survey(Frozen(Schema(tuple(feature for feature, _ in found))), choices, pieces, fields=fields)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         for ordinal, piece in enumerate(task.pieces):
             assert isinstance(piece, KvPiece)
-            with open_file(piece) as file:
-                pairs = [line.decode().rstrip("\n").partition(piece.signed.sign) for line in file]
+            with open_listed(piece, open_file) as file:
+                text = file.read()
+            try:
+                pairs = [line.partition(piece.signed.sign) for line in text.decode().splitlines()]
+            except UnicodeDecodeError as error:
+                raise SourceError(piece.name, "is not UTF-8; convert it before") from error
             if not all(sign for _, sign, _ in pairs):
                 raise SourceError(piece.name, f'a line has no "{piece.signed.sign}"; set input.sign')
-            columns = [pa.array([pair[at] for pair in pairs], pa.string()) for at in (0, 2)]
-            batch = pa.RecordBatch.from_arrays(columns, schema=pa.schema(FIELDS))
+            cells = {"key": [pair[0] for pair in pairs], "value": [pair[2] for pair in pairs]}
+            batch = pa.RecordBatch.from_pydict(cells, pa.schema(FIELDS)).select([one.name for one in self._fields()])
             yield Rows(task.ordinal, ordinal, piece.entry, batch, RowOrigin(piece.name, 1))
+
+    def _fields(self) -> tuple[pa.Field, ...]:
+        kept = self.selection.pick(COLUMNS)
+        return tuple(field for field in FIELDS if field.name in kept)
 
 
 class KvFormat(Format[KvInput]):
@@ -80,7 +96,8 @@ class KvFormat(Format[KvInput]):
     shows_columns = True
 
     def source(self, options: KvInput, settings: Settings) -> KvSource:
-        return KvSource(tuple(options.paths), settings.base, options.sign)
+        selection = Selection(options.kept, tuple(options.exclude_columns))
+        return KvSource(tuple(options.paths), settings.base, options.sign, selection, dict(settings.rules))
 
     def starter(self, options: KvInput, columns: str, column: str) -> str:
         return f'  sign: "{options.sign}"\n  # columns: {columns}\n'
