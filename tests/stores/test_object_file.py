@@ -57,14 +57,14 @@ def test_any_reading_gives_what_a_file_gives(bucket: Bucket) -> None:
             assert file.read() == told.read()
 
 
-def test_what_is_foretold_comes_in_blocks_each_once_and_ahead(bucket: Bucket) -> None:
+def test_what_is_announced_comes_in_blocks_each_once_and_ahead(bucket: Bucket) -> None:
     data = os.urandom(1000 * KIB)
     with ObjectFile(put(bucket, data), FetchLimits(block=64 * KIB)) as file:
         file.expect([(100, 900 * KIB)])
         file.seek(100)
         assert b"".join(iter(lambda: file.read(10 * KIB) if file.tell() < 900 * KIB else b"", b""))[: 899 * KIB]
     sizes = sorted(bucket.gateway.sizes)
-    assert len(sizes) == 16  # 15 blocks, and a window where the reading went past what was foretold
+    assert len(sizes) == 16  # 15 blocks, and a window where the reading went past what was announced
     assert sizes[-1] == 64 * KIB
     assert bucket.gateway.most_at_once in (2, 3)
 
@@ -82,7 +82,7 @@ def test_little_is_fetched_where_little_is_read(bucket: Bucket) -> None:
         assert sum(bucket.gateway.sizes) == 128 * KIB
         bucket.gateway.sizes.clear()
         file.seek(1 << 20)
-        while file.tell() < 8 << 20:  # nobody foretold it, but it goes on and on
+        while file.tell() < 8 << 20:  # nobody announced it, but it goes on and on
             file.read(8 * KIB)
     assert len(bucket.gateway.sizes) < 10
     assert max(bucket.gateway.sizes) <= FetchLimits().block
@@ -100,11 +100,11 @@ def test_columns_that_are_read_in_turn_are_fetched_once(bucket: Bucket) -> None:
     assert len({request.headers["range"] for request in bucket.gateway.reads()}) == len(bucket.gateway.reads())
 
 
-@pytest.mark.parametrize("foretold", [False, True])
-def test_an_object_that_was_replaced_or_removed_is_not_read(bucket: Bucket, foretold: bool) -> None:
+@pytest.mark.parametrize("announced", [False, True])
+def test_an_object_that_was_replaced_or_removed_is_not_read(bucket: Bucket, announced: bool) -> None:
     entry = put(bucket, bytes(9_000_000))
     with ObjectFile(entry, FetchLimits(block=1 << 20)) as file:
-        if foretold:
+        if announced:
             file.expect([(0, file.size)])
         file.read(1000)
         bucket.store.put("in/x.bin", os.urandom(9_000_000))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, reduce
 from typing import Any, Protocol, Self, runtime_checkable
 
 from ..format.schema.schema import Schema
@@ -48,31 +48,23 @@ def learn(source: Source, survey: Survey, recipe: Recipe, columns: Sequence[Colu
         SourceError: a file is damaged.
         SchemaError: a step cannot use what is there.
     """
-    steps = recipe.learning
-    if not steps:
+    if not recipe.learning:
         return recipe
     recipe.plan(columns)  # what does not fit is refused before anything is read
     source, frozen = _narrow(source, survey.frozen, recipe, columns)
     last = None if survey.limit is None else survey.limit.last
     look = partial(_look_at_piece, look=_Look(source, frozen, recipe, last))
-    summaries: list[Any] = [None] * len(steps)
-    for found in run(look, survey.pieces, heavy=True):
-        for index, step in enumerate(steps):
-            if found is not None:
-                before = summaries[index]
-                summaries[index] = found[index] if before is None else step.merge(before, found[index])
-    return recipe.learned(summaries)
+    summaries = reduce(recipe.merge, run(look, survey.pieces, heavy=True), None)
+    return recipe.learned([None] * len(recipe.learning) if summaries is None else summaries)
 
 
-def _look_at_piece(piece: Piece, look: _Look) -> list[Any] | None:
+def _look_at_piece(piece: Piece, look: _Look) -> Sequence[Any] | None:
     """Return what each step finds in a piece; None where there are no rows."""
     rows = look.source.read(Task(0, (piece,)), look.frozen)
-    found: list[Any] | None = None
+    found: Sequence[Any] | None = None
     for batch in rows if look.last is None else until(rows, look.last):
         if batch.batch.num_rows:
-            more = look.recipe.look(batch, piece.name)
-            pairs = zip(look.recipe.learning, found or more, more, strict=True)
-            found = more if found is None else [step.merge(one, other) for step, one, other in pairs]
+            found = look.recipe.merge(found, look.recipe.look(batch, piece.name))
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -63,17 +64,22 @@ class Recipe:
 
     def look(self, rows: Rows, file: str) -> list[Any]:
         """Return what each of the steps that learn finds in a batch, as it is before any of them."""
-        batch, found = rows.batch, []
+        batch, found, wanted = rows.batch, [], len(self.learning)
         for step in self.steps:
             if isinstance(step, LearningStep):
                 found += [step.look(batch)] if step.learns else []
-            elif len(found) < len(self.learning):
-                done = step.apply(batch, file)
-                stepped = done if isinstance(done, Stepped) else Stepped(done)
+            elif len(found) < wanted:
+                stepped = _applied(step, batch, file)
                 batch = stepped.batch
                 if stepped.keep is not None:
                     batch = take_rows(batch, _chosen(stepped.keep, np.arange(batch.num_rows), stepped.problems))
         return found
+
+    def merge(self, one: Sequence[Any] | None, other: Sequence[Any] | None) -> Sequence[Any] | None:
+        """Return what the steps that learn found in both; None where there were no rows."""
+        if one is None or other is None:
+            return other if one is None else one
+        return [step.merge(*pair) for step, *pair in zip(self.learning, one, other, strict=True)]
 
     def learned(self, summaries: Sequence[Any]) -> Recipe:
         """Return the recipe whose steps know what they were to learn."""
@@ -89,10 +95,8 @@ class Recipe:
         """
         for step in self.steps:
             columns = step.plan(columns)
-            names = [column.name for column in columns]
-            twice = (
-                next((name for name in names if names.count(name) > 1), None) if len(set(names)) < len(names) else None
-            )
+            counts = Counter(column.name for column in columns)
+            twice = next((name for name, count in counts.items() if count > 1), None)
             if twice is not None:
                 raise SchemaError(f'two columns would be named "{printable(twice)}"; rename one of them')
         return tuple(columns)
@@ -103,8 +107,7 @@ class Recipe:
         kept = np.arange(rows.batch.num_rows)
         batch = rows.batch
         for step in self.steps:
-            done = step.apply(batch, file)
-            stepped = done if isinstance(done, Stepped) else Stepped(done)
+            stepped = _applied(step, batch, file)
             batch = stepped.batch
             if batch.num_rows != len(kept):
                 raise ValueError(f"{step!r} returned {batch.num_rows} rows of {len(kept)}")
@@ -118,6 +121,11 @@ class Recipe:
 
 
 NO_STEPS: Final = Recipe()
+
+
+def _applied(step: Step, batch: pa.RecordBatch, file: str) -> Stepped:
+    done = step.apply(batch, file)
+    return done if isinstance(done, Stepped) else Stepped(done)
 
 
 def _chosen(
