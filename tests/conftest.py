@@ -109,7 +109,7 @@ def without_engine(monkeypatch: pytest.MonkeyPatch) -> None:
     run_on_engine = LocalEngine.run
 
     def run(engine: LocalEngine, prepared: Prepared, processes: WorkerProcesses) -> None:
-        if engine.runner.processes is True:
+        if processes.asked is True:
             run_on_engine(engine, prepared, processes)
         else:
             run_plainly(prepared)

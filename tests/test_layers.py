@@ -148,6 +148,17 @@ def test_the_format_layer_does_no_io(package: str) -> None:
 
 
 @of_each_package
+def test_a_config_is_loaded_above_and_goes_on_as_a_value(modules: list[Path]) -> None:
+    """What plans, and what runs the plan, takes values of the config, and calls nothing that makes or changes one."""
+    values = {"pipelines/config/model", "pipelines/config/runners"}
+    for module in modules:
+        if not module.as_posix().startswith(
+            ("pipelines/config", "pipelines/runs", "pipelines/commands", "pipelines/cli")
+        ):
+            assert {name for name in imports_of(module) if name.startswith("pipelines/config")} <= values, module
+
+
+@of_each_package
 def test_pandas_and_pyarrow_dataset_are_never_imported_at_the_top(modules: list[Path]) -> None:
     for module in modules:
         assert not {"pandas", "pyarrow.dataset"} & set(imports_of(module, top_level_only=True)), module

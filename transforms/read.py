@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -19,9 +18,7 @@ from .source_info import SourceInfo
 from .sources.contract.planning import Plan, make_plan
 from .sources.contract.read_task import read_task
 from .sources.contract.source import Frozen, Source, Task, map_in_turn
-from .sources.registry.detect import detect_format
 from .sources.registry.pick import pick_source
-from .sources.tfrecord.source import TfrecordSource
 
 
 @dataclass(eq=False)
@@ -59,9 +56,9 @@ class ReadRows(beam.PTransform):
         """List, survey and plan, unless the plan is given."""
         super().__init__()
         if isinstance(self.source, str):
-            self.source = _pick([self.source])
+            self.source = pick_source([self.source], records=True)
         elif isinstance(self.source, Sequence):
-            self.source = _pick(self.source)
+            self.source = pick_source(self.source, records=True)
         self.source = with_steps(self.source, steps_of(self.map))
         if self.plan is None:
             listing = self.source.list_files()
@@ -111,13 +108,6 @@ class ReadRows(beam.PTransform):
             | "Read rows" >> beam.ParDo(_ReadTaskFn(self.source, self._frozen))
             # Rows, Rows, ..., TaskEnd
         )
-
-
-def _pick(paths: Sequence[str]) -> Source:
-    folder = os.getcwd()
-    if detect_format(paths, folder) == "tfrecord":
-        return TfrecordSource(tuple(paths), folder)
-    return pick_source(paths, folder)
 
 
 @dataclass

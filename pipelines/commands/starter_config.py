@@ -21,7 +21,7 @@ from ...transforms.sources.registry.formats import FORMATS
 from ...transforms.stores.common.store_url import is_store_url
 from ..config.load import load_config, split_set
 from ..config.model import Config
-from ..config.sources import source_of
+from ..prepare.source_and_encoder import source_of
 
 if TYPE_CHECKING:
     from ..screens.screen import Screen

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from ...transforms.task_staging import TaskStaging
 from ..prepare.prepared import Prepared
-from ..workers.worker_count import wants_processes
 from .read_encode_write import add_steps, sink
 
 if TYPE_CHECKING:
@@ -19,11 +18,10 @@ if TYPE_CHECKING:
 def run_on(
     engine: AbstractContextManager[beam.Pipeline],
     prepared: Prepared,
-    processes: WorkerProcesses,
-    asked: Literal[True, False, "auto"],
+    processes: WorkerProcesses | None,
 ) -> None:
-    """Run what is prepared on a pipeline of this machine, with worker processes if they are `asked` for or faster."""
-    if not wants_processes(asked, sum(prepared.plan.outputs)):
+    """Run what is prepared on a pipeline: by its own steps, or by worker processes where they are wanted."""
+    if processes is None or not processes.wanted(sum(prepared.plan.outputs)):
         with engine as pipeline:
             add_steps(pipeline, prepared)
         return

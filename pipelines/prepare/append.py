@@ -28,9 +28,8 @@ from ...transforms.sources.files.open_file import is_object
 from ...transforms.sources.registry.conform import DatasetSchema, survey_under
 from ...transforms.sources.registry.formats import FORMATS
 from ..config.model import ColumnConfig, Config, SchemaConfig, without_later_defaults
-from ..config.sources import encoder_of, source_of
 from ..report.unchanged import Unchanged
-from ..workers.worker_count import count_workers, threads
+from ..workers.worker_processes import WorkerProcesses
 from .convert import check_columns, spec_of
 from .known_images import are_images_known, without_held_images
 from .known_inputs import (
@@ -41,7 +40,8 @@ from .known_inputs import (
 )
 from .prepared import Prepared
 from .rejected_images import RejectedBefore, split_unchanged
-from .staged_plan import ListedSource, mark_of
+from .source_and_encoder import encoder_of, source_of
+from .staged_plan import Fingerprints, ListedSource, mark_of
 from .stopped_runs import find_stopped
 
 _DECIDED = ("compression", "order", "shard_name")
@@ -75,9 +75,15 @@ class AppendPlan:
 
 
 def prepare_append(
-    config: Config, latest: Manifest, *, source: Source | None = None, force: bool = False, changed: str | None = None
+    config: Config,
+    latest: Manifest,
+    workers: WorkerProcesses,
+    *,
+    source: Source | None = None,
+    force: bool = False,
+    changed: str | None = None,
 ) -> AppendPlan:
-    """List and survey what the dataset lacks of a source, under its schema; nothing is written.
+    """List and survey what the dataset lacks of a source, under its schema, with `workers`; nothing is written.
 
     Raises:
         TargetError: the dataset takes no append.
@@ -97,19 +103,21 @@ def prepare_append(
     strict = rejects_allowed(config.max_rejects, 1 << 32) == 0
     name = f"{printable_path(path)}, generation {latest.generation}"
     dataset = DatasetSchema(name, schema, latest.labels, no_rejects=strict, wanted_split=wanted_split)
-    mark = mark_of(config, source, listing, "append", json.dumps([schema.to_json(), latest.labels], sort_keys=True))
+    prints = Fingerprints.of(config, listing)
+    adds_to = json.dumps([schema.to_json(), latest.labels], sort_keys=True)
+    mark = mark_of(prints, config, source, listing, "append", adds_to)
     listed = ListedSource.of(whole)
     stopped = find_stopped(path, mark, whole, listed, resume=config.runner.resume)
     plan = stopped.finished(mark, listing)
     if plan is None:
-        source, survey = survey_under(source, listing, threads(count_workers(config.runner.planners)), dataset)
+        source, survey = survey_under(source, listing, workers.planning(listing.bytes), dataset)
         check_columns(survey, config.limits.columns)
         encode = encoder_of(config, survey.frozen).encode
         plan = make_plan(source, listing, survey, config.output.shard_size, encode, config.output.compression)
     survey = plan.survey
     split_warnings = _check_split(config, latest, survey)
     encoder = encoder_of(config, survey.frozen)
-    spec = spec_of(config, plan)
+    spec = spec_of(config, plan, prints)
     to = append_to(latest, options_fingerprint(config), force=force)
     spec = replace(spec, append_to=to, run_id=_run_id(spec.run_id, survey, latest, path))
     prepared = Prepared(source, plan, encoder, spec, mark, listed, stopped)
@@ -125,7 +133,7 @@ def _refuse_own_shards(listing: Listing, path: str) -> None:
         UsageError: a file is a shard of the dataset.
     """
     folder = _real(os.fsencode(path).rstrip(b"/"))
-    for entry in listing.entries if listing.format == "tfrecord" else ():
+    for entry in listing.entries if listing.traits.whole_records else ():
         if os.path.dirname(_real(entry.path)) == folder:
             raise UsageError(f"{entry.name}: is a shard of the dataset that it is to be appended to; leave it out")
 
@@ -253,7 +261,7 @@ def _wanted(
     options = same_options(config, latest.schema or Schema(()))
     found = without_empty_files(listing, sort_files(listing, held, options, made))
     same = [source for source in held if source.options is None or source.options in options]
-    before = RejectedBefore.read(path, generations if listing.format == "images" else (), same, config.limits)
+    before = RejectedBefore.read(path, generations if listing.traits.in_folders else (), same, config.limits)
     unchanged, rejected = split_unchanged(found.unchanged, listing, before)
     if not are_images_known(latest, listing):
         found = settle_changed(listing, found, how)

@@ -6,38 +6,35 @@ import hashlib
 import os
 import uuid
 from dataclasses import replace
-from typing import TYPE_CHECKING, Literal
+from typing import Literal
 
 from ...transforms.dataset.generations.manifest_files import list_generations
 from ...transforms.dataset.stage.spec import DatasetSpec, EntryInfo
 from ...transforms.errors import SchemaError, TargetError
 from ...transforms.format.wording.printable import printable_path
-from ...transforms.sources.contract.planning import MIN_TASK_BYTES, Plan, make_plan
-from ...transforms.sources.contract.source import Listing, ParallelMap, Source, SourceEntry, Survey
+from ...transforms.sources.contract.planning import Plan, make_plan
+from ...transforms.sources.contract.source import Listing, Source, SourceEntry, Survey
 from ...transforms.sources.files.open_file import is_object
 from ...transforms.stores.common.store_url import is_store_url
 from ..config.model import Config
-from ..config.sources import encoder_of, source_of
-from ..workers.worker_count import count_workers, threads, wants_processes
+from ..workers.worker_processes import WorkerProcesses
 from .known_inputs import in_part
 from .prepared import Prepared
-from .staged_plan import ListedSource, fingerprint_listing, mark_of
+from .source_and_encoder import encoder_of, source_of
+from .staged_plan import Fingerprints, ListedSource, mark_of
 from .stopped_runs import find_stopped
-
-if TYPE_CHECKING:
-    from ..workers.worker_processes import WorkerProcesses
 
 
 def prepare(
     config: Config,
+    workers: WorkerProcesses,
     source: Source | None = None,
-    processes: WorkerProcesses | None = None,
     operation: Literal["create", "merge"] = "create",
 ) -> Prepared:
     """List and survey the source, freeze its schema and cut it into tasks; nothing is written.
 
-    `source` stands for the config's own input. `processes` help with planning where the input is large, and are
-    started as soon as that is known. Where a run that stopped has done all tasks, its survey is taken over.
+    `source` stands for the config's own input. `workers` help with planning: processes where the input is large, which
+    are started as soon as that is known. Where a run that stopped has done all tasks, its survey is taken over.
 
     Raises:
         UsageError: the config does not go with the source, or a column has no feature.
@@ -47,18 +44,19 @@ def prepare(
     source = source or source_of(config)
     listing = source.list_files()
     _refuse_source_folder(config, listing)
-    mark = mark_of(config, source, listing, operation)
+    prints = Fingerprints.of(config, listing)
+    mark = mark_of(prints, config, source, listing, operation)
     listed = ListedSource.of(listing)
     stopped = find_stopped(config.output.path, mark, listing, listed, resume=config.runner.resume)
     plan = stopped.finished(mark, listing)
     if plan is not None:
         encoder = encoder_of(config, plan.survey.frozen)
     else:
-        survey = source.survey(listing, _planning(config, listing, processes))
+        survey = source.survey(listing, workers.planning(listing.bytes))
         check_columns(survey, config.limits.columns)
         encoder = encoder_of(config, survey.frozen)
         plan = make_plan(source, listing, survey, config.output.shard_size, encoder.encode, config.output.compression)
-    spec = replace(spec_of(config, plan), operation=operation)
+    spec = replace(spec_of(config, plan, prints), operation=operation)
     return Prepared(source, plan, encoder, spec, mark, listed, stopped)
 
 
@@ -69,7 +67,7 @@ def _refuse_source_folder(config: Config, listing: Listing) -> None:
         TargetError: it is such a folder.
     """
     path = config.output.path
-    if listing.format in ("memory", "tfrecord"):
+    if listing.traits.whole_records or not listing.traits.in_files:
         return
     target = _real(path, "")
     named = {_real(name, config.base) for name in config.input.paths} if config.input is not None else set()
@@ -85,14 +83,6 @@ def _refuse_source_folder(config: Config, listing: Listing) -> None:
 def _real(path: str, base: str) -> bytes:
     raw = os.fsencode(path)
     return raw.rstrip(b"/") if is_object(raw) else os.path.abspath(os.path.join(os.fsencode(base), raw))
-
-
-def _planning(config: Config, listing: Listing, processes: WorkerProcesses | None) -> ParallelMap:
-    run = threads(count_workers(config.runner.planners))
-    if processes is None or not wants_processes(config.runner.processes, listing.bytes):
-        return run
-    processes.start(at_most=max(listing.bytes // MIN_TASK_BYTES, 2))  # more would find no task
-    return processes.planning(run)
 
 
 def check_columns(survey: Survey, most: int) -> None:
@@ -117,12 +107,11 @@ def _held_as(entry: SourceEntry, index: int, plan: Plan) -> str:
     return in_part(entry.fingerprint)
 
 
-def spec_of(config: Config, plan: Plan) -> DatasetSpec:
+def spec_of(config: Config, plan: Plan, prints: Fingerprints) -> DatasetSpec:
     """Return what the run of a plan is to make."""
     listing, frozen, output = plan.listing, plan.survey.frozen, config.output
     expected = plan.expected_rows()
-    config_fingerprint, source_fingerprint = config.fingerprint(), fingerprint_listing(listing)
-    run = hashlib.sha256(f"{config_fingerprint}\n{source_fingerprint}\n".encode()).hexdigest()
+    run = hashlib.sha256(f"{prints.config}\n{prints.listing}\n".encode()).hexdigest()
     return DatasetSpec(
         path=output.path,
         name=config.name,
@@ -144,8 +133,8 @@ def spec_of(config: Config, plan: Plan) -> DatasetSpec:
         source_files=listing.files,
         source_bytes=listing.bytes,
         skipped=listing.skipped,
-        config_fingerprint=config_fingerprint,
-        source_fingerprint=source_fingerprint,
+        config_fingerprint=prints.config,
+        source_fingerprint=prints.listing,
         run_id=uuid.uuid4().hex[:16] if is_store_url(output.path) else run[:16],  # there nobody can hold a folder
         runner=config.runner.name,
         observers=config.observers,

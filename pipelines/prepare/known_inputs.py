@@ -62,7 +62,7 @@ def sort_files(
         match = next((h for h in same if h.options is None or h.options in options), None)
         if match is None:
             wanted.append(index)
-            if same_path and not same and listing.format != "memory":
+            if same_path and not same and listing.traits.in_files:
                 changed.append((index, max(h.generation for h in same_path)))
                 if any(h.fingerprint == in_part(entry.fingerprint) for h in same_path):
                     begun.add(index)
@@ -94,7 +94,7 @@ def without_empty_files(listing: Listing, found: SortedFiles) -> SortedFiles:
     An empty file among several is only a warning, also if the others are held already.
     """
     empty = [listing.entries[index] for index in found.wanted if not listing.entries[index].bytes]
-    if listing.format != "csv" or not found.unchanged or len(empty) != len(found.wanted):
+    if not listing.traits.may_be_empty or not found.unchanged or len(empty) != len(found.wanted):
         return found
     warnings = tuple(f"{entry.name}: is empty: no header and no row" for entry in empty)
     return replace(found, wanted=(), changed=(), warnings=(*found.warnings, *warnings))
@@ -153,7 +153,7 @@ def _may_differ(listing: Listing, entry: SourceEntry, made: str | None) -> bool:
 
     What a store states of an object covers all of it.
     """
-    if made is None or entry.version or (entry.bytes <= _COVERED_BYTES and listing.format != "images"):
+    if made is None or entry.version or (entry.bytes <= _COVERED_BYTES and not listing.traits.in_folders):
         return False
     return written_since(entry.mtime_ns, made)
 

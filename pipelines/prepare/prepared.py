@@ -67,7 +67,7 @@ class Prepared:
             remarks=plan.survey.remarks,
             sampled=plan.estimate.sampled,
             sampled_rejects=group_rejects(json.loads(line) for line in self._sampled_rejects()),
-            order_note=order_note(plan.listing.format, spec.order, len(plan.tasks), [s.shards for s in splits]),
+            order_note=order_note(plan.listing.traits, spec.order, len(plan.tasks), [s.shards for s in splits]),
         )
 
     def _sampled_rejects(self) -> Iterator[str]:

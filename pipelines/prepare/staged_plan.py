@@ -12,7 +12,7 @@ import hashlib
 import json
 from collections.abc import Sequence
 from dataclasses import astuple, dataclass, field
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NamedTuple, Self, TypeAlias
 
 from ...transforms.dataset.generations.manifest_files import read_file
 from ...transforms.dataset.stage.spec import tool_versions
@@ -113,20 +113,34 @@ class StagedPlan:
         return Plan(listing, survey, tasks, (), Estimate(self.records, self.bytes))
 
 
-def mark_of(config: Config, source: Source, listing: Listing, operation: str, dataset: str = "") -> RunMark:
+class Fingerprints(NamedTuple):
+    """The fingerprints of a config and of what was listed for it, each `sha256:` and its digest."""
+
+    config: str
+    listing: str
+
+    @classmethod
+    def of(cls, config: Config, listing: Listing) -> Self:
+        """Return the fingerprints."""
+        return cls(config.fingerprint(), _fingerprint_listing(listing))
+
+
+def mark_of(
+    prints: Fingerprints, config: Config, source: Source, listing: Listing, operation: str, dataset: str = ""
+) -> RunMark:
     """Return the mark of a run; `dataset` describes the schema and labels of the dataset that it adds to."""
     reading = json.dumps([repr(source), config.limits.model_dump(mode="json")], sort_keys=True)
     reading += "".join(map(repr, config.observers))  # what was staged holds what they saw
     conditions = {
-        "the files to read": fingerprint_listing(listing) + (_images_digest(listing) or ""),
+        "the files to read": prints.listing + (_images_digest(listing) or ""),
         "limits and options of reading": _digest(reading),
         "the dataset": _digest(dataset),
     }
     tools = {f"{tool} (its release)": version for tool, version in tool_versions().items()}
-    return RunMark(operation, config.fingerprint(), conditions | tools)
+    return RunMark(operation, prints.config, conditions | tools)
 
 
-def fingerprint_listing(listing: Listing) -> str:
+def _fingerprint_listing(listing: Listing) -> str:
     """Return `sha256:` and the digest of what was listed: names, sizes, fingerprints, and mtimes or versions."""
     digest = hashlib.sha256()
     for entry in listing.entries:

@@ -80,7 +80,7 @@ def find_stopped(path: str, mark: RunMark, listing: Listing, listed: ListedSourc
         elif staged.listed == listed:
             same.append(staged)
         else:
-            if resume and listing.format != "memory" and storage.size(f"{staged.staging}/{REFUSAL_FILE}") is None:
+            if resume and listing.traits.in_files and storage.size(f"{staged.staging}/{REFUSAL_FILE}") is None:
                 raise _changed(storage, staged, listing, listed)
             outdated.append(staged.run_id)
             name, _, what = _changes(storage, staged, listing, listed)[0].partition(": ")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ...transforms.sources.contract.source import Traits
 
-def order_note(source_format: str, order: str, tasks: int, shards: Sequence[int]) -> str:
+
+def order_note(traits: Traits, order: str, tasks: int, shards: Sequence[int]) -> str:
     """Return the note on tasks that wrote full shards, so that what each had left over is in the last ones.
 
     `shards` are the shards of each split. With fewer shards than tasks all are made of left over rows, which follow
-    the source; so does a single task. Pictures have no order that anybody relies on.
+    the source; so does a single task.
     """
-    if source_format == "images" or order != "task" or not 1 < tasks <= max(shards, default=0):
+    if not traits.has_order or order != "task" or not 1 < tasks <= max(shards, default=0):
         return ""
     return (
         "rows follow the source within each shard, and the last shards hold rows from between the others; "

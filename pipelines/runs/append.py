@@ -32,10 +32,9 @@ from ..engines.engine import Engine
 from ..prepare.append import AppendPlan, prepare_append
 from ..prepare.prepared import Prepared
 from ..report.summary import PlanReport, Submitted, Summary, Watch
-from ..workers.worker_count import count_workers
 from ..workers.worker_processes import WorkerProcesses
 from .convert import ended, require_waiting, run_prepared, summary_of
-from .engine_choice import engine_of
+from .engine_choice import engine_of, workers_of
 from .python_api import What, load_call, noting, spooled, warn_of
 from .resume import look_ahead
 
@@ -115,16 +114,16 @@ def run_append(
     unpublished = _died_behind_its_commit(config.output.path) if force else None
     for _ in range(APPEND_TRIES):
         latest = _dataset_in(config.output.path, finish=True)
-        plan = prepare_append(config, latest, source=source, force=force, changed=changed)
-        if plan.prepared is None:
-            return _nothing_new(plan, config.output.path, time.monotonic() - started)
-        if unpublished is not None and _is_run(plan.prepared, unpublished):  # force must not append it twice
-            summary = summary_of(plan.prepared, unpublished, time.monotonic() - started)
-            return replace(summary, command="append")
-        ran = _run(plan, config, engine, watch)
-        if ran is None:
-            continue
-        return _of_append(ended(*ran, started), plan, config.detected)
+        with workers_of(config.runner) as workers:
+            plan = prepare_append(config, latest, workers, source=source, force=force, changed=changed)
+            if plan.prepared is None:
+                return _nothing_new(plan, config.output.path, time.monotonic() - started)
+            if unpublished is not None and _is_run(plan.prepared, unpublished):  # force must not append it twice
+                summary = summary_of(plan.prepared, unpublished, time.monotonic() - started)
+                return replace(summary, command="append")
+            ran = _run(plan, engine, watch, workers)
+        if ran is not None:
+            return _of_append(ended(*ran, started), plan, config.detected)
     raise CommitError(
         f"{printable_path(config.output.path)}: {APPEND_TRIES} times others changed what this append builds on (its "
         f"files or its new classes) while it ran; nothing of it was committed; run it again"
@@ -134,7 +133,8 @@ def run_append(
 def dry_run_append(config: Config, *, force: bool = False, changed: str | None = None) -> PlanReport | Summary:
     """Return what an append would do, or that there is nothing to do; nothing is written."""
     _check_changed(changed)
-    plan = prepare_append(config, _dataset_in(config.output.path), force=force, changed=changed)
+    with workers_of(config.runner) as workers:
+        plan = prepare_append(config, _dataset_in(config.output.path), workers, force=force, changed=changed)
     if plan.prepared is None:
         return _nothing_new(plan, config.output.path, 0.0)
     return _of_append(look_ahead(plan.prepared), plan, config.detected)
@@ -145,7 +145,9 @@ def _check_changed(changed: str | None) -> None:
         raise UsageError(f'--changed: "{changed}" is not a choice; choices: append, skip')
 
 
-def _run(plan: AppendPlan, config: Config, engine: Engine, watch: Watch | None) -> tuple[Prepared, WriteOutcome] | None:
+def _run(
+    plan: AppendPlan, engine: Engine, watch: Watch | None, workers: WorkerProcesses
+) -> tuple[Prepared, WriteOutcome] | None:
     """Run what was planned; None where another append made the plan void, before it or meanwhile."""
     prepared = plan.prepared
     assert prepared is not None
@@ -156,8 +158,7 @@ def _run(plan: AppendPlan, config: Config, engine: Engine, watch: Watch | None) 
         if conflict_with(spec, spec.append_to) is not None:
             return None
         prepare_folder(spec, clear=False)
-        with WorkerProcesses(count_workers(config.runner.planners)) as processes:
-            prepared, outcome = run_prepared(prepared, engine, watch, processes)
+        prepared, outcome = run_prepared(prepared, engine, watch, workers)
         assert not isinstance(outcome, Submitted), "an append is waited for"
         if outcome.refusal is not None and outcome.refusal.kind == "stale":
             spec.storage.remove_tree(spec.staging)  # another plan will have another folder

@@ -35,8 +35,7 @@ from ..prepare.staged_plan import PLAN_FILE
 from ..report.reject_groups import read_head, rejects_text
 from ..report.row_order import order_note
 from ..report.summary import Count, PlanReport, Submitted, Summary, Watch, oversize_warnings
-from ..workers.worker_count import count_workers
-from .engine_choice import engine_of
+from .engine_choice import engine_of, workers_of
 from .python_api import What, load_call, noting, spooled, warn_of
 from .resume import look_ahead, take_over
 
@@ -113,13 +112,11 @@ def run_convert(
 
     What is submitted and not waited for has no summary.
     """
-    from ..workers.worker_processes import WorkerProcesses
-
     started = time.monotonic()
     engine = engine_of(config.runner, beam_options)
     engine.check()
-    with WorkerProcesses(count_workers(config.runner.planners)) as processes:
-        prepared = prepare(config, source, processes)
+    with workers_of(config.runner) as processes:
+        prepared = prepare(config, processes, source)
         spec = prepared.spec
         with hold_run(spec):
             engine.end_orphan(spec)
@@ -168,7 +165,8 @@ def _run_left(left: Prepared, engine: Engine, processes: WorkerProcesses) -> Sub
 
 def dry_run(config: Config) -> PlanReport:
     """Return what a conversion would do; nothing is written."""
-    return look_ahead(prepare(config))
+    with workers_of(config.runner) as workers:
+        return look_ahead(prepare(config, workers))
 
 
 def _watching(watch: Watch | None, prepared: Prepared, count: Count | None = None) -> AbstractContextManager[object]:
@@ -209,7 +207,7 @@ def summary_of(prepared: Prepared, manifest: Manifest, seconds: float, *, nothin
         detected=survey.detected,
         remarks=survey.remarks,
         left_behind=0 if nothing_to_do else staged_by_dead_runs(spec.storage, spec.run_id),
-        order_note=order_note(manifest.source.format, manifest.order, tasks, _own_shards(manifest)),
+        order_note=order_note(prepared.plan.listing.traits, manifest.order, tasks, _own_shards(manifest)),
     )
 
 

@@ -1,4 +1,4 @@
-"""The engine that a config names."""
+"""The engine that a config names, and the workers of this machine that it asks for."""
 
 from __future__ import annotations
 
@@ -9,14 +9,20 @@ from ..engines.dataflow.engine import DataflowEngine
 from ..engines.engine import Engine
 from ..engines.flink.engine import FlinkEngine
 from ..engines.local.engine import LocalEngine
+from ..workers.worker_processes import WorkerProcesses
 
 
 def engine_of(runner: AnyRunner, beam_options: Sequence[str] = ()) -> Engine:
     """Return the engine of a config's `runner`; `beam_options` is what came after `--`."""
     match runner:
         case LocalRunner():
-            return LocalEngine(runner, beam_options)
+            return LocalEngine(beam_options)
         case FlinkRunner():
             return FlinkEngine(runner, beam_options)
         case DataflowRunner():
             return DataflowEngine(runner, beam_options)
+
+
+def workers_of(runner: AnyRunner) -> WorkerProcesses:
+    """Return the workers of this machine: they plan, and convert where the engine is this machine too."""
+    return WorkerProcesses(runner.planners, asked=runner.processes)

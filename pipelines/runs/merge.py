@@ -24,14 +24,14 @@ from ...transforms.sources.tfrecord.piece_reader import CUT_A_RECORD
 from ...transforms.sources.tfrecord.source import TfrecordSource
 from ..config.load import load_config
 from ..config.model import Config
-from ..config.sources import source_of
 from ..engines.local.plain_engine import PlainEngine
 from ..prepare.convert import prepare
 from ..prepare.prepared import Prepared
+from ..prepare.source_and_encoder import source_of
 from ..report.summary import PlanReport, Submitted, Summary, Watch
-from ..workers.worker_count import count_workers
 from ..workers.worker_processes import WorkerProcesses
 from .convert import ended, run_prepared, summary_of
+from .engine_choice import workers_of
 from .resume import look_ahead
 
 Command = Literal["merge", "rebuild"]
@@ -47,7 +47,8 @@ class Merge:
 
     def plan(self) -> PlanReport:
         """Return what would be written."""
-        return replace(look_ahead(self._prepared(self.source)), command=self.command)
+        with workers_of(self.config.runner) as workers:
+            return replace(look_ahead(self._prepared(self.source, workers)), command=self.command)
 
     def run(self, watch: Watch | None = None) -> Summary:
         """Write the dataset.
@@ -66,21 +67,20 @@ class Merge:
         return replace(summary, command=self.command)
 
     def _run(self, source: TfrecordSource, watch: Watch | None, started: float, *, again: bool = False) -> Summary:
-        prepared = self._prepared(source)
-        spec = prepared.spec
-        with hold_run(spec):
-            held = prepare_target(spec, clear=again)
-            if held is not None:
-                return summary_of(prepared, held, time.monotonic() - started, nothing_to_do=True)
-            prepared = replace(prepared, spec=replacing_what_is_there(spec))
-            runner = self.config.runner
-            with WorkerProcesses(count_workers(runner.planners)) as processes:
-                prepared, outcome = run_prepared(prepared, PlainEngine(runner.processes), watch, processes)
+        with workers_of(self.config.runner) as workers:
+            prepared = self._prepared(source, workers)
+            spec = prepared.spec
+            with hold_run(spec):
+                held = prepare_target(spec, clear=again)
+                if held is not None:
+                    return summary_of(prepared, held, time.monotonic() - started, nothing_to_do=True)
+                prepared = replace(prepared, spec=replacing_what_is_there(spec))
+                prepared, outcome = run_prepared(prepared, PlainEngine(), watch, workers)
         assert not isinstance(outcome, Submitted)
         return ended(prepared, outcome, started)
 
-    def _prepared(self, source: TfrecordSource) -> Prepared:
-        return prepare(self.config, source, operation="merge")
+    def _prepared(self, source: TfrecordSource, workers: WorkerProcesses) -> Prepared:
+        return prepare(self.config, workers, source, operation="merge")
 
 
 def plan_merge(

@@ -22,7 +22,7 @@ from ...transforms.stores.common.store_url import is_store_url
 from ..config.inputs import input_keys
 from ..config.load import load_config, split_sources
 from ..config.model import Config
-from ..config.sources import column_rules, with_recipe
+from ..prepare.source_and_encoder import column_rules, with_recipe
 from ..report.summary import Summary
 from .engine_choice import engine_of
 

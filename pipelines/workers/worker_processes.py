@@ -24,13 +24,15 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
 from concurrent.futures.process import BrokenProcessPool
 from threading import Lock
-from typing import TYPE_CHECKING, Final, Self, TypeVar
+from typing import TYPE_CHECKING, Final, Literal, Self, TypeVar
 
 from ...transforms.dataset.stage.task_result import TaskResult
 from ...transforms.errors import RunError
+from ...transforms.sources.contract.planning import MIN_TASK_BYTES
 from ...transforms.sources.contract.source import ParallelMap, Task
 from ...transforms.task_staging import TaskStaging
 from .allocator import ARROW_ENVIRONMENT, keep_freed_memory, release_freed_memory
+from .worker_count import count_workers, threads
 
 if TYPE_CHECKING:
     from loky.process_executor import ProcessPoolExecutor
@@ -47,11 +49,20 @@ _running: Final[dict[str, WorkerProcesses]] = {}
 """The pools of this process, by token: an engine pickles the functions it is given, within this one process."""
 
 
-class WorkerProcesses:
-    """A pool of worker processes: started when it is first needed, and gone when its context is left."""
+PROCESSES_FROM_BYTES: Final = 128 << 20
+"""Input or expected output from which worker processes are faster than threads."""
 
-    def __init__(self, workers: int) -> None:
-        self.workers = workers
+
+class WorkerProcesses:
+    """A pool of worker processes: started when it is first needed, and gone when its context is left.
+
+    `workers` is how many there are, be they threads or processes; `asked` makes them processes or threads, where
+    `auto` takes what is faster for the work.
+    """
+
+    def __init__(self, workers: int | str, *, asked: Literal[True, False, "auto"] = "auto") -> None:
+        self.workers = count_workers(workers)
+        self.asked = asked
         self._token = uuid.uuid4().hex
         self._pool: ProcessPoolExecutor | None = None
         self._first: dict[int, Future[TaskResult]] = {}
@@ -71,6 +82,14 @@ class WorkerProcesses:
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return _running_pool, (self._token,)
 
+    def wanted(self, size: int, from_bytes: int = PROCESSES_FROM_BYTES) -> bool:
+        """Return whether workers are processes: as asked, or for `auto` where that is faster.
+
+        `size` are the bytes of the work: of the input for planning, of the expected output for the conversion;
+        processes are faster `from_bytes` on.
+        """
+        return size >= from_bytes if self.asked == "auto" else self.asked
+
     def start(self, at_most: int | None = None) -> None:
         """Start the processes unless they are running; they load their modules while this process continues."""
         if self._pool is None:
@@ -85,8 +104,12 @@ class WorkerProcesses:
                 )
                 self._pool.submit(_load)
 
-    def planning(self, light: ParallelMap) -> ParallelMap:
-        """Return a parallel map for planning: heavy work is done here, the rest by `light`."""
+    def planning(self, size: int) -> ParallelMap:
+        """Return a parallel map to plan an input of `size` bytes: threads, and processes for heavy work if `wanted`."""
+        light = threads(self.workers)
+        if not self.wanted(size):
+            return light
+        self.start(at_most=max(size // MIN_TASK_BYTES, 2))  # more would find no task
 
         def run(function: Callable[[T], R], items: Iterable[T], *, heavy: bool = False) -> list[R]:
             if not heavy:

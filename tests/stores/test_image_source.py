@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 from shardmill.pipelines import append, convert
-from shardmill.pipelines.config.sources import source_of
+from shardmill.pipelines.prepare.source_and_encoder import source_of
 from shardmill.pipelines.report.summary import Summary
 from shardmill.pipelines.runs.convert import run_convert
 from shardmill.pipelines.runs.python_api import load_call

@@ -114,8 +114,8 @@ def test_a_plan_in_files_gives_the_same_bytes(processes: bool, seed: int | None,
     }
     plain = convert(config, output=tmp_path / "one")
     loaded = load_config(config, flags={"output.path": ("output", str(tmp_path / "two"))})
-    with WorkerProcesses(2) as workers:
-        prepared = replace(prepare(loaded, None, workers), limits=PlanLimits(in_graph=0, in_file=100_000))
+    with WorkerProcesses(2, asked=processes) as workers:
+        prepared = replace(prepare(loaded, workers), limits=PlanLimits(in_graph=0, in_file=100_000))
         left, staged = run_prepared(prepared, engine_of(loaded.runner), None, workers)
     assert isinstance(staged, WriteOutcome)
     assert staged.manifest is not None

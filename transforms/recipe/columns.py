@@ -1,4 +1,4 @@
-"""Steps that name columns and add them: other names, and columns of one value."""
+"""Steps that choose columns, name them and add them: some of them, other names, and columns of one value."""
 
 from __future__ import annotations
 
@@ -11,9 +11,30 @@ import pyarrow as pa
 from ..errors import SchemaError
 from ..format.wording.nearest import nearest_name
 from ..format.wording.printable import printable
+from ..sources.contract.selection import Selection
 from .step import Column
 
 Scalar: TypeAlias = str | bool | int | float
+
+
+@dataclass(frozen=True, slots=True)
+class Keep:
+    """Keep some columns only, of a source that reads all of them."""
+
+    selection: Selection
+
+    def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
+        """Return the columns that are kept.
+
+        Raises:
+            SchemaError: a name is no column, a glob matches none, or no column is left.
+        """
+        kept = set(self.selection.pick([column.name for column in columns]))
+        return [column for column in columns if column.name in kept]
+
+    def apply(self, batch: pa.RecordBatch, file: str) -> pa.RecordBatch:  # noqa: ARG002
+        """Return the batch without the other columns; nothing is copied."""
+        return batch.select(self.selection.of_some(batch.schema.names))
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from ...prepare.prepared import Prepared
 from ...report.summary import Count
 from ..engine import Engine
 from ..staged_run import run_on
-from .pipeline import check_flink, end_orphan, flink_pipeline, job_name
+from .pipeline import Slots, check_flink, end_orphan, flink_pipeline, job_name, slots_of
 from .watch import count_on
 
 if TYPE_CHECKING:
@@ -37,8 +37,9 @@ class FlinkEngine(Engine):
     def run(self, prepared: Prepared, processes: WorkerProcesses) -> None:
         """Run the job to its end; embedded, `processes` may stage its tasks, on a cluster its own workers do."""
         name = job_name(prepared.spec)
-        pipeline = flink_pipeline(self.runner, len(prepared.plan.tasks), self.beam_options, name)
-        run_on(pipeline, prepared, processes, self.runner.processes if self.runner.is_embedded else False)
+        slots = Slots(processes.workers, 1) if self.runner.is_embedded else slots_of(self.runner)
+        pipeline = flink_pipeline(self.runner, slots, len(prepared.plan.tasks), self.beam_options, name)
+        run_on(pipeline, prepared, processes if self.runner.is_embedded else None)
 
     def count(self, spec: DatasetSpec) -> Count | None:
         """Return what asks a cluster for Beam's metrics."""

@@ -24,7 +24,6 @@ from ....transforms.errors import RunError, UnseenError, UsageError
 from ....transforms.format.wording.printable import escaped
 from ...config.runners import FlinkRunner
 from ...report.disk_errors import disk_error
-from ...workers.worker_count import count_workers
 from ..beam_pipeline import parse_options, quiet_beam
 from ..worker_errors import in_one_line, lasting_error, raised_in_worker
 from .jars import cache_folder, class_path, java
@@ -69,8 +68,8 @@ class Slots:
     task_managers: int
 
 
-def check_flink(runner: FlinkRunner, beam_args: Sequence[str] = ()) -> Slots:
-    """See that there is a Flink to run on, and return what it has for a run: `auto` are all of its slots.
+def check_flink(runner: FlinkRunner, beam_args: Sequence[str] = ()) -> None:
+    """See that there is a Flink to run on.
 
     Raises:
         UsageError: Java or Flink is not installed, Beam has no such option, or the cluster is too small.
@@ -81,8 +80,17 @@ def check_flink(runner: FlinkRunner, beam_args: Sequence[str] = ()) -> Slots:
         parse_options(["--no_save_main_session"], beam_args, _FLINK_OPTIONS)
     java()
     class_path()
-    if runner.is_embedded:
-        return Slots(count_workers(runner.workers), 1)
+    if not runner.is_embedded:
+        slots_of(runner)
+
+
+def slots_of(runner: FlinkRunner) -> Slots:
+    """Return what a cluster has for a run: `auto` are all of its slots.
+
+    Raises:
+        UsageError: it is too small.
+        RunError: it cannot be reached.
+    """
     overview = FlinkRest(runner.master).overview()
     workers = overview.slots if runner.workers == "auto" else runner.workers
     if not 0 < workers <= overview.slots:
@@ -107,7 +115,9 @@ def end_orphan(runner: FlinkRunner, job: str) -> None:
 
 
 @contextmanager
-def flink_pipeline(runner: FlinkRunner, tasks: int, beam_args: Sequence[str], name: str) -> Iterator[beam.Pipeline]:
+def flink_pipeline(
+    runner: FlinkRunner, slots: Slots, tasks: int, beam_args: Sequence[str], name: str
+) -> Iterator[beam.Pipeline]:
     """Yield an empty pipeline, and run it on Flink as the job of a name at the end of the context.
 
     More workers than `tasks` would idle. A disk error is raised as the engine reports it.
@@ -116,7 +126,6 @@ def flink_pipeline(runner: FlinkRunner, tasks: int, beam_args: Sequence[str], na
         RunError: Flink failed; the text has the cause, and where the log is.
     """
     quiet_beam()
-    slots = check_flink(runner)
     workers = min(slots.workers, max(tasks, 1))
     logs = cache_folder() / "flink" / "logs"
     logs.mkdir(parents=True, exist_ok=True)

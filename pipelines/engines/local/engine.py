@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ...config.runners import LocalRunner
 from ...prepare.prepared import Prepared
 from ..beam_pipeline import make_pipeline
 from ..engine import Engine
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 class LocalEngine(Engine):
     """Beam's engine of this process; `beam_options` is what came after `--`."""
 
-    runner: LocalRunner
     beam_options: Sequence[str] = ()
 
     def check(self) -> None:
@@ -31,4 +29,4 @@ class LocalEngine(Engine):
     def run(self, prepared: Prepared, processes: WorkerProcesses) -> None:
         """Stage the tasks by threads of Beam's, or by worker processes, and end the generation."""
         workers = min(processes.workers, max(len(prepared.plan.tasks), 1))
-        run_on(make_pipeline(workers, self.beam_options), prepared, processes, self.runner.processes)
+        run_on(make_pipeline(workers, self.beam_options), prepared, processes)

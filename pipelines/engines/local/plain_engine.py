@@ -5,12 +5,11 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Literal
+from typing import TYPE_CHECKING, Final
 
 from ....transforms.dataset.commit.write_generation import write_generation
 from ....transforms.task_staging import TaskStaging
 from ...prepare.prepared import Prepared
-from ...workers.worker_count import wants_processes
 from ..engine import Engine
 
 if TYPE_CHECKING:
@@ -24,8 +23,6 @@ _PROCESSES_FROM_BYTES: Final = 2 << 30
 class PlainEngine(Engine):
     """Threads, or worker processes, that stage; the generation is ended by the functions that Beam's steps call."""
 
-    processes: Literal[True, False, "auto"]
-
     def check(self) -> None:
         """Do nothing: there are no options."""
 
@@ -34,12 +31,10 @@ class PlainEngine(Engine):
         plan, spec = prepared.plan, prepared.spec
         workers = min(processes.workers, max(len(plan.tasks), 1))
         staging = TaskStaging.of(spec, prepared.source, plan.survey.frozen, prepared.encoder)
-        large = workers > 1 and sum(plan.outputs) >= _PROCESSES_FROM_BYTES
-        asked = large if self.processes == "auto" else self.processes
         with ExitStack() as stack:
             pool = ThreadPoolExecutor(workers)
             stack.callback(pool.shutdown, wait=False, cancel_futures=True)
-            if wants_processes(asked, sum(plan.outputs)):
+            if processes.wanted(sum(plan.outputs) if workers > 1 else 0, _PROCESSES_FROM_BYTES):
                 processes.begin(staging, plan.tasks)
                 results = [processes.stage(task) for task in plan.tasks]
             else:

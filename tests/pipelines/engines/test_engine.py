@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -37,27 +38,32 @@ DATAFLOW = {
     "image": "europe-docker.pkg.dev/my-project/images/shardmill:0.1.0",
 }
 ENGINES = {
-    "local, threads": engine_of(LocalRunner(workers=2, processes=False)),
-    "local, processes": engine_of(LocalRunner(workers=2, processes=True)),
-    "plain, threads": PlainEngine(processes=False),
-    "plain, processes": PlainEngine(processes=True),
-    "flink, threads": engine_of(FlinkRunner(name="flink", workers=2, processes=False)),
-    "flink, processes": engine_of(FlinkRunner(name="flink", workers=2, processes=True)),
+    "local": engine_of(LocalRunner()),
+    "plain": PlainEngine(),
+    "flink": engine_of(FlinkRunner(name="flink")),
 }
 ROWS = 3000
 
-NAMES = list(ENGINES)
+NAMES = [f"{engine}, {workers}" for engine in ENGINES for workers in ("threads", "processes")]
 QUICK = [name for name in NAMES if "flink" not in name]
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 """Beam's client of Flink's job server has threads that read until the server is gone, which is how a run ends."""
 
 
+class Machine(NamedTuple):
+    """An engine with two workers of this machine."""
+
+    engine: Engine
+    processes: bool
+
+
 @pytest.fixture(params=but_some_thorough(QUICK, NAMES, "a Flink of its own for each run"))
-def engine(request: pytest.FixtureRequest) -> Engine:
-    if "flink" in request.param:
+def machine(request: pytest.FixtureRequest) -> Machine:
+    engine, _, workers = request.param.partition(", ")
+    if engine == "flink":
         request.getfixturevalue("flink")
-    return ENGINES[request.param]
+    return Machine(ENGINES[engine], processes=workers == "processes")
 
 
 @pytest.fixture
@@ -71,39 +77,39 @@ def source(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(engine: Engine, source: Path, out: Path, max_rejects: int = 10) -> tuple[Prepared, WriteOutcome]:
+def run(machine: Machine, source: Path, out: Path, max_rejects: int = 10) -> tuple[Prepared, WriteOutcome]:
     """Return what was left to do when the run began, and what became of it."""
     flags = {"output.path": ("-o", str(out)), "max_rejects": ("--max-rejects", max_rejects)}
     config = load_config(
         {"name": "x", "output": {"shard_size": "64KiB"}}, paths=[str(source / "*.parquet")], flags=flags
     )
-    with WorkerProcesses(2) as processes:
-        left, outcome = run_prepared(prepare(config), engine, None, processes)
+    with WorkerProcesses(2, asked=machine.processes) as workers:
+        left, outcome = run_prepared(prepare(config, workers), machine.engine, None, workers)
     assert not isinstance(outcome, Submitted)
     return left, outcome
 
 
-def splits_of(engine: Engine, source: Path, out: Path) -> Mapping[str, SplitEntry]:
-    _, outcome = run(engine, source, out)
+def splits_of(machine: Machine, source: Path, out: Path) -> Mapping[str, SplitEntry]:
+    _, outcome = run(machine, source, out)
     assert outcome.manifest is not None
     return outcome.manifest.splits
 
 
-def test_a_run_commits_the_bytes_that_any_engine_makes(engine: Engine, source: Path, tmp_path: Path) -> None:
-    in_threads = PlainEngine(processes=False)
-    assert splits_of(engine, source, tmp_path / "out") == splits_of(in_threads, source, tmp_path / "plain")
+def test_a_run_commits_the_bytes_that_any_engine_makes(machine: Machine, source: Path, tmp_path: Path) -> None:
+    in_threads = Machine(PlainEngine(), processes=False)
+    assert splits_of(machine, source, tmp_path / "out") == splits_of(in_threads, source, tmp_path / "plain")
     assert len(verify_dataset(str(tmp_path / "out")).findings) == 0
     assert not (tmp_path / "out/.staging").exists()
 
 
 def test_a_run_with_too_many_rejects_is_refused_and_one_that_allows_them_takes_its_work_over(
-    engine: Engine, source: Path, tmp_path: Path
+    machine: Machine, source: Path, tmp_path: Path
 ) -> None:
-    _, refused = run(engine, source, tmp_path / "out", max_rejects=0)
+    _, refused = run(machine, source, tmp_path / "out", max_rejects=0)
     assert refused.refusal is not None
     assert refused.refusal.rejected == 3
     assert not list_generations(str(tmp_path / "out"))
-    left, outcome = run(engine, source, tmp_path / "out")
+    left, outcome = run(machine, source, tmp_path / "out")
     assert left.done
     assert not left.plan.tasks
     assert outcome.manifest is not None
@@ -111,13 +117,13 @@ def test_a_run_with_too_many_rejects_is_refused_and_one_that_allows_them_takes_i
 
 
 def test_a_file_that_is_corrupt_fails_the_run_by_its_name_and_commits_nothing(
-    engine: Engine, source: Path, tmp_path: Path
+    machine: Machine, source: Path, tmp_path: Path
 ) -> None:
     data = bytearray((source / "1.parquet").read_bytes())
     data[200:4000] = bytes(3800)
     (source / "1.parquet").write_bytes(data)
     with pytest.raises((RunError, UsageError), match=r"1\.parquet"):
-        run(engine, source, tmp_path / "out")
+        run(machine, source, tmp_path / "out")
     assert not list_generations(str(tmp_path / "out"))
 
 

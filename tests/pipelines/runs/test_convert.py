@@ -20,7 +20,6 @@ import pytest
 from PIL import Image
 from shardmill.pipelines import convert, open_dataset
 from shardmill.pipelines.config.load import load_config
-from shardmill.pipelines.config.runners import LocalRunner
 from shardmill.pipelines.engines.beam_pipeline import make_pipeline
 from shardmill.pipelines.engines.local.engine import LocalEngine
 from shardmill.pipelines.engines.read_encode_write import add_steps
@@ -153,9 +152,8 @@ def test_a_task_that_is_tried_again_when_all_is_published_is_no_failure(
 ) -> None:
     """An engine that lost a worker at the very end tries tasks again, when even the launcher's file is removed."""
     (tmp_path / "a.csv").write_text("a\n1\n")
-    prepared = prepare(
-        load_config(paths=[str(tmp_path / "a.csv")], flags={"output.path": ("-o", str(tmp_path / "out"))})
-    )
+    config = load_config(paths=[str(tmp_path / "a.csv")], flags={"output.path": ("-o", str(tmp_path / "out"))})
+    prepared = prepare(config, WorkerProcesses(1))
 
     def run(_: LocalEngine, left: Prepared, __: WorkerProcesses) -> None:
         if published:
@@ -172,12 +170,12 @@ def test_a_task_that_is_tried_again_when_all_is_published_is_no_failure(
     monkeypatch.setattr(LocalEngine, "run", run)
     with WorkerProcesses(1) as processes:
         if published:
-            _, outcome = run_prepared(prepared, LocalEngine(LocalRunner()), None, processes)
+            _, outcome = run_prepared(prepared, LocalEngine(), None, processes)
             assert not isinstance(outcome, Submitted)
             assert outcome.manifest is not None
         else:
             with pytest.raises(UnseenError, match="does not see this folder as the launching machine does"):
-                run_prepared(prepared, LocalEngine(LocalRunner()), None, processes)
+                run_prepared(prepared, LocalEngine(), None, processes)
 
 
 def test_corrupt_files_fail_the_run_after_all_of_them_are_known(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from shardmill.pipelines import convert, open_dataset
 from shardmill.pipelines.report.summary import Summary
 from shardmill.pipelines.runs.merge import plan_merge
+from shardmill.pipelines.workers.worker_processes import WorkerProcesses
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.records.record_file import read_records, write_records
@@ -183,7 +184,7 @@ class TestDamage:
     def test_a_file_that_changes_between_planning_and_reading_is_refused(self, tmp_path: Path) -> None:
         write_records(tmp_path / "x.tfrecord", [b"one", b"two"])
         planned = plan_merge("merge", [str(tmp_path / "x.tfrecord")], {"output.path": ("-o", str(tmp_path / "out"))})
-        prepared = planned._prepared(planned.source)
+        prepared = planned._prepared(planned.source, WorkerProcesses(1))
         write_records(tmp_path / "x.tfrecord", [b"one", b"two", b"three"])
         with pytest.raises(RunError, match=r"x\.tfrecord"):
             list(prepared.source.read(prepared.plan.tasks[0], prepared.plan.survey.frozen))

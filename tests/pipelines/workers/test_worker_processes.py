@@ -19,10 +19,9 @@ import pytest
 from shardmill.pipelines import convert
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.prepare.convert import prepare
-from shardmill.pipelines.workers.worker_count import PROCESSES_FROM_BYTES, wants_processes
-from shardmill.pipelines.workers.worker_processes import WorkerProcesses
+from shardmill.pipelines.workers.worker_processes import PROCESSES_FROM_BYTES, WorkerProcesses
 from shardmill.transforms.errors import RunError
-from shardmill.transforms.sources.contract.source import Task, map_in_turn
+from shardmill.transforms.sources.contract.source import Task
 from shardmill.transforms.task_staging import TaskStaging
 
 from ..cpu_time import slowness_by_the_clock
@@ -88,8 +87,8 @@ def test_a_worker_that_is_killed_ends_the_run_with_an_error(
 
 def test_a_worker_that_is_killed_while_it_plans_ends_the_run_with_an_error() -> None:
     began = time.monotonic()
-    with WorkerProcesses(2) as processes:
-        plan = processes.planning(map_in_turn)
+    with WorkerProcesses(2, asked=True) as processes:
+        plan = processes.planning(0)
         with pytest.raises(RunError, match="ended from outside"):
             plan(signal.raise_signal, [signal.SIGKILL] * 16, heavy=True)
     assert time.monotonic() - began < 10 * slowness_by_the_clock()
@@ -147,7 +146,7 @@ def one_task(folder: Path, out: str) -> tuple[TaskStaging, Task]:
     """Return how to stage the one task of a small CSV file."""
     (folder / "a.csv").write_text("a\n1\n2\n")
     config = load_config({"input": {"paths": [str(folder / "a.csv")]}, "output": {"path": str(folder / out)}})
-    prepared = prepare(config)
+    prepared = prepare(config, WorkerProcesses(1))
     (task,) = prepared.plan.tasks
     return TaskStaging.of(prepared.spec, prepared.source, prepared.plan.survey.frozen, prepared.encoder), task
 
@@ -190,10 +189,10 @@ def test_a_full_disk_in_a_worker_is_told_in_one_line(source: Path, tmp_path: Pat
 
 
 def test_auto_takes_processes_for_plans_that_repay_their_start() -> None:
-    assert not wants_processes("auto", PROCESSES_FROM_BYTES - 1)
-    assert wants_processes("auto", PROCESSES_FROM_BYTES)
-    assert wants_processes(True, 0)
-    assert not wants_processes(False, PROCESSES_FROM_BYTES)
+    assert not WorkerProcesses(2).wanted(PROCESSES_FROM_BYTES - 1)
+    assert WorkerProcesses(2).wanted(PROCESSES_FROM_BYTES)
+    assert WorkerProcesses(2, asked=True).wanted(0)
+    assert not WorkerProcesses(2, asked=False).wanted(PROCESSES_FROM_BYTES)
 
 
 def test_a_pool_that_broke_says_so_to_every_task(tmp_path: Path) -> None:

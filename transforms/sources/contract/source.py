@@ -85,6 +85,22 @@ class SourceEntry:
 
 
 @dataclass(frozen=True, slots=True)
+class Traits:
+    """What the entries of a source are, so that nobody else asks for its format.
+
+    `in_files`: they can be looked at again later, as data in memory cannot. `in_folders`: each is a folder, whose files
+    are the rows. `has_order`: somebody may rely on the order of rows. `whole_records`: they hold records, which are
+    passed on. `may_be_empty`: one without a byte has no rows, and is no error.
+    """
+
+    in_files: bool = True
+    in_folders: bool = False
+    has_order: bool = True
+    whole_records: bool = False
+    may_be_empty: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class Listing:
     """Everything that a source will read, in its order: entries sorted by the bytes of their paths."""
 
@@ -93,6 +109,7 @@ class Listing:
     files: int
     bytes: int
     skipped: dict[str, int] = field(default_factory=dict)
+    traits: Traits = Traits()
 
     def keep(self, wanted: Sequence[int]) -> Listing:
         """Return the listing of some entries only, given by their indices, in order."""

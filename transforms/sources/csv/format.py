@@ -78,6 +78,8 @@ class CsvFormat(Format[CsvInput]):
     options = CsvInput
     later_keys: ClassVar[Mapping[str, Any]] = {"partitions": None}
     detected_option = "delimiter"
+    projects = True
+    takes_types = True
     shows_columns = True
 
     def source(self, options: CsvInput, settings: Settings) -> Source:

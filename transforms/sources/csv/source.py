@@ -16,7 +16,7 @@ from ...format.schema.schema import ColumnRule, Schema
 from ...format.wording.printable import printable
 from ..contract.call import Call
 from ..contract.selection import Selection
-from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task
+from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
 from ..files.listing import list_entries
 from ..files.partitions import check_folders
 from ..files.stamp import check_stamp
@@ -110,7 +110,9 @@ class CsvSource:
         Raises:
             InputError: a path matches nothing, or folders name columns.
         """
-        listing = list_entries(self.paths, self.base, suffixes_of("csv"), file_format="csv")
+        listing = list_entries(
+            self.paths, self.base, suffixes_of("csv"), file_format="csv", traits=Traits(may_be_empty=True)
+        )
         return check_folders(listing, self.paths, self.call, self.partitions)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:

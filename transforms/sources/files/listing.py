@@ -19,9 +19,11 @@ from typing import Final
 
 from ...errors import InputError
 from ...format.wording.printable import printable_path
-from ..contract.source import Listing, SourceEntry
+from ..contract.source import Listing, SourceEntry, Traits
 from .object_listing import find_objects, look_at_object, object_name
 from .open_file import is_object
+
+_OF_FILES: Final = Traits()
 
 _EDGE_BYTES: Final = 64 * 1024
 _KINDS: Final = (
@@ -107,14 +109,16 @@ def _find(paths: Sequence[str], base: str, suffixes: tuple[str, ...], *, names_o
     return found
 
 
-def list_entries(paths: Sequence[str], base: str, suffixes: tuple[str, ...], *, file_format: str = "") -> Listing:
+def list_entries(
+    paths: Sequence[str], base: str, suffixes: tuple[str, ...], *, file_format: str = "", traits: Traits = _OF_FILES
+) -> Listing:
     """Return the listing of all files that `paths` name: regular files, each with its size, mtime and fingerprint.
 
     Raises:
         InputError: a path matches nothing, or a file is not regular or cannot be read.
     """
     entries, skipped = find_entries(paths, base, suffixes)
-    return Listing(file_format, tuple(entries), len(entries), sum(e.bytes for e in entries), skipped)
+    return Listing(file_format, tuple(entries), len(entries), sum(e.bytes for e in entries), skipped, traits)
 
 
 def find_entries(

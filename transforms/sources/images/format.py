@@ -48,6 +48,7 @@ class ImagesFormat(Format[ImagesInput]):
     choosing_keys = ("ignore",)
     refused_keys = ("schema.columns",)
     is_shuffled = True
+    projects = True
 
     def source(self, options: ImagesInput, settings: Settings) -> Source:
         """Return the source of images."""

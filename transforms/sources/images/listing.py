@@ -18,7 +18,7 @@ import numpy as np
 
 from ...errors import InputError
 from ...format.wording.printable import printable_path
-from ..contract.source import Listing, SourceEntry
+from ..contract.source import Listing, SourceEntry, Traits
 from ..files.listing import entry_name
 from ..files.object_listing import match_url
 from ..files.open_file import is_object
@@ -218,6 +218,7 @@ def _listing(walk: ImageWalk, base: bytes, apex: bytes | None) -> ImageListing:
         len(images),
         sum(entry.bytes for entry in entries),
         walk.skipped,
+        Traits(in_folders=True, has_order=False),
         folders=tuple(found[number].folder for number in order),
         images=images.with_folders(moved[images.folders]),
         as_one=apex is not None and any(_is_part(facts.folder) for facts in found),

@@ -24,7 +24,7 @@ from ...format.schema.arrow_types import feature_of, refuse_unsupported
 from ...format.schema.schema import Choice, ColumnRule, Schema
 from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable
-from ..contract.source import Frozen, ListedFile, Listing, ParallelMap, Piece, Survey, Task
+from ..contract.source import Frozen, ListedFile, Listing, ParallelMap, Piece, Survey, Task, Traits
 from ..files.listing import list_file
 from ..files.stamp import check_stamp
 from .tables import MemoryTable, memory_table
@@ -63,7 +63,7 @@ class MemorySource:
         entry = dataclasses.replace(
             list_file(self.path, b"/"), name=self.name, fingerprint=f"sha256:{self.digest}", mtime_ns=_SPOOLED_NS
         )
-        return Listing("memory", (entry,), 1, entry.bytes)
+        return Listing("memory", (entry,), 1, entry.bytes, traits=Traits(in_files=False))
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:  # noqa: ARG002
         """Return the schema, nullable where there are nulls, and a piece for each batch.

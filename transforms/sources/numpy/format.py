@@ -30,6 +30,8 @@ class NumpyFormat(Format[NumpyInput]):
     """Arrays, one in a file or several."""
 
     options = NumpyInput
+    projects = True
+    takes_types = True
 
     def source(self, options: NumpyInput, settings: Settings) -> Source:
         """Return the source of NumPy files."""

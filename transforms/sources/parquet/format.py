@@ -36,6 +36,8 @@ class ParquetFormat(Format[ParquetInput]):
     options = ParquetInput
     later_keys: ClassVar[Mapping[str, Any]] = {"partitions": None}
     choosing_keys = ("checksums",)
+    projects = True
+    takes_types = True
     shows_columns = True
 
     def source(self, options: ParquetInput, settings: Settings) -> Source:

@@ -65,6 +65,12 @@ class Format(Generic[OptionsT]):
     is_shuffled: ClassVar[bool] = False
     """Whether the source reads in the order of a seed."""
 
+    projects: ClassVar[bool] = False
+    """Whether the source reads the columns alone that are asked for; for others a step of the recipe keeps them."""
+
+    takes_types: ClassVar[bool] = False
+    """Whether the source gives columns the types that `schema.columns` declares; if not, they are refused."""
+
     shows_columns: ClassVar[bool] = False
     """Whether a starter config names columns: the first file is looked at for them."""
 
@@ -76,9 +82,14 @@ class Format(Generic[OptionsT]):
             UsageError: an option does not go with another one.
         """
 
-    def steps(self, options: OptionsT) -> tuple[Step, ...]:  # noqa: ARG002
-        """Return the steps that rows go through before those that a user gives."""
-        return ()
+    def steps(self, options: OptionsT) -> tuple[Step, ...]:
+        """Return the steps that rows go through before those that a user gives: by default those keep columns."""
+        if self.projects or (options.columns is None and not options.exclude_columns):
+            return ()
+        from ...recipe.columns import Keep
+        from ..contract.selection import Selection
+
+        return (Keep(Selection(options.kept, tuple(options.exclude_columns))),)
 
     def detect(self, given: Mapping[str, Any], paths: Sequence[str], base: str, call: Call) -> Detected:
         """Return the value of `detected_option` in the files that `paths` name; `given` are the options, unchecked.

@@ -15,10 +15,11 @@ from .formats import FORMATS
 from .settings import Settings
 
 
-def pick_source(paths: Sequence[str], base: str | None = None) -> Source:
+def pick_source(paths: Sequence[str], base: str | None = None, *, records: bool = False) -> Source:
     """Return the source that reads these files, globs or folders: by their suffixes, and CSV by its delimiter.
 
     `base` is the folder that relative paths start from, and that names are shown relative to: the working folder.
+    With `records` it may be a source of whole records.
 
     Raises:
         InputError: a path matches nothing, the formats differ, or a format is unknown or has a source elsewhere.
@@ -26,7 +27,7 @@ def pick_source(paths: Sequence[str], base: str | None = None) -> Source:
     folder = os.getcwd() if base is None else base
     kind = detect_format(paths, folder)
     found = FORMATS[kind].load()
-    if not found.has_rows:
+    if not (found.has_rows or records):
         others = ", ".join(name for name, entry in FORMATS.items() if entry.load().has_rows)
         raise InputError(f"{kind} files have no rows to read; the formats are {others}")
     given: dict[str, Any] = {"format": kind, "paths": list(paths)}

@@ -20,7 +20,7 @@ from ...format.flow.rows import Rows
 from ...format.schema.schema import Schema
 from ...format.tfrecord.scan import RECORD_BYTES_LIMIT
 from ...format.wording.printable import printable
-from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task
+from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task, Traits
 from ..files.stamp import check_stamp
 from ..registry.conform import DatasetSchema
 from .agreement import (
@@ -86,7 +86,8 @@ class TfrecordSource:
         """
         inputs = self._inputs()
         entries = tuple(file.entry for file in inputs.files)
-        return Listing("tfrecord", entries, len(entries), sum(e.bytes for e in entries), inputs.skipped)
+        traits = Traits(whole_records=True)
+        return Listing("tfrecord", entries, len(entries), sum(e.bytes for e in entries), inputs.skipped, traits)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Return the schema that all inputs have, and the ranges of their files.

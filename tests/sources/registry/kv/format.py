@@ -12,7 +12,6 @@ from shardmill.transforms.errors import SchemaError, SourceError
 from shardmill.transforms.format.flow.rows import RowOrigin, Rows
 from shardmill.transforms.format.schema.arrow_types import feature_of
 from shardmill.transforms.format.schema.schema import Choice, ColumnRule, Schema
-from shardmill.transforms.sources.contract.selection import EVERY_COLUMN, Selection
 from shardmill.transforms.sources.contract.source import Frozen, Listing, ParallelMap, Piece, Survey, Task
 from shardmill.transforms.sources.files.listing import list_entries
 from shardmill.transforms.sources.files.open_file import open_file, open_listed
@@ -49,7 +48,6 @@ class KvSource:
     paths: tuple[str, ...]
     base: str
     sign: str
-    selection: Selection = EVERY_COLUMN
     rules: dict[str, ColumnRule] = field(default_factory=dict)
 
     def list_files(self) -> Listing:
@@ -66,10 +64,9 @@ class KvSource:
         for name in self.rules:
             if name not in COLUMNS:
                 raise SchemaError(f'schema.columns names "{name}", which is not a column; choose one of key, value')
-        fields = self._fields()
-        found = [feature_of(field, self.rules.get(field.name)) for field in fields]
+        found = [feature_of(field, self.rules.get(field.name)) for field in FIELDS]
         choices = tuple(Choice(feature.name, feature.type, reason) for feature, reason in found)
-        return Survey(Frozen(Schema(tuple(feature for feature, _ in found))), choices, pieces, fields=fields)
+        return Survey(Frozen(Schema(tuple(feature for feature, _ in found))), choices, pieces, fields=FIELDS)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         for ordinal, piece in enumerate(task.pieces):
@@ -83,21 +80,17 @@ class KvSource:
             if not all(sign for _, sign, _ in pairs):
                 raise SourceError(piece.name, f'a line has no "{piece.signed.sign}"; set input.sign')
             cells = {"key": [pair[0] for pair in pairs], "value": [pair[2] for pair in pairs]}
-            batch = pa.RecordBatch.from_pydict(cells, pa.schema(FIELDS)).select([one.name for one in self._fields()])
+            batch = pa.RecordBatch.from_pydict(cells, pa.schema(FIELDS))
             yield Rows(task.ordinal, ordinal, piece.entry, batch, RowOrigin(piece.name, 1))
-
-    def _fields(self) -> tuple[pa.Field, ...]:
-        kept = self.selection.pick(COLUMNS)
-        return tuple(field for field in FIELDS if field.name in kept)
 
 
 class KvFormat(Format[KvInput]):
     options = KvInput
+    takes_types = True
     shows_columns = True
 
     def source(self, options: KvInput, settings: Settings) -> KvSource:
-        selection = Selection(options.kept, tuple(options.exclude_columns))
-        return KvSource(tuple(options.paths), settings.base, options.sign, selection, dict(settings.rules))
+        return KvSource(tuple(options.paths), settings.base, options.sign, dict(settings.rules))
 
     def starter(self, options: KvInput, columns: str, column: str) -> str:
         return f'  sign: "{options.sign}"\n  # columns: {columns}\n'

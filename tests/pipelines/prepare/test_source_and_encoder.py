@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from shardmill.pipelines.config.load import load_config
-from shardmill.pipelines.config.sources import encoder_of, source_of
+from shardmill.pipelines.prepare.source_and_encoder import encoder_of, source_of
 from shardmill.transforms.errors import ConfigError, UsageError
 from shardmill.transforms.format.encode.splits import SplitRule
 from shardmill.transforms.format.schema.schema import ColumnRule, Feature, Schema

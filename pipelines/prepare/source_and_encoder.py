@@ -10,6 +10,7 @@ from ...transforms.format.encode.encode_rows import RowEncoder
 from ...transforms.format.encode.splits import SplitRule
 from ...transforms.format.schema.schema import ColumnRule
 from ...transforms.format.tfrecord.scan import RECORD_BYTES_LIMIT
+from ...transforms.format.wording.printable import quoted
 from ...transforms.recipe.columns import Constants, Rename
 from ...transforms.recipe.label import Label
 from ...transforms.recipe.source import with_steps
@@ -19,7 +20,7 @@ from ...transforms.sources.contract.source import Frozen, Source
 from ...transforms.sources.registry.formats import FORMATS
 from ...transforms.sources.registry.options import Options
 from ...transforms.sources.registry.settings import Limits, Settings
-from .model import Config, SchemaConfig
+from ..config.model import Config, SchemaConfig
 
 
 def column_rules(config: Config) -> dict[str, ColumnRule]:
@@ -44,7 +45,11 @@ def source_of(config: Config, command: str = "convert") -> Source:
     for key in found.refused_keys if found.has_rows else (*found.refused_keys, *_OF_ROWS):
         if _given(config, options, key):
             raise UsageError(f"{key}: does not go with {options.format} yet; leave the key out")
-    return with_recipe(found.source(options, _settings(config, command)), config)
+    settings = _settings(config, command)
+    if settings.rules and not found.takes_types:
+        name = quoted(next(iter(settings.rules)))
+        raise UsageError(f"schema.columns: types do not go with {options.format} yet; leave those of {name} out")
+    return with_recipe(found.source(options, settings), config)
 
 
 _OF_ROWS: Final = tuple(f"schema.{key}" for key in SchemaConfig.model_fields if key != "infer")
