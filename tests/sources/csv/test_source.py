@@ -204,7 +204,7 @@ def test_a_rule_or_a_column_that_is_not_there_is_refused_with_the_nearest_name(t
 
 
 def test_a_type_that_text_cannot_hold_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SchemaError, match=r'column "a": type duration cannot be read from CSV text'):
+    with pytest.raises(SchemaError, match=r'column "a": type duration cannot be read from text'):
         survey_of(put(tmp_path, "a,b\n1,2\n", rules={"a": ColumnRule(type="duration")}))
     with pytest.raises(SchemaError, match=r'column "a": there is no time zone "Mars/Base"'):
         survey_of(put(tmp_path, "a,b\n1,2\n", rules={"a": ColumnRule(type="timestamp", timezone="Mars/Base")}))

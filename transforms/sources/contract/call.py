@@ -1,8 +1,11 @@
-"""The command that a user gave, for messages that propose another one or a call from Python."""
+"""The command that a user gave, for messages that propose another one or a call from Python, and its options."""
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 
@@ -28,3 +31,12 @@ def typed_path(path: str) -> str:
         return path
     relative = os.path.relpath(path)
     return os.path.abspath(path) if relative.startswith("..") else relative
+
+
+def set_list(key: str, values: Sequence[str]) -> str:
+    """Return the option that sets a key to a list of texts.
+
+    >>> print(set_list("input.null_values", ["", "-"]))
+    --set 'input.null_values=["", "-"]'
+    """
+    return f"--set {shlex.quote(f'{key}={json.dumps(list(values), ensure_ascii=False)}')}"

@@ -21,7 +21,7 @@ from ..contract.call import Call
 from ..contract.source import SourceEntry
 from ..files.listing import expand_paths, list_file
 from ..registry.formats import suffixes_of
-from .records.text import is_transparent, plain_encoding, sniff_text, stream_text
+from ..text.open_text import is_transparent, plain_encoding, sniff_text, stream_text
 
 SIGNS: Final = ",;\t|"
 """What files with the suffix .csv are delimited by, the most common first."""

@@ -16,11 +16,11 @@ from ...format.wording.printable import printable
 from ..contract.call import Call
 from ..contract.source import SourceEntry
 from ..registry.detect import JSON_LINES, unsupported
+from ..text.open_text import TextForm, plain_encoding, sniff_text, stream_text
 from .parse import header_cells
 from .records.chunks import cut_stream
 from .records.quote_bits import Dialect
 from .records.record_starts import Cut, record_ends
-from .records.text import TextForm, plain_encoding, sniff_text, stream_text
 
 _WIDEST: Final = 400_000
 """Columns, or four times `limits.columns`: some of so many may be chosen; of more not even the names are looked at."""

@@ -2,29 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
 from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable
-from ..contract.call import Call
+from ..contract.call import Call, set_list
 
 _MOST_NAMES: Final = 20
 """A list of more names is not a command that anybody reads."""
 
 _MOST_FILES: Final = 8
-
-
-def set_list(key: str, values: Sequence[str]) -> str:
-    """Return the option that sets a key to a list of texts.
-
-    >>> print(set_list("input.null_values", ["", "-"]))
-    --set 'input.null_values=["", "-"]'
-    """
-    return f"--set {shlex.quote(f'{key}={json.dumps(list(values), ensure_ascii=False)}')}"
 
 
 def no_such_column(name: str, known: Sequence[str], wanted: Sequence[str], *, named: bool) -> str:

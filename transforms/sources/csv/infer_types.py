@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...format.wording.printable import printable
-from .cast import first_problem, leading_zeros, nullify, prove_column
+from ..text.cast import first_problem, leading_zeros, nullify, prove_column
 from .obstacles import Obstacles, find_obstacles
 from .parse import Cells, Parser
 

@@ -16,8 +16,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...format.wording.printable import printable
-from .cast import NUMBER
-from .hints import PandasCall, set_list
+from ..contract.call import set_list
+from ..text.cast import NUMBER
+from .hints import PandasCall
 
 _DECIMAL: Final = r"^[+-]?([0-9]+|[0-9]{1,3}([.][0-9]{3})+),[0-9]+([eE][+-]?[0-9]+)?$"
 _THOUSANDS: Final = r"^[+-]?[1-9][0-9]{0,2}(,[0-9]{3})+([.][0-9]+)?$"

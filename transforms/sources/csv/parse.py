@@ -15,13 +15,13 @@ from pyarrow import csv
 
 from ...errors import SchemaError, SourceError
 from ...format.flow.rejects import CellError, CellProblem, Reject
-from ...format.schema.column_types import DEFAULT_UNIT, column_type
 from ...format.schema.schema import Feature
 from ...format.wording.printable import printable
-from .cast import cast_column, cell_bytes, nullify, problem_of, type_noun
+from ..text.cast import cast_column, cell_bytes, nullify, problem_of, type_noun
+from ..text.declared import text_type
+from ..text.open_text import BLOCK_BYTES, encoding_hint, is_utf8, to_utf8
 from .records.chunks import Chunk, CsvOrigin
 from .records.quote_bits import Dialect
-from .records.text import BLOCK_BYTES, encoding_hint, is_utf8, to_utf8
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,11 +164,6 @@ def not_utf8(origin: CsvOrigin, names: Sequence[str], at: int) -> str:
         also = f"; or read the column as bytes: --set {shlex.quote(f'schema.columns.{key}.type=binary')}"
     byte = f" at byte {origin.chunk.before.offset + at}" if origin.located else ""
     return f"{where}: not UTF-8{byte} (0x{text[at]:02x}); {encoding_hint(text[at:])}{also}"
-
-
-def text_type(feature: Feature) -> pa.DataType:
-    """Return the Arrow type that the text of a column is cast to, for the feature that it becomes."""
-    return column_type(feature).arrow(feature.unit or DEFAULT_UNIT, feature.timezone)
 
 
 _ASCII_ONLY = bytes(range(128)) + b"?" * 128

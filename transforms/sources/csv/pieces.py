@@ -9,11 +9,11 @@ from dataclasses import dataclass, replace
 from ...errors import SourceError
 from ..contract.source import Piece, SourceEntry
 from ..files.open_file import expect, open_file
+from ..text.open_text import sniff_text, stream_text
 from .header import FileHead
 from .parse import Parser
 from .records.chunks import Chunk, cut_stream
 from .records.record_starts import Cut, FileScan
-from .records.text import sniff_text, stream_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...errors import SchemaError
-from ...format.flow.rows import Rows
 from ...format.schema.arrow_types import feature_of
-from ...format.schema.column_types import DEFAULT_UNIT, column_type, named_type
-from ...format.schema.difference import same_feature
-from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
-from ...format.wording.printable import printable
-from ..contract.planning import first_pieces
-from ..contract.source import Frozen, Survey, Task
-from ..registry.conform import DatasetSchema
+from ...format.schema.column_types import DEFAULT_UNIT, named_type
+from ...format.schema.schema import Choice, ColumnRule, Feature
+from ..text.declared import declared_type
+from ..text.open_text import is_transparent
 from .infer_types import Evidence, explain, join_evidence, look_at_columns
 from .obstacles import Obstacles
 from .parse import Cells, Parser, check_utf8, parse_cells
 from .pieces import CsvPiece, read_chunks
-from .records.text import is_transparent
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,64 +107,3 @@ def choose_types(
         features.append(feature)
         choices.append(Choice(name, feature.type, f"{reason} ({how})" if how != str(arrow) else reason, found.nulls))
     return features, tuple(choices), kept_text
-
-
-def declared_type(name: str, rule: ColumnRule) -> pa.DataType:
-    """Return the Arrow type that a declared column is cast to.
-
-    Raises:
-        SchemaError: text cannot be read as this type, or the time zone is not known.
-    """
-    declared = named_type(rule.type)
-    if declared is None or not declared.text:
-        raise SchemaError(
-            f'column "{printable(name)}": type {printable(rule.type)} cannot be read from CSV text; declare it int64 '
-            "or string"
-        )
-    target = declared.arrow(rule.unit or DEFAULT_UNIT, rule.timezone)
-    if pa.types.is_timestamp(target) and target.tz is not None:
-        try:
-            pc.assume_timezone(pa.array([0], pa.timestamp(target.unit)), target.tz)
-        except pa.ArrowInvalid as error:
-            raise SchemaError(f'column "{printable(name)}": there is no time zone "{printable(target.tz)}"') from error
-    return target
-
-
-def as_cast(rules: Mapping[str, ColumnRule], found: Schema, dataset: DatasetSchema) -> Schema:
-    """Return the schema of text whose columns, but for those that the config declares, are cast to the dataset's."""
-    wanted = {feature.name: feature for feature in dataset.schema}
-    features = []
-    for feature in found:
-        wanted_feature = wanted.get(feature.name)
-        declared = rules.get(feature.name, ColumnRule()).type is not None
-        castable = wanted_feature is not None and wanted_feature.shape == () and column_type(wanted_feature).text
-        features.append(wanted_feature if castable and not declared and wanted_feature is not None else feature)
-    return Schema(tuple(features))
-
-
-def as_read(
-    read: Callable[[Task, Frozen], Iterator[Rows]], survey: Survey, cast: Schema, dataset: DatasetSchema
-) -> Schema:
-    """Return the schema of text with the inferred type of each column none of whose cells can be cast, in a sample.
-
-    Single cells that cannot are rejects; but if none can, and no reject is allowed, the column has become another one.
-    """
-    if not dataset.no_rejects:
-        return cast
-    good, bad = Counter[str](), Counter[str]()
-    for piece in first_pieces(survey):
-        for rows in read(Task(0, (piece,)), Frozen(dataset.schema)):
-            for column, array in zip(rows.batch.schema.names, rows.batch.columns, strict=True):
-                good[column] += len(array) - array.null_count
-            bad.update(problem.error.column for problem in rows.problems if problem.error.column is not None)
-            if rows.batch.num_rows:
-                break
-    inferred = {feature.name: feature for feature in survey.frozen.schema}
-    return Schema(
-        tuple(
-            inferred[feature.name]
-            if bad[feature.name] and not good[feature.name] and not same_feature(inferred[feature.name], feature)
-            else feature
-            for feature in cast
-        )
-    )

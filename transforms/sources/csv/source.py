@@ -22,6 +22,8 @@ from ..files.partitions import check_folders
 from ..files.stamp import check_stamp
 from ..registry.conform import DatasetSchema, refuse_others
 from ..registry.formats import suffixes_of
+from ..text.declared import as_cast, as_read, text_type
+from ..text.open_text import is_transparent, plain_encoding
 from .header import (
     FileHead,
     HeadOptions,
@@ -34,13 +36,12 @@ from .header import (
 from .hints import PandasCall, no_such_column
 from .infer_types import AUTO_ROWS
 from .obstacles import Obstacles, obstacle_notes
-from .parse import CsvLimits, Parser, cast_cells, parse_cells, text_type
+from .parse import CsvLimits, Parser, cast_cells, parse_cells
 from .pieces import CsvPiece, check_count, file_pieces, read_chunks
 from .records.chunks import ScanJob, plan_scan, run_scan, unclosed_quote
 from .records.quote_bits import Dialect
 from .records.record_starts import FileScan, fold_blocks
-from .records.text import is_transparent, plain_encoding
-from .schema import PieceEvidence, as_cast, as_read, choose_types, look_at_piece
+from .schema import PieceEvidence, choose_types, look_at_piece
 from .warnings import table_warnings
 
 _DECLARED: Final = "declare the dataset's type in schema.columns, or none"

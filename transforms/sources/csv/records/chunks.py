@@ -22,9 +22,9 @@ from ....errors import SourceError
 from ....format.flow.rejects import Place
 from ...contract.source import ListedFile, Stamp
 from ...files.open_file import OpenFile, expect, open_unbuffered
+from ...text.open_text import BLOCK_BYTES
 from .quote_bits import CR, LF, Dialect, Scratch
 from .record_starts import BlockScan, Cut, record_ends, safe_cut, scan_block
-from .text import BLOCK_BYTES
 
 _EDGE_BYTES: Final = 4096
 """Read at once to find a safe edge; runs of quotes are short."""

@@ -1,4 +1,4 @@
-r"""Cast the text cells of a CSV column to its type, and prove every cast.
+r"""Cast the text cells of a column to its type, and prove every cast.
 
 Arrow's own cast takes `007`, `-0`, `0x1F` as integers, `1e400` as infinity and `1e-400` as zero, and says nothing. So a
 cast counts only if it is proven:
@@ -34,7 +34,7 @@ import pyarrow.compute as pc
 from ...format.flow.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem
 from ...format.schema.column_types import natural_type
 from ...format.wording.printable import printable
-from .hints import set_list
+from ..contract.call import set_list
 
 _INTEGER: Final = r"^(0|-?[1-9][0-9]*)$"
 _FINITE: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"

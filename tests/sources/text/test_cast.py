@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from shardmill.transforms.sources.csv.cast import cast_column, first_problem, leading_zeros, prove_column
+from shardmill.transforms.sources.text.cast import cast_column, first_problem, leading_zeros, prove_column
 
 from ...tiers import examples
 

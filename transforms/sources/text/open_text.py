@@ -1,4 +1,4 @@
-"""Read the text of a CSV file: compressed or not, in any encoding.
+"""Read the text of a file: compressed or not, in any encoding.
 
 A file is cut into pieces by its bytes where a comma, a quote and a newline are the bytes that ASCII has for them, and
 stand for nothing else: UTF-8 and all encodings of one byte a character are so ("ASCII-transparent"). A compressed file,
@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
 
-from ....errors import SourceError
-from ....format.tfrecord.gzip_members import InflateError, inflate, sniff_form
-from ...contract.source import ListedFile
-from ...files.open_file import expect, open_file
-from ...registry.formats import FORMATS, format_of_first_bytes
+from ...errors import SourceError
+from ...format.tfrecord.gzip_members import InflateError, inflate, sniff_form
+from ..contract.source import ListedFile
+from ..files.open_file import expect, open_file
+from ..registry.formats import FORMATS, format_of_first_bytes
 
 BLOCK_BYTES: Final = 1 << 20
 """How much is scanned, parsed and encoded at a time: smaller costs more per call, larger falls out of the cache."""
