@@ -76,7 +76,7 @@ class Prepared:
 
     def plan_document(self) -> bytes:
         """Return `plan.json`."""
-        shards = _count_shards(self.plan.estimate.bytes, self.spec.shard_size)
+        shards = sum(split.shards for split in self._split_estimates())
         return plan_document(self.plan, self.mark, self.listed, shards)
 
     def in_files(self) -> Prepared:
@@ -92,16 +92,13 @@ class Prepared:
     def _split_estimates(self) -> tuple[SplitEstimate, ...]:
         estimate = self.plan.estimate
         counted = self.plan.survey.split_rows
+        total = sum(counted.values())
         shares = self.encoder.split_shares()
-        if counted:
-            shares = {name: rows / sum(counted.values()) for name, rows in sorted(counted.items())}
+        if total:
+            shares = {name: rows / total for name, rows in sorted(counted.items())}
         estimates = []
         for name, share in shares.items():
             size = int(estimate.bytes * share)
-            shards = _count_shards(size, self.spec.shard_size)
+            shards = -(-size // self.spec.shard_size)
             estimates.append(SplitEstimate(name, round(estimate.rows * share), size, shards))
         return tuple(estimates)
-
-
-def _count_shards(size: int, shard_size: int) -> int:
-    return -(-size // shard_size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -10,7 +11,9 @@ import pyarrow.parquet as pq
 import pytest
 from PIL import Image
 from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.prepare.convert import prepare
 from shardmill.pipelines.runs.convert import dry_run
+from shardmill.pipelines.runs.engine_choice import workers_of
 from shardmill.transforms.errors import SchemaError, SourceError
 
 COLUMNS = [f"c{index}" for index in range(5)]
@@ -57,3 +60,17 @@ def test_a_dry_run_tells_the_records_of_splits_that_are_folders(tmp_path: Path) 
     )
     assert {split.name: split.records for split in plan.splits} == {"train": 3, "val": 1}
     assert sum(split.bytes for split in plan.splits) > 0
+
+
+def test_the_line_of_progress_expects_the_shards_that_a_dry_run_shows(files: Path) -> None:
+    config = load_config(
+        {
+            "input": {"paths": [str(files / "t.csv")]},
+            "output": {"path": str(files / "out"), "shard_size": "1MiB"},
+            "split": {"fractions": {"train": 0.5, "val": 0.3, "test": 0.2}},
+        }
+    )
+    with workers_of(config.runner) as workers:
+        totals = json.loads(prepare(config, workers).plan_document())["totals"]
+    assert [split.shards for split in dry_run(config).splits] == [1, 1, 1]
+    assert totals["shards"] == 3
