@@ -6,8 +6,6 @@ True. What they find is put into words by `errors`.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import os
 import re
 from fractions import Fraction
@@ -27,7 +25,6 @@ from ...transforms.format.manifest.naming import DEFAULT_SHARD_NAME, check_shard
 from ...transforms.format.schema.column_types import declarable_names
 from ...transforms.format.wording.printable import quoted
 from ...transforms.format.wording.sizes import DEFAULT_SHARD_SIZE, LEAST_SHARD_BYTES, parse_size
-from ...transforms.sources.registry.formats import FORMATS
 from ...transforms.sources.registry.options import STRICT, Count, check_path
 from ...transforms.sources.registry.settings import Limits
 from ...transforms.stores.common.store_url import is_store_url
@@ -153,36 +150,6 @@ class LimitsConfig(_Section):
     image_bytes: Size = _LIMITS.image_bytes
 
 
-LATER_KEYS: Final[dict[str, dict[str, Any]]] = {
-    "input": {"exclude_columns": [], "limit": None},
-    "schema": {"constants": {}},
-}
-"""Keys that came after the first release, by section, and their defaults: these are in no fingerprint.
-
-Those of one format are its own to name.
-"""
-
-_LATER_COLUMN_KEYS: Final[dict[str, Any]] = {"name": None, "label": False}
-"""The same of the keys of a column in `schema.columns`."""
-
-
-def without_later_defaults(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a config's document without the keys that came later, where they are at their defaults."""
-    kept = dict(document)
-    for name, defaults in LATER_KEYS.items():
-        section = kept.get(name)
-        if isinstance(section, dict):
-            own = FORMATS[section["format"]].load().later_keys if name == "input" else {}
-            kept[name] = _without({**defaults, **own}, section)
-    columns = {name: _without(_LATER_COLUMN_KEYS, rule) for name, rule in document["schema"]["columns"].items()}
-    kept["schema"] = {**kept["schema"], "columns": columns}
-    return kept
-
-
-def _without(defaults: dict[str, Any], section: dict[str, Any]) -> dict[str, Any]:
-    return {key: value for key, value in section.items() if key not in defaults or value != defaults[key]}
-
-
 class Config(_Section):
     """The config of one conversion, checked.
 
@@ -242,21 +209,3 @@ class Config(_Section):
         """Return every key with its value, defaults included, as plain JSON types under the names of the file."""
         document: dict[str, Any] = self.model_dump(mode="json", by_alias=True)
         return document
-
-    def fingerprint(self) -> str:
-        """Return `sha256:` and the digest of what the bytes of the dataset can depend on.
-
-        In it: everything of `to_json` (defaults included, so that an explicit default changes nothing; paths as they
-        are relative to `base`, so that a folder may be moved) but `runner`, `max_rejects`, `limits` and
-        `output.path`, as JSON with sorted keys; the order of split fractions matters, so they are pairs.
-        """
-        document = without_later_defaults(self.to_json())
-        for key in ("runner", "max_rejects", "limits"):
-            del document[key]
-        del document["output"]["path"]
-        if self.split is not None:
-            document["split"]["fractions"] = list(self.split.fractions.items())
-        if self._steps:
-            document["map"] = [repr(step) for step in self._steps]
-        text = json.dumps(document, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-        return "sha256:" + hashlib.sha256(text.encode()).hexdigest()

@@ -27,9 +27,10 @@ from ...transforms.sources.contract.source import Listing, Source, Survey
 from ...transforms.sources.files.open_file import is_object
 from ...transforms.sources.registry.conform import DatasetSchema, survey_under
 from ...transforms.sources.registry.formats import FORMATS
-from ..config.model import ColumnConfig, Config, SchemaConfig, without_later_defaults
+from ..config.model import ColumnConfig, Config, SchemaConfig
 from ..report.unchanged import Unchanged
 from ..workers.worker_processes import WorkerProcesses
+from .config_fingerprints import options_fingerprint, same_options
 from .convert import check_columns, spec_of
 from .known_images import are_images_known, without_held_images
 from .known_inputs import (
@@ -140,48 +141,6 @@ def _refuse_own_shards(listing: Listing, path: str) -> None:
 
 def _real(path: bytes) -> bytes:
     return path if is_object(path) else os.path.realpath(path)
-
-
-def options_fingerprint(config: Config) -> str:
-    """Return `sha256:` and the digest of the settings that decide which records a file becomes, and in which split.
-
-    Their order and what is merely checked play no part.
-    """
-    document = without_later_defaults(config.to_json())
-    section = document["input"] or {}
-    chosen = ("paths", *FORMATS[section["format"]].load().choosing_keys) if section else ()
-    read = {key: value for key, value in section.items() if key not in chosen}
-    declared = {key: value for key, value in document["schema"].items() if key != "infer"}
-    wanted: dict[str, Any] = {"schema": declared, "split": document["split"]}
-    wanted |= {"input": read, "output.split": document["output"]["split"]}
-    if config.split is not None:
-        wanted["split"]["fractions"] = list(config.split.fractions.items())
-    if config.steps:
-        wanted["map"] = [repr(step) for step in config.steps]
-    text = json.dumps(wanted, sort_keys=True, ensure_ascii=True, separators=(",", ":"))
-    return "sha256:" + hashlib.sha256(text.encode()).hexdigest()
-
-
-def same_options(config: Config, schema: Schema) -> frozenset[str]:
-    """Return the fingerprints of settings that make the same records of a file under a schema.
-
-    An append gives the features of the schema, no more and no fewer. So a list of all their columns says as much as
-    none, in whatever order, and so does a list of columns to leave out.
-    """
-    columns = None if config.input is None else config.input.columns
-    names = sorted(feature.name for feature in schema)
-    same = [columns]
-    if config.input is not None and (columns is None or sorted(columns) == names):
-        same += [None, names]
-    excluded: list[list[str]] = [[]] if config.input is None else [config.input.exclude_columns, []]
-    return frozenset(options_fingerprint(_with_columns(config, c, gone)) for c in same for gone in excluded)
-
-
-def _with_columns(config: Config, columns: list[str] | None, excluded: list[str]) -> Config:
-    if config.input is None:
-        return config
-    update = {"columns": columns, "exclude_columns": excluded}
-    return config.model_copy(update={"input": config.input.model_copy(update=update)})
 
 
 def _schema_of(path: str, latest: Manifest) -> Schema:

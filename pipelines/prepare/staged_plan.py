@@ -24,6 +24,7 @@ from ...transforms.sources.contract.planning import Estimate, Plan
 from ...transforms.sources.contract.source import Frozen, LazyPieces, Listing, Piece, Source, Survey, Task
 from ...transforms.sources.images.listing import ImageListing
 from ..config.model import Config
+from .config_fingerprints import config_fingerprint
 
 PLAN_FILE: Final = "plan.json"
 
@@ -122,7 +123,7 @@ class Fingerprints(NamedTuple):
     @classmethod
     def of(cls, config: Config, listing: Listing) -> Self:
         """Return the fingerprints."""
-        return cls(config.fingerprint(), _fingerprint_listing(listing))
+        return cls(config_fingerprint(config), _fingerprint_listing(listing))
 
 
 def mark_of(
