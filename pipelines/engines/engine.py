@@ -5,7 +5,6 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING
 
-from ...transforms.dataset.stage.spec import DatasetSpec
 from ..prepare.prepared import Prepared
 from ..report.summary import Count, Submitted
 
@@ -47,8 +46,8 @@ class Engine(ABC):
             RunError: a cluster cannot be reached.
         """
 
-    def end_orphan(self, spec: DatasetSpec) -> None:  # noqa: B027
-        """End the job of a launcher that died, unless it ended with it: until then it may commit, and publish.
+    def end_orphan(self, name: str) -> None:  # noqa: B027
+        """End the job of a launcher that died, by its run's name, unless it ended with it: it may commit, and publish.
 
         Raises:
             RunError: it does not end.
@@ -62,6 +61,6 @@ class Engine(ABC):
             RunError: a worker or the engine failed, or the source changed; the staged work can be resumed.
         """
 
-    def count(self, spec: DatasetSpec) -> Count | None:  # noqa: ARG002
-        """Return what says how far `run` is, or None where its staging folder says it."""
+    def count(self, name: str) -> Count | None:  # noqa: ARG002
+        """Return what says how far the run of a name is, or None where its staging folder says it."""
         return None

@@ -40,6 +40,11 @@ class Prepared:
     limits: PlanLimits = field(default_factory=PlanLimits)
 
     @property
+    def name(self) -> str:
+        """The run's name, of its job too: known before the job is, and after the command that started it died."""
+        return f"shardmill-{self.spec.name}-{self.spec.run_id}"
+
+    @property
     def restored(self) -> bool:
         """Whether the plan is that of a run whose tasks are all done: they know their numbers only."""
         return len(self.plan.outputs) < len(self.plan.tasks)

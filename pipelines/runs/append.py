@@ -154,7 +154,7 @@ def _run(
     spec = prepared.spec
     assert spec.append_to is not None
     with hold_run(spec, wait=True):
-        engine.end_orphan(spec)
+        engine.end_orphan(prepared.name)
         if conflict_with(spec, spec.append_to) is not None:
             return None
         prepare_folder(spec, clear=False)

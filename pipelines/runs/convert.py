@@ -119,7 +119,7 @@ def run_convert(
         prepared = prepare(config, processes, source)
         spec = prepared.spec
         with hold_run(spec):
-            engine.end_orphan(spec)
+            engine.end_orphan(prepared.name)
             held = prepare_target(spec, clear=False)
             if held is not None:
                 return summary_of(prepared, held, time.monotonic() - started, nothing_to_do=True)
@@ -145,7 +145,7 @@ def run_prepared(
 ) -> tuple[Prepared, WriteOutcome | Submitted]:
     """Run what is left to do of what is prepared; return that, and what became of it; the caller holds the run."""
     left = take_over(prepared) if engine.resumes else prepared
-    with _watching(watch if engine.waits else None, left, engine.count(left.spec)):
+    with _watching(watch if engine.waits else None, left, engine.count(left.name)):
         try:
             submitted = _run_left(left, engine, processes)
         except UnseenError:

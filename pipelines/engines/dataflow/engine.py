@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from ....transforms.dataset.stage.spec import DatasetSpec
 from ...config.runners import DataflowRunner
 from ...prepare.prepared import Prepared
 from ...report.summary import Count, Submitted
@@ -48,6 +47,6 @@ class DataflowEngine(Engine):
         submit(prepared, self.runner, self.beam_options, self._job)
         return None
 
-    def count(self, spec: DatasetSpec) -> Count | None:  # noqa: ARG002
+    def count(self, name: str) -> Count | None:  # noqa: ARG002
         """Return what the job has staged, as far as Dataflow has reported."""
         return self._job.count

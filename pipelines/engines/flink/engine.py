@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ....transforms.dataset.stage.spec import DatasetSpec
 from ...config.runners import FlinkRunner
 from ...prepare.prepared import Prepared
 from ...report.summary import Count
 from ..engine import Engine
 from ..staged_run import run_on
-from .pipeline import Slots, check_flink, end_orphan, flink_pipeline, job_name, slots_of
+from .pipeline import Slots, check_flink, end_orphan, flink_pipeline, slots_of
 from .watch import count_on
 
 if TYPE_CHECKING:
@@ -30,17 +29,16 @@ class FlinkEngine(Engine):
         """Check Beam's options, that Java and Flink are installed, and that a cluster answers and is large enough."""
         check_flink(self.runner, self.beam_options)
 
-    def end_orphan(self, spec: DatasetSpec) -> None:
+    def end_orphan(self, name: str) -> None:
         """End the job that a launcher which died left on its cluster."""
-        end_orphan(self.runner, job_name(spec))
+        end_orphan(self.runner, name)
 
     def run(self, prepared: Prepared, processes: WorkerProcesses) -> None:
         """Run the job to its end; embedded, `processes` may stage its tasks, on a cluster its own workers do."""
-        name = job_name(prepared.spec)
         slots = Slots(processes.workers, 1) if self.runner.is_embedded else slots_of(self.runner)
-        pipeline = flink_pipeline(self.runner, slots, len(prepared.plan.tasks), self.beam_options, name)
+        pipeline = flink_pipeline(self.runner, slots, len(prepared.plan.tasks), self.beam_options, prepared.name)
         run_on(pipeline, prepared, processes if self.runner.is_embedded else None)
 
-    def count(self, spec: DatasetSpec) -> Count | None:
+    def count(self, name: str) -> Count | None:
         """Return what asks a cluster for Beam's metrics."""
-        return count_on(self.runner, job_name(spec))
+        return count_on(self.runner, name)

@@ -35,8 +35,6 @@ from .worker_pool import WorkersAsThreads, served
 if TYPE_CHECKING:
     import apache_beam as beam
 
-    from ....transforms.dataset.stage.spec import DatasetSpec
-
 _FLINK_OPTIONS: Final = frozenset({
     "execution_mode_for_batch", "object_reuse",
     "disable_metrics", "max_bundle_size", "max_bundle_time_mills", "operator_chaining", "use_data_stream_for_batch",
@@ -53,11 +51,6 @@ _SILENCE_SECONDS: Final = 10.0
 
 _ENDPOINT: Final = re.compile(r"JobService started on \S+:(\d+)")
 _JAVA_CAUSE: Final = re.compile(r"^Caused by: (.*)$", re.MULTILINE)
-
-
-def job_name(spec: DatasetSpec) -> str:
-    """Return the name of a run's job: known before the job is, and after the command that started it died."""
-    return f"shardmill-{spec.name}-{spec.run_id}"
 
 
 @dataclass(frozen=True, slots=True)

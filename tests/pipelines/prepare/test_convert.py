@@ -74,3 +74,10 @@ def test_the_line_of_progress_expects_the_shards_that_a_dry_run_shows(files: Pat
         totals = json.loads(prepare(config, workers).plan_document())["totals"]
     assert [split.shards for split in dry_run(config).splits] == [1, 1, 1]
     assert totals["shards"] == 3
+
+
+def test_a_run_has_the_same_name_when_its_command_is_run_again(files: Path) -> None:
+    config = load_config({"input": {"paths": [str(files / "t.csv")]}, "output": {"path": str(files / "out")}})
+    with workers_of(config.runner) as workers:
+        first, again = prepare(config, workers), prepare(config, workers)
+    assert first.name == again.name == f"shardmill-out-{first.spec.run_id}"
