@@ -354,7 +354,7 @@ class _CompleteFn(beam.DoFn):
     def _outcome(self, decided: Commit | Refusal | None) -> WriteOutcome:
         outcome = complete_generation(self._spec, decided)
         if self._raise_refusal and outcome.refusal is not None:
-            raise outcome.refusal.error()
+            raise outcome.refusal.error(outcome.path)
         return outcome
 
 

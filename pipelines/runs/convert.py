@@ -26,6 +26,7 @@ from ...transforms.dataset.stage.run_lock import hold_run
 from ...transforms.dataset.stage.spec import DatasetSpec
 from ...transforms.errors import TooManyRejects, UnseenError, UsageError
 from ...transforms.format.manifest.manifest import Manifest
+from ...transforms.sources.contract.call import typed_path
 from ...transforms.sources.contract.source import Source
 from ..config.model import Config
 from ..engines.engine import Engine
@@ -176,12 +177,12 @@ def _watching(watch: Watch | None, prepared: Prepared, count: Count | None = Non
 
 def refused(spec: DatasetSpec, refusal: Refusal) -> Exception:
     """Return the refusal's error; of too many rejects with the first of them."""
-    error = refusal.error()
+    error = refusal.error(typed_path(spec.path))
     if refusal.rejects is None or not isinstance(error, TooManyRejects):
         return error
     groups = read_head(spec.path, refusal.rejects).groups
     return TooManyRejects(
-        f"{refusal.message}\n{rejects_text(refusal.rejected, {}, groups)}",  # it has the codes
+        f"{error}\n{rejects_text(refusal.rejected, {}, groups)}",  # it has the codes
         os.path.join(spec.path, refusal.rejects),
         {"read": refusal.rows_read, "rejected": refusal.rejected},
         refusal.by_code,

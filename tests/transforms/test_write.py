@@ -221,8 +221,9 @@ def test_no_records_make_an_empty_generation(tmp_path: Path) -> None:
 
 
 def test_too_many_rejects_fail_the_last_step_and_commit_nothing(tmp_path: Path) -> None:
-    with pytest.raises((TooManyRejects, RuntimeError), match="3 of 5603 rows were rejected"):
+    with pytest.raises((TooManyRejects, RuntimeError), match="3 of 5603 rows were rejected") as caught:
         convert(spec_of(tmp_path / "out", max_rejects=2), rejects=3)
+    assert f"they are listed in {tmp_path}/out/.staging/" in str(caught.value)
     assert not (tmp_path / "out/manifests").exists()
 
 

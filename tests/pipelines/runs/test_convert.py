@@ -132,6 +132,14 @@ class TestRejects:
         assert list(run.glob("parts/*/*.part"))
         assert committed(tmp_path / "out") == []
 
+    def test_too_many_rejects_are_listed_in_a_file_that_is_named_as_seen_from_the_working_folder(
+        self, people: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.chdir(tmp_path)
+        with pytest.raises(TooManyRejects, match=r"they are listed in out/\.staging/\w+/rejects\.jsonl; ") as caught:
+            convert(people, max_rejects=0)
+        assert Path(caught.value.path).parent.parent == tmp_path / "out/.staging"
+
     @pytest.mark.parametrize("allowed", [2, "20%"])
     def test_as_many_as_allowed_are_left_out(self, people: Path, tmp_path: Path, allowed: int | str) -> None:
         assert convert(people, max_rejects=allowed).manifest.counts.rejected == 2

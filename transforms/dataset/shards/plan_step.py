@@ -135,8 +135,7 @@ def _decide(spec: DatasetSpec, results: Sequence[TaskResult], accounts: Accounts
         return refuse(
             "rejects",
             f"{total.rejected} of {total.read} rows {was} rejected ({codes}), max_rejects is {spec.max_rejects}; "
-            f"nothing was committed; they are listed in {spec.path}/{known}; to leave them out: "
-            f"--max-rejects {total.rejected}",
+            f"nothing was committed",
         )
     return None
 

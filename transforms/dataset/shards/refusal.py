@@ -7,6 +7,7 @@ as `refusal.json` in the staging folder, beside the parts and `rejects.jsonl`.
 from __future__ import annotations
 
 import json
+import os
 from dataclasses import asdict, dataclass, field
 from typing import Final, Literal
 
@@ -41,9 +42,13 @@ class Refusal:
     rejects: str | None = None
     again: bool = False
 
-    def error(self) -> ShardmillError:
-        """Return the error that says so."""
-        error = _ERRORS[self.kind](self.message)
+    def error(self, path: str = "") -> ShardmillError:
+        """Return the error that says so; `path` is the dataset's folder as it is shown."""
+        listed = ""
+        if self.kind == "rejects" and self.rejects is not None:
+            listed = f"; they are listed in {os.path.join(path, self.rejects)}"
+            listed += f"; to leave them out: --max-rejects {self.rejected}"
+        error = _ERRORS[self.kind](f"{self.message}{listed}")
         if isinstance(error, RunError) and self.kind == "failed":
             error.again = self.again
         return error
