@@ -72,6 +72,19 @@ def test_numbers_are_sorted_by_size_and_nulls_stay_nulls(values: Any, numbers: l
     assert labels_of() == (numbers, names)
 
 
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view()], ids=str)
+def test_text_of_any_arrow_type_becomes_classes_in_files_in_memory_and_in_an_append(kind: pa.DataType) -> None:
+    put({"kind": pa.array(KINDS, kind)})
+    convert("a.parquet", output="out", **settings(True))
+    assert labels_of() == ([1, 0, 2, 0, 1], ("cat", "dog", "owl"))
+    more = {"kind": pa.array(["owl", "ant"], kind)}
+    put(more, "b.parquet")
+    append("b.parquet", output="out")
+    assert labels_of() == ([1, 0, 2, 0, 1, 2, 3], ("cat", "dog", "owl", "ant"))
+    convert(data=pa.table(more), output="in_memory", max_rejects=1, **settings(["owl", "cat"]))
+    assert labels_of(path="in_memory") == ([0], ("owl", "cat"))
+
+
 @pytest.mark.parametrize("processes", [False, True])
 def test_classes_are_the_same_whoever_looks_for_them(processes: bool) -> None:
     for file in range(4):

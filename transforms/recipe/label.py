@@ -16,9 +16,11 @@ from pyarrow import types
 
 from ..errors import SchemaError
 from ..format.flow.rejects import CellError, CellProblem
+from ..format.schema.arrow_types import plain_type
+from ..format.schema.column_types import is_string
 from ..format.wording.nearest import nearest_name
 from ..format.wording.printable import printable
-from .step import Column, Stepped, with_column
+from .step import Column, Stepped, as_text, is_text, with_column
 
 MOST_CLASSES: Final = 100_000
 """More are no classes: they would be kept in the manifest, and in every worker."""
@@ -55,9 +57,8 @@ class Label:
         if self.column not in known:
             hint = nearest_name(self.column, list(known))
             raise SchemaError(f'schema.columns names "{printable(self.column)}", which is not a column; {hint}')
-        kind = _plain(known[self.column].field.type)
-        tests = (types.is_string, types.is_large_string, types.is_integer, types.is_boolean)
-        if not any(test(kind) for test in tests):
+        kind = plain_type(known[self.column].field.type)
+        if not (is_text(known[self.column]) or types.is_integer(kind) or types.is_boolean(kind)):
             raise SchemaError(
                 f'column "{printable(self.column)}": a label is text, a whole number or a bool, and it holds {kind}; '
                 f"leave label out, or declare it text: --set schema.columns.{self.column}.type=string"
@@ -72,7 +73,7 @@ class Label:
         Raises:
             SchemaError: there are too many to be classes.
         """
-        return self._bounded(pc.unique(_decoded(batch[self.column])).drop_null().to_pylist())
+        return self._bounded(pc.unique(_plain(batch[self.column])).drop_null().to_pylist())
 
     def merge(self, one: list[str | int], other: list[str | int]) -> list[str | int]:
         """Return the values of both."""
@@ -90,14 +91,14 @@ class Label:
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:  # noqa: ARG002
         """Return the batch with numbers for the values; what is no class is a problem, as is a null of given ones."""
-        values = _decoded(batch[self.column])
+        values = _plain(batch[self.column])
         if types.is_integer(values.type) and not self._names_numbers():
             numbers = values.cast(pa.int64(), safe=False)
             known = pc.and_(pc.greater_equal(values, 0), pc.less(values, len(self.numbered)))
             numbers = pc.if_else(known, numbers, pa.scalar(None, pa.int64()))
         else:
-            text = values.cast(pa.string())
-            numbers = pc.index_in(text, value_set=pa.array(self.numbered, pa.string())).cast(pa.int64())
+            names = pa.array(self.numbered, pa.large_string())
+            numbers = pc.index_in(as_text(values), value_set=names).cast(pa.int64())
         return Stepped(with_column(batch, self.column, numbers), None, self._problems(values, numbers))
 
     def _names_numbers(self) -> bool:
@@ -136,12 +137,10 @@ class Label:
         return f"{count}, {'as declared' if self.classes is not None else 'read from all rows of the column'}"
 
 
-def _plain(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if types.is_dictionary(kind) else kind
-
-
-def _decoded(values: pa.Array) -> pa.Array:
-    return values.dictionary_decode() if types.is_dictionary(values.type) else values
+def _plain(values: pa.Array) -> pa.Array:
+    """Return values without their extension and dictionary, and text of any Arrow type as one type."""
+    kind = plain_type(values.type)
+    return as_text(values) if is_string(kind) else values.cast(kind)
 
 
 def _name(value: str | int) -> str:
