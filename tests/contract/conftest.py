@@ -102,8 +102,8 @@ class Desk:
         rejected, read = (int(word) for word in counts.split()[:3:2])
         (run,) = (self.root / "out/.staging").iterdir()
         assert screen.err.splitlines() == [
-            f"error: {counts}, max_rejects is 0; nothing was committed; they are listed in out/.staging/{run.name}/rejects.jsonl; "
-            f"to leave them out: --max-rejects {rejected}",
+            f"error: {counts}, max_rejects is 0; nothing was committed; they are listed in "
+            f"out/.staging/{run.name}/rejects.jsonl; to leave them out: --max-rejects {rejected}",
             *(f"  {line}" for line in lines[:20]),
             *([f"  and {rejected - 20} more"] if rejected > 20 else []),
         ]
