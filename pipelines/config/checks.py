@@ -2,27 +2,7 @@
 
 from __future__ import annotations
 
-import re
-from typing import Final
-
 from ...transforms.format.wording.printable import quoted
-
-_PERCENT: Final = re.compile(r"(?:100(?:\.0+)?|[0-9]{1,2}(?:\.[0-9]+)?) ?%")
-
-
-def check_max_rejects(value: object) -> int | str:
-    """Return a number of rows, or a percentage of them as text.
-
-    Raises:
-        ValueError: it is neither.
-    """
-    if isinstance(value, int) and not isinstance(value, bool) and value >= 0:
-        return value
-    if isinstance(value, str) and value.isdecimal():
-        return int(value)
-    if isinstance(value, str) and _PERCENT.fullmatch(value):
-        return value.replace(" ", "")
-    raise ValueError(f'{quoted(value)} is not a number of rows (0 or more) or a percentage of them ("1%")')
 
 
 def check_label(value: object) -> bool | list[str]:

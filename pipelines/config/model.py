@@ -21,6 +21,7 @@ from pydantic import (
     model_validator,
 )
 
+from ...transforms.dataset.stage.max_rejects import parse_max_rejects
 from ...transforms.format.manifest.naming import DEFAULT_SHARD_NAME, check_shard_name
 from ...transforms.format.schema.column_types import declarable_names
 from ...transforms.format.wording.printable import quoted
@@ -28,7 +29,7 @@ from ...transforms.format.wording.sizes import DEFAULT_SHARD_SIZE, LEAST_SHARD_B
 from ...transforms.sources.registry.options import STRICT, Count, check_path
 from ...transforms.sources.registry.settings import Limits
 from ...transforms.stores.common.store_url import is_store_url
-from .checks import check_label, check_max_rejects
+from .checks import check_label
 from .inputs import InputSection
 from .runners import LocalRunner, RunnerSection
 
@@ -164,7 +165,7 @@ class Config(_Section):
     split: SplitConfig | None = None
     shuffle: ShuffleConfig | None = None
     output: OutputConfig
-    max_rejects: Annotated[int | str, BeforeValidator(check_max_rejects)] = 0
+    max_rejects: Annotated[int | str, BeforeValidator(parse_max_rejects)] = 0
     limits: LimitsConfig = LimitsConfig()
     runner: RunnerSection = LocalRunner()
 

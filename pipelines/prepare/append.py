@@ -16,7 +16,7 @@ from typing import Any
 from ...transforms.dataset.commit.append_commit import append_to, sidecar_groups
 from ...transforms.dataset.generations.manifest_files import lineage
 from ...transforms.dataset.shards.source_list import read_held_sources
-from ...transforms.dataset.stage.spec import rejects_allowed
+from ...transforms.dataset.stage.max_rejects import rejects_allowed
 from ...transforms.errors import TargetError, UsageError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.manifest.naming import dataset_name, names_its_count

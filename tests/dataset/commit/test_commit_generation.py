@@ -25,7 +25,7 @@ from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.shards.assemble import assemble_shard
 from shardmill.transforms.dataset.shards.plan_step import Plan, plan_dataset
 from shardmill.transforms.dataset.shards.refusal import Refusal
-from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo, rejects_allowed
+from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
 from shardmill.transforms.dataset.stage.task_result import TaskResult
 from shardmill.transforms.dataset.stage.task_stager import TaskStager
 from shardmill.transforms.dataset.storage.local_storage import LocalStorage
@@ -621,20 +621,6 @@ def test_dataset_info_with_which_readers_begin_comes_last(tmp_path: Path, monkey
 def test_a_spec_that_makes_no_sense_is_refused(tmp_path: Path, changes: dict[str, Any], problem: str) -> None:
     with pytest.raises(UsageError, match=problem):
         spec_of(tmp_path, **changes)
-
-
-@pytest.mark.parametrize(
-    ("max_rejects", "read", "allowed"),
-    [(0, 5, 0), (7, 0, 7), ("7", 100, 7), ("1%", 199, 1), ("0.5%", 1000, 5), ("100%", 9, 9), ("0%", 9, 0)],
-)
-def test_max_rejects_is_a_number_or_a_share_of_the_rows(max_rejects: int | str, read: int, allowed: int) -> None:
-    assert rejects_allowed(max_rejects, read) == allowed
-
-
-@pytest.mark.parametrize("max_rejects", [-1, True, "", "%", "-1%", "101%", "nan", "inf", "1.5", "x", 1.5])
-def test_what_is_no_number_of_rejects_is_refused(max_rejects: Any) -> None:
-    with pytest.raises(UsageError, match="max_rejects"):
-        rejects_allowed(max_rejects, 100)
 
 
 def shifted(spec: DatasetSpec, by: int) -> list[TaskResult]:

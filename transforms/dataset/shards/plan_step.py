@@ -13,7 +13,8 @@ from ...format.flow.observers import Summaries, image_formats_in, merged, narrow
 from ...format.manifest.manifest import RowCounts
 from ...format.manifest.naming import shard_file_name
 from ..shard_plan.shard_plan import CUTS_PER_SHARD, Part, PartRange, PlannedShard, plan_shards
-from ..stage.spec import DatasetSpec, rejects_allowed
+from ..stage.max_rejects import rejects_allowed
+from ..stage.spec import DatasetSpec
 from ..stage.task_result import NO_TASK, TaskResult
 from .accounting import Accounts, Ledger
 from .refusal import REFUSAL_FILE, Refusal

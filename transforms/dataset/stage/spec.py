@@ -8,7 +8,6 @@ import uuid
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from typing import Final, Literal
@@ -22,6 +21,7 @@ from ...format.wording.sizes import LEAST_SHARD_BYTES
 from ...stores.common.store_url import is_store_url
 from ..storage.contract import Storage
 from ..storage.storage_at import storage_at
+from .max_rejects import rejects_allowed
 from .split_stager import StageSettings
 
 NO_FINGERPRINT: Final = "sha256:" + "0" * 64
@@ -63,31 +63,6 @@ class AppendTo:
     shards: dict[str, int]
     options: str
     force: bool = False
-
-
-def rejects_allowed(max_rejects: int | str, rows_read: int) -> int:
-    """Return how many rejects `max_rejects` allows; a percentage of the rows read is rounded down.
-
-    >>> rejects_allowed(3, 10), rejects_allowed("1%", 250)
-    (3, 2)
-
-    Raises:
-        UsageError: it is neither a number of rows nor a percentage.
-    """
-    if isinstance(max_rejects, int) and not isinstance(max_rejects, bool) and max_rejects >= 0:
-        return max_rejects
-    text = str(max_rejects)
-    try:
-        share = Decimal(text.removesuffix("%"))
-    except InvalidOperation:
-        share = Decimal(-1)
-    if isinstance(max_rejects, str) and share.is_finite():
-        if text.endswith("%"):
-            if 0 <= share <= 100:
-                return int(share * rows_read / 100)
-        elif share >= 0 and share == int(share):
-            return int(share)
-    raise UsageError(f'max_rejects is "{max_rejects}": write a number of rows, like 10, or a share of them, like "1%"')
 
 
 def tool_versions() -> dict[str, str]:
