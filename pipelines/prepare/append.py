@@ -31,7 +31,7 @@ from ..config.model import ColumnConfig, Config, SchemaConfig
 from ..report.unchanged import Unchanged
 from ..workers.worker_processes import WorkerProcesses
 from .config_fingerprints import options_fingerprint, same_options
-from .convert import check_columns, spec_of
+from .convert import check_columns, run_id_of, spec_of
 from .known_images import are_images_known, without_held_images
 from .known_inputs import (
     SortedFiles,
@@ -113,14 +113,13 @@ def prepare_append(
     if plan is None:
         source, survey = survey_under(source, listing, workers.planning(listing.bytes), dataset)
         check_columns(survey, config.limits.columns)
-        encode = encoder_of(config, survey.frozen).encode
-        plan = make_plan(source, listing, survey, config.output.shard_size, encode, config.output.compression)
-    survey = plan.survey
-    split_warnings = _check_split(config, latest, survey)
-    encoder = encoder_of(config, survey.frozen)
-    spec = spec_of(config, plan, prints)
+        encoder = encoder_of(config, survey.frozen)
+        plan = make_plan(source, listing, survey, config.output.shard_size, encoder.encode, config.output.compression)
+    else:
+        encoder = encoder_of(config, plan.survey.frozen)
+    split_warnings = _check_split(config, latest, plan.survey)
     to = append_to(latest, options_fingerprint(config), force=force)
-    spec = replace(spec, append_to=to, run_id=_run_id(spec.run_id, survey, latest, path))
+    spec = spec_of(config, plan, prints, _run_id(run_id_of(config, prints), plan.survey, latest, path), append_to=to)
     prepared = Prepared(source, plan, encoder, spec, mark, listed, stopped)
     return AppendPlan(
         latest, prepared, whole.files, found.unchanged, found.rejected, (*found.warnings, *split_warnings)

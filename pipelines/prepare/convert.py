@@ -5,11 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import uuid
-from dataclasses import replace
 from typing import Literal
 
 from ...transforms.dataset.generations.manifest_files import list_generations
-from ...transforms.dataset.stage.spec import DatasetSpec, EntryInfo
+from ...transforms.dataset.stage.spec import AppendTo, DatasetSpec, EntryInfo
 from ...transforms.errors import SchemaError, TargetError
 from ...transforms.format.wording.printable import printable_path
 from ...transforms.sources.contract.planning import Plan, make_plan
@@ -56,7 +55,7 @@ def prepare(
         check_columns(survey, config.limits.columns)
         encoder = encoder_of(config, survey.frozen)
         plan = make_plan(source, listing, survey, config.output.shard_size, encoder.encode, config.output.compression)
-    spec = replace(spec_of(config, plan, prints), operation=operation)
+    spec = spec_of(config, plan, prints, run_id_of(config, prints), operation=operation)
     return Prepared(source, plan, encoder, spec, mark, listed, stopped)
 
 
@@ -107,11 +106,25 @@ def _held_as(entry: SourceEntry, index: int, plan: Plan) -> str:
     return in_part(entry.fingerprint)
 
 
-def spec_of(config: Config, plan: Plan, prints: Fingerprints) -> DatasetSpec:
+def run_id_of(config: Config, prints: Fingerprints) -> str:
+    """Return the name of a conversion's staging folder: the same of the same command, where a folder can be held."""
+    if is_store_url(config.output.path):
+        return uuid.uuid4().hex[:16]
+    return hashlib.sha256(f"{prints.config}\n{prints.listing}\n".encode()).hexdigest()[:16]
+
+
+def spec_of(
+    config: Config,
+    plan: Plan,
+    prints: Fingerprints,
+    run_id: str,
+    *,
+    operation: Literal["create", "merge"] = "create",
+    append_to: AppendTo | None = None,
+) -> DatasetSpec:
     """Return what the run of a plan is to make."""
     listing, frozen, output = plan.listing, plan.survey.frozen, config.output
     expected = plan.expected_rows()
-    run = hashlib.sha256(f"{prints.config}\n{prints.listing}\n".encode()).hexdigest()
     return DatasetSpec(
         path=output.path,
         name=config.name,
@@ -135,7 +148,9 @@ def spec_of(config: Config, plan: Plan, prints: Fingerprints) -> DatasetSpec:
         skipped=listing.skipped,
         config_fingerprint=prints.config,
         source_fingerprint=prints.listing,
-        run_id=uuid.uuid4().hex[:16] if is_store_url(output.path) else run[:16],  # there nobody can hold a folder
+        run_id=run_id,
         runner=config.runner.name,
+        append_to=append_to,
+        operation=operation,
         observers=config.observers,
     )
