@@ -27,7 +27,11 @@ from shardmill.pipelines.config import runners as config_runners
 from shardmill.transforms import errors
 from shardmill.transforms.dataset.reading.open_dataset import Dataset
 from shardmill.transforms.format.flow.rejects import CODES
-from shardmill.transforms.format.schema.arrow_types import arrow_type_of, feature_of, why_unsupported
+from shardmill.transforms.format.manifest.details import ColumnEntry
+from shardmill.transforms.format.nested.flatten import empty_array, flatten_column
+from shardmill.transforms.format.nested.keys import unheld
+from shardmill.transforms.format.nested.type_documents import type_document, type_of_document
+from shardmill.transforms.format.schema.arrow_types import arrow_type_of, feature_of
 from shardmill.transforms.format.schema.column_types import TYPES
 from shardmill.transforms.format.schema.schema import Feature, Schema
 from shardmill.transforms.format.sidecars.tfds import features as tfds_features
@@ -64,8 +68,7 @@ ARROW: Final[tuple[pa.DataType, ...]] = (
 """The types of columns that the table shows."""
 
 REFUSED: Final[tuple[pa.DataType, ...]] = (
-    pa.decimal128(10, 2), pa.struct([("a", pa.int64())]), pa.map_(pa.string(), pa.int64()),
-    pa.list_(pa.list_(pa.int64())), pa.month_day_nano_interval(),
+    pa.month_day_nano_interval(), pa.dense_union([pa.field("a", pa.int64())]), pa.struct([]),
 )  # fmt: skip
 
 DTYPES: Final = {"int64": "tf.int64", "float": "tf.float32", "bytes": "tf.string"}
@@ -122,6 +125,45 @@ def _arrow_name(arrow: pa.DataType) -> str:
     return text.replace("halffloat", "float16").replace("item: ", "")
 
 
+NESTED: Final[tuple[pa.DataType, ...]] = (
+    pa.decimal128(10, 2), pa.struct([("a", pa.int64()), ("b", pa.list_(pa.string()))]),
+    pa.list_(pa.struct([("a", pa.int64()), ("b", pa.list_(pa.float32()))])), pa.map_(pa.string(), pa.int64()),
+    pa.list_(pa.list_(pa.int64())), pa.list_(pa.list_(pa.list_(pa.string()))), pa.list_(pa.list_(pa.float32(), 4)),
+    pa.list_(pa.decimal128(10, 2)),
+)  # fmt: skip
+"""The types of columns that become several features, or text."""
+
+
+def nested_rows() -> Iterator[Row]:
+    """Yield the keys of a nested column `x` that may be null, what readers give, and what comes back."""
+    for arrow in NESTED:
+        found = flatten_column("x", empty_array(arrow), nullable=True).columns
+        features = [feature_of(pa.field(one.name, one.values.type, one.nullable))[0] for one in found]
+        schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
+        entry = ColumnEntry("x", type_document(arrow), tuple(feature.name for feature in features))
+        document = json.loads(tfds_features(schema, {}, None, (entry,)))["featuresDict"]["features"]
+        back = type_of_document(type_document(arrow))
+        yield (
+            code(_arrow_name(arrow)),
+            ", ".join(f"{code(f.name)} ({f.kind}{' list' if f.shape else ''})" for f in features),
+            ", ".join(f"{code(key)} {_tfds_class(entry)}" for key, entry in document.items()),
+            code(_arrow_name(back)),
+        )
+
+
+def _tfds_class(entry: dict[str, Any]) -> str:
+    """Return a TFDS feature in words, its parts too."""
+    name = entry["pythonClassName"].rpartition(".")[2]
+    if "sequence" in entry:
+        return f"{name} of {_tfds_class(entry['sequence']['feature'])}"
+    if "featuresDict" in entry:
+        parts = entry["featuresDict"]["features"]
+        return "{" + ", ".join(f"{code(key)} {_tfds_class(part)}" for key, part in parts.items()) + "}"
+    tensor = entry.get("tensor", {})
+    sizes = [size for size in tensor.get("shape", {}).get("dimensions", []) if size != "-1"]
+    return f"{name} {tensor.get('dtype', '')}{' [' + ', '.join(sizes) + ']' if sizes else ''}".strip()
+
+
 def refused_text() -> str:
     """Return examples of types that are refused.
 
@@ -129,7 +171,7 @@ def refused_text() -> str:
         ValueError: one of them is not.
     """
     for arrow in REFUSED:
-        if why_unsupported(arrow) is None:
+        if unheld(arrow) is None:
             raise ValueError(f"{arrow} has a feature")
     return ", ".join(code(_arrow_name(arrow)) for arrow in REFUSED)
 
@@ -287,6 +329,7 @@ def tables() -> dict[str, str]:
     columns = ("column", "in a record", "tf.io", "TFDS", "TFDS, null", "open_dataset")
     return {
         "types": table(columns, list(type_rows())),
+        "nested types": table(("column", "in a record", "TFDS", "open_dataset"), list(nested_rows())),
         "refused types": refused_text(),
         "image features": table(("feature", "in a record", "what it is"), list(image_rows())),
         **config_tables(),

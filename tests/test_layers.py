@@ -18,7 +18,7 @@ MODULES = sorted(
     for path in (ROOT / folder).rglob("*.py")
 )
 PACKAGES = """
-transforms/format: wording buffers flow schema tfrecord columns encode decode manifest sidecars
+transforms/format: wording buffers flow schema tfrecord columns nested encode decode manifest sidecars
 transforms/stores: common s3 gcs .
 transforms/dataset: shard_plan storage records generations stage shards commit reading integrity cleanup
 transforms/sources: contract files

@@ -72,7 +72,8 @@ class ReadRows(beam.PTransform):
     def info(self) -> SourceInfo:
         """What `EncodeExamples` and `WriteShards` must know: schema, labels, splits, and the number of tasks."""
         frozen = self._frozen
-        return SourceInfo(None if frozen.opaque else frozen.schema, frozen.labels, frozen.splits, len(self._tasks))
+        schema = None if frozen.opaque else frozen.schema
+        return SourceInfo(schema, frozen.labels, frozen.splits, len(self._tasks), frozen.columns)
 
     @property
     def schema(self) -> Schema:

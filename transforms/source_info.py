@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from .errors import UsageError
 from .format.encode.encode_rows import RowEncoder
+from .format.manifest.details import ColumnEntry
 from .format.schema.schema import Schema
 from .format.wording.printable import printable
 
@@ -16,13 +17,15 @@ class SourceInfo:
 
     `schema` are the features that rows become, None if records are opaque bytes. `labels` are the class names of each
     label feature. `splits` are those that the source's folders name, in the order of the rows' split codes. `tasks` is
-    how many tasks the rows arrive in, so that the sink notices a missing one; None if that is unknown.
+    how many tasks the rows arrive in, so that the sink notices a missing one; None if that is unknown. `columns` are
+    those of the source, where some are nested or decimals.
     """
 
     schema: Schema | None
     labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
     splits: tuple[str, ...] = ()
     tasks: int | None = None
+    columns: tuple[ColumnEntry, ...] = ()
 
     def __post_init__(self) -> None:
         """Check that every label feature has its names.

@@ -180,6 +180,7 @@ class WriteShards(beam.PTransform):
             max_rejects=self.max_rejects,
             schema=info.schema,
             labels=info.labels,
+            columns=info.columns,
             tasks=info.tasks,
         )
 

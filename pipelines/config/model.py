@@ -87,7 +87,7 @@ class ColumnConfig(_Section):
     """The declared type of one column; everything else is inferred from the source."""
 
     type: TypeName | None = None
-    as_: Annotated[Literal["bytes", "float", "int64", "scaled"] | None, Field(alias="as")] = None
+    as_: Annotated[Literal["bytes", "float", "int64", "json", "scaled"] | None, Field(alias="as")] = None
     unit: Literal["s", "ms", "us", "ns"] | None = None
     timezone: str | None = None
     nullable: bool | None = None

@@ -101,9 +101,7 @@ def prepare_append(
     listing, found = _wanted(config, latest, whole, changed, force=force)
     if not found.wanted:
         return AppendPlan(latest, None, whole.files, found.unchanged, found.rejected, found.warnings)
-    strict = rejects_allowed(config.max_rejects, 1 << 32) == 0
-    name = f"{printable_path(path)}, generation {latest.generation}"
-    dataset = DatasetSchema(name, schema, latest.labels, no_rejects=strict, wanted_split=wanted_split)
+    dataset = _dataset_schema(config, latest, schema, wanted_split)
     prints = Fingerprints.of(config, listing)
     adds_to = json.dumps([schema.to_json(), latest.labels], sort_keys=True)
     mark = mark_of(prints, config, source, listing, "append", adds_to)
@@ -123,6 +121,17 @@ def prepare_append(
     prepared = Prepared(source, plan, encoder, spec, mark, listed, stopped)
     return AppendPlan(
         latest, prepared, whole.files, found.unchanged, found.rejected, (*found.warnings, *split_warnings)
+    )
+
+
+def _dataset_schema(config: Config, latest: Manifest, schema: Schema, wanted_split: str | None) -> DatasetSchema:
+    return DatasetSchema(
+        f"{printable_path(config.output.path)}, generation {latest.generation}",
+        schema,
+        latest.labels,
+        no_rejects=rejects_allowed(config.max_rejects, 1 << 32) == 0,
+        wanted_split=wanted_split,
+        columns=latest.details.columns,
     )
 
 

@@ -137,6 +137,7 @@ def spec_of(
         max_rejects=config.max_rejects,
         schema=None if frozen.opaque else frozen.schema,
         labels=frozen.labels,
+        columns=frozen.columns,
         tasks=len(plan.tasks),
         source_format=listing.format,
         source_entries=tuple(

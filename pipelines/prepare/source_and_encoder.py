@@ -49,7 +49,8 @@ def source_of(config: Config, command: str = "convert") -> Source:
     if settings.rules and not found.takes_types:
         name = quoted(next(iter(settings.rules)))
         raise UsageError(f"schema.columns: types do not go with {options.format} yet; leave those of {name} out")
-    return with_recipe(found.source(options, settings), config)
+    source = found.source(options, settings)
+    return with_recipe(source, config) if found.has_rows else source
 
 
 _OF_ROWS: Final = tuple(f"schema.{key}" for key in SchemaConfig.model_fields if key != "infer")
@@ -102,7 +103,7 @@ def with_recipe(source: Source, config: Config) -> Source:
     if config.schema_.constants:
         steps.append(Constants.of(config.schema_.constants))
     limit = None if options is None else options.limit
-    return with_steps(source, [*steps, *config.steps], limit)
+    return with_steps(source, [*steps, *config.steps], limit, column_rules(config))
 
 
 def encoder_of(config: Config, frozen: Frozen) -> RowEncoder:

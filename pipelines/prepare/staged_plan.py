@@ -18,6 +18,7 @@ from ...transforms.dataset.generations.manifest_files import read_file
 from ...transforms.dataset.stage.spec import tool_versions
 from ...transforms.dataset.storage.contract import Storage
 from ...transforms.errors import DamageError
+from ...transforms.format.manifest.details import column_documents, take_columns
 from ...transforms.format.manifest.naming import STAGING_FOLDER
 from ...transforms.format.schema.schema import Choice, Schema
 from ...transforms.sources.contract.planning import Estimate, Plan
@@ -101,8 +102,9 @@ class StagedPlan:
         )
         labels = {name: tuple(classes) for name, classes in found["labels"].items()}
         schema = Schema.from_json(found["schema"])
+        columns = take_columns(found["columns"])
         survey = Survey(
-            Frozen(schema, tuple(found["splits"]), labels, opaque=found["opaque"]),
+            Frozen(schema, tuple(found["splits"]), labels, opaque=found["opaque"], columns=columns),
             tuple(Choice(*choice) for choice in found["choices"]),
             pieces,
             tuple(found["warnings"]),
@@ -183,7 +185,8 @@ def plan_document(plan: Plan, mark: RunMark, listed: ListedSource, shards: int) 
         "rows": [expected.get(index, 0) for index in range(len(plan.listing.entries))],
         "survey": {
             "schema": frozen.schema.to_json(), "splits": frozen.splits, "labels": frozen.labels,
-            "opaque": frozen.opaque, "choices": [astuple(choice) for choice in survey.choices],
+            "opaque": frozen.opaque, "columns": column_documents(frozen.columns),
+            "choices": [astuple(choice) for choice in survey.choices],
             "warnings": survey.warnings, "split_rows": survey.split_rows,
             "detected": survey.detected, "remarks": survey.remarks,
         },

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -82,23 +81,6 @@ def test_a_name_or_a_glob_that_matches_nothing_is_an_error(
     desk.put({file: FILES[file]})
     ran = desk.convert(file, *options)
     assert (ran.code, ran.err.strip().removeprefix("error: ").removeprefix(f"{file}: ")) == (2, error)
-
-
-def test_all_unsupported_columns_are_named_at_once_with_an_option_that_leaves_them_out(desk: Any) -> None:
-    table = {"id": [1], "price": [Decimal("1.25")], "point": [{"x": 1}], "tags": [{"a": 1}]}
-    columns = {name: pa.array(values) for name, values in table.items()}
-    desk.put({"a.parquet": parquet(columns)})
-    ran = desk.convert("a.parquet")
-    assert (ran.code, ran.err) == (
-        2,
-        "error: a.parquet: 3 columns are not supported:\n"
-        '  "price": decimal128(3, 2), no feature holds it\n'
-        '  "point": struct<x: int64>, no feature holds it\n'
-        '  "tags": struct<a: int64>, no feature holds it\n'
-        'convert them before, or leave them out: --set \'input.exclude_columns=["price", "point", "tags"]\'\n',
-    )
-    assert desk.convert("a.parquet", "--set", 'input.exclude_columns=["price", "point", "tags"]').code == 0
-    assert columns_of(desk) == ["id"]
 
 
 def test_a_column_of_one_file_only_is_left_out(desk: Any) -> None:

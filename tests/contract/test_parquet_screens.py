@@ -127,18 +127,22 @@ def test_all_damaged_files_of_a_run_are_named(desk: Any) -> None:
     desk.assert_refused(screen, 1, f"a.parquet: {text}\nc.parquet: {text}")
 
 
-def _unsupported(kind: str, *, others: bool = False) -> str:
-    left_out = ", or leave it out: --set 'input.exclude_columns=[\"x\"]'" if others else ""
-    return f'a.parquet: column "x": {kind} is not supported, no feature holds it; convert it before{left_out}'
-
-
 REFUSED: dict[str, tuple[Files, Sequence[str], str]] = {
-    "a struct beside a column with its path as a name": (
-        {"a.parquet": parquet(pa.table({"x.b": [1], "x": [{"b": 2}]}))},
+    "a struct beside a column that has the key of its child": (
+        {"a.parquet": parquet(pa.table({"x/b": [1], "x": [{"b": 2}]}))},
         [],
-        _unsupported("struct<b: int64>", others=True),
+        'two columns would be named "x/b"; rename one of them',
     ),
-    "union, by way of a nested list": (column([[[1]]]), [], _unsupported("list<element: list<element: int64>>")),
+    "a form that no struct has": (
+        column([{"b": 2}]),
+        ["--set", "schema.columns.x.as=scaled"],
+        'column "x": "as: scaled" does not fit struct<b: int64>; the choices are json',
+    ),
+    "a type that no struct has": (
+        column([{"b": 2}]),
+        ["--set", "schema.columns.x.type=string"],
+        'column "x": schema.columns declares type "string", but it holds struct<b: int64>; leave the type out',
+    ),
     "a column in one file only": (
         pair(pa.table({"a": [1]}), pa.table({"a": [1], "b": [2]})),
         [],

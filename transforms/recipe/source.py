@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 
 from ..errors import SchemaError
 from ..format.flow.rows import Rows
+from ..format.manifest.details import ColumnEntry
+from ..format.nested.keys import is_flat
 from ..format.schema.arrow_types import arrow_type_of, feature_of
-from ..format.schema.schema import Choice, Feature, Schema
+from ..format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ..format.sidecars.tfds import labels_file_name
 from ..format.wording.printable import printable
 from ..sources.contract.source import Frozen, LastRow, Listing, ParallelMap, Source, Survey, Task
 from .first_rows import first_rows, until
+from .flatten import Flatten
 from .learning import Selecting, learn
 from .planned import as_planned
 from .recipe import NO_STEPS, Recipe
@@ -41,11 +44,15 @@ class RecipeFrozen(Frozen):
 
 @dataclass(frozen=True, slots=True)
 class RecipeSource:
-    """Read a source, and run a recipe over its rows; only the first `limit` rows are read, None for all."""
+    """Read a source, and run a recipe over its rows; only the first `limit` rows are read, None for all.
+
+    After the steps of the recipe nested columns and decimals are flattened, as `rules` say of columns of the source.
+    """
 
     source: Source
     recipe: Recipe = NO_STEPS
     limit: int | None = None
+    rules: dict[str, ColumnRule] = field(default_factory=dict)
 
     def list_files(self) -> Listing:
         """Return the source's files."""
@@ -59,7 +66,12 @@ class RecipeSource:
         """
         found = self.of_files(listing)
         survey = found.source.survey(listing, run)
-        return found.after(survey, run) if found.recipe.steps or found.limit is not None else survey
+        return found.after(survey, run) if found.has_work(survey) else survey
+
+    def has_work(self, survey: Survey) -> bool:
+        """Return whether rows change on their way, or not all are read, given the source's own survey."""
+        nested = any(not is_flat(one.type) for one in survey.fields)
+        return bool(self.recipe.steps) or self.limit is not None or nested
 
     def of_files(self, listing: Listing) -> RecipeSource:
         """Return the source and the recipe for the files that were listed."""
@@ -70,7 +82,7 @@ class RecipeSource:
             if selection.columns == ():
                 raise SchemaError("input.columns names columns of folders alone; keep a column of the files too")
             source = source.selecting(selection)
-        return RecipeSource(source, recipe, self.limit)
+        return replace(self, source=source, recipe=recipe)
 
     def after(self, survey: Survey, run: ParallelMap) -> Survey:
         """Return the survey of the rows after the recipe, given the source's own; `self` is what `of_files` found."""
@@ -81,6 +93,12 @@ class RecipeSource:
         given = [Column(column, column.name) for column in fields]
         found = replace(self, recipe=learn(self.source, survey, self.recipe, given, run))
         columns = found.recipe.plan(given)
+        entries: tuple[ColumnEntry, ...] = ()
+        flatten = Flatten.of(columns, self.rules)
+        if flatten is not None:
+            entries = flatten.entries(columns)
+            found = replace(found, recipe=Recipe((*found.recipe.steps, flatten)))
+            columns = found.recipe.plan(given)
         features, choices = _features(columns, survey)
         new = {column.origin: column.name for column in columns if column.origin is not None}
         formed = {column.origin or column.form: column.name for column in columns}
@@ -90,6 +108,7 @@ class RecipeSource:
             {formed[name]: classes for name, classes in inner.labels.items() if name in formed}
             | {column.name: column.labels for column in columns if column.labels is not None},
             inner.opaque,
+            entries,
             inner=inner,
             found=found,
             fields=fields,
@@ -120,16 +139,16 @@ class RecipeSource:
             yield batch
 
 
-def with_steps(source: Source, steps: Sequence[Step], limit: int | None = None) -> Source:
+def with_steps(
+    source: Source, steps: Sequence[Step] = (), limit: int | None = None, rules: Mapping[str, ColumnRule] | None = None
+) -> Source:
     """Return a source whose rows go through these steps, after those that they go through already.
 
-    With a `limit` only that many rows are read.
+    With a `limit` only that many rows are read; `rules` say how nested columns are flattened.
     """
-    if not steps and limit is None:
-        return source
     if limit is None and isinstance(source, RecipeSource):
         return replace(source, recipe=Recipe((*source.recipe.steps, *steps)))
-    return RecipeSource(source, Recipe(tuple(steps)), limit)
+    return RecipeSource(source, Recipe(tuple(steps)), limit, dict(rules or {}))
 
 
 def fields_of(survey: Survey) -> pa.Schema:
@@ -161,7 +180,7 @@ def _features(columns: Sequence[Column], survey: Survey) -> tuple[list[Feature],
             features.append(Feature(column.name, "int64", "label", nullable=column.field.nullable, labels=file))
             choices.append(Choice(column.name, "label", column.reason))
         else:
-            feature, reason = feature_of(column.field)
+            feature, reason = feature_of(column.field, column.rule)
             features.append(feature)
             choices.append(Choice(column.name, feature.type, f"{reason}; {column.reason}"))
     others = [choice for name, choice in why.items() if name not in own]  # such as the layout of folders

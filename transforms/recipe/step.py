@@ -22,6 +22,7 @@ import pyarrow as pa
 from ..format.flow.rejects import CellProblem
 from ..format.schema.arrow_types import plain_type
 from ..format.schema.column_types import is_string
+from ..format.schema.schema import ColumnRule
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +32,8 @@ class Column:
     `field` has its name, its Arrow type and whether it may hold nulls. `origin` is the column of the source whose
     values it holds unchanged, None if a step made it. `reason` says where it comes from then, for `--dry-run`, and
     `form` is the column of the source whose feature it becomes (an image, a class, `as: bytes`), or None.
-    `labels` are the names of classes, by number, where it holds these numbers (int64).
+    `labels` are the names of classes, by number, where it holds these numbers (int64). `rule` is what feature a column
+    of a step becomes, where its type alone leaves that open.
     """
 
     field: pa.Field
@@ -39,6 +41,7 @@ class Column:
     reason: str = "made by a step"
     form: str | None = None
     labels: tuple[str, ...] | None = None
+    rule: ColumnRule | None = None
 
     @property
     def name(self) -> str:

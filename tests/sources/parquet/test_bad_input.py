@@ -271,25 +271,3 @@ def test_files_that_differ_are_named_with_the_field_and_both_types(tmp_path: Pat
         source.survey(source.list_files(), map_in_turn)
     assert str(caught.value).startswith(message)
     assert caught.value.exit_code == 2
-
-
-UNSUPPORTED = {
-    "struct": pa.array([{"b": 1}]),
-    "map": pa.array([[("k", 1)]], pa.map_(pa.string(), pa.int64())),
-    "list of lists": pa.array([[[1]]]),
-    "list of structs": pa.array([[{"b": 1}]]),
-    "decimal": pa.array([None], pa.decimal128(9, 2)),
-}
-
-
-@pytest.mark.parametrize("case", UNSUPPORTED)
-def test_a_type_without_a_feature_is_an_error_at_the_start(tmp_path: Path, case: str) -> None:
-    column = UNSUPPORTED[case]
-    pq.write_table(pa.table({"id": [1], "odd": column}), tmp_path / "a.parquet")
-    source = ParquetSource(("a.parquet",), str(tmp_path))
-    with pytest.raises(SchemaError) as caught:
-        source.survey(source.list_files(), map_in_turn)
-    assert str(caught.value).startswith('a.parquet: column "odd": ')
-    assert str(pq.read_schema(tmp_path / "a.parquet").field("odd").type) in str(caught.value)
-    kept = ParquetSource(("a.parquet",), str(tmp_path), columns=("id",))
-    assert len(kept.survey(kept.list_files(), map_in_turn).frozen.schema) == 1

@@ -13,6 +13,7 @@ from shardmill.pipelines import append, convert
 from shardmill.pipelines.config.load import load_config
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import ConfigError, SchemaError
+from shardmill.transforms.recipe.source import RecipeSource
 from shardmill.transforms.sources.contract.source import map_in_turn
 from shardmill.transforms.sources.registry.formats import FORMATS, FormatEntry
 from shardmill.transforms.sources.registry.pick import pick_source
@@ -128,7 +129,7 @@ class TestAFormatOfOneFolderAndOneLine:
             load_config({"input": {"paths": ["a.kv"]}, "shuffle": {"seed": 1}, "output": {"path": "out"}})
 
     def test_read_rows_picks_its_source(self) -> None:
-        assert pick_source(["a.kv"]) == kv_format.KvSource(("a.kv",), str(Path.cwd()), "=")
+        assert pick_source(["a.kv"]) == RecipeSource(kv_format.KvSource(("a.kv",), str(Path.cwd()), "="))
 
     def test_its_pieces_with_values_of_their_own_go_to_workers_as_text(self) -> None:
         source = kv_format.KvSource(("a.kv",), str(Path.cwd()), ":")

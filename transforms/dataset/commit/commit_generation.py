@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
+from ...format.manifest.details import Details
 from ...format.manifest.manifest import Manifest, RejectSummary, RunInfo, ShardEntry, SourceSummary, SplitEntry
 from ...format.manifest.naming import generation_file, staged_file, staged_sidecar
 from ...format.manifest.parts import LIMITS, ManifestLimits
@@ -250,6 +251,7 @@ def _manifest(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob], generat
         schema=spec.schema,
         labels=spec.labels,
         narrowed=draft.narrowed,
+        details=Details(columns=spec.columns),
         splits=splits,
         sidecars=(),
         run=RunInfo(

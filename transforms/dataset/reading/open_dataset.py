@@ -36,6 +36,7 @@ from ..records.record_file import read_record_batches
 from ..records.record_scan import RecordRun
 from ..storage.storage_at import storage_at
 from .arrays import ArrayReader
+from .source_columns import SourceColumns
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -142,21 +143,23 @@ class Dataset:
         return (payload for entry in entries for run in self._runs(entry) for payload in run.payloads)
 
     def batches(self, split: str | None = None, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a split, about 4 MiB of records at once; `columns` are feature names, by default all.
+        """Yield the rows of a split, about 4 MiB of records at once; `columns` are names, by default all.
 
-        An absent feature is null. The two features of an array stay two columns: see `arrays`.
+        An absent feature is null. Nested columns and decimals of the source are put together again, under their own
+        names; each of their features can be had by its name too. The two features of an array stay two columns: see
+        `arrays`.
 
         Raises:
             UsageError: there is no such split or feature, or the records are plain bytes.
             DamageError: a shard is missing, damaged or cut, or a record is not an Example of the schema.
         """
-        decoder = ExampleDecoder(self._schema(), self._wanted(columns))
-        return (batch for _, _, batch in self._decoded(self._shards(split), decoder))
+        plan = self._columns(columns)
+        decoder = ExampleDecoder(self._schema(), plan.features)
+        return (plan.batch(batch, place) for place, _, batch in self._decoded(self._shards(split), decoder))
 
     def to_table(self, split: str | None = None, columns: Sequence[str] | None = None) -> pa.Table:
         """Return all rows of a split as an Arrow table; raises what `batches` raises."""
-        decoder = ExampleDecoder(self._schema(), self._wanted(columns))
-        return pa.Table.from_batches(self.batches(split, columns), decoder.arrow_schema)
+        return pa.Table.from_batches(self.batches(split, columns), self._columns(columns).schema)
 
     def to_pandas(self, split: str | None = None, columns: Sequence[str] | None = None) -> pd.DataFrame:
         """Return all rows of a split as a DataFrame; raises what `batches` raises.
@@ -247,15 +250,8 @@ class Dataset:
             raise UsageError(f"{where}: its records are plain bytes without a schema; use records()")
         return self.manifest.schema
 
-    def _wanted(self, columns: Sequence[str] | None) -> list[str]:
-        names = [feature.name for feature in self._schema()]
-        if columns is None:
-            return names
-        for column in columns:
-            if column not in names:
-                known = ", ".join(map(printable, names))
-                raise UsageError(f'{printable_path(self.path)}: no feature "{printable(column)}"; it has: {known}')
-        return list(columns)
+    def _columns(self, columns: Sequence[str] | None) -> SourceColumns:
+        return SourceColumns.plan(self.manifest, self._schema(), columns, printable_path(self.path))
 
 
 def to_frame(table: pa.Table) -> pd.DataFrame:

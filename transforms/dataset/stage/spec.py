@@ -14,6 +14,7 @@ from typing import Final, Literal
 
 from ...errors import UsageError
 from ...format.flow.observers import Observer
+from ...format.manifest.details import ColumnEntry
 from ...format.manifest.naming import DATASET_NAME, DEFAULT_SHARD_NAME, STAGING_FOLDER, check_shard_name
 from ...format.schema.schema import Schema
 from ...format.wording.printable import printable
@@ -92,7 +93,8 @@ class DatasetSpec:
     can be looked for. `replaces` is the generation that a run with `if_exists: replace` saw when it began, 0 for none:
     it replaces no later one. `append_to` is the dataset that the run adds to, None for one that makes a dataset;
     `operation` is how that is made: "create", or "merge" from records of others. `plan_file` is what the launcher has
-    written into the staging folder, None if nothing. `observers` see every batch.
+    written into the staging folder, None if nothing. `observers` see every batch. `columns` are those of the source,
+    where some are in several features, or in another form than their own.
     """
 
     path: str
@@ -107,6 +109,7 @@ class DatasetSpec:
     max_rejects: int | str = 0
     schema: Schema | None = None
     labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    columns: tuple[ColumnEntry, ...] = ()
     tasks: int | None = None
     source_format: str = "records"
     source_entries: Sequence[EntryInfo] = ()

@@ -60,7 +60,7 @@ def cells_of(array: pa.Array, feature: Feature) -> Cells:
         raise _shape_error(array.type, feature)
     if not listed:
         return Cells(array, None, valid_mask(array))
-    cells = _lists(array)
+    cells = lists_of(array)
     if feature.shape != (-1,):
         _check_lengths(cells, array.type, feature)
     return cells
@@ -78,7 +78,8 @@ def _shape_error(arrow: pa.DataType, feature: Feature) -> SchemaError:
     return SchemaError(f'column "{printable(feature.name)}": the batch holds {arrow}, but the schema has {shape}')
 
 
-def _lists(array: pa.Array) -> Cells:
+def lists_of(array: pa.Array) -> Cells:
+    """Take lists of any layout apart; those that are null have no values."""
     present = valid_mask(array)
     if types.is_fixed_size_list(array.type):
         size = array.type.list_size

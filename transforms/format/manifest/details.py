@@ -7,6 +7,7 @@ only what it uses. `docs/format.md` describes the members.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final
 
@@ -61,7 +62,7 @@ class Details:
     def to_json(self) -> dict[str, Any]:
         """Return the members that are there, in their order."""
         members = {one.name: getattr(self, one.name) for one in fields(self)}
-        members["columns"] = [_column_document(column) for column in self.columns]
+        members["columns"] = column_documents(self.columns)
         return {name: value for name, value in members.items() if value}
 
 
@@ -80,6 +81,11 @@ def is_later_sidecar(path: str) -> bool:
     return _SIDECAR.fullmatch(path) is not None
 
 
+def column_documents(columns: Iterable[ColumnEntry]) -> list[dict[str, Any]]:
+    """Return columns as the manifest has them: `take_columns` reads them."""
+    return [_column_document(column) for column in columns]
+
+
 def _column_document(column: ColumnEntry) -> dict[str, Any]:
     document = asdict(column) | {"features": list(column.features)}
     if column.null == "absent":
@@ -90,21 +96,26 @@ def _column_document(column: ColumnEntry) -> dict[str, Any]:
 
 
 def take_type(value: Any, depth: int = 0) -> Any:
-    """Take an Arrow type: text, `{"list": FIELD}`, `{"struct": [FIELD, ...]}` or `{"map": [FIELD, FIELD]}`."""
+    """Take an Arrow type: text, `{"list": FIELD}`, `{"struct": [FIELD, ...]}` or `{"map": [FIELD, FIELD]}`.
+
+    A list of one length has its `size` beside it.
+    """
     if isinstance(value, str):
         if _LEAF.fullmatch(value) is None:
             raise ManifestProblem(f' is "{printable(value)}", not a type')
         return value
     if depth == _DEEPEST:
         raise ManifestProblem(f" has more than {_DEEPEST} levels")
-    if not isinstance(value, dict) or len(value) != 1 or next(iter(value)) not in ("list", "struct", "map"):
+    size = value.get("size") if isinstance(value, dict) else None
+    kinds = [key for key in value if key != "size"] if isinstance(value, dict) else []
+    if kinds not in (["list"], ["struct"], ["map"]) or (size is not None and kinds != ["list"]):
         raise ManifestProblem(' is not a type: text, or an object with one of "list", "struct" and "map"')
     inner: Take[dict[str, Any]] = object_of(
         dict, name=text(), type=lambda below: take_type(below, depth + 1), nullable=only(_is_bool, "true or false")
     )
-    ((kind, below),) = value.items()
+    kind, below = kinds[0], value[kinds[0]]
     if kind == "list":
-        return {"list": inner(below)}
+        return {"list": inner(below)} | ({} if size is None else {"size": integer()(size)})
     found = items(inner)(below)
     if kind == "map" and len(found) != 2:
         raise ManifestProblem(" has not two fields, the key and the value", "map")
@@ -138,20 +149,22 @@ _NAMES: Final = items(text())
 _COUNTED: Final = ("records", "groups")
 _SPLIT_RULE: Final = ("key", "stratify", "column", "fractions", "names", "before", "folds")
 
+take_columns: Final[Take[tuple[ColumnEntry, ...]]] = items(
+    object_of(
+        _column,
+        ("null", "fill"),
+        name=text(),
+        type=take_type,
+        features=_NAMES,
+        null=choice("absent", "mask", "present", "drop_row", "error", "fill"),
+        fill=only(_is_scalar, "a number, text, true or false"),
+    )
+)
+
 take_details: Final[Take[Details]] = object_of(
     Details,
     ("columns", "split_rule", "shuffle", "image", "checks"),
-    columns=items(
-        object_of(
-            _column,
-            ("null", "fill"),
-            name=text(),
-            type=take_type,
-            features=_NAMES,
-            null=choice("absent", "mask", "present", "drop_row", "error", "fill"),
-            fill=only(_is_scalar, "a number, text, true or false"),
-        )
-    ),
+    columns=take_columns,
     split_rule=_part(
         _SPLIT_RULE,
         by=choice("hash", "exact", "column", "before", "folds", "folders"),

@@ -51,6 +51,11 @@ def meaning(kind: pa.DataType) -> pa.DataType:
         return pa.list_(meaning(kind.value_type))
     if pa.types.is_fixed_size_list(kind):
         return pa.list_(meaning(kind.value_type), kind.list_size)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(meaning(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        fields = (kind.key_field, kind.item_field)
+        return pa.map_(*(field.with_type(meaning(field.type)) for field in fields))
     return kind
 
 
@@ -143,6 +148,8 @@ def _without_text(kind: pa.DataType) -> pa.DataType:
         return pa.dictionary(kind.index_type, _without_text(kind.value_type), kind.ordered)
     if is_list(kind) or pa.types.is_fixed_size_list(kind):
         return with_value_type(kind, _without_text(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(_without_text(field.type)) for field in kind])
     return kind
 
 

@@ -3,14 +3,13 @@
 `column_types` has the scalar types. A dictionary has the type of its values, an extension that of its storage. A column
 of nulls is a string that is never present.
 
-A list, large list or list view of these has shape (-1,), a fixed-size list (n,), a tensor its own shape. Nothing else
-has a feature yet: decimals, maps, structs, unions, intervals and lists of lists are errors that name the column.
+A list, large list or list view of these has shape (-1,), a fixed-size list (n,), a tensor its own shape. No one feature
+holds anything else: `nested` makes several of it, or text.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -75,29 +74,6 @@ def why_unsupported(arrow: pa.DataType) -> str | None:
     if is_list(plain) or types.is_fixed_size_list(plain):
         plain = plain_type(plain.value_type)
     return "no feature holds it" if natural_type(plain) is None else None
-
-
-def refuse_unsupported(columns: Iterable[pa.Field], name: str, leave_out: Callable[[Sequence[str]], str]) -> None:
-    """Refuse the columns of a source that no feature holds, all at once.
-
-    `leave_out` says how to leave columns out, given their names.
-
-    Raises:
-        SchemaError: there are any.
-    """
-    columns = list(columns)
-    found = [(column, why) for column in columns if (why := why_unsupported(column.type)) is not None]
-    if not found:
-        return
-    gone = [column.name for column, _ in found]
-    others = len(gone) < len(columns)
-    if len(found) == 1:
-        ((column, why),) = found
-        fix = f"convert it before{f', or leave it out: {leave_out(gone)}' if others else ''}"
-        raise SchemaError(f'{name}: column "{printable(column.name)}": {column.type} is not supported, {why}; {fix}')
-    lines = "".join(f'  "{printable(column.name)}": {column.type}, {why}\n' for column, why in found)
-    fix = f"convert them before{f', or leave them out: {leave_out(gone)}' if others else ''}"
-    raise SchemaError(f"{name}: {len(found)} columns are not supported:\n{lines}{fix}")
 
 
 def feature_of(field: pa.Field, rule: ColumnRule | None = None) -> tuple[Feature, str]:

@@ -17,16 +17,21 @@ What a feature becomes:
     image                           Image, if all are JPEG, PNG or BMP, or all are GIF (whose decoded form has frames
                                     first); a mixture, or a format that TensorFlow does not decode, stays bytes
     array data                      Tensor of shape (None,) in the array's own dtype; its shape is the key beside it
+    lists of lists                  Sequence of Sequence, read as a RaggedTensor; of fixed-size lists Sequence of
+                                    Tensor; NAME/present is a key beside them
     anything else                   Scalar or Tensor of its own type
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from ..manifest.details import ColumnEntry
+from ..nested.keys import FLAT_VALUES, PRESENT, ROW_LENGTHS, ranks_of
+from ..nested.type_documents import inner_shapes
 from ..schema.column_types import column_type
 from ..schema.schema import Feature, Schema
 
@@ -67,13 +72,14 @@ def tfds_files(
     labels: Mapping[str, Sequence[str]],
     splits: Sequence[SplitShards],
     image_formats: Collection[str] | None,
+    columns: Sequence[ColumnEntry] = (),
 ) -> dict[str, bytes]:
     """Return every TFDS file of a dataset, by its name in the dataset's folder.
 
     `image_formats` are the formats (`image/format`) that occur in the records, or None where they are not known.
     `dataset_info.json` is left out where TFDS could not find or read the shards: see `dataset_info`.
     """
-    files = {"features.json": features(schema, labels, image_formats)}
+    files = {"features.json": features(schema, labels, image_formats, columns)}
     info = dataset_info(name, version, compression, shard_name, splits)
     if info is not None:
         files["dataset_info.json"] = info
@@ -111,10 +117,13 @@ def dataset_info(
 
 
 def features(
-    schema: Schema, labels: Mapping[str, Sequence[str]], image_formats: Collection[str] | None = None
+    schema: Schema,
+    labels: Mapping[str, Sequence[str]],
+    image_formats: Collection[str] | None = None,
+    columns: Sequence[ColumnEntry] = (),
 ) -> bytes:
-    """Return `features.json`."""
-    return _json_bytes(_features_dict(_nested(schema), labels, _image_shape(image_formats)))
+    """Return `features.json`; `columns` say which lists are of fixed-size lists."""
+    return _json_bytes(_features_dict(_nested(schema, columns), labels, _image_shape(image_formats)))
 
 
 def label_files(schema: Schema, labels: Mapping[str, Sequence[str]]) -> dict[str, bytes]:
@@ -148,31 +157,59 @@ def _image_shape(formats: Collection[str] | None) -> _Shape | None:
     return (-1, -1, 3)
 
 
-def _nested(schema: Schema) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True)
+class _Sequence:
+    """Lists within each other, of so many levels, of tensors of a shape: `feature` has their values."""
+
+    feature: Feature
+    levels: int
+    shape: _Shape
+
+
+def _nested(schema: Schema, columns: Sequence[ColumnEntry] = ()) -> dict[str, Any]:
     """Return the features as nested dicts, or as one flat dict if a name is another's folder or has an empty step."""
     tree: dict[str, Any] = {}
-    for feature in schema:
-        steps = feature.name.split("/")
+    entries = list(_entries(schema, columns))
+    for steps, entry in entries:
         node = tree
         for step in steps[:-1]:
             node = node.setdefault(step, {})
             if not isinstance(node, dict):
-                return {f.name: f for f in schema}
+                return {"/".join(steps): entry for steps, entry in entries}
         if "" in steps or steps[-1] in node:
-            return {f.name: f for f in schema}
-        node[steps[-1]] = feature
+            return {"/".join(steps): entry for steps, entry in entries}
+        node[steps[-1]] = entry
     return tree
+
+
+def _entries(schema: Schema, columns: Sequence[ColumnEntry]) -> Iterator[tuple[list[str], Feature | _Sequence]]:
+    """Yield what TFDS shows, with its path: several keys may be one feature."""
+    ranks = ranks_of([feature.name for feature in schema])
+    shapes = {name: sizes for column in columns for name, sizes in inner_shapes(column.name, column.type).items()}
+    for feature in schema:
+        name, _, last = feature.name.rpartition("/")
+        if name in ranks and last == FLAT_VALUES:
+            yield name.split("/"), _Sequence(feature, ranks[name], shapes.get(name, ()))
+        elif name in ranks and last == PRESENT:
+            *folder, own = name.split("/")
+            yield [*folder, f"{own}/{PRESENT}"], feature
+        elif feature.shape == (-1,) and feature.name in shapes:
+            yield feature.name.split("/"), _Sequence(feature, 1, shapes[feature.name])
+        elif name not in ranks or not last.startswith(ROW_LENGTHS):
+            yield feature.name.split("/"), feature
 
 
 def _features_dict(
     tree: Mapping[str, Any], labels: Mapping[str, Sequence[str]], image_shape: _Shape | None
 ) -> dict[str, Any]:
-    entries = {
-        key: _feature(node, labels, image_shape)
-        if isinstance(node, Feature)
-        else _features_dict(node, labels, image_shape)
-        for key, node in tree.items()
-    }
+    entries: dict[str, Any] = {}
+    for key, node in tree.items():
+        if isinstance(node, Feature):
+            entries[key] = _feature(node, labels, image_shape)
+        elif isinstance(node, _Sequence):
+            entries[key] = _sequence(node)
+        else:
+            entries[key] = _features_dict(node, labels, image_shape)
     return {"pythonClassName": _CLASSES + "features_dict.FeaturesDict", "featuresDict": {"features": entries}}
 
 
@@ -192,6 +229,14 @@ def _feature(feature: Feature, labels: Mapping[str, Sequence[str]], image_shape:
     # A list has no default of its own: TFDS builds one of the declared shape, and fails where a dimension is open.
     optional = feature.nullable and -1 not in feature.shape
     return _tensor(feature.shape, _dtype(feature), optional=optional)
+
+
+def _sequence(node: _Sequence) -> dict[str, Any]:
+    entry = _feature(replace(node.feature, shape=node.shape, nullable=False), {}, None)
+    for _ in range(node.levels):
+        inner = {"feature": entry, "length": "-1"}
+        entry = {"pythonClassName": _CLASSES + "sequence_feature.Sequence", "sequence": inner}
+    return entry
 
 
 def _has_labels(feature: Feature, labels: Mapping[str, Sequence[str]]) -> bool:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...format.flow.rows import Rows
+from ...format.manifest.details import ColumnEntry
 from ...format.schema.schema import Choice, Schema
 
 T = TypeVar("T")
@@ -221,13 +222,15 @@ class Task:
 class Frozen:
     """The facts that all tasks share: the schema, and for sources that split or label by directory their names.
 
-    `opaque` says that records are plain bytes, which have no schema.
+    `opaque` says that records are plain bytes, which have no schema. `columns` are those of the source with the
+    features that hold each, where some are nested or decimals.
     """
 
     schema: Schema
     splits: tuple[str, ...] = ()
     labels: dict[str, tuple[str, ...]] = field(default_factory=dict)
     opaque: bool = False
+    columns: tuple[ColumnEntry, ...] = ()
 
 
 class LastRow(NamedTuple):

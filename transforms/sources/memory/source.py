@@ -19,8 +19,10 @@ import pyarrow as pa
 
 from ...errors import SchemaError, SourceError
 from ...format.flow.rows import RowOrigin, Rows
+from ...format.nested.keys import is_flat
+from ...format.nested.unsupported import refuse_unsupported, without_json
 from ...format.schema.arrow_checks import counts_nanoseconds, holds_nanoseconds, in_nanoseconds, nanoseconds_warning
-from ...format.schema.arrow_types import feature_of, refuse_unsupported
+from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, ColumnRule, Schema
 from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable
@@ -117,9 +119,9 @@ class MemorySource:
             if name not in nulls:
                 hint = nearest_name(name, schema.names)
                 raise SchemaError(f'schema.columns names "{printable(name)}", which is not a column; {hint}')
-        refuse_unsupported(schema, self.name, _without)
+        refuse_unsupported(without_json(schema, rules), self.name, _without)
         features, choices = [], []
-        for column in schema:
+        for column in filter(lambda one: is_flat(one.type), schema):
             count = nulls[column.name]
             feature, why = feature_of(column.with_nullable(count > 0), rules.get(column.name))
             features.append(feature)

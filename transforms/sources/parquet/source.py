@@ -15,8 +15,10 @@ import pyarrow.parquet as pq
 from ...errors import SchemaError, SourceError
 from ...format.flow.rejects import CellProblem
 from ...format.flow.rows import RowOrigin, Rows
+from ...format.nested.keys import is_flat
+from ...format.nested.unsupported import refuse_unsupported, without_json
 from ...format.schema.arrow_checks import check_batch, in_nanoseconds, nanoseconds_warning, storage_column
-from ...format.schema.arrow_types import feature_of, refuse_unsupported
+from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable
@@ -114,13 +116,15 @@ class ParquetSource:
         known = dict.fromkeys(name for footer in footers for name in footer.columns)
         self.selection.check_excluded(list(known), where=f"{footers[0].name}: " if len(footers) == 1 else "")
         shared, reasons = shared_schema(footers)
-        refuse_unsupported(shared, footers[0].name, exclude_columns)
+        refuse_unsupported(without_json(shared, self.rules), footers[0].name, exclude_columns)
         for column in self.rules:
             if column not in footers[0].columns:
                 hint = nearest_name(column, footers[0].columns)
                 raise SchemaError(f'schema.columns names "{printable(column)}", which is not a column; {hint}')
         features, choices, in_ns = [], [], []
         for column, reason in zip(shared, reasons, strict=True):
+            if not is_flat(column.type):
+                continue
             rule = self.rules.get(column.name)
             if any(column.name in footer.in_ns for footer in footers):
                 in_ns += [column.name] if rule is None or rule.unit is None else []

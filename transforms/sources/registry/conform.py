@@ -13,15 +13,18 @@ append. Nulls are decided row by row: one in a feature that has none is a reject
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, Protocol, Self, runtime_checkable
 
 from ...errors import SchemaError
+from ...format.manifest.details import ColumnEntry
 from ...format.schema.arrow_types import arrow_type_of
 from ...format.schema.column_types import column_type
 from ...format.schema.difference import differing_features, same_feature, schemas_side_by_side
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
+from ...format.wording.printable import printable
+from ...recipe.flatten import following
 from ...recipe.source import RecipeSource, fields_of
 from ...recipe.step import Column
 from ..contract.source import Listing, ParallelMap, Source, Survey
@@ -34,7 +37,8 @@ _RETYPE: Final = "declare the dataset's type, where the values fit: --set schema
 class DatasetSchema:
     """The schema of an existing dataset; with `no_rejects`, a column with only bad cells counts as re-typed.
 
-    `wanted_split` is the split that an append named for records of files that name none.
+    `wanted_split` is the split that an append named for records of files that name none. `columns` are those of the
+    source, where some are nested or decimals.
     """
 
     name: str
@@ -42,6 +46,7 @@ class DatasetSchema:
     labels: Mapping[str, tuple[str, ...]]
     no_rejects: bool = True
     wanted_split: str | None = None
+    columns: tuple[ColumnEntry, ...] = ()
 
 
 @runtime_checkable
@@ -93,7 +98,9 @@ def survey_under(source: Source, listing: Listing, run: ParallelMap, dataset: Da
         SourceError: a file is corrupt as a whole.
     """
     if isinstance(source, RecipeSource):
-        return _recipe_under(source, listing, run, dataset)
+        found, survey = _recipe_under(source, listing, run, dataset)
+        _refuse_other_types(dataset, survey.frozen.columns)
+        return found, survey
     source = follow(source, dataset)
     survey = source.survey(listing, run)
     return _conformed(source, survey, listing, run, dataset)
@@ -107,15 +114,18 @@ def _recipe_under(
     types = {feature.name: arrow_type_of(feature) for feature in dataset.schema}
     found = replace(found, source=follow(found.source, dataset), recipe=found.recipe.under(types, dataset.labels))
     survey = found.source.survey(listing, run)
-    if not found.recipe.steps:
+    if not found.has_work(survey):
         inner, survey = _conformed(found.source, survey, listing, run, dataset)
         found = replace(found, source=inner)
-        return found, found.after(survey, run) if found.limit is not None else survey
+        return found, survey
     own = {feature.name: feature for feature in survey.frozen.schema}
     wanted = {feature.name: feature for feature in dataset.schema}
-    for column in found.recipe.plan([Column(one, one.name) for one in fields_of(survey)]):
+    columns = found.recipe.plan([Column(one, one.name) for one in fields_of(survey)])
+    kinds = {feature.name: feature.kind for feature in dataset.schema}
+    found = replace(found, rules=following(found.rules, columns, kinds))
+    for column in columns:
         read = column.origin or column.form
-        if read is not None and column.name in wanted:
+        if read in own and column.name in wanted:
             own[read] = replace(wanted[column.name], name=read)
     as_read = replace(dataset, schema=Schema(tuple(sorted(own.values(), key=lambda feature: feature.name))))
     inner, survey = _conformed(found.source, survey, listing, run, as_read)
@@ -142,6 +152,24 @@ def _conformed(
     choices += tuple(choice for choice in survey.choices if choice.column in own)
     choices = tuple({choice.column: choice for choice in choices}.values())
     return source, replace(survey, frozen=replace(survey.frozen, schema=dataset.schema), choices=choices)
+
+
+def _refuse_other_types(dataset: DatasetSchema, columns: Sequence[ColumnEntry]) -> None:
+    """Refuse a source whose nested columns or decimals are not of the dataset's types: one feature says too little.
+
+    Raises:
+        SchemaError: a column is of another type.
+    """
+    found = {column.name: column.type for column in columns}
+    for column in dataset.columns:
+        if column.features == (column.name,) and not str(column.type).startswith("decimal"):
+            continue
+        if found.get(column.name) != column.type:
+            own = f"{found[column.name]} in the source" if column.name in found else "of another type in the source"
+            raise SchemaError(
+                f'column "{printable(column.name)}" is {column.type} in {dataset.name}, and {own}; give it that type '
+                f"before, or convert to a new dataset (shardmill convert ... -o FOLDER)"
+            )
 
 
 def refuse_others(dataset: DatasetSchema, found: Schema, retype: str) -> None:

@@ -37,4 +37,5 @@ def pick_source(paths: Sequence[str], base: str | None = None, *, records: bool 
         given[found.detected_option] = shown.value
         notes = (shown.evidence,) if shown.evidence else ()
     options = found.options.model_construct(**given)  # as they are: a path need not be UTF-8
-    return with_steps(found.source(options, Settings(folder, detected=notes)), found.steps(options))
+    source = found.source(options, Settings(folder, detected=notes))
+    return with_steps(source, found.steps(options)) if found.has_rows else source

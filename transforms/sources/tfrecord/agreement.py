@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...errors import SchemaError
+from ...format.manifest.details import ColumnEntry
 from ...format.schema.difference import differing_features, schemas_side_by_side
 from ...format.schema.schema import Feature, Schema
 from ...format.wording.printable import printable
@@ -28,6 +29,7 @@ class Stated:
     name: str
     schema: Schema | None
     labels: Mapping[str, tuple[str, ...]]
+    columns: tuple[ColumnEntry, ...] = ()
 
 
 _OPAQUE = "or make a new dataset of all records as plain bytes: --set input.records=opaque"
@@ -37,7 +39,8 @@ _FIX = f"records stay as they are: convert one of the sources again so that both
 
 def stated_by(dataset: InputDataset) -> Stated:
     """Return what the manifest of a dataset states of its records."""
-    return Stated(dataset.name, dataset.manifest.schema, dataset.manifest.labels)
+    manifest = dataset.manifest
+    return Stated(dataset.name, manifest.schema, manifest.labels, manifest.details.columns)
 
 
 def agree_on_schema(datasets: Sequence[Stated]) -> Schema:
@@ -54,6 +57,26 @@ def agree_on_schema(datasets: Sequence[Stated]) -> Schema:
             raise _differ(datasets[0].name, agreed, dataset.name, other, marked)
         agreed = _with_nullable(agreed, {feature.name for feature in other if feature.nullable})
     return agreed
+
+
+def agree_on_columns(datasets: Sequence[Stated]) -> tuple[ColumnEntry, ...]:
+    """Return what several datasets state of the columns of their sources; nothing if none does.
+
+    Raises:
+        SchemaError: two of them say different things of a column.
+    """
+    agreed: dict[str, ColumnEntry] = {}
+    for dataset in datasets:
+        found = {column.name: column for column in dataset.columns}
+        if dataset is not datasets[0] and found != agreed:
+            name = next(name for name in {**agreed, **found} if agreed.get(name) != found.get(name))
+            shown = [f"{one[name].type}" if name in one else "not stated" for one in (agreed, found)]
+            raise SchemaError(
+                f'column "{printable(name)}" is {shown[0]} in {datasets[0].name}, and {shown[1]} in {dataset.name}; '
+                f"{_FIX}"
+            )
+        agreed = found
+    return tuple(agreed.values())
 
 
 def agree_on_labels(datasets: Sequence[Stated]) -> Labels:

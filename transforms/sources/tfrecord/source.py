@@ -17,6 +17,7 @@ from typing import Final, Literal
 
 from ...errors import InputError
 from ...format.flow.rows import Rows
+from ...format.manifest.details import ColumnEntry
 from ...format.schema.schema import Schema
 from ...format.tfrecord.scan import RECORD_BYTES_LIMIT
 from ...format.wording.printable import printable
@@ -26,6 +27,7 @@ from ..registry.conform import DatasetSchema
 from .agreement import (
     Labels,
     Stated,
+    agree_on_columns,
     agree_on_labels,
     agree_on_schema,
     agree_with_files,
@@ -47,6 +49,7 @@ class _Agreement:
     labels: Labels = field(default_factory=dict)
     checked: frozenset[bytes] = frozenset()
     opaque: bool = False
+    columns: tuple[ColumnEntry, ...] = ()
 
 
 _OPAQUE: Final = _Agreement(Schema(()), opaque=True)
@@ -74,7 +77,7 @@ class TfrecordSource:
 
     def following(self, dataset: DatasetSchema) -> TfrecordSource:
         """Return the source whose records agree with the dataset; files may say themselves of which split they are."""
-        stated = Stated(dataset.name, dataset.schema, dataset.labels)
+        stated = Stated(dataset.name, dataset.schema, dataset.labels, dataset.columns)
         return replace(self, dataset=stated, split=dataset.wanted_split)
 
     def list_files(self) -> Listing:
@@ -101,7 +104,7 @@ class TfrecordSource:
         pieces, groups = self._cut(inputs, found)
         splits = tuple(sorted({piece.split for piece in pieces}))
         return Survey(
-            Frozen(found.schema, splits, found.labels, opaque=found.opaque),
+            Frozen(found.schema, splits, found.labels, found.opaque, found.columns),
             (),
             tuple(pieces),
             tuple(self._warnings(inputs, found)),
@@ -158,7 +161,7 @@ class TfrecordSource:
         unproven = {file.entry.path for file, one in zip(foreign, observed, strict=True) if datasets or one.bad}
         loose = {index for index, one in enumerate(stated) if allows_more(one, schema)}
         unproven |= {file.entry.path for file in inputs.files if file.dataset in loose}
-        return _Agreement(schema, labels, frozenset(unproven))
+        return _Agreement(schema, labels, frozenset(unproven), columns=agree_on_columns(datasets))
 
     def _observe(self, file: InputFile) -> Observation:
         """Read a foreign file for its schema; records with damaged data are left to the second reading."""

@@ -1,0 +1,107 @@
+"""Rows in the columns of the source: nested ones and decimals, put together again from the features that hold them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from ...errors import DamageError, UsageError
+from ...format.manifest.details import ColumnEntry
+from ...format.manifest.manifest import Manifest
+from ...format.nested.assemble import Disagreement, assemble
+from ...format.nested.type_documents import type_of_document
+from ...format.schema.arrow_types import arrow_type_of
+from ...format.schema.schema import Schema
+from ...format.wording.printable import printable
+
+
+@dataclass(frozen=True, slots=True)
+class _Part:
+    """One column of what is read: a feature as it is (`kind` None), or a column that `features` hold."""
+
+    field: pa.Field
+    kind: pa.DataType | None
+    features: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumns:
+    """How batches of features become batches of columns: `features` are those to decode."""
+
+    parts: tuple[_Part, ...]
+
+    @classmethod
+    def plan(cls, manifest: Manifest, schema: Schema, columns: Sequence[str] | None, where: str) -> SourceColumns:
+        """Return the plan for the columns that are wanted, by default all: columns of the source, or features.
+
+        Raises:
+            UsageError: there is no such column.
+        """
+        features = {feature.name: feature for feature in schema}
+        entries = {entry.name: entry for entry in manifest.details.columns if _is_made(entry)}
+        if columns is None:
+            held = {name for entry in entries.values() for name in entry.features}
+            order = [entry.name for entry in manifest.details.columns] or list(features)
+            columns = [*order, *(name for name in features if name not in held and name not in order)]
+        parts = []
+        for name in columns:
+            if name in entries:
+                entry = entries[name]
+                kind = type_of_document(entry.type)
+                shown = pa.field(name, _read_type(entry, kind, schema), _may_be_null(entry, features))
+                parts.append(_Part(shown, kind, entry.features))
+            elif name in features:
+                feature = features[name]
+                parts.append(_Part(pa.field(name, arrow_type_of(feature), feature.nullable), None, (name,)))
+            else:
+                known = ", ".join(map(printable, [*entries, *features]))
+                raise UsageError(f'{where}: no feature "{printable(name)}"; it has: {known}')
+        return cls(tuple(parts))
+
+    @property
+    def features(self) -> list[str]:
+        """The features to decode, each once."""
+        return list(dict.fromkeys(name for part in self.parts for name in part.features))
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The schema of the batches."""
+        return pa.schema([part.field for part in self.parts])
+
+    def batch(self, decoded: pa.RecordBatch, where: str) -> pa.RecordBatch:
+        """Return a decoded batch as columns of the source; `where` is the shard, for messages.
+
+        Raises:
+            DamageError: the features of a column do not agree.
+        """
+        if all(part.kind is None for part in self.parts):
+            return decoded
+        known = dict(zip(decoded.schema.names, decoded.columns, strict=True))
+        arrays = [self._column(part, known, where) for part in self.parts]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    @staticmethod
+    def _column(part: _Part, known: Mapping[str, pa.Array], where: str) -> pa.Array:
+        if part.kind is None:
+            return known[part.features[0]]
+        try:
+            return assemble(part.field.name, part.kind, {name: known[name] for name in part.features})
+        except Disagreement as error:
+            raise DamageError(f"{where}: {error}") from error
+
+
+def _is_made(entry: ColumnEntry) -> bool:
+    """Return whether a column is more than the feature of its name."""
+    return entry.features != (entry.name,) or isinstance(entry.type, dict) or entry.type.startswith("decimal")
+
+
+def _read_type(entry: ColumnEntry, kind: pa.DataType, schema: Schema) -> pa.DataType:
+    """Return the type that a column reads back as: what the features of no rows become."""
+    empty = {f.name: pa.nulls(0, arrow_type_of(f)) for f in schema if f.name in entry.features}
+    return assemble(entry.name, kind, empty).type
+
+
+def _may_be_null(entry: ColumnEntry, features: Mapping[str, object]) -> bool:
+    return entry.null == "present" or (entry.features == (entry.name,) and features[entry.name].nullable)  # type: ignore[attr-defined]

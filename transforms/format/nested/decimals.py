@@ -1,0 +1,48 @@
+"""Decimals as text, as scaled integers and as floats, and back."""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+DECIMAL_FORMS: Final = ("text", "float", "scaled")
+
+
+def decimal_text(values: pa.Array) -> pa.Array:
+    """Return decimals as exact text, never with an exponent: as many digits after the point as the type has."""
+    text = values.cast(pa.string())
+    if not pc.any(pc.match_substring(text, "E")).as_py():
+        return text
+    written = [None if value is None else format(value, "f") for value in values.to_pylist()]
+    return pa.array(written, pa.string())
+
+
+def scaled_integers(values: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64]]:
+    """Return the integers that decimals are without their point, and the positions of those that int64 cannot hold.
+
+    Arrow keeps a decimal as that integer: two's complement, little-endian, of as many bits as the type.
+    """
+    width = values.type.bit_width // 32
+    words = np.frombuffer(values.buffers()[1], np.int32).reshape(-1, width)[values.offset :][: len(values)]
+    if width == 1:
+        integers, over = words[:, 0].astype(np.int64), np.zeros(len(values), np.bool_)
+    else:
+        integers = np.ascontiguousarray(words[:, :2]).view(np.int64)[:, 0]
+        over = (words[:, 2:] != (integers >> 63).astype(np.int32)[:, None]).any(axis=1)
+    valid = np.asarray(values.is_valid())
+    return pa.array(integers, pa.int64(), mask=~valid), np.flatnonzero(over & valid)
+
+
+def from_scaled(integers: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return decimals of a type of 128 or 256 bits, given the integers that they are without their point."""
+    raw = np.asarray(integers.fill_null(0)).astype(np.int64)
+    words = np.empty((len(raw), kind.bit_width // 64), np.int64)
+    words[:, 0] = raw
+    words[:, 1:] = (raw >> 63)[:, None]
+    valid = None if not integers.null_count else pc.if_else(integers.is_valid(), True, None)
+    found = pa.Array.from_buffers(kind, len(raw), [None, pa.py_buffer(words.tobytes())])
+    return found if valid is None else pc.if_else(valid, found, pa.scalar(None, kind))

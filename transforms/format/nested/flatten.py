@@ -1,0 +1,234 @@
+"""A nested Arrow column as flat ones: see `keys` for what they are called.
+
+    [[[1, 2], []], null, [[3]]]      ragged_flat_values    [1, 2]   null  [3]
+     0 rows       1     2            ragged_row_lengths_0  [2, 0]   null  [1]
+                                     present                1        0     1
+
+A null within a list is a problem of its row, as it is in a list of scalars: neither TFDS nor TensorFlow has a place for
+it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from ..buffers.arrow_memory import int64_array
+from ..buffers.views import I64
+from ..columns.lists import lists_of, plain_array
+from ..flow.rejects import CellError, CellProblem
+from .as_json import as_json
+from .decimals import decimal_text, scaled_integers
+from .keys import FLAT_VALUES, PRESENT, ROW_LENGTHS, grid_of, is_any_list, is_flat, is_scalar, stored_type
+
+JSON: Final = "json"
+
+RowOf: TypeAlias = Callable[[I64], I64]
+"""Returns the rows of positions."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class FlatColumn:
+    """One of the columns that a nested one becomes; `nullable` says whether its key may be absent."""
+
+    name: str
+    values: pa.Array
+    nullable: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Flattened:
+    """The columns that a nested one becomes, and its rows that they cannot hold."""
+
+    columns: tuple[FlatColumn, ...]
+    problems: tuple[CellProblem, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Levels:
+    """The lists that elements are in: `ends[k]` are the offsets of the rows in the elements of level k.
+
+    `lengths` are those of the lists of level 1 and above, which have no rows of their own. `present` says which rows
+    have a value, None if all do.
+    """
+
+    ends: tuple[I64, ...]
+    lengths: tuple[I64, ...]
+    present: npt.NDArray[np.bool_] | None
+    nullable: bool
+
+    def inner(self, offsets: I64) -> _Levels:
+        """Return the levels of the elements of lists, given their offsets."""
+        return replace(self, ends=(*self.ends, offsets[self.ends[-1]]), lengths=(*self.lengths, np.diff(offsets)))
+
+    def row_of(self, positions: I64) -> I64:
+        """Return the rows of elements of the innermost level."""
+        return np.searchsorted(self.ends[-1], positions, "right") - 1
+
+    def as_lists(self, values: pa.Array, ends: I64) -> pa.Array:
+        """Return values as a list for each row."""
+        mask = None if self.present is None else pa.array(~self.present)
+        return pa.LargeListArray.from_arrays(int64_array(ends), values, mask=mask)
+
+
+@dataclass(slots=True, eq=False)
+class _Flattener:
+    """Goes down a column; what it finds is in `columns` and `bad`."""
+
+    as_: str | None
+    columns: list[FlatColumn] = field(default_factory=list)
+    bad: dict[int, CellError] = field(default_factory=dict)
+
+    def rows(self, name: str, array: pa.Array, *, nullable: bool) -> None:
+        """Add the columns of a value for each row."""
+        if is_flat(array.type):
+            self._add(name, array, nullable=nullable)
+            return
+        array = stored(array)
+        kind = array.type
+        if self.as_ == JSON:
+            self._add(name, as_json(array), nullable=nullable)
+        elif types.is_struct(kind):
+            if nullable:
+                self._add(f"{name}/{PRESENT}", array.is_valid().cast(pa.int64()), nullable=False)
+            for child, values in zip(kind, array.flatten(), strict=True):
+                self.rows(f"{name}/{child.name}", values, nullable=nullable or child.nullable)
+        elif _is_grid(kind):
+            self._grid(name, array, nullable=nullable)
+        elif is_any_list(kind) or types.is_map(kind):
+            self._lists(name, array, nullable=nullable)
+        else:
+            self._add(name, self._scalars(name, array, lambda positions: positions), nullable=nullable)
+
+    def _lists(self, name: str, array: pa.Array, *, nullable: bool) -> None:
+        array = as_lists(array)
+        simple = is_scalar(grid_of(array.type.value_type)[1])
+        cells = lists_of(array)
+        assert cells.offsets is not None
+        levels = _Levels((cells.offsets,), (), cells.present, nullable)
+        if nullable and not simple:
+            self._add(f"{name}/{PRESENT}", array.is_valid().cast(pa.int64()), nullable=False)
+        self._elements(name, cells.values, levels)
+
+    def _grid(self, name: str, array: pa.Array, *, nullable: bool) -> None:
+        """Add fixed-size lists of fixed-size lists as one tensor for each row."""
+        sizes, _ = grid_of(array.type)
+        rows = np.flatnonzero(np.asarray(array.is_valid()))
+        dense = array.take(int64_array(rows)) if array.null_count else array
+        flat = self._unfolded(name, dense, lambda positions: rows[positions])
+        storage = pa.FixedSizeListArray.from_arrays(flat, math.prod(sizes))
+        if array.null_count:
+            null = np.asarray(array.is_null())
+            storage = storage.take(pa.array(np.cumsum(~null) - 1, pa.int64(), mask=null))
+        kind = pa.fixed_shape_tensor(flat.type, sizes)
+        self._add(name, pa.ExtensionArray.from_storage(kind, storage), nullable=nullable)
+
+    def _elements(self, name: str, array: pa.Array, levels: _Levels) -> None:
+        """Add the columns of the elements of lists, one after the other over all rows."""
+        array = stored(array)
+        kind = array.type
+        sizes, inner = grid_of(kind)
+        if types.is_struct(kind):
+            for child, values in zip(kind, array.flatten(), strict=True):
+                self._elements(f"{name}/{child.name}", values, levels)
+        elif is_scalar(inner):
+            self._leaf(name, self._unfolded(name, array, levels.row_of), levels, math.prod(sizes))
+        else:
+            self._no_nulls(name, array, levels.row_of)
+            cells = lists_of(as_lists(array))
+            assert cells.offsets is not None
+            self._elements(name, cells.values, levels.inner(cells.offsets))
+
+    def _leaf(self, name: str, values: pa.Array, levels: _Levels, width: int) -> None:
+        rank, ends = len(levels.ends), levels.ends[-1] * width
+        if rank == 1:
+            self._add(name, levels.as_lists(values, ends), nullable=levels.nullable)
+            return
+        self._add(f"{name}/{FLAT_VALUES}", levels.as_lists(values, ends), nullable=levels.nullable)
+        for level, lengths in enumerate(levels.lengths):
+            found = levels.as_lists(pa.array(lengths, pa.int64()), levels.ends[level])
+            self._add(f"{name}/{ROW_LENGTHS}{level}", found, nullable=levels.nullable)
+
+    def _scalars(self, name: str, array: pa.Array, row_of: RowOf) -> pa.Array:
+        if not types.is_decimal(array.type):
+            return array
+        if self.as_ == "float":
+            return array.cast(pa.float64())
+        if self.as_ == "scaled":
+            integers, over = scaled_integers(array)
+            for position, row in zip(over.tolist(), row_of(over).tolist(), strict=True):
+                value = str(array[position].as_py())
+                text = f"{value} is out of the range of int64 once it is scaled; leave `as` out: text is exact"
+                self.bad.setdefault(row, CellError(name, "INT_OVERFLOW", value, "int64", text))
+            return integers
+        return decimal_text(array)
+
+    def _unfolded(self, name: str, array: pa.Array, row_of: RowOf) -> pa.Array:
+        """Return the scalars of fixed-size lists within each other."""
+        while types.is_fixed_size_list(array.type):
+            self._no_nulls(name, array, row_of)
+            size = array.type.list_size
+            array = stored(array.values.slice(array.offset * size, len(array) * size))
+            row_of = partial(_row_of_list, row_of, size)
+        return self._scalars(name, array, row_of)
+
+    def _no_nulls(self, name: str, array: pa.Array, row_of: RowOf) -> None:
+        """Note the rows of lists that are null; null scalars are seen where they are encoded."""
+        if array.null_count:
+            for row in np.unique(row_of(np.flatnonzero(np.asarray(array.is_null())))).tolist():
+                text = "null is in a list; fill or drop nulls before"
+                self.bad.setdefault(row, CellError(name, "NULL_IN_LIST", "null", str(array.type), text))
+
+    def _add(self, name: str, values: pa.Array, *, nullable: bool) -> None:
+        self.columns.append(FlatColumn(name, values, nullable))
+
+
+def flatten_column(name: str, array: pa.Array, *, nullable: bool, as_: str | None = None) -> Flattened:
+    """Return the flat columns of one that is nested or a decimal; `as_` is the form that a config declares.
+
+    A column that one feature holds comes back as it is.
+    """
+    found = _Flattener(as_)
+    found.rows(name, array, nullable=nullable)
+    return Flattened(tuple(found.columns), tuple(CellProblem(row, found.bad[row]) for row in sorted(found.bad)))
+
+
+def empty_array(kind: pa.DataType) -> pa.Array:
+    """Return no values of a type, whatever type it is."""
+    return pa.nulls(0, kind) if not isinstance(kind, pa.BaseExtensionType) else pa.array([], kind)
+
+
+def stored(array: pa.Array) -> pa.Array:
+    """Return the values of an array without extension, dictionary and run ends."""
+    while stored_type(array.type) != array.type:
+        array = plain_array(array)
+        if types.is_run_end_encoded(array.type):
+            array = pc.run_end_decode(array)
+    return array
+
+
+def as_lists(array: pa.Array) -> pa.Array:
+    """Return maps as lists of structs of `key` and `value`, and lists as they are."""
+    if not types.is_map(array.type):
+        return array
+    key = pa.field("key", array.type.key_type, nullable=False)
+    value = array.type.item_field.with_name("value")
+    return array.cast(pa.list_(pa.field("item", pa.struct([key, value]), nullable=False)))
+
+
+def _row_of_list(row_of: RowOf, size: int, positions: I64) -> I64:
+    return row_of(positions // size)
+
+
+def _is_grid(kind: pa.DataType) -> bool:
+    sizes, inner = grid_of(kind)
+    return len(sizes) > 1 and not types.is_decimal(inner) and is_scalar(inner)

@@ -1,0 +1,124 @@
+"""The keys of nested columns, as TensorFlow Datasets writes them and `tf.io.RaggedFeature` reads them.
+
+    struct             NAME/child for each child, at any depth
+    list of structs    NAME/child for each child, a list each
+    map                a list of structs of `key` and `value`, in the order of the source
+    lists of lists     NAME/ragged_flat_values, and NAME/ragged_row_lengths_0, _1, ... from the outermost inwards
+    decimal            NAME, exact text (`as: float` or `scaled` on request)
+
+A fixed-size list in a list stays flat, as in TFDS a sequence of boxes is. Where a column may be null, and its keys
+alone cannot tell that from a list without values, `NAME/present` is beside them, int64, 0 or 1. That is so for
+structs, lists of structs, maps, and lists of lists.
+
+TFDS 4.9: `core/example_serializer.py`, `core/features/sequence_feature.py`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Final
+
+import pyarrow as pa
+from pyarrow import types
+
+from ..schema.arrow_types import is_list, plain_type, why_unsupported
+
+FLAT_VALUES: Final = "ragged_flat_values"
+ROW_LENGTHS: Final = "ragged_row_lengths_"
+PRESENT: Final = "present"
+
+LARGEST_GRID: Final = 1 << 22
+"""Values of a fixed shape: a larger one is a mistake, and a null of it would take all memory."""
+
+
+def stored_type(kind: pa.DataType) -> pa.DataType:
+    """Return a type without what only says how its values are laid out: extension, dictionary, run ends."""
+    while True:
+        plain = plain_type(kind)
+        if not types.is_run_end_encoded(plain):
+            return plain
+        kind = plain.value_type
+
+
+def is_any_list(kind: pa.DataType) -> bool:
+    """Return whether values of a stored type are lists, of one length or of any; maps are not."""
+    return is_list(kind) or types.is_fixed_size_list(kind)
+
+
+def is_flat(kind: pa.DataType) -> bool:
+    """Return whether one feature holds a column of this type as it is."""
+    return why_unsupported(kind) is None and not types.is_run_end_encoded(plain_type(kind))
+
+
+def grid_of(kind: pa.DataType) -> tuple[tuple[int, ...], pa.DataType]:
+    """Return the sizes of fixed-size lists within each other, the outermost first, and the type of their values.
+
+    >>> grid_of(pa.list_(pa.list_(pa.int8(), 3), 2))
+    ((2, 3), DataType(int8))
+    """
+    sizes = []
+    kind = stored_type(kind)
+    while types.is_fixed_size_list(kind):
+        sizes.append(kind.list_size)
+        kind = stored_type(kind.value_type)
+    return tuple(sizes), kind
+
+
+def is_scalar(kind: pa.DataType) -> bool:
+    """Return whether a stored type holds one value, which a feature or a decimal's text can hold."""
+    return types.is_decimal(kind) or (not types.is_nested(kind) and is_flat(kind))
+
+
+def unheld(kind: pa.DataType) -> str | None:
+    """Return why no features hold a column of a type, None if some do.
+
+    >>> unheld(pa.map_(pa.string(), pa.list_(pa.decimal128(9, 2)))), unheld(pa.struct([]))
+    (None, 'a struct without fields has no values')
+    """
+    if is_flat(kind):
+        return None
+    if isinstance(kind, pa.FixedShapeTensorType):
+        return why_unsupported(kind)
+    kind = stored_type(kind)
+    if types.is_struct(kind):
+        if not kind.num_fields:
+            return "a struct without fields has no values"
+        return next((why for field in kind if (why := unheld(field.type))), None)
+    if types.is_map(kind):
+        return unheld(kind.key_type) or unheld(kind.item_type)
+    if is_any_list(kind):
+        sizes, _ = grid_of(kind)
+        return "its shape is too large" if math.prod(sizes) > LARGEST_GRID else unheld(kind.value_type)
+    if is_scalar(kind):
+        return None
+    return why_unsupported(kind) or "no feature holds it"
+
+
+def has_decimals(kind: pa.DataType) -> bool:
+    """Return whether there are decimals among the values of a type."""
+    kind = stored_type(kind)
+    if types.is_struct(kind):
+        return any(has_decimals(field.type) for field in kind)
+    if types.is_map(kind):
+        return has_decimals(kind.key_type) or has_decimals(kind.item_type)
+    return has_decimals(kind.value_type) if is_any_list(kind) else bool(types.is_decimal(kind))
+
+
+def ranks_of(keys: Iterator[str] | list[str]) -> dict[str, int]:
+    """Return the columns whose values are lists of lists, by the keys of a schema, and how many levels they have.
+
+    >>> ranks_of(["a", "m/ragged_flat_values", "m/ragged_row_lengths_0"])
+    {'m': 2}
+    """
+    known = set(keys)
+    found = {}
+    for key in sorted(known):
+        name, _, last = key.rpartition("/")
+        if last == FLAT_VALUES and name:
+            levels = 0
+            while f"{name}/{ROW_LENGTHS}{levels}" in known:
+                levels += 1
+            if levels:
+                found[name] = levels + 1
+    return found

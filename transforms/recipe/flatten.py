@@ -1,0 +1,153 @@
+"""The last step of every recipe: nested columns and decimals become columns that one feature holds each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import pyarrow as pa
+from pyarrow import types
+
+from ..errors import SchemaError
+from ..format.flow.rejects import CellProblem
+from ..format.manifest.details import ColumnEntry
+from ..format.nested.flatten import JSON, Flattened, empty_array, flatten_column
+from ..format.nested.keys import PRESENT, has_decimals, is_flat, stored_type
+from ..format.nested.type_documents import type_document
+from ..format.nested.unsupported import refuse_unsupported
+from ..format.schema.arrow_checks import counts_nanoseconds
+from ..format.schema.column_types import named_type
+from ..format.schema.schema import ColumnRule
+from ..format.wording.printable import printable
+from ..sources.contract.selection import exclude_columns
+from .step import Column, Stepped
+
+_DECIMAL_FORMS = ("float", "scaled")
+
+
+@dataclass(frozen=True, slots=True)
+class Flatten:
+    """Flatten columns: (name, whether nulls are allowed, the form of their values) each."""
+
+    columns: tuple[tuple[str, bool, str | None], ...]
+
+    @classmethod
+    def of(cls, columns: Sequence[Column], rules: Mapping[str, ColumnRule]) -> Flatten | None:
+        """Return the step for the columns that no feature holds as they are, None if there are none of them.
+
+        `rules` are declared forms, by the columns of the source.
+
+        Raises:
+            SchemaError: no features hold a column, or a rule does not fit it.
+        """
+        nested = [column for column in columns if not is_flat(column.field.type)]
+        if not nested:
+            return None
+        declared = {column.name: rules.get(column.origin or "", ColumnRule()) for column in nested}
+        as_json = {name for name, rule in declared.items() if rule.as_ == JSON}
+        others = [column.field for column in columns if column.name not in as_json]
+        refuse_unsupported(others, "", exclude_columns)
+        found = []
+        for column in nested:
+            rule = declared[column.name]
+            nullable = column.field.nullable if rule.nullable is None else rule.nullable
+            found.append((column.name, nullable, _form(column, rule)))
+        return cls(tuple(found))
+
+    def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
+        """Return the columns, those that are flattened in the place of what they were."""
+        planned: list[Column] = []
+        wanted = self._wanted()
+        for column in columns:
+            if column.name not in wanted:
+                planned.append(column)
+                continue
+            kind = column.field.type
+            reason = f'of "{printable(column.name)}" ({_short(kind)})'
+            for flat in self._flattened(column.name, empty_array(kind)).columns:
+                field = pa.field(flat.name, flat.values.type, flat.nullable)
+                rule = ColumnRule(unit="ns") if counts_nanoseconds(_values_of(field.type)) else None
+                own = str(kind) if flat.name == column.name else reason
+                planned.append(Column(field, reason=own, rule=rule))
+        return planned
+
+    def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:  # noqa: ARG002
+        """Return the batch with the flat columns; rows with a null in a list are problems."""
+        wanted, names, arrays = self._wanted(), list[str](), list[pa.Array]()
+        problems: list[CellProblem] = []
+        for name, array in zip(batch.schema.names, batch.columns, strict=True):
+            if name not in wanted:
+                names.append(name)
+                arrays.append(array)
+                continue
+            found = self._flattened(name, array)
+            names += [flat.name for flat in found.columns]
+            arrays += [flat.values for flat in found.columns]
+            problems += found.problems
+        return Stepped(pa.RecordBatch.from_arrays(arrays, names=names), None, tuple(problems))
+
+    def entries(self, columns: Sequence[Column]) -> tuple[ColumnEntry, ...]:
+        """Return what the manifest says of the columns before this step."""
+        wanted, entries = self._wanted(), []
+        for column in columns:
+            kind, name = column.field.type, column.name
+            if name not in wanted:
+                entries.append(ColumnEntry(name, type_document(kind), (name,)))
+                continue
+            names = tuple(flat.name for flat in self._flattened(name, empty_array(kind)).columns)
+            document = "string" if wanted[name][1] == JSON else type_document(kind)
+            null = "present" if wanted[name][0] and f"{name}/{PRESENT}" in names else "absent"
+            entries.append(ColumnEntry(name, document, names, null))
+        return tuple(entries)
+
+    def _wanted(self) -> dict[str, tuple[bool, str | None]]:
+        return {name: (nullable, as_) for name, nullable, as_ in self.columns}
+
+    def _flattened(self, name: str, array: pa.Array) -> Flattened:
+        nullable, as_ = self._wanted()[name]
+        return flatten_column(name, array, nullable=nullable, as_=as_)
+
+
+def following(
+    rules: Mapping[str, ColumnRule], columns: Sequence[Column], kinds: Mapping[str, str]
+) -> dict[str, ColumnRule]:
+    """Return rules for an append: a decimal is kept as the dataset keeps it, whose features have these kinds."""
+    found = dict(rules)
+    for column in columns:
+        known = found.get(column.origin or "", ColumnRule())
+        if types.is_decimal(stored_type(column.field.type)) and column.origin is not None and known.as_ is None:
+            form = {"int64": "scaled", "float": "float"}.get(kinds.get(column.name, ""))
+            found[column.origin] = replace(known, as_=form)
+    return found
+
+
+def _form(column: Column, rule: ColumnRule) -> str | None:
+    """Return the form that a rule asks for.
+
+    Raises:
+        SchemaError: the column has no such form.
+    """
+    kind, name = column.field.type, printable(column.name)
+    forms = (*((*_DECIMAL_FORMS,) if has_decimals(kind) else ()), *(() if types.is_decimal(kind) else (JSON,)))
+    if rule.as_ is not None and rule.as_ not in forms:
+        raise SchemaError(
+            f'column "{name}": "as: {printable(rule.as_)}" does not fit {_short(kind)}; '
+            f"the choices are {', '.join(forms)}"
+        )
+    if rule.type is None:
+        return rule.as_
+    declared = named_type("float32" if rule.type == "float" else rule.type)
+    if types.is_decimal(kind) and declared is not None and declared.name in ("string", "float32", "float64"):
+        return rule.as_ or (None if declared.name == "string" else "float")
+    raise SchemaError(
+        f'column "{name}": schema.columns declares type "{printable(rule.type)}", but it holds {_short(kind)}; leave '
+        f"the type out"
+    )
+
+
+def _short(kind: pa.DataType) -> str:
+    return printable(str(kind))
+
+
+def _values_of(kind: pa.DataType) -> pa.DataType:
+    return kind.value_type if types.is_large_list(kind) else kind
