@@ -25,7 +25,7 @@ from ...transforms.dataset.stage.max_rejects import parse_max_rejects
 from ...transforms.format.manifest.naming import DEFAULT_SHARD_NAME, check_shard_name
 from ...transforms.format.schema.column_types import declarable_names
 from ...transforms.format.wording.printable import quoted
-from ...transforms.format.wording.sizes import DEFAULT_SHARD_SIZE, LEAST_SHARD_BYTES, parse_size
+from ...transforms.format.wording.sizes import DEFAULT_SHARD_SIZE, check_shard_size, parse_size
 from ...transforms.sources.registry.options import STRICT, Count, check_path
 from ...transforms.sources.registry.settings import Limits
 from ...transforms.stores.common.store_url import is_store_url
@@ -38,12 +38,6 @@ if TYPE_CHECKING:
     from ...transforms.recipe.step import Step
 
 _LARGEST_RECORD: Final = 2**31 - 1
-
-
-def _check_shard_size(size: int) -> int:
-    if size < LEAST_SHARD_BYTES:
-        raise ValueError(f"{size} bytes is too small; the least is 64KiB")
-    return size
 
 
 def _check_positive(size: int) -> int:
@@ -68,7 +62,7 @@ def _check_output_path(value: str) -> str:
 
 Size: TypeAlias = Annotated[int, BeforeValidator(parse_size), AfterValidator(_check_positive)]
 RecordSize: TypeAlias = Annotated[Size, AfterValidator(_check_record_size)]
-ShardSize: TypeAlias = Annotated[int, BeforeValidator(parse_size), AfterValidator(_check_shard_size)]
+ShardSize: TypeAlias = Annotated[int, BeforeValidator(parse_size), AfterValidator(check_shard_size)]
 OutputPath: TypeAlias = Annotated[str, AfterValidator(_check_output_path)]
 SplitName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 

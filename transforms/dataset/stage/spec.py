@@ -18,7 +18,7 @@ from ...format.manifest.details import ColumnEntry
 from ...format.manifest.naming import DATASET_NAME, DEFAULT_SHARD_NAME, STAGING_FOLDER, check_shard_name
 from ...format.schema.schema import Schema
 from ...format.wording.printable import printable
-from ...format.wording.sizes import LEAST_SHARD_BYTES
+from ...format.wording.sizes import check_shard_size
 from ...stores.common.store_url import is_store_url
 from ..storage.contract import Storage
 from ..storage.storage_at import storage_at
@@ -140,14 +140,16 @@ class DatasetSpec:
         for sidecar in self.sidecars:
             if sidecar not in _SIDECARS:
                 raise UsageError(f'sidecars names "{sidecar}": choose among {", ".join(_SIDECARS)}')
-        if self.shard_size < LEAST_SHARD_BYTES:
-            raise UsageError(f"shard_size is {self.shard_size} bytes: the least is 64KiB ({LEAST_SHARD_BYTES})")
         if DATASET_NAME.fullmatch(self.name) is None:
             raise UsageError(
                 f'name is "{printable(self.name)}": lowercase letters, digits and _, starting with a letter'
             )
         if not os.path.isabs(self.path) and not is_store_url(self.path):
             raise UsageError(f'path is "{self.path}": a dataset\'s folder is named by an absolute path')
+        try:
+            check_shard_size(self.shard_size)
+        except ValueError as error:
+            raise UsageError(f"shard_size: {error}") from error
         try:
             check_shard_name(self.shard_name)
         except ValueError as error:

@@ -27,6 +27,17 @@ _LARGEST: Final = 2**62
 """A size is added to others in int64 arithmetic, so it stays well below 2**63."""
 
 
+def check_shard_size(size: int) -> int:
+    """Return the size of shards, if it is not too small.
+
+    Raises:
+        ValueError: it is.
+    """
+    if size < LEAST_SHARD_BYTES:
+        raise ValueError(f"{size} bytes is too small; the least is {LEAST_SHARD_BYTES >> 10}KiB")
+    return size
+
+
 def parse_size(value: object) -> int:
     """Return a size in bytes: an int, or a number and a unit (`128MiB` is 128 * 2**20, `1GB` is 10**9).
 
