@@ -42,7 +42,7 @@ from .known_inputs import (
 from .prepared import Prepared
 from .rejected_images import RejectedBefore, split_unchanged
 from .source_and_encoder import encoder_of, source_of
-from .staged_plan import Fingerprints, ListedSource, mark_of
+from .staged_plan import Fingerprints, ListedSource, images_digest, mark_of
 from .stopped_runs import find_stopped
 
 _DECIDED = ("compression", "order", "shard_name")
@@ -104,8 +104,8 @@ def prepare_append(
     dataset = _dataset_schema(config, latest, schema, wanted_split)
     prints = Fingerprints.of(config, listing)
     adds_to = json.dumps([schema.to_json(), latest.labels], sort_keys=True)
-    mark = mark_of(prints, config, source, listing, "append", adds_to)
-    listed = ListedSource.of(whole)
+    mark = mark_of(prints, config, source, "append", adds_to)
+    listed = ListedSource.of(whole, prints.images if whole is listing else images_digest(whole))
     stopped = find_stopped(path, mark, whole, listed, resume=config.runner.resume)
     plan = stopped.finished(mark, listing)
     if plan is None:

@@ -44,8 +44,8 @@ def prepare(
     listing = source.list_files()
     _refuse_source_folder(config, listing)
     prints = Fingerprints.of(config, listing)
-    mark = mark_of(prints, config, source, listing, operation)
-    listed = ListedSource.of(listing)
+    mark = mark_of(prints, config, source, operation)
+    listed = ListedSource.of(listing, prints.images)
     stopped = find_stopped(config.output.path, mark, listing, listed, resume=config.runner.resume)
     plan = stopped.finished(mark, listing)
     if plan is not None:

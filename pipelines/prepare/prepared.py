@@ -82,7 +82,8 @@ class Prepared:
     def plan_document(self) -> bytes:
         """Return `plan.json`."""
         shards = sum(split.shards for split in self._split_estimates())
-        return plan_document(self.plan, self.mark, self.listed, shards)
+        rows = [entry.expected_rows for entry in self.spec.source_entries]
+        return plan_document(self.plan, self.mark, self.listed, shards, rows)
 
     def in_files(self) -> Prepared:
         """Return it with what is much of the plan in files of the staging folder, so that the graph only names them.

@@ -64,10 +64,10 @@ class ListedSource:
     images: str | None = None
 
     @classmethod
-    def of(cls, listing: Listing) -> ListedSource:
-        """Return what a listing says."""
+    def of(cls, listing: Listing, images: str | None) -> ListedSource:
+        """Return what a listing says, with the digest of its images."""
         entries = ((e.name, e.bytes, e.version or e.mtime_ns, e.fingerprint, e.files) for e in listing.entries)
-        return cls(tuple(entries), _images_digest(listing))
+        return cls(tuple(entries), images)
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,25 +117,24 @@ class StagedPlan:
 
 
 class Fingerprints(NamedTuple):
-    """The fingerprints of a config and of what was listed for it, each `sha256:` and its digest."""
+    """The fingerprints of a config, of what was listed for it and of its images, each `sha256:` and its digest."""
 
     config: str
     listing: str
+    images: str | None
 
     @classmethod
     def of(cls, config: Config, listing: Listing) -> Self:
         """Return the fingerprints."""
-        return cls(config_fingerprint(config), _fingerprint_listing(listing))
+        return cls(config_fingerprint(config), _fingerprint_listing(listing), images_digest(listing))
 
 
-def mark_of(
-    prints: Fingerprints, config: Config, source: Source, listing: Listing, operation: str, dataset: str = ""
-) -> RunMark:
+def mark_of(prints: Fingerprints, config: Config, source: Source, operation: str, dataset: str = "") -> RunMark:
     """Return the mark of a run; `dataset` describes the schema and labels of the dataset that it adds to."""
     reading = json.dumps([repr(source), config.limits.model_dump(mode="json")], sort_keys=True)
     reading += "".join(map(repr, config.observers))  # what was staged holds what they saw
     conditions = {
-        "the files to read": prints.listing + (_images_digest(listing) or ""),
+        "the files to read": prints.listing + (prints.images or ""),
         "limits and options of reading": _digest(reading),
         "the dataset": _digest(dataset),
     }
@@ -167,10 +166,9 @@ def _cut_of_task(pieces: Sequence[Piece]) -> bytes:
     return json.dumps(cuts).encode()
 
 
-def plan_document(plan: Plan, mark: RunMark, listed: ListedSource, shards: int) -> bytes:
-    """Return the contents of `plan.json`; `shards` is how many are expected."""
+def plan_document(plan: Plan, mark: RunMark, listed: ListedSource, shards: int, rows: Sequence[int | None]) -> bytes:
+    """Return the contents of `plan.json`; `shards` is how many are expected, `rows` how many of each entry."""
     survey, frozen = plan.survey, plan.survey.frozen
-    expected = plan.expected_rows()
     document = {
         "totals": {
             "tasks": len(plan.tasks), "records": plan.estimate.rows, "bytes": plan.estimate.bytes, "shards": shards,
@@ -182,7 +180,7 @@ def plan_document(plan: Plan, mark: RunMark, listed: ListedSource, shards: int) 
         "mark": {"operation": mark.operation, "config": mark.config, "conditions": mark.conditions},
         "listed": {"entries": listed.entries, "images": listed.images},
         "cut": cut_of(plan),
-        "rows": [expected.get(index, 0) for index in range(len(plan.listing.entries))],
+        "rows": rows,
         "survey": {
             "schema": frozen.schema.to_json(), "splits": frozen.splits, "labels": frozen.labels,
             "opaque": frozen.opaque, "columns": column_documents(frozen.columns),
@@ -215,7 +213,7 @@ def read_staged_plan(storage: Storage, run_id: str) -> StagedPlan | None:
         return None  # there is none, or another release wrote it
 
 
-def _images_digest(listing: Listing) -> str | None:
+def images_digest(listing: Listing) -> str | None:
     """Return a digest over the images themselves, where the entries are folders; their names are in those."""
     if not isinstance(listing, ImageListing):
         return None

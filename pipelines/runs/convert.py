@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
@@ -138,7 +138,7 @@ def ended(prepared: Prepared, outcome: WriteOutcome, started: float) -> Summary:
     if outcome.refusal is not None:
         raise refused(prepared.spec, outcome.refusal)
     assert outcome.manifest is not None
-    return summary_of(prepared, outcome.manifest, time.monotonic() - started)
+    return summary_of(prepared, outcome.manifest, time.monotonic() - started, notes=outcome.notes)
 
 
 def run_prepared(
@@ -189,18 +189,29 @@ def refused(spec: DatasetSpec, refusal: Refusal) -> Exception:
     )
 
 
-def summary_of(prepared: Prepared, manifest: Manifest, seconds: float, *, nothing_to_do: bool = False) -> Summary:
-    """Return what a run did, or that a generation holds it."""
+def summary_of(
+    prepared: Prepared,
+    manifest: Manifest,
+    seconds: float,
+    *,
+    notes: Mapping[str, int] | None = None,
+    nothing_to_do: bool = False,
+) -> Summary:
+    """Return what a run did, or that a generation holds it; the `notes` of one that was made before are read."""
     spec, survey = prepared.spec, prepared.plan.survey
     rejects = read_head(spec.path, manifest.rejects.path)
     tasks = len(prepared.plan.tasks) + len(prepared.done)
-    notes = [f"{text}: {count:,}" for text, count in read_notes(spec.path, manifest).items()]
+    noted = read_notes(spec.path, manifest) if notes is None else notes
     return Summary(
         path=spec.path,
         manifest=manifest,
         seconds=seconds,
         choices=survey.choices,
-        warnings=(*survey.warnings, *notes, *oversize_warnings(manifest)),
+        warnings=(
+            *survey.warnings,
+            *(f"{text}: {count:,}" for text, count in noted.items()),
+            *oversize_warnings(manifest),
+        ),
         first_rejects=rejects.first,
         reject_groups=rejects.groups,
         nothing_to_do=nothing_to_do,
