@@ -41,7 +41,7 @@ from .known_inputs import (
 )
 from .prepared import Prepared
 from .rejected_images import RejectedBefore, split_unchanged
-from .source_and_encoder import encoder_of, source_of
+from .source_and_encoder import encoder_of, source_of, with_recipe
 from .staged_plan import Fingerprints, ListedSource, images_digest, mark_of
 from .stopped_runs import find_stopped
 
@@ -86,6 +86,8 @@ def prepare_append(
 ) -> AppendPlan:
     """List and survey what the dataset lacks of a source, under its schema, with `workers`; nothing is written.
 
+    `source` reads data that are given in Python, without the recipe: the dataset decides a part of it.
+
     Raises:
         TargetError: the dataset takes no append.
         UsageError: the config wants another dataset than there is, or a file has changed and `changed` is None.
@@ -95,7 +97,7 @@ def prepare_append(
     schema = _schema_of(path, latest)
     wanted_split = config.output.split if "split" in config.output.model_fields_set else None
     config = _settled(config, latest, schema)
-    source = source or source_of(config, "append")
+    source = source_of(config, "append") if source is None else with_recipe(source, config)
     whole = source.list_files()
     _refuse_own_shards(whole, path)
     listing, found = _wanted(config, latest, whole, changed, force=force)

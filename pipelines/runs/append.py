@@ -105,7 +105,7 @@ def run_append(
     beam_options: Sequence[str] = (),
     watch: Watch | None = None,
 ) -> Summary:
-    """Run a loaded config; `source` stands for the config's input, `watch` shows the progress of the staging folder."""
+    """Run a loaded config; `source` reads data given in Python, `watch` shows the progress of the staging folder."""
     started = time.monotonic()
     _check_changed(changed)
     engine = engine_of(config.runner, beam_options)

@@ -32,6 +32,7 @@ from ..config.model import Config
 from ..engines.engine import Engine
 from ..prepare.convert import prepare
 from ..prepare.prepared import Prepared
+from ..prepare.source_and_encoder import with_recipe
 from ..prepare.staged_plan import PLAN_FILE
 from ..report.reject_groups import read_head, rejects_text
 from ..report.row_order import order_note
@@ -88,7 +89,7 @@ def convert(
             summary = run_convert(loaded)
     else:
         with spooled(loaded, data) as source:
-            summary = run_convert(loaded, source=source)
+            summary = run_convert(loaded, source=with_recipe(source, loaded))
     assert isinstance(summary, Summary)
     return warn_of(summary)
 

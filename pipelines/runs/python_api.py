@@ -22,7 +22,7 @@ from ...transforms.stores.common.store_url import is_store_url
 from ..config.inputs import input_keys
 from ..config.load import load_config, split_sources
 from ..config.model import Config
-from ..prepare.source_and_encoder import column_rules, with_recipe
+from ..prepare.source_and_encoder import column_rules
 from ..report.summary import Summary
 from .engine_choice import engine_of
 
@@ -73,7 +73,7 @@ def load_call(
 
 @contextmanager
 def spooled(config: Config, data: Data) -> Iterator[Source]:
-    """Yield the source of data in memory: written once as an Arrow file beside the staged work, and read from there."""
+    """Yield the source of data in memory, without a recipe: an Arrow file beside the staged work, written once."""
     from ...transforms.sources.memory.source import spool
 
     if not engine_of(config.runner).sees_this_machine:
@@ -84,12 +84,12 @@ def spooled(config: Config, data: Data) -> Iterator[Source]:
         raise UsageError("shuffle: only images are shuffled; leave the key out")
     if is_store_url(config.output.path):
         with TemporaryDirectory(prefix="shardmill-") as folder:
-            yield with_recipe(spool(data, folder, rules=column_rules(config)), config)
+            yield spool(data, folder, rules=column_rules(config))
         return
     folder = os.path.join(config.output.path, ".staging")
     source = spool(data, folder, rules=column_rules(config))
     try:
-        yield with_recipe(source, config)
+        yield source
     finally:
         os.unlink(source.path)
         if os.path.isdir(folder) and not os.listdir(folder):

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -83,6 +84,12 @@ def test_text_of_any_arrow_type_becomes_classes_in_files_in_memory_and_in_an_app
     assert labels_of() == ([1, 0, 2, 0, 1, 2, 3], ("cat", "dog", "owl", "ant"))
     convert(data=pa.table(more), output="in_memory", max_rejects=1, **settings(["owl", "cat"]))
     assert labels_of(path="in_memory") == ([0], ("owl", "cat"))
+
+
+def test_data_in_memory_get_the_labels_of_the_dataset_that_they_are_appended_to() -> None:
+    convert(data={"kind": np.array(KINDS)}, output="out", **settings(True))
+    append(data={"kind": np.array(["owl", "ant"])}, output="out")
+    assert labels_of() == ([1, 0, 2, 0, 1, 2, 3], ("cat", "dog", "owl", "ant"))
 
 
 @pytest.mark.parametrize("processes", [False, True])
