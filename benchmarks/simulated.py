@@ -19,6 +19,7 @@ from shardmill.pipelines.engines.beam_pipeline import make_pipeline
 from shardmill.pipelines.prepare.append import prepare_append
 from shardmill.pipelines.prepare.convert import prepare
 from shardmill.pipelines.prepare.prepared import Prepared
+from shardmill.pipelines.runs.engine_choice import workers_of
 from shardmill.pipelines.runs.resume import take_over
 from shardmill.transforms.dataset.cleanup.garbage import collect_garbage
 from shardmill.transforms.dataset.commit.target import prepare_target
@@ -131,8 +132,8 @@ def run(images: int, seed: int | None, work: Path, phases: Phases) -> dict[str, 
     source = MadeUpImages((str(root),), "/", seed=seed, made_up=images)
     with phases("made-up entries alone"):
         _scan_all(root, images)
-    with phases("list, survey, plan"):
-        prepared = prepare(config, source)
+    with phases("list, survey, plan"), workers_of(config.runner) as workers:
+        prepared = prepare(config, workers, source)
     with phases("write plan files"):
         assert prepare_target(prepared.spec, clear=False) is None
         prepared = take_over(prepared)
@@ -234,7 +235,9 @@ def _verify(out: Path, *_: object) -> None:
 
 def _append(out: Path, images: int, seed: int | None, root: Path) -> None:
     source = MadeUpImages((str(root),), "/", seed=seed, made_up=images)
-    plan = prepare_append(config_of(root, out, seed), open_dataset(out).manifest, source=source)
+    config = config_of(root, out, seed)
+    with workers_of(config.runner) as workers:
+        plan = prepare_append(config, open_dataset(out).manifest, workers, source=source)
     assert plan.prepared is None
 
 
