@@ -166,10 +166,10 @@ def _no_client_is_kept() -> Iterator[None]:
     servers.forget_clients()
 
 
-@pytest.fixture(params=["s3", "gs"])
+@pytest.fixture(params=servers.SERVED)
 def bucket_url(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    """A new bucket, `s3://…` and then `gs://…`, in an environment in which the clients find its server."""
-    endpoint = request.getfixturevalue({"s3": "s3_endpoint", "gs": "gcs_endpoint"}[request.param])
+    """A new bucket of each store in turn, in an environment in which the clients find its server."""
+    endpoint = request.getfixturevalue(servers.SERVED[request.param].endpoint)
     for name, value in servers.environment(request.param, endpoint).items():
         monkeypatch.setenv(name, value)
     return f"{request.param}://{servers.make_bucket(request.param, endpoint)}"

@@ -22,8 +22,11 @@ from .gateway import Gateway, gateway_to
 
 ROWS = 3000
 
-S3_TOO = [pytest.param("s3", marks=pytest.mark.thorough("S3 too, whose server takes three times as long")), "gs"]
-"""The stores of a test whose quick one is GCS: what differs between them is in the quick tier for both."""
+S3_TOO = [
+    pytest.param("s3", marks=pytest.mark.thorough("S3 too, whose server takes three times as long")),
+    *(scheme for scheme in servers.SERVED if scheme != "s3"),
+]
+"""The stores of a test whose quick one is GCS: what differs between them is in the quick tier for all."""
 
 
 class Bucket:
@@ -42,11 +45,11 @@ class Bucket:
                 self.store.put(f"{prefix}/{path.relative_to(folder).as_posix()}", path.read_bytes())
 
 
-@pytest.fixture(params=["s3", "gs"])
+@pytest.fixture(params=servers.SERVED)
 def bucket(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Bucket]:
-    """A new bucket on S3, and then on GCS."""
+    """A new bucket of each store in turn."""
     scheme = request.param
-    endpoint = request.getfixturevalue({"s3": "s3_endpoint", "gs": "gcs_endpoint"}[scheme])
+    endpoint = request.getfixturevalue(servers.SERVED[scheme].endpoint)
     url = f"{scheme}://{servers.make_bucket(scheme, endpoint)}"
     with gateway_to(endpoint) as gateway:
         past = f"{scheme}://{servers.make_bucket(scheme, endpoint)}"
@@ -62,9 +65,8 @@ def bucket(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> I
 @pytest.fixture
 def proxy(bucket_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
     """A proxy before the server of a new bucket, which the environment names instead of it."""
-    scheme = bucket_url[:2]
-    variable = {"s3": "AWS_ENDPOINT_URL", "gs": "STORAGE_EMULATOR_HOST"}[scheme]
-    with faulty_proxy(os.environ[variable]) as proxy:
+    scheme = bucket_url.partition("://")[0]
+    with faulty_proxy(os.environ[servers.SERVED[scheme].variable]) as proxy:
         for name, value in servers.environment(scheme, proxy.url).items():
             monkeypatch.setenv(name, value)
         yield proxy
@@ -72,9 +74,9 @@ def proxy(bucket_url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxy]:
 
 def _in_bucket(store: ObjectStore, bucket: str) -> ObjectStore:
     """Return the same client for another bucket: that of the process for this bucket goes through the gateway."""
-    if store.scheme == "s3":
-        return type(store)(bucket, store.client)  # type: ignore[attr-defined, call-arg]
-    return type(store)(bucket, store.handle.client.bucket(bucket))  # type: ignore[attr-defined, call-arg]
+    if hasattr(store, "handle"):
+        return type(store)(bucket, store.handle.client.bucket(bucket))  # type: ignore[call-arg]
+    return type(store)(bucket, store.client)  # type: ignore[attr-defined, call-arg]
 
 
 def limit(url: str, **limits: Any) -> None:
@@ -87,13 +89,13 @@ def shards(dataset: Path) -> dict[str, str]:
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in dataset.glob("*.tfrecord*")}
 
 
-@pytest.fixture(params=["local", "s3", "gs"])
+@pytest.fixture(params=["local", *servers.SERVED])
 def place(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
-    """Where a dataset may lie: a folder of the disk, of S3, of GCS."""
+    """Where a dataset may lie: a folder of the disk, or of each store."""
     scheme = request.param
     if scheme == "local":
         return str(tmp_path / "out")
-    endpoint = request.getfixturevalue({"s3": "s3_endpoint", "gs": "gcs_endpoint"}[scheme])
+    endpoint = request.getfixturevalue(servers.SERVED[scheme].endpoint)
     for name, value in servers.environment(scheme, endpoint).items():
         monkeypatch.setenv(name, value)
     return f"{scheme}://{servers.make_bucket(scheme, endpoint)}/data/out"

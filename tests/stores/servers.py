@@ -14,7 +14,8 @@ import time
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -91,32 +92,57 @@ def _build(program: Path) -> None:
     folder.rmdir()
 
 
+def _bucket_of_s3(endpoint: str, name: str) -> urllib.request.Request:
+    return urllib.request.Request(f"{endpoint}/{name}", method="PUT")
+
+
+def _bucket_of_gcs(endpoint: str, name: str) -> urllib.request.Request:
+    data, headers = json.dumps({"name": name}).encode(), {"Content-Type": "application/json"}
+    return urllib.request.Request(f"{endpoint}/storage/v1/b?project=test", data, headers, method="POST")
+
+
+@dataclass(frozen=True)
+class Served:
+    """A store that has a server: all tests of stores that are not of one store alone run on it.
+
+    `endpoint` is the fixture that starts it, `variable` where the client finds it, `puts` the method of a `put`.
+    """
+
+    endpoint: str
+    variable: str
+    puts: str
+    request_of_bucket: Callable[[str, str], urllib.request.Request]
+    variables: dict[str, str] = field(default_factory=dict)
+
+
+SERVED = {
+    "s3": Served(
+        "s3_endpoint",
+        "AWS_ENDPOINT_URL",
+        "PUT",
+        _bucket_of_s3,
+        {
+            "AWS_ACCESS_KEY_ID": "AKIDCANARY0000000001",
+            "AWS_SECRET_ACCESS_KEY": "canary-secret-of-the-store",
+            "AWS_REGION": "us-east-1",
+            "AWS_EC2_METADATA_DISABLED": "true",
+        },
+    ),
+    "gs": Served("gcs_endpoint", "STORAGE_EMULATOR_HOST", "POST", _bucket_of_gcs),
+}
+
+
 def make_bucket(scheme: str, endpoint: str) -> str:
     """Return the name of a new bucket."""
     name = f"b-{uuid.uuid4().hex[:16]}"
-    if scheme == "s3":
-        request = urllib.request.Request(f"{endpoint}/{name}", method="PUT")
-    else:
-        data = json.dumps({"name": name}).encode()
-        request = urllib.request.Request(
-            f"{endpoint}/storage/v1/b?project=test", data, {"Content-Type": "application/json"}, method="POST"
-        )
-    with urllib.request.urlopen(request, timeout=300) as answer:
+    with urllib.request.urlopen(SERVED[scheme].request_of_bucket(endpoint, name), timeout=300) as answer:
         answer.read()
     return name
 
 
 def environment(scheme: str, endpoint: str) -> dict[str, str]:
     """Return the variables by which the clients find a server, as users set them."""
-    if scheme == "gs":
-        return {"STORAGE_EMULATOR_HOST": endpoint}
-    return {
-        "AWS_ENDPOINT_URL": endpoint,
-        "AWS_ACCESS_KEY_ID": "AKIDCANARY0000000001",
-        "AWS_SECRET_ACCESS_KEY": "canary-secret-of-the-store",
-        "AWS_REGION": "us-east-1",
-        "AWS_EC2_METADATA_DISABLED": "true",
-    }
+    return {SERVED[scheme].variable: endpoint, **SERVED[scheme].variables}
 
 
 def forget_clients() -> None:

@@ -145,9 +145,9 @@ def bad_network(out: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Faul
             self.what = "drop" if self.times % 5 == 0 else 503
             return self.times % 5 == 0 or self.times % 7 == 0
 
-    variable = "AWS_ENDPOINT_URL" if out.startswith("s3") else "STORAGE_EMULATOR_HOST"
-    with faulty_proxy(os.environ[variable]) as proxy:
-        for name, value in servers.environment(out[:2], proxy.url).items():
+    scheme = out.partition("://")[0]
+    with faulty_proxy(os.environ[servers.SERVED[scheme].variable]) as proxy:
+        for name, value in servers.environment(scheme, proxy.url).items():
             monkeypatch.setenv(name, value)
         limit(out, first_pause=0.01)  # how long is waited: see `test_faults`
         proxy.faults.append(Sometimes("drop", times=0))

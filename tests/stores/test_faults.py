@@ -33,7 +33,7 @@ def store(bucket_url: str, proxy: Proxy) -> ObjectStore:
 @pytest.fixture
 def put(store: ObjectStore) -> Fault:
     """A fault of the requests that put objects."""
-    return Fault("drop", "PUT" if store.scheme == "s3" else "POST")
+    return Fault("drop", servers.SERVED[store.scheme].puts)
 
 
 class TestLostReplies:
@@ -130,7 +130,7 @@ class TestBusyStores:
         store.limits = StoreLimits(first_pause=0.05)
         proxy.faults.append(Fault(status, times=3))
         assert store.put("x", b"data", if_absent=True)
-        method = "PUT" if store.scheme == "s3" else "POST"
+        method = servers.SERVED[store.scheme].puts
         pauses = [b - a for a, b in pairwise(proxy.times_of(method, ""))]
         assert [pause >= least for pause, least in zip(pauses, (0.05, 0.1, 0.2), strict=True)] == [True] * 3
         proxy.faults.append(Fault(status, times=2))
@@ -181,7 +181,7 @@ def test_a_store_that_ignores_preconditions_is_refused_before_anything_is_writte
     spec = DatasetSpec(path=f"{bucket_url}/out", name="x", shard_size=65536)
     with pytest.raises(TargetError) as caught:
         prepare_target(spec)
-    condition = "If-None-Match" if bucket_url.startswith("s3") else "ifGenerationMatch"
+    condition = store_at(parse_store_url(bucket_url)).conditions["if_absent"]
     assert str(caught.value) == (
         f"{bucket_url}/out: the store ignores {condition}: of two writers both would take themselves for the first; "
         f"write to a store that keeps it"

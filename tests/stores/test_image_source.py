@@ -19,6 +19,7 @@ from shardmill.pipelines.runs.convert import run_convert
 from shardmill.pipelines.runs.python_api import load_call
 from shardmill.transforms.errors import InputError, SourceError, UsageError
 from shardmill.transforms.format.flow.rejects import Reject
+from shardmill.transforms.recipe.source import RecipeSource
 from shardmill.transforms.sources.contract.source import Listing, Task, map_in_turn
 from shardmill.transforms.sources.images.source import ImageLimits, ImageSource
 
@@ -52,8 +53,10 @@ def in_small_batches(path: str, output: Path, settings: dict[str, Any]) -> Summa
     """Convert images, 8 in a batch."""
     config = load_call({"input": {"paths": [path]}}, output, settings, data_given=False)
     source = source_of(config)
-    assert isinstance(source, ImageSource)
-    done = run_convert(config, source=replace(source, limits=ImageLimits(batch_rows=8)))
+    assert isinstance(source, RecipeSource)
+    assert isinstance(source.source, ImageSource)
+    images = replace(source.source, limits=ImageLimits(batch_rows=8))
+    done = run_convert(config, source=replace(source, source=images))
     assert isinstance(done, Summary)
     return done
 

@@ -234,7 +234,7 @@ def keeps_conditions(storage: Storage, monkeypatch: pytest.MonkeyPatch) -> Itera
     if storage.has_locks:
         yield storage
         return
-    with faulty_proxy(os.environ[{"s3": "AWS_ENDPOINT_URL", "gs": "STORAGE_EMULATOR_HOST"}[scheme]]) as proxy:
+    with faulty_proxy(os.environ[servers.SERVED[scheme].variable]) as proxy:
         proxy.strict = True
         for name, value in servers.environment(scheme, proxy.url).items():
             monkeypatch.setenv(name, value)
