@@ -10,6 +10,7 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "max_rejects": "how many rows may be rejected: a number, or a share like `1%`; more fail the run",
     "input.paths": "files, folders, globs, `s3://` and `gs://` URLs; relative to the config",
     "input.columns": "keep only these columns: names, or globs like `feat_*`",
+    "input.where": "only the rows for which an expression is true: `age >= 18 and country in ['DE', 'FR']`",
     "input.limit": "read the first so many rows or images of the whole source only",
     "input.exclude_columns": "leave these columns out: names, or globs like `raw_*`",
     "input.delimiter": "one character between cells, or `tab`; detected if it is left out",

@@ -121,6 +121,9 @@ FLAGS: Final = (
     ),
     Flag("limit", "input.limit", "N", "Read the first N rows or images only.", read=number_or_text),
     Flag(
+        "where", "input.where", "EXPRESSION", 'Only rows for which it is true: "age >= 18".', "convert append",
+    ),
+    Flag(
         "split_fractions", "split.fractions", "A=X,B=Y", "Cut rows into splits: train=0.9,val=0.1.", read=fractions_in
     ),
     Flag(

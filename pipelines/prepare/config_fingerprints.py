@@ -15,7 +15,7 @@ from ...transforms.sources.registry.formats import FORMATS
 from ..config.model import Config
 
 LATER_KEYS: Final[dict[str, dict[str, Any]]] = {
-    "input": {"exclude_columns": [], "limit": None},
+    "input": {"exclude_columns": [], "limit": None, "where": None},
     "schema": {"constants": {}},
 }
 """Keys that came after the first release, by section, and their defaults: these are in no fingerprint.

@@ -11,12 +11,15 @@ from ...transforms.format.encode.splits import SplitRule
 from ...transforms.format.schema.schema import ColumnRule
 from ...transforms.format.tfrecord.scan import RECORD_BYTES_LIMIT
 from ...transforms.format.wording.printable import quoted
-from ...transforms.recipe.columns import Constants, Rename
-from ...transforms.recipe.label import Label
 from ...transforms.recipe.source import with_steps
 from ...transforms.recipe.step import Step
+from ...transforms.recipe.steps.columns import Constants, Rename
+from ...transforms.recipe.steps.expression import columns_in, read_expression
+from ...transforms.recipe.steps.label import Label
+from ...transforms.recipe.steps.where import Where
 from ...transforms.sources.contract.call import Call, typed_path
 from ...transforms.sources.contract.source import Frozen, Source
+from ...transforms.sources.registry.format import keep_step
 from ...transforms.sources.registry.formats import FORMATS
 from ...transforms.sources.registry.options import Options
 from ...transforms.sources.registry.settings import Limits, Settings
@@ -49,8 +52,21 @@ def source_of(config: Config, command: str = "convert") -> Source:
     if settings.rules and not found.takes_types:
         name = quoted(next(iter(settings.rules)))
         raise UsageError(f"schema.columns: types do not go with {options.format} yet; leave those of {name} out")
-    source = found.source(options, settings)
+    source = found.source(_with_columns_of_where(options), settings)
     return with_recipe(source, config) if found.has_rows else source
+
+
+def _with_columns_of_where(options: Options) -> Options:
+    """Return options by which a source reads the columns of `where` too; a step leaves them out again."""
+    if options.where is None:
+        return options
+    wanted = columns_in(read_expression(options.where))
+    changes: dict[str, object] = {}
+    if options.columns is not None:
+        changes["columns"] = list(dict.fromkeys([*options.columns, *wanted]))
+    if set(options.exclude_columns) & set(wanted):
+        changes["exclude_columns"] = [name for name in options.exclude_columns if name not in wanted]
+    return options.model_copy(update=changes)
 
 
 _OF_ROWS: Final = tuple(f"schema.{key}" for key in SchemaConfig.model_fields if key != "infer")
@@ -92,7 +108,10 @@ def with_recipe(source: Source, config: Config) -> Source:
     """
     options, steps = config.input, list[Step]()
     if options is not None:
-        steps += FORMATS[options.format].load().steps(options)
+        steps += FORMATS[options.format].load().steps(_with_columns_of_where(options))
+    if options is not None and options.where is not None:
+        gone = [name for name in options.exclude_columns if name in columns_in(read_expression(options.where))]
+        steps += [Where(options.where), *keep_step(options.model_copy(update={"exclude_columns": gone}))]
     names = {name: rule.name for name, rule in config.schema_.columns.items() if rule.name is not None}
     if names:
         steps.append(Rename(tuple(sorted(names.items()))))

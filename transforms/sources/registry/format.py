@@ -34,11 +34,21 @@ class Detected:
 
 def partition_steps(options: Options, partitions: str | None) -> tuple[Step, ...]:
     """Return the step that reads columns from the names of folders; with `partitions` "none" there is none."""
-    from ...recipe.partitions import Partitions
+    from ...recipe.steps.partitions import Partitions
     from ..contract.selection import Selection
 
     selection = Selection(options.kept, tuple(options.exclude_columns))
     return (Partitions(tuple(options.paths), selection),) if partitions is None else ()
+
+
+def keep_step(options: Options) -> tuple[Step, ...]:
+    """Return the step that keeps the columns that are asked for; none where all are."""
+    if options.columns is None and not options.exclude_columns:
+        return ()
+    from ...recipe.steps.columns import Keep
+    from ..contract.selection import Selection
+
+    return (Keep(Selection(options.kept, tuple(options.exclude_columns))),)
 
 
 class Format(Generic[OptionsT]):
@@ -84,12 +94,7 @@ class Format(Generic[OptionsT]):
 
     def steps(self, options: OptionsT) -> tuple[Step, ...]:
         """Return the steps that rows go through before those that a user gives: by default those keep columns."""
-        if self.projects or (options.columns is None and not options.exclude_columns):
-            return ()
-        from ...recipe.columns import Keep
-        from ..contract.selection import Selection
-
-        return (Keep(Selection(options.kept, tuple(options.exclude_columns))),)
+        return () if self.projects else keep_step(options)
 
     def detect(self, given: Mapping[str, Any], paths: Sequence[str], base: str, call: Call) -> Detected:
         """Return the value of `detected_option` in the files that `paths` name; `given` are the options, unchecked.

@@ -8,6 +8,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from ...format.wording.printable import quoted
+from ...recipe.steps.expression import read_expression
 from ...stores.common.schemes import STORES, places
 from ...stores.common.store_url import parse_store_url
 
@@ -32,6 +33,11 @@ def check_path(value: str) -> str:
     return value
 
 
+def _check_where(value: str) -> str:
+    read_expression(value)
+    return value
+
+
 InputPath: TypeAlias = Annotated[str, AfterValidator(check_path)]
 Count: TypeAlias = Annotated[int, Field(ge=1)]
 Columns: TypeAlias = Annotated[list[str], Field(min_length=1)] | None
@@ -48,6 +54,7 @@ class SharedOptions(BaseModel):
     columns: Columns = None
     exclude_columns: list[str] = []
     limit: Count | None = None
+    where: Annotated[str, AfterValidator(_check_where)] | None = None
 
     @model_validator(mode="after")
     def _columns_differ(self) -> SharedOptions:

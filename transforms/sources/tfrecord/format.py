@@ -32,6 +32,7 @@ class TfrecordFormat(Format[TfrecordInput]):
         "input.columns",
         "input.exclude_columns",
         "input.limit",
+        "input.where",
         "schema.columns",
         "map",
         "split",

@@ -14,11 +14,11 @@ from urllib.parse import unquote
 
 import pyarrow as pa
 
-from ..errors import SchemaError
-from ..format.wording.printable import printable
-from ..sources.contract.selection import EVERY_COLUMN, Selection
-from ..sources.files.partitions import partition_values
-from .step import Column
+from ...errors import SchemaError
+from ...format.wording.printable import printable
+from ...sources.contract.selection import EVERY_COLUMN, Selection
+from ...sources.files.partitions import partition_values
+from ..step import Column
 
 _NULL: Final = "__HIVE_DEFAULT_PARTITION__"
 _REASON: Final = "from the names of folders"

@@ -14,9 +14,9 @@ from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import SchemaError, TooManyRejects, UsageError
-from shardmill.transforms.recipe import label as label_module
-from shardmill.transforms.recipe.label import Label
 from shardmill.transforms.recipe.step import Stepped
+from shardmill.transforms.recipe.steps import label as label_module
+from shardmill.transforms.recipe.steps.label import Label
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 

@@ -8,11 +8,11 @@ from typing import TypeAlias
 
 import pyarrow as pa
 
-from ..errors import SchemaError
-from ..format.wording.nearest import nearest_name
-from ..format.wording.printable import printable
-from ..sources.contract.selection import Selection
-from .step import Column
+from ...errors import SchemaError
+from ...format.wording.nearest import nearest_name
+from ...format.wording.printable import printable
+from ...sources.contract.selection import Selection
+from ..step import Column
 
 Scalar: TypeAlias = str | bool | int | float
 

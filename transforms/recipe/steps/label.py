@@ -14,13 +14,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from ..errors import SchemaError
-from ..format.flow.rejects import CellError, CellProblem
-from ..format.schema.arrow_types import plain_type
-from ..format.schema.column_types import is_string
-from ..format.wording.nearest import nearest_name
-from ..format.wording.printable import printable
-from .step import Column, Stepped, as_text, is_text, with_column
+from ...errors import SchemaError
+from ...format.flow.rejects import CellError, CellProblem
+from ...format.schema.arrow_types import plain_type
+from ...format.schema.column_types import is_string
+from ...format.wording.nearest import nearest_name
+from ...format.wording.printable import printable
+from ..step import Column, Stepped, as_text, is_text, with_column
 
 MOST_CLASSES: Final = 100_000
 """More are no classes: they would be kept in the manifest, and in every worker."""

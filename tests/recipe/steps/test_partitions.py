@@ -14,7 +14,7 @@ from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.runs.convert import dry_run
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import InputError, SchemaError
-from shardmill.transforms.recipe.partitions import Partitions
+from shardmill.transforms.recipe.steps.partitions import Partitions
 from shardmill.transforms.sources.parquet.source import ParquetSource
 
 pytestmark = pytest.mark.usefixtures("without_engine")

@@ -1,0 +1,166 @@
+"""Keep the rows for which an expression over columns holds: `input.where`, evaluated by Arrow."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from ...errors import SchemaError
+from ...format.nested.flatten import stored
+from ...format.schema.column_types import is_string
+from ...format.wording.nearest import nearest_name
+from ...format.wording.printable import printable
+from ..step import Column, Stepped, as_text
+from .expression import column_of, columns_in, read_expression
+
+_COMPARISONS: Final = {
+    ast.Eq: pc.equal, ast.NotEq: pc.not_equal, ast.Lt: pc.less, ast.LtE: pc.less_equal, ast.Gt: pc.greater,
+    ast.GtE: pc.greater_equal,
+}  # fmt: skip
+_ARITHMETIC: Final = {ast.Add: pc.add_checked, ast.Sub: pc.subtract_checked, ast.Mult: pc.multiply_checked}
+_FUNCTIONS: Final = {
+    "contains": pc.match_substring, "ends_with": pc.ends_with, "starts_with": pc.starts_with,
+    "lower": pc.utf8_lower, "upper": pc.utf8_upper,
+}  # fmt: skip
+
+_read = lru_cache(maxsize=8)(read_expression)
+
+
+@dataclass(frozen=True, slots=True)
+class Where:
+    """Keep the rows for which `text` is true; rows for which it is false, or null, are dropped and counted."""
+
+    text: str
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it looks at."""
+        return columns_in(_read(self.text))
+
+    def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
+        """Return the columns as they are.
+
+        Raises:
+            SchemaError: there is no such column, or what is done to one does not fit its type.
+        """
+        known = {column.name: column.field for column in columns}
+        for name in self.columns:
+            if name not in known:
+                hint = nearest_name(name, list(known))
+                raise SchemaError(f'input.where names "{printable(name)}", which is not a column; {hint}')
+        fields = [known[name] for name in self.columns]
+        empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], names=list(self.columns))
+        held = ", ".join(f'"{printable(field.name)}" is {field.type}' for field in fields)
+        try:
+            found = _evaluate(_read(self.text), empty)
+        except (pa.ArrowException, TypeError) as error:
+            reason = printable(str(error).splitlines()[0])
+            raise SchemaError(f"input.where does not fit the columns ({held}): {reason}") from error
+        if isinstance(found, pa.Scalar) or not types.is_boolean(found.type):
+            raise SchemaError(f"input.where is not true or false for a row ({held}): compare it with a value")
+        return columns
+
+    def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:  # noqa: ARG002
+        """Return the batch, and the rows for which the expression is true."""
+        return Stepped(batch, _evaluate(_read(self.text), batch))
+
+
+def _evaluate(node: ast.expr, batch: pa.RecordBatch) -> Any:
+    """Return an Arrow array or scalar: the value of an expression for each row."""
+    name = column_of(node)
+    if name is not None:
+        return _plain(batch[name])
+    match node:
+        case ast.Constant():
+            return pa.scalar(node.value)
+        case ast.Attribute():
+            return _plain(pc.struct_field(_evaluate(node.value, batch), node.attr))
+        case ast.BoolOp():
+            join = pc.and_kleene if isinstance(node.op, ast.And) else pc.or_kleene
+            found = _evaluate(node.values[0], batch)
+            for one in node.values[1:]:
+                found = join(found, _evaluate(one, batch))
+            return found
+        case ast.UnaryOp():
+            value = _evaluate(node.operand, batch)
+            return pc.invert(value) if isinstance(node.op, ast.Not) else pc.negate_checked(value)
+        case ast.BinOp():
+            left, right = _evaluate(node.left, batch), _evaluate(node.right, batch)
+            if isinstance(node.op, ast.Div):
+                return pc.divide(left.cast(pa.float64()), right.cast(pa.float64()))
+            return _ARITHMETIC[type(node.op)](left, right)
+        case ast.Compare():
+            return _compared(node, batch)
+        case ast.Call():
+            return _called(node, batch)
+    raise AssertionError(node)  # read_expression lets no other through
+
+
+def _compared(node: ast.Compare, batch: pa.RecordBatch) -> Any:
+    """Return what a chain of comparisons says: `1 < a < 5` is both."""
+    left, found = _evaluate(node.left, batch), None
+    for operator, other in zip(node.ops, node.comparators, strict=True):
+        right = None
+        if isinstance(operator, ast.In | ast.NotIn):
+            assert isinstance(other, ast.List | ast.Tuple)
+            values = [one.value for one in other.elts if isinstance(one, ast.Constant)]
+            one = pc.if_else(left.is_valid(), _is_in(left, values), pa.scalar(None, pa.bool_()))
+            one = pc.invert(one) if isinstance(operator, ast.NotIn) else one
+        elif isinstance(operator, ast.Is | ast.IsNot):
+            one = left.is_null() if isinstance(operator, ast.Is) else left.is_valid()
+        else:
+            right = _evaluate(other, batch)
+            one = _COMPARISONS[type(operator)](*_alike(left, right))
+        found = one if found is None else pc.and_kleene(found, one)
+        left = left if right is None else right
+    return found
+
+
+def _is_in(values: Any, wanted: list[Any]) -> Any:
+    _, of_type = _alike(values, pa.array(wanted))
+    if values.type != of_type.type:
+        values = values.cast(of_type.type)
+    return pc.is_in(values, value_set=of_type)
+
+
+def _called(node: ast.Call, batch: pa.RecordBatch) -> Any:
+    assert isinstance(node.func, ast.Name)
+    value = _evaluate(node.args[0], batch)
+    if node.func.id == "is_null":
+        return value.is_null()
+    if node.func.id == "length":
+        text = types.is_large_string(value.type) or is_string(value.type)
+        return pc.utf8_length(value) if text else pc.list_value_length(value)
+    function = _FUNCTIONS[node.func.id]
+    if len(node.args) == 1:
+        return function(value)
+    argument = node.args[1]
+    if not isinstance(argument, ast.Constant) or not isinstance(argument.value, str):
+        raise TypeError(f"{node.func.id} takes text in quotes as its second argument")
+    return function(value, argument.value)
+
+
+def _plain(values: Any) -> Any:
+    """Return values in a layout that all functions of Arrow take."""
+    values = stored(values)
+    return as_text(values) if is_string(values.type) else values
+
+
+def _alike(left: Any, right: Any) -> tuple[Any, Any]:
+    """Return two sides of a comparison; text beside times is read as one, other text is no number."""
+    times = (types.is_temporal(left.type), types.is_temporal(right.type))
+    text = (is_string(left.type), is_string(right.type))
+    if times[0] and text[1]:
+        return left, right.cast(left.type)
+    if times[1] and text[0]:
+        return left.cast(right.type), right
+    if text[0] != text[1] and not (types.is_null(left.type) or types.is_null(right.type)):
+        raise TypeError(f"{left.type} is compared with {right.type}; declare the column's type, or use quotes")
+    return left, right
