@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import random
 import shutil
 from collections.abc import Callable
@@ -66,6 +67,14 @@ def make_csv(folder: Path, rows: int) -> None:
         pa.csv.write_csv(table(i, count), folder / f"part-{i:02d}.csv")
 
 
+def make_jsonl(folder: Path, rows: int) -> None:
+    """Write the same rows as JSON lines, as `json.dumps` writes them."""
+    for i, count in enumerate(_files(rows)):
+        with (folder / f"part-{i:02d}.jsonl").open("w") as file:
+            for batch in table(i, count).to_batches(max_chunksize=10_000):
+                file.writelines(json.dumps(row) + "\n" for row in batch.to_pylist())
+
+
 def make_floats(folder: Path, rows: int) -> None:
     """Write rows of one list of 256 float32 values, in two Parquet files."""
     rng = np.random.default_rng(7)
@@ -112,6 +121,7 @@ WORKLOADS = {
     for w in (
         Workload("parquet", "parquet", 8_000_000, 1_000_000, make_parquet),
         Workload("csv", "csv", 8_000_000, 1_000_000, make_csv),
+        Workload("jsonl", "jsonl", 4_000_000, 500_000, make_jsonl),
         Workload("floats", "parquet", 100_000, 12_500, make_floats),
         # The same eight times: the start-up of some peers varies more than what they take for 100 MB.
         Workload("floats_x8", "parquet", 800_000, 100_000, make_floats),

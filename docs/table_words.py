@@ -30,7 +30,8 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "input.rows": "`true`: the first axis of an array is the rows",
     "input.feature": "the name of the feature of `.npy` files",
     "input.records": "`opaque`: records need not be Examples, and have no schema",
-    "schema.infer": "which rows decide the types of CSV: all up to 64 MiB and samples above, all, or none (all text)",
+    "schema.infer": "which rows decide the types of CSV and JSON lines: all up to 64 MiB and samples above, all, or "
+    "none (all text)",
     "schema.columns.<name>.type": "the column's type, instead of what is inferred or found",
     "schema.columns.<name>.as": "how values are stored; `bytes` keeps float64 exact",
     "schema.columns.<name>.unit": "the unit of times",
@@ -72,9 +73,11 @@ CONFIG_WORDS: Final[dict[str, str]] = {
 
 REJECT_WORDS: Final[dict[str, tuple[str, str]]] = {
     "BAD_WIDTH": (
-        "CSV: a row has more or fewer cells than the header. NumPy: an array lacks a member or has one too many.",
+        "CSV: a row has more or fewer cells than the header. JSON lines: a key comes twice, or no row has it that was "
+        "looked at. NumPy: an array lacks a member or has one too many.",
         "Too long: quote cells that hold the delimiter. Too short: add the cells, or quote the one whose line break "
-        "cuts the row. Check `--delimiter`. Save the same members in each file.",
+        "cuts the row. Check `--delimiter`. Declare the key, or set `schema.infer: full`. Save the same members in "
+        "each file.",
     ),
     "BAD_TYPE": (
         "A cell is not a value of its column's type.",
@@ -90,7 +93,7 @@ REJECT_WORDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "FLOAT_OVERFLOW": ("A finite float64 is outside the range of float32.", "Keep it exact: `as: bytes`."),
     "PRECISION_LOSS": (
-        "A time has digits below its unit, or an integer declared `float` does not fit float32.",
+        "A time has digits below its unit, or an integer in a column of floats has more digits than they hold.",
         "Choose a finer `unit`, or leave the type out.",
     ),
     "FLOAT_UNDERFLOW": ("A number in text would become 0.", "Declare the column `string`, or `as: bytes`."),
@@ -105,10 +108,13 @@ REJECT_WORDS: Final[dict[str, tuple[str, str]]] = {
         "Leave it out (`input.ignore`), or name its format in `input.formats`.",
     ),
     "TRUNCATED": ("A file ends before its data do.", "Copy it again, or leave it out."),
-    "CORRUPT": ("A file or record is damaged.", "Restore it, or leave it out."),
+    "CORRUPT": (
+        "A file or record is damaged; a line is not one JSON object.",
+        "Restore it, fix the line, or leave it out.",
+    ),
     "UNSUPPORTED": (
-        "A picture has a coding that TensorFlow does not decode.",
-        "Convert it, for example to a baseline JPEG or a PNG.",
+        "A picture has a coding that TensorFlow does not decode; a line has values in more than 64 levels.",
+        "Convert it, for example to a baseline JPEG or a PNG; flatten the values.",
     ),
     "TOO_MANY_PIXELS": ("A picture has more pixels than `limits.pixels`.", "Raise the limit, or scale the picture."),
     "MISSING_FILE": ("A file was listed, and is gone.", "Restore it, or run the command again."),

@@ -14,7 +14,7 @@ from PIL import Image
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 SAMPLES = CONFIGS / "samples"
-DATA_FOLDERS = ("pets", "people", "trips", "arrays")
+DATA_FOLDERS = ("pets", "people", "trips", "arrays", "reviews")
 
 
 def files_below(folder: Path) -> list[str]:
@@ -42,8 +42,10 @@ def test_the_script_makes_the_files_that_are_shipped(made: Path) -> None:
     assert files_below(made) == files_below(SAMPLES)
 
 
-@pytest.mark.parametrize("name", [name for name in files_below(SAMPLES) if name.endswith((".csv", ".npy", ".db"))])
-def test_csv_and_numpy_files_are_made_again_byte_by_byte(made: Path, name: str) -> None:
+@pytest.mark.parametrize(
+    "name", [name for name in files_below(SAMPLES) if name.endswith((".csv", ".npy", ".db", ".jsonl"))]
+)
+def test_csv_numpy_and_json_files_are_made_again_byte_by_byte(made: Path, name: str) -> None:
     assert (made / name).read_bytes() == (SAMPLES / name).read_bytes()
 
 
@@ -117,7 +119,7 @@ def test_the_samples_stay_small() -> None:
     assert sum((SAMPLES / name).stat().st_size for name in files_below(SAMPLES)) < 1_500_000
 
 
-@pytest.mark.parametrize("name", ["quickstart", "images", "csv", "parquet", "numpy"])
+@pytest.mark.parametrize("name", ["quickstart", "images", "csv", "jsonl", "parquet", "numpy"])
 def test_every_line_of_a_config_stays_within_the_page(name: str) -> None:
     lines = (CONFIGS / f"{name}.yaml").read_text().splitlines()
     assert max(map(len, lines)) <= 120

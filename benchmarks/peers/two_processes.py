@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Callable, Iterator
 from multiprocessing import get_context
@@ -68,6 +69,10 @@ def python_rows(batch: pa.RecordBatch) -> Iterator[dict[str, object]]:
 
 def rows_of(path: Path) -> Iterator[dict[str, object]]:
     """Yield the rows of a file: of a table, or the one row of an image, with what its header says."""
+    if path.suffix == ".jsonl":
+        with path.open("rb") as file:
+            yield from map(json.loads, file)
+        return
     if path.suffix != ".jpg":
         for batch in batches(path):
             yield from python_rows(batch)

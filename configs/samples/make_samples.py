@@ -1,4 +1,4 @@
-"""Make the sample data of this folder, the same each time: pets, people, trips, arrays.
+"""Make the sample data of this folder, the same each time: pets, people, trips, arrays, reviews.
 
     python configs/samples/make_samples.py
 
@@ -11,6 +11,7 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import hashlib
+import json
 import math
 from pathlib import Path
 from typing import Any
@@ -171,12 +172,38 @@ def make_arrays(folder: Path) -> None:
         np.save(folder / f"wave-{number}.npy", np.asfortranarray(array) if number == 5 else array)
 
 
+def make_reviews(folder: Path) -> None:
+    """Two files of JSON lines: keys that some lines lack, nulls, lists, text that looks like dates and numbers."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for part in (1, 2):
+        lines = [json.dumps(review(number), ensure_ascii=part == 1) for number in range(50 * (part - 1), 50 * part)]
+        (folder / f"reviews-{part}.jsonl").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def review(number: int) -> dict[str, Any]:
+    """Return one object."""
+    dice = noise(f"review {number}", 4).tolist()
+    day = dt.date(2023, 1, 1) + dt.timedelta(days=3 * number)
+    found: dict[str, Any] = {
+        "id": 5000 + number,
+        "date": day.isoformat(),
+        "stars": dice[0] % 5 + 1 if number % 7 else dice[0] % 5 + 0.5,  # integers and others: floats
+        "author": NAMES[dice[1] % len(NAMES)] if dice[1] % 11 else None,
+        "tags": ["cat", "dog", "owl"][: dice[2] % 4],
+        "order": f"{dice[3]:06d}",
+    }
+    if dice[2] % 5 == 0:
+        found["verified"] = bool(dice[3] % 2)
+    return found
+
+
 def make_all(folder: Path = HERE) -> None:
     """Write all samples below a folder."""
     make_pets(folder / "pets")
     make_people(folder / "people")
     make_trips(folder / "trips")
     make_arrays(folder / "arrays")
+    make_reviews(folder / "reviews")
 
 
 if __name__ == "__main__":

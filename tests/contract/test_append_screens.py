@@ -305,8 +305,8 @@ def test_a_conversion_and_an_append_to_what_is_no_dataset_still_ask_for_the_form
 @pytest.mark.parametrize(
     ("name", "content", "call"),
     [
-        ("a.jsonl", b'{"a": 1}\n', "read_json('a.jsonl', lines=True)"),
-        ("a.csv", b'{"a": 1}\n', "read_json('a.csv', lines=True)"),
+        ("a.json", b'[{"a": 1}]\n', "read_json('a.json')"),
+        ("a.orc", b"ORC", "read_orc('a.orc')"),
         ("a.xlsx", b"PK", "read_excel('a.xlsx')"),
     ],
 )

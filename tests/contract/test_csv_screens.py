@@ -644,9 +644,9 @@ def test_a_column_of_a_file_without_a_header_is_refused_with_the_command_that_na
         ("a.csv", b"PK\x03\x04 rest of it", 1, "is a ZIP archive (as Excel files are), which is not read"),
         ("a.csv", b"PAR1 rest of it", 1, "a.csv: is a Parquet file; read it as one: --set input.format=parquet"),
         ("a.csv.bz2", bz2.compress(b"a\n"), 2, "unpack it first: bunzip2 --keep "),
-        ("a.jsonl", b'{"id": 0}\n', 2, "JSON lines are not supported yet; in Python: convert(data=pandas.read_json("),
+        ("a.json", b'{"id": 0}\n', 2, "JSON files are not supported yet; in Python: convert(data=pandas.read_json("),
         ("a.xlsx", b"PK", 2, "Excel files are not supported yet; in Python: convert(data=pandas.read_excel("),
-        ("a.csv", b'{"id": 0, "x": [1]}\n{"id": 1, "x": [2]}\n', 1, "a.csv: each line is a JSON object, not CSV; JSON"),
+        ("a.csv", b'{"id": 0, "x": [1]}\n{"id": 1, "x": [2]}\n', 1, "a.csv: each line is a JSON object, not CSV; read"),
     ],
 )
 def test_what_would_be_read_wrong_is_refused_with_what_to_do(

@@ -42,6 +42,12 @@ def write_utf16_csv(folder: Path) -> None:
     (folder / "a.csv").write_text("id,name\n" + "".join(f"{i},né{i}\n" for i in range(2000)), encoding="utf-16")
 
 
+def write_json_lines(folder: Path) -> None:
+    lines = [json.dumps({"id": i, "name": f"na\n{i}", "x": i / 8, "l": [i] * (i % 3)}) + "\n" for i in range(ROWS)]
+    (folder / "a.jsonl").write_text("".join(lines))
+    (folder / "b.jsonl.gz").write_bytes(gzip.compress("".join(lines[:500]).encode()))
+
+
 def write_parquet(folder: Path) -> None:
     rng = np.random.default_rng(1)
     for number in range(2):
@@ -94,6 +100,7 @@ OTHER_KINDS = pytest.mark.thorough("other kinds of files")
     ("write", "settings"),
     [
         (write_gzipped_csv, {}),
+        (write_json_lines, {}),
         (write_parquet, {}),
         (write_rows, {"input__rows": True}),
         pytest.param(write_csv, {}, marks=OTHER_KINDS),

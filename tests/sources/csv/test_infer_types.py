@@ -6,7 +6,7 @@ from shardmill.transforms.sources.csv.infer_types import Evidence, explain, join
 from shardmill.transforms.sources.csv.parse import Parser, parse_cells
 from shardmill.transforms.sources.csv.records.chunks import Chunk
 from shardmill.transforms.sources.csv.records.quote_bits import Dialect
-from shardmill.transforms.sources.csv.records.record_starts import Cut
+from shardmill.transforms.sources.text.pieces import Cut
 
 
 def look(*values: str, typed: tuple[str, ...] = ()) -> Evidence:

@@ -15,12 +15,12 @@ from ...format.schema.schema import Feature
 from ...format.wording.printable import printable
 from ..contract.call import Call
 from ..contract.source import SourceEntry
-from ..registry.detect import JSON_LINES, unsupported
 from ..text.open_text import TextForm, plain_encoding, sniff_text, stream_text
+from ..text.pieces import Cut
 from .parse import header_cells
 from .records.chunks import cut_stream
 from .records.quote_bits import Dialect
-from .records.record_starts import Cut, record_ends
+from .records.record_starts import record_ends
 
 _WIDEST: Final = 400_000
 """Columns, or four times `limits.columns`: some of so many may be chosen; of more not even the names are looked at."""
@@ -72,7 +72,7 @@ def read_head(entry: SourceEntry, options: HeadOptions) -> FileHead:
         return FileHead(entry.name, form, None, data)
     inner = plain_encoding(options.encoding) if form.located else "utf-8"
     cells = header_cells(text, options.dialect, inner, entry.name, max(_WIDEST, 4 * options.columns))
-    _refuse_json(text, entry.name, options.call)
+    _refuse_json(text, entry.name)
     names, warnings = _name_columns(cells, entry.name, options)
     if not options.header:
         data = begin
@@ -178,13 +178,13 @@ def _number(text: str) -> float | None:
         return None
 
 
-def _refuse_json(text: bytes, file: str, call: Call) -> None:
+def _refuse_json(text: bytes, file: str) -> None:
     if text.lstrip().startswith(b"{"):
         try:
             json.loads(text)
         except ValueError:
             return
-        raise SourceError(file, f"each line is a JSON object, not CSV; {unsupported(*JSON_LINES, file, call)}")
+        raise SourceError(file, "each line is a JSON object, not CSV; read it as JSON lines: --set input.format=jsonl")
 
 
 def _first_record(entry: SourceEntry, form: TextForm, options: HeadOptions) -> tuple[bytes | None, Cut, Cut]:

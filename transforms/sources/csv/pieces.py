@@ -4,32 +4,27 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ...errors import SourceError
-from ..contract.source import Piece, SourceEntry
+from ..contract.source import SourceEntry
 from ..files.open_file import expect, open_file
 from ..text.open_text import sniff_text, stream_text
+from ..text.pieces import Cut, TextPiece, joined
 from .header import FileHead
 from .parse import Parser
 from .records.chunks import Chunk, cut_stream
-from .records.record_starts import Cut, FileScan
+from .records.record_starts import FileScan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CsvPiece(Piece):
-    """Whole records of a file of about 1 MiB; of a compressed file, or one in UTF-16 and the like, all of them.
+class CsvPiece(TextPiece):
+    """Records after the header of a file.
 
-    `before` is where it starts, and the records, blank lines and lines between the header and there. `stop` is the
-    offset of its end. `columns` are the names of all columns of the file, in its order, `header_lines` the lines that
-    its header ends after.
+    `columns` are the names of all columns of the file, in its order, `header_lines` the lines that its header ends
+    after.
     """
 
-    holds = (Cut,)
-
-    before: Cut
-    stop: int
-    streamed: bool
     columns: tuple[str, ...]
     header_lines: int = 0
 
@@ -84,7 +79,7 @@ def read_chunks(pieces: Sequence[CsvPiece], parser: Parser, encoding: str) -> It
     try:
         with open_file(plain[0]) as file:
             expect(file, [(plain[0].before.offset, plain[-1].stop)])
-            for piece in _joined(plain, parser.limits.joined_bytes):
+            for piece in joined(plain, parser.limits.joined_bytes):
                 file.seek(piece.before.offset)
                 size = piece.stop - piece.before.offset
                 text = file.read(size)
@@ -93,26 +88,6 @@ def read_chunks(pieces: Sequence[CsvPiece], parser: Parser, encoding: str) -> It
                 yield piece, Chunk(text, piece.before, header_lines=piece.header_lines)
     except OSError as error:
         raise SourceError(plain[0].name, f"cannot be read: {error.strerror}") from error
-
-
-def _joined(pieces: Iterable[CsvPiece], most: int) -> Iterator[CsvPiece]:
-    """Join pieces that follow each other in a file, up to so many bytes."""
-    held: CsvPiece | None = None
-    for piece in pieces:
-        if held is None:
-            held = piece
-        elif (
-            piece.before.offset == held.stop  # blank lines between them are in neither
-            and held.bytes + piece.bytes <= most
-            and held.rows is not None
-            and piece.rows is not None
-        ):
-            held = replace(held, stop=piece.stop, rows=held.rows + piece.rows, bytes=held.bytes + piece.bytes)
-        else:
-            yield held
-            held = piece
-    if held is not None:
-        yield held
 
 
 def check_count(piece: CsvPiece, chunk: Chunk, rows: int, parser: Parser) -> None:

@@ -77,22 +77,17 @@ def _known_files(paths: Sequence[str], base: str) -> list[bytes]:
     return [file for path in paths for file in _known_files([path], base)] if len(paths) > 1 else []
 
 
-JSON_LINES: Final = ("JSON lines", "read_json({path}, lines=True)")
-"""What they are called, and how pandas reads them."""
-
-
 def unsupported(kind: str, how: str, name: str, call: Call) -> str:
     """Return what a file is that is not read, and what to do with it.
 
-    >>> unsupported(*JSON_LINES, "a.jsonl", Call())
-    "JSON lines are not supported yet; in Python: convert(data=pandas.read_json('a.jsonl', lines=True), output='out')"
+    >>> unsupported("ORC files", "read_orc({path})", "a.orc", Call())
+    "ORC files are not supported yet; in Python: convert(data=pandas.read_orc('a.orc'), output='out')"
     """
     data = f"pandas.{how.format(path=repr(name))}"
     return f"{kind} are not supported yet; in Python: {call.of_data(data)}"
 
 
 _FOREIGN: Final = {
-    (".jsonl", ".ndjson"): JSON_LINES,
     (".json",): ("JSON files", "read_json({path})"),
     (".feather", ".arrow"): ("Arrow files", "read_feather({path})"),
     (".orc",): ("ORC files", "read_orc({path})"),

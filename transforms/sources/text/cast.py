@@ -55,16 +55,21 @@ Problem = tuple[str, str]
 """A code and what is wrong, without the value in front."""
 
 
-def cast_column(cells: pa.Array, target: pa.DataType, column: str) -> tuple[pa.Array, list[CellProblem]]:
+def cast_column(
+    cells: pa.Array, target: pa.DataType, column: str, *, null_words: bool = True
+) -> tuple[pa.Array, list[CellProblem]]:
     """Cast binary cells to `target`; a cell that is not exactly such a value becomes null and a problem.
 
-    `column` is the name that the problems bear. Strings are taken to be checked for UTF-8 unless the cells are not.
+    `column` is the name that the problems bear; with `null_words` a config may say which words are null. Strings are
+    taken to be checked for UTF-8 unless the cells are not.
     """
     proven = prove_column(cells, target)
     if proven is not None:
         return proven, []
     array, found = _find_problems(cells, target)
-    return array, [_cell_problem(row, cells[row].as_py(), problem, target, column) for row, problem in found]
+    return array, [
+        _cell_problem(row, cells[row].as_py(), problem, target, column, null_words=null_words) for row, problem in found
+    ]
 
 
 def prove_column(cells: pa.Array, target: pa.DataType) -> pa.Array | None:
@@ -338,7 +343,9 @@ def _one_moment(cell: pa.Array, target: pa.DataType) -> pa.Scalar | Problem:
         return "PRECISION_LOSS", f"has more digits than a {noun} in {target.unit} can hold"
 
 
-def _cell_problem(row: int, cell: bytes, problem: Problem, target: pa.DataType, column: str) -> CellProblem:
+def _cell_problem(
+    row: int, cell: bytes, problem: Problem, target: pa.DataType, column: str, *, null_words: bool
+) -> CellProblem:
     code, text = problem
     value = printable(cell)
     name, also = printable(column), ""
@@ -346,7 +353,7 @@ def _cell_problem(row: int, cell: bytes, problem: Problem, target: pa.DataType, 
         fix = f"--set schema.columns.{name}.unit=ns"
     elif code == "BAD_UTF8":
         fix, also = f"--set schema.columns.{name}.type=binary, or input.encoding", ", or set input.encoding"
-    elif code == "BAD_TYPE" and cell in _NULL_WORDS:
+    elif code == "BAD_TYPE" and null_words and cell in _NULL_WORDS:
         also = f", or, if it means null, {set_list('input.null_values', ['', cell.decode()])}"
         fix = f"--set schema.columns.{name}.type=string{also}"
     elif code == "BAD_TYPE" and pa.types.is_integer(target) and _FRACTION.fullmatch(cell):

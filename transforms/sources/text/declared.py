@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -68,7 +69,7 @@ def as_read(
         return cast
     good, bad = Counter[str](), Counter[str]()
     for piece in first_pieces(survey):
-        for rows in read(Task(0, (piece,)), Frozen(dataset.schema)):
+        for rows in read(Task(0, (piece,)), replace(survey.frozen, schema=dataset.schema)):
             for column, array in zip(rows.batch.schema.names, rows.batch.columns, strict=True):
                 good[column] += len(array) - array.null_count
             bad.update(problem.error.column for problem in rows.problems if problem.error.column is not None)

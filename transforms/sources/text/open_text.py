@@ -49,6 +49,7 @@ _FOREIGN: Final = (
 
 _NOT_IN_CP1252: Final = frozenset(b"\x81\x8d\x8f\x90\x9d")
 _IN_NO_TEXT: Final = frozenset(range(32)) - frozenset(b"\t\n\v\f\r\x1a\x1b")
+_DECLARE_WIDE: Final = "declare it: --set input.encoding={wide}"
 _DECLARE: Final = "--set input.encoding=ENCODING"
 
 _SINGLE_BYTE_FROM: Final = 100
@@ -102,8 +103,8 @@ def _stands_alone(byte: int, encoding: str) -> bool:
         return False
 
 
-def sniff_text(file: ListedFile, encoding: str) -> TextForm:
-    """Look at the first bytes of a file.
+def sniff_text(file: ListedFile, encoding: str, fix: str = _DECLARE_WIDE) -> TextForm:
+    """Look at the first bytes of a file; `fix` says what to do about one in UTF-16 or UTF-32.
 
     Raises:
         SourceError: it cannot be read, or begins as UTF-16 or UTF-32, with a mark or without, though `encoding` is not.
@@ -120,12 +121,14 @@ def sniff_text(file: ListedFile, encoding: str) -> TextForm:
         return TextForm(0, compressed=True, streamed=True, located=transparent)
     if not transparent:
         return TextForm(0, compressed=False, streamed=True, located=False)
-    _refuse_wide(head, file.name, encoding)
+    _refuse_wide(head, file.name, encoding, fix)
     start = len(_UTF8_BOM) if head.startswith(_UTF8_BOM) and plain_encoding(encoding) == "utf-8" else 0
     return TextForm(start, compressed=False, streamed=False, located=True)
 
 
-def stream_text(file: ListedFile, encoding: str, form: TextForm, *, whole: bool = True) -> Iterator[bytes]:
+def stream_text(
+    file: ListedFile, encoding: str, form: TextForm, *, whole: bool = True, fix: str = _DECLARE_WIDE
+) -> Iterator[bytes]:
     """Yield the text in blocks of about 1 MiB: decompressed, without its byte order mark.
 
     It is in UTF-8 if the encoding is not ASCII-transparent; else as it is in the file. `whole` tells whether it
@@ -146,7 +149,7 @@ def stream_text(file: ListedFile, encoding: str, form: TextForm, *, whole: bool 
         if len(head) >= len(codecs.BOM_UTF32_LE):
             break
     if is_transparent(encoding):
-        _refuse_wide(head, file.name, encoding)
+        _refuse_wide(head, file.name, encoding, fix)
     if plain_encoding(encoding) == "utf-8" or not is_transparent(encoding):
         head = head.removeprefix(_UTF8_BOM)
     if head:
@@ -210,12 +213,13 @@ def _refuse_foreign(head: bytes, name: str) -> None:
         raise SourceError(name, f"is {FORMATS[kind].called}; read it as one: --set input.format={kind}")
 
 
-def _refuse_wide(head: bytes, name: str, encoding: str) -> None:
+def _refuse_wide(head: bytes, name: str, encoding: str, fix: str) -> None:
     for mark, wide in _OTHER_BOMS:
         if head.startswith(mark):
             shown = wide.upper()
             raise SourceError(
-                name, f"is {shown} by its byte order mark, not {encoding}; declare it: --set input.encoding={wide}"
+                name,
+                f"is {shown} by its byte order mark, not {encoding}; {fix.format(wide=wide, name=shlex.quote(name))}",
             )
     start = head[: _MAGIC_BYTES // 4 * 4]
     for wide, width, place in _WITHOUT_MARK:
@@ -223,8 +227,8 @@ def _refuse_wide(head: bytes, name: str, encoding: str) -> None:
             shown, zeros = wide[:6].upper(), "every second byte is 0" if width == 2 else "three of four bytes are 0"
             raise SourceError(
                 name,
-                f"is {shown} without a byte order mark ({zeros}), not {encoding}; declare it: "
-                f"--set input.encoding={wide}",
+                f"is {shown} without a byte order mark ({zeros}), not {encoding}; "
+                + fix.format(wide=wide, name=shlex.quote(name)),
             )
 
 

@@ -23,8 +23,9 @@ from ....format.flow.rejects import Place
 from ...contract.source import ListedFile, Stamp
 from ...files.open_file import OpenFile, expect, open_unbuffered
 from ...text.open_text import BLOCK_BYTES
+from ...text.pieces import Cut
 from .quote_bits import CR, LF, Dialect, Scratch
-from .record_starts import BlockScan, Cut, record_ends, safe_cut, scan_block
+from .record_starts import BlockScan, record_ends, safe_cut, scan_block
 
 _EDGE_BYTES: Final = 4096
 """Read at once to find a safe edge; runs of quotes are short."""

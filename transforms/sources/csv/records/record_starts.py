@@ -32,6 +32,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ...text.pieces import Cut
 from .quote_bits import CR, LF, WINDOW_BYTES, Bytes, Dialect, HalfScan, Scratch, scan_bits
 
 Positions = npt.NDArray[np.int64]
@@ -51,16 +52,6 @@ class BlockScan:
     complete: bool
     nul: bool
     halves: tuple[HalfScan, HalfScan]
-
-
-@dataclass(frozen=True, slots=True)
-class Cut:
-    """A record start: its offset, and the non-blank records, blank lines and line ends before it."""
-
-    offset: int
-    records: int
-    blanks: int
-    lines: int
 
 
 @dataclass(frozen=True, slots=True)

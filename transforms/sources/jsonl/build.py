@@ -1,0 +1,165 @@
+"""Make columns of values that Python parsed, by the casts of text: such as pyarrow makes of the same lines."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from ...format.flow.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem
+from ...format.wording.printable import printable
+from ..text.cast import cast_column
+from .strict import Number, Value
+from .types import MixedTypes, is_list, noun, type_of
+
+_LONG_INTEGER: Final = re.compile("-?[0-9]{16,}")
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """A column to make: its name, the type to parse it as, and whether its type is declared.
+
+    Of a column that is declared text (`as_json`) each value is kept as it is written in the line.
+    """
+
+    name: str
+    wire: pa.DataType
+    declared: bool = False
+    as_json: bool = False
+
+
+def build_column(column: Column, cells: Sequence[Value | None]) -> tuple[pa.Array, list[CellProblem]]:
+    """Return the values of a column, those that it cannot hold as nulls and problems."""
+    if column.as_json:
+        values: list[Any] = [
+            None if cell is None or cell.value is None else cell.value if _is_text(cell.value) else cell.text
+            for cell in cells
+        ]
+    else:
+        values = [None if cell is None else cell.value for cell in cells]
+    array, problems = _Builder(column).build(values, column.wire)
+    return array, list({problem.row: problem for problem in reversed(problems)}.values())[::-1]
+
+
+def _is_text(value: Any) -> bool:
+    return isinstance(value, str) and not isinstance(value, Number)
+
+
+@dataclass(frozen=True, slots=True)
+class _Builder:
+    column: Column
+
+    def build(self, values: Sequence[Any], kind: pa.DataType) -> tuple[pa.Array, list[CellProblem]]:
+        if is_list(kind):
+            return self._lists(values, kind)
+        if pa.types.is_struct(kind):
+            return self._structs(values, kind)
+        return self._scalars(values, kind)
+
+    def _lists(self, values: Sequence[Any], kind: pa.DataType) -> tuple[pa.Array, list[CellProblem]]:
+        problems = [
+            self._misfit(row, value, kind)
+            for row, value in enumerate(values)
+            if value is not None and not isinstance(value, list)
+        ]
+        lists = [value if isinstance(value, list) else None for value in values]
+        flat = [item for value in lists if value is not None for item in value]
+        inner, found = self.build(flat, kind.value_type)
+        owner = [row for row, value in enumerate(lists) if value is not None for _ in value]
+        problems += [CellProblem(owner[problem.row], problem.error) for problem in found]
+        bad = {problem.row for problem in problems}
+        sizes = [len(value) if value is not None else 0 for value in lists]
+        offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
+        mask = pa.array([value is None or row in bad for row, value in enumerate(lists)], pa.bool_())
+        return pa.ListArray.from_arrays(offsets, inner, kind, mask=mask), problems
+
+    def _structs(self, values: Sequence[Any], kind: pa.DataType) -> tuple[pa.Array, list[CellProblem]]:
+        known = {field.name for field in kind}
+        problems, rows = [], []
+        for row, value in enumerate(values):
+            if value is not None and not isinstance(value, dict):
+                problems.append(self._misfit(row, value, kind))
+            elif value is not None and not known.issuperset(value):
+                name = next(name for name in value if name not in known)
+                problems.append(self._problem(row, value, "BAD_WIDTH", f'has a key "{printable(name)}" that is new'))
+            rows.append(value if isinstance(value, dict) else {})
+        arrays = []
+        for field in kind:
+            array, found = self.build([row.get(field.name) for row in rows], field.type)
+            arrays.append(array)
+            problems += found
+        mask = pa.array([not isinstance(value, dict) for value in values], pa.bool_())
+        return pa.StructArray.from_arrays(arrays, fields=list(kind), mask=mask), problems
+
+    def _scalars(self, values: Sequence[Any], kind: pa.DataType) -> tuple[pa.Array, list[CellProblem]]:
+        problems: list[CellProblem] = []
+        cells: list[bytes | None] = []
+        for row, value in enumerate(values):
+            cell, problem = self._cell(row, value, kind)
+            cells.append(cell)
+            if problem is not None:
+                problems.append(problem)
+        array, found = cast_column(pa.array(cells, pa.binary()), kind, self.column.name, null_words=False)
+        return array, problems + found
+
+    def _cell(self, row: int, value: Any, kind: pa.DataType) -> tuple[bytes | None, CellProblem | None]:
+        """Return the text of a value that is to be cast, or what is wrong with it."""
+        if value is None:
+            return None, None
+        if isinstance(value, Number):
+            if pa.types.is_string(kind) or pa.types.is_boolean(kind):
+                return None, self._misfit(row, value, kind)
+            if pa.types.is_floating(kind) and _LONG_INTEGER.fullmatch(value) and not _is_exact(value):
+                return None, self._problem(row, value, "PRECISION_LOSS", "has more digits than a float64 can hold")
+            return b"0" if value == "-0" and pa.types.is_integer(kind) else value.encode(), None
+        if isinstance(value, bool) and pa.types.is_boolean(kind):
+            return (b"true" if value else b"false"), None
+        if not isinstance(value, str) or not (pa.types.is_string(kind) or self.column.declared):
+            return None, self._misfit(row, value, kind)
+        try:
+            return value.encode(), None
+        except UnicodeEncodeError:
+            text = "holds half a character (a lone surrogate)"
+            return None, self._problem(row, value, "BAD_UTF8", text, "fix the file")
+
+    def _misfit(self, row: int, value: Any, kind: pa.DataType) -> CellProblem:
+        try:
+            found = noun(type_of(value))
+        except MixedTypes:
+            found = "a list of several types"
+        return self._problem(row, value, "BAD_TYPE", f"is {found}, and not {noun(kind)}", expected=noun(kind))
+
+    def _problem(
+        self, row: int, value: Any, code: str, text: str, fix: str | None = None, expected: str = ""
+    ) -> CellProblem:
+        shown = printable(value if isinstance(value, str) else _as_json(value))
+        declare = f"declare it: --set schema.columns.{printable(self.column.name)}.type=string"
+        message = f'"{shown}" {text}'
+        return CellProblem(
+            row,
+            CellError(
+                self.column.name, code, shown, expected or noun(self.column.wire),
+                f"{message}; {fix or f'{declare}, which keeps the text of values'}",
+                f"{message}; {fix or TYPE_IS_THE_DATASETS}",
+            ),
+        )  # fmt: skip
+
+
+def _is_exact(digits: str) -> bool:
+    """Return whether float64 holds an integer; a number beyond float64 is another problem."""
+    return len(digits) > 310 or float(digits) in (float("inf"), float("-inf")) or int(float(digits)) == int(digits)
+
+
+def _as_json(value: Any) -> str:
+    """Return a value about as it was written."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f'"{name}": {_as_json(item)}' for name, item in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_as_json, value[:20])) + "]"
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    return "null" if value is None else value if isinstance(value, Number) else f'"{value}"'

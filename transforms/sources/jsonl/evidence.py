@@ -1,0 +1,202 @@
+"""Find the columns of JSON lines and their types: what some lines show, and what several of them show together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from ...errors import SchemaError
+from ...format.wording.printable import printable
+from ..text.lines import Lines, LineSizes, read_lines
+from ..text.pieces import TextPiece
+from .lanes import both_lanes, run_arrow
+from .strict import LineError, parse_line
+from .types import MixedTypes, as_found, noun, shared_type, type_of
+
+AUTO_ROWS: Final = 10_000
+"""Above `LineLimits.auto_bytes`, `infer: auto` reads this many rows of each file."""
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What some lines show of a column: its type, how many values it has, and the place of the first one.
+
+    `mixed` are two types that nothing holds together, each with the place of a value.
+    """
+
+    type: pa.DataType
+    values: int
+    place: str
+    mixed: tuple[tuple[pa.DataType, str], tuple[pa.DataType, str]] | None = None
+
+    def plus(self, more: Evidence) -> Evidence:
+        """Return what two pieces of evidence show together."""
+        values, place = self.values + more.values, self.place or more.place
+        if self.mixed or more.mixed:
+            return Evidence(self.type, values, place, self.mixed or more.mixed)
+        try:
+            return Evidence(shared_type(self.type, more.type), values, place)
+        except MixedTypes as error:
+            one, other = error.types
+            return Evidence(self.type, values, place, ((one, self.place), (other, more.place)))
+
+
+@dataclass(frozen=True, slots=True)
+class PieceEvidence:
+    """What a piece shows: the lines that were read of it, those that are none, why the first is none, its columns."""
+
+    rows: int = 0
+    rejects: int = 0
+    first_reject: str = ""
+    columns: Mapping[str, Evidence] = field(default_factory=dict)
+
+    def plus(self, more: PieceEvidence) -> PieceEvidence:
+        """Return what two pieces show together; columns are in the order in which they are met."""
+        return PieceEvidence(
+            self.rows + more.rows,
+            self.rejects + more.rejects,
+            self.first_reject or more.first_reject,
+            joined_columns((self.columns, more.columns)),
+        )
+
+
+def joined_columns(found: Iterable[Mapping[str, Evidence]]) -> dict[str, Evidence]:
+    """Return the columns of several parts of a source, in the order in which they are met."""
+    columns: dict[str, Evidence] = {}
+    for part in found:
+        for name, evidence in part.items():
+            columns[name] = columns[name].plus(evidence) if name in columns else evidence
+    return columns
+
+
+def look_at_piece(piece: TextPiece, *, sizes: LineSizes, limit: int | None, most_columns: int) -> PieceEvidence:
+    """Return what a piece shows of its columns; rows of the file from `limit` on are not looked at.
+
+    Raises:
+        SourceError: the file is damaged.
+        SchemaError: there are more than `most_columns` keys.
+    """
+    found = PieceEvidence()
+    for _, lines in read_lines([piece], sizes, blank_rows=False):
+        records = len(lines.records)
+        if limit is not None:
+            records = max(min(records, limit - lines.before.records), 0)
+        work = _Look(lines, piece.name, sizes.record_bytes)
+        for part in both_lanes(lines, records, work.fast, work.slow):
+            found = found.plus(part)
+        check_columns(piece.name, len(found.columns), most_columns)
+        if limit is not None and lines.before.records + len(lines.records) >= limit:
+            break
+    return found
+
+
+def check_columns(name: str, count: int, most: int) -> None:
+    """Refuse too many keys.
+
+    Raises:
+        SchemaError: there are more than `most`.
+    """
+    if count > most:
+        raise SchemaError(
+            f"{name}: {count} keys are more than limits.columns ({most}), as if each were a value; keep some: "
+            f"input.columns, or raise it: --set limits.columns={count}"
+        )
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Look:
+    lines: Lines
+    name: str
+    record_bytes: int
+
+    def fast(self, text: bytes, part: range) -> PieceEvidence | None:
+        """Look at some lines as pyarrow parses them."""
+        if len(text) > self.record_bytes:
+            return None
+        table = run_arrow(text, len(part), None, "infer")
+        if table is None:
+            return None
+        columns = {}
+        for name, column in zip(table.column_names, table.columns, strict=True):
+            values, kind = len(column) - column.null_count, as_found(column.type)
+            place = ""
+            if values:
+                first = int(np.argmax(column.is_valid().to_numpy())) if column.null_count else 0
+                place = self._place(part.start + first)
+            columns[name] = Evidence(kind, values, place)
+        return PieceEvidence(len(part), columns=columns)
+
+    def slow(self, part: range) -> PieceEvidence:
+        """Look at some lines one by one."""
+        found = PieceEvidence()
+        for record in part:
+            found = found.plus(self._line(record))
+        return found
+
+    def _line(self, record: int) -> PieceEvidence:
+        lines = self.lines
+        index = lines.records[record]
+        size = lines.large or int(lines.ends[index] - lines.starts[index])
+        if size > self.record_bytes:
+            text = f"{size} bytes are more than limits.record_bytes ({self.record_bytes})"
+            return PieceEvidence(1, 1, f"line {self._number(record)}: {text}")
+        try:
+            members = parse_line(lines.text[lines.starts[index] : lines.ends[index]], lambda _: False)
+        except LineError as error:
+            return PieceEvidence(1, 1, f"line {self._number(record)}: {error.text}")
+        place = self._place(record)
+        columns = {}
+        for name, member in members.items():
+            there = place if member.value is not None else ""
+            try:
+                columns[name] = Evidence(type_of(member.value), int(bool(there)), there)
+            except MixedTypes as error:
+                one, other = error.types
+                columns[name] = Evidence(pa.null(), 1, place, ((one, place), (other, place)))
+        return PieceEvidence(1, columns=columns)
+
+    def _number(self, record: int) -> int:
+        return self.lines.before.lines + int(self.lines.records[record]) + 1
+
+    def _place(self, record: int) -> str:
+        return f"{self.name} line {self._number(record)}"
+
+
+def explain(evidence: Evidence, rows: int, *, whole: bool) -> str:
+    """Return the reason for a column's type in words: `rows` were read, all there are if `whole`."""
+    seen = f"{rows:,} row{'' if rows == 1 else 's'}"
+    seen = seen if whole else f"the first {seen}"
+    nulls = rows - evidence.values
+    also = f", {nulls:,} null or absent" if nulls else ""
+    if evidence.type == pa.null():
+        text = f"no value in {seen}; declare the type if there will be one"
+    else:
+        text = f"every value is {noun(evidence.type)} in {seen}{also}"
+    return text if whole else f"{text}; nullable, since not all rows were read"
+
+
+def refuse_mixed(name: str, evidence: Evidence) -> None:
+    """Refuse a column whose values have types that nothing holds together.
+
+    Raises:
+        SchemaError: it is one.
+    """
+    if evidence.mixed is None:
+        return
+    (one, here), (other, there) = evidence.mixed
+    what = f"{here}: a value is {noun(one)}, and in {there} {noun(other)}"
+    if here == there:
+        what = f"{here}: an array holds {noun(one)} and {noun(other)}"
+    raise SchemaError(
+        f'column "{printable(name)}": {what}; fix one, or keep the text of all values: '
+        f"--set schema.columns.{printable(name)}.type=string"
+    )
+
+
+def without_values(evidence: Evidence) -> Evidence:
+    """Return the evidence of a column as if it had been looked at only for its nulls."""
+    return replace(evidence, mixed=None)

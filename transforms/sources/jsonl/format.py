@@ -1,0 +1,64 @@
+"""JSON lines in the registry: their options, the source that they make, their starter text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+from ..registry.format import Format, partition_steps
+from ..registry.options import Options, Partitions
+from ..registry.settings import Settings
+
+if TYPE_CHECKING:
+    from ...recipe.step import Step
+    from ..contract.source import Source
+
+
+class JsonLinesInput(Options):
+    """Files with a JSON object in each line."""
+
+    format: Literal["jsonl"] = "jsonl"
+    partitions: Partitions = None
+
+
+_STARTER: Final = """\
+  # columns: {columns}
+schema:
+  infer: auto                 # full: look at every value | none: all columns are the text of their values
+  columns: {{}}                 # {{{column}: {{type: string}}}}
+"""
+
+
+class JsonLinesFormat(Format[JsonLinesInput]):
+    """Lines that are objects, whose keys are the columns."""
+
+    options = JsonLinesInput
+    projects = True
+    takes_types = True
+    shows_columns = True
+
+    def source(self, options: JsonLinesInput, settings: Settings) -> Source:
+        """Return the source of JSON lines."""
+        from .source import JsonLinesSource, LineLimits
+
+        return JsonLinesSource(
+            tuple(options.paths),
+            settings.base,
+            columns=options.kept,
+            exclude=tuple(options.exclude_columns),
+            infer=settings.infer,
+            rules=dict(settings.rules),
+            limits=LineLimits(settings.limits.record_bytes, settings.limits.columns),
+            partitions=options.partitions or "read",
+            call=settings.call,
+        )
+
+    def steps(self, options: JsonLinesInput) -> tuple[Step, ...]:
+        """Return the step that reads columns from the names of folders."""
+        return partition_steps(options, options.partitions)
+
+    def starter(self, options: JsonLinesInput, columns: str, column: str) -> str:  # noqa: ARG002
+        """Return the keys that matter most, and those of `schema`."""
+        return _STARTER.format(columns=columns, column=column)
+
+
+FORMAT: Final = JsonLinesFormat()

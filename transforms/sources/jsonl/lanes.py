@@ -1,0 +1,176 @@
+"""Two ways for each line: pyarrow parses most of them at once, and Python what is left, line by line.
+
+pyarrow is given nothing but lines that begin with `{` and end with `}`, are UTF-8, and are not nested deeply: on `null`
+and on deep nesting its parser dies. Between such lines the newline is one between two objects, since inside of an
+object or array `}` is never followed by `{`. So if as many rows come back as there are lines, each line was one object.
+
+    lines   {..}{..}{..}{ bad {..}{..}{..}{..}
+    fast    |------------------ refused -----|      pyarrow refuses the text, or what it gives is in doubt:
+    fast    |--------| |- refused --| |------|      16 parts of it are tried,
+    slow               { bad {..}                   and of those that are small each line
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Final, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import json
+
+from ..text.lines import Lines
+from ..text.open_text import is_utf8
+from .strict import BLANKS, MOST_LEVELS, nested_levels
+from .types import is_list
+
+T = TypeVar("T")
+
+_PARTS: Final = 16
+_SMALL: Final = 32
+"""Lines that Python parses in the time of one call of pyarrow."""
+
+_MOST_RUNS: Final = 64
+_EXACT: Final = 2.0**53
+"""The first integer after which float64 leaves some out."""
+
+_LONG_INTEGER: Final = r"[:,\[ \t]-?[0-9]{16,}[ \t\r,}\]]"
+_TINY: Final = r"[eE]-[0-9]{3}"
+_MANY_ZEROS: Final = b"0" * 200
+"""With fewer zeros and an exponent of two digits a number is above the smallest float64, 5e-324."""
+
+_ODD_WORD: Final = r"[:,\[ \t](-NaN|-?Inf)[ \t\r,}\]]"
+"""What pyarrow takes for numbers, and Python does not."""
+
+
+@dataclass(frozen=True)
+class ParsedText:
+    """What pyarrow made of some text, and the question whether it lost anything; with `ignores` it skipped values."""
+
+    text: bytes
+    table: pa.Table
+    ignores: bool
+
+    @property
+    def in_doubt(self) -> bool:
+        """Whether a number may have been changed: only its text shows whether it was."""
+        doubts = any(self._doubts(chunk) for column in self.table.columns for chunk in column.chunks)
+        return doubts or (self.ignores and self._has_odd_word)
+
+    def _doubts(self, array: pa.Array) -> bool:
+        if is_list(array.type):
+            return self._doubts(array.flatten())
+        if pa.types.is_struct(array.type):
+            return any(self._doubts(array.field(index)) for index in range(array.type.num_fields))
+        if not pa.types.is_float64(array.type) or array.null_count == len(array):
+            return False
+        values = array.to_numpy(zero_copy_only=False)  # nulls are NaN
+        if not values.all() and self._has_tiny:
+            return True
+        with np.errstate(invalid="ignore"):
+            large = np.abs(values) >= _EXACT
+        if large.any() and self._has_long_integer:
+            return True
+        finite = np.count_nonzero(np.isfinite(values))
+        return finite < len(array) - array.null_count and self._has_odd_word
+
+    @cached_property
+    def _cell(self) -> pa.Array:
+        return pa.array([self.text], pa.binary())
+
+    def _has(self, pattern: str) -> bool:
+        return bool(pc.match_substring_regex(self._cell, pattern)[0].as_py())
+
+    @cached_property
+    def _has_tiny(self) -> bool:
+        return _MANY_ZEROS in self.text or self._has(_TINY)
+
+    @cached_property
+    def _has_long_integer(self) -> bool:
+        return self._has(_LONG_INTEGER)
+
+    @cached_property
+    def _has_odd_word(self) -> bool:
+        return (b"Inf" in self.text or b"-NaN" in self.text) and self._has(_ODD_WORD)
+
+
+def run_arrow(text: bytes, rows: int, schema: pa.Schema | None, unexpected: str) -> pa.Table | None:
+    """Parse some lines with pyarrow; None where it refuses them, or what it gives is in doubt."""
+    try:
+        table = json.read_json(
+            pa.py_buffer(text),
+            read_options=json.ReadOptions(use_threads=False, block_size=len(text) + 1),
+            parse_options=json.ParseOptions(
+                explicit_schema=schema, newlines_in_values=False, unexpected_field_behavior=unexpected
+            ),
+        )
+    except pa.ArrowInvalid:  # some line of it is bad: which one the caller finds out
+        return None
+    if table.num_rows != rows or ParsedText(text, table, unexpected == "ignore").in_doubt:
+        return None
+    return table
+
+
+def both_lanes(
+    lines: Lines, records: int, fast: Callable[[bytes, range], T | None], slow: Callable[[range], T]
+) -> Iterator[T]:
+    """Yield what becomes of the first records of some lines, in order, for ranges of them.
+
+    `fast` gets the text of whole lines and may refuse it; `slow` may not.
+    """
+    index = lines.records[:records]
+    odd = _odd_lines(lines, index)
+    edges = [0, *(np.flatnonzero(np.diff(odd)) + 1).tolist(), len(index)] if len(index) else [0]
+    if len(edges) > _MOST_RUNS:
+        odd, edges = np.ones(len(index), np.bool_), [0, len(index)]
+    for start, stop in itertools.pairwise(edges):
+        if odd[start]:
+            yield slow(range(start, stop))
+        else:
+            yield from _halved(lines, index, range(start, stop), fast, slow)
+
+
+def _halved(
+    lines: Lines,
+    index: npt.NDArray[np.int64],
+    part: range,
+    fast: Callable[[bytes, range], T | None],
+    slow: Callable[[range], T],
+) -> Iterator[T]:
+    first, last = index[part[0]], index[part[-1]]
+    whole = len(lines.text) == int(lines.ends[last]) and lines.starts[first] == 0
+    found = fast(lines.text if whole else lines.text[lines.starts[first] : lines.ends[last]], part)
+    if found is not None:
+        yield found
+    elif len(part) <= _SMALL:
+        yield slow(part)
+    else:
+        step = max(-(-len(part) // _PARTS), _SMALL)
+        for start in range(part.start, part.stop, step):
+            yield from _halved(lines, index, range(start, min(start + step, part.stop)), fast, slow)
+
+
+def _odd_lines(lines: Lines, index: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+    """Return which of some lines pyarrow must not see."""
+    if lines.large is not None or not len(index):
+        return np.ones(len(index), np.bool_)
+    data = np.frombuffer(lines.text, np.uint8)
+    starts, ends = lines.starts[index], lines.ends[index]
+    odd: npt.NDArray[np.bool_] = (data[starts] != ord("{")) | (data[ends - 1] != ord("}"))
+    for row in np.flatnonzero(odd).tolist():
+        line = lines.text[starts[row] : ends[row]].strip(BLANKS)
+        odd[row] = line[:1] != b"{" or line[-1:] != b"}"
+    if not is_utf8(lines.text):
+        for row in range(len(index)):
+            odd[row] = odd[row] or not is_utf8(lines.text[starts[row] : ends[row]])
+    brackets = np.flatnonzero((data & 0xDF) == ord("["))  # a brace is a bracket but for one bit
+    if len(brackets) - len(index) >= MOST_LEVELS:
+        count = np.searchsorted(brackets, ends) - np.searchsorted(brackets, starts)
+        for row in np.flatnonzero(count > MOST_LEVELS).tolist():
+            odd[row] = odd[row] or nested_levels(lines.text[starts[row] : ends[row]]) > MOST_LEVELS
+    return odd

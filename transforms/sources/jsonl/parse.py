@@ -1,0 +1,199 @@
+"""Parse lines into typed columns, with every line that is none and every bad value named by its place."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...format.flow.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem, Reject
+from ...format.wording.printable import printable
+from ..text.cast import cast_column
+from ..text.lines import LineOrigin, Lines, origin_of
+from .build import Column, build_column
+from .lanes import both_lanes, run_arrow
+from .strict import LineError, Value, parse_line
+from .types import is_list
+
+_SHOWN: Final = 400
+
+
+@dataclass(frozen=True, slots=True)
+class LineParser:
+    """How lines become rows: what all files of a source share.
+
+    `columns` are read, as `targets`. Other keys may be those in `others`, which are parsed to see that there is none
+    but these; with `ignores` they may be any, and are not looked at.
+    """
+
+    columns: tuple[Column, ...]
+    targets: tuple[pa.DataType, ...]
+    others: tuple[pa.Field, ...] = ()
+    ignores: bool = False
+    record_bytes: int = 1 << 30
+
+    @property
+    def schema(self) -> pa.Schema:
+        """What pyarrow is to parse."""
+        return pa.schema([*(pa.field(one.name, one.wire) for one in self.columns), *self.others])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ParsedLines:
+    """The rows of some lines, the bad cells among them, and the lines that are no rows."""
+
+    batch: pa.RecordBatch
+    origin: LineOrigin
+    problems: tuple[CellProblem, ...]
+    rejects: tuple[Reject, ...]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Part:
+    """What became of a range of lines: columns, the records that are in them, problems by row, lines that are none."""
+
+    arrays: list[pa.Array]
+    kept: npt.NDArray[np.int64]
+    problems: list[CellProblem]
+    errors: list[tuple[int, CellError]]
+
+
+def parse_lines(parser: LineParser, lines: Lines, name: str, entry: int) -> ParsedLines:
+    """Parse some lines of a file."""
+    work = _Work(parser, lines, frozenset(field.name for field in parser.others))
+    parts = list(both_lanes(lines, len(lines.records), work.fast, work.slow))
+    problems, done = [], 0
+    for part in parts:
+        problems += [CellProblem(done + problem.row, problem.error) for problem in part.problems]
+        done += len(part.kept)
+    arrays = []
+    for number, (column, target) in enumerate(zip(parser.columns, parser.targets, strict=True)):
+        chunks = [part.arrays[number] for part in parts]
+        wire = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks) if chunks else pa.array([], column.wire)
+        array, found = finish(wire, target, column.name)
+        arrays.append(array)
+        problems += found
+    if len(problems) > 1:
+        order = {column.name: i for i, column in enumerate(parser.columns)}
+        problems.sort(key=lambda p: (p.row, order[p.error.column or ""]))
+    names = [column.name for column in parser.columns]
+    kept = np.concatenate([part.kept for part in parts]) if parts else np.empty(0, np.int64)
+    rejects = tuple(
+        Reject(entry, lines.place(name, record), (error,)) for part in parts for record, error in part.errors
+    )
+    batch = pa.RecordBatch.from_arrays(arrays, names=names)
+    return ParsedLines(batch, origin_of(lines, name, kept), tuple(problems), rejects)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Work:
+    parser: LineParser
+    lines: Lines
+    others: frozenset[str]
+
+    def fast(self, text: bytes, part: range) -> _Part | None:
+        """Parse some lines with pyarrow."""
+        parser = self.parser
+        if any(int(size) > parser.record_bytes for size in self._sizes(part)):
+            return None
+        table = run_arrow(text, len(part), parser.schema, "ignore" if parser.ignores else "error")
+        if table is None:
+            return None
+        columns = [table.column(column.name) for column in parser.columns]
+        arrays = [one.chunk(0) if one.num_chunks == 1 else one.combine_chunks() for one in columns]
+        return _Part(arrays, np.arange(part.start, part.stop), [], [])
+
+    def slow(self, part: range) -> _Part:
+        """Parse some lines one by one."""
+        rows: list[dict[str, Value]] = []
+        kept, errors = [], []
+        for record in part:
+            try:
+                rows.append(self._members(record))
+                kept.append(record)
+            except LineError as error:
+                errors.append((record, self._error(record, error)))
+        arrays, problems = [], []
+        for column in self.parser.columns:
+            array, found = build_column(column, [row.get(column.name) for row in rows])
+            arrays.append(array)
+            problems += found
+        return _Part(arrays, np.array(kept, np.int64), problems, errors)
+
+    def _sizes(self, part: range) -> npt.NDArray[np.int64]:
+        lines = self.lines
+        if len(lines.text) <= self.parser.record_bytes:
+            return np.empty(0, np.int64)
+        index = lines.records[part.start : part.stop]
+        return lines.ends[index] - lines.starts[index]
+
+    def _members(self, record: int) -> dict[str, Value]:
+        parser, lines = self.parser, self.lines
+        index = lines.records[record]
+        size = lines.large or int(lines.ends[index] - lines.starts[index])
+        if size > parser.record_bytes:
+            text = f"{size} bytes are more than limits.record_bytes ({parser.record_bytes}); raise it: "
+            raise LineError("RECORD_TOO_LARGE", f"{text}--set limits.record_bytes={size}")
+        known = {column.name for column in parser.columns}
+        ignores = (lambda name: name not in known) if parser.ignores else self.others.__contains__
+        members = parse_line(lines.text[lines.starts[index] : lines.ends[index]], ignores)
+        for name in members:
+            if name not in known:
+                what = f'has a key "{printable(name)}" that no row has that was looked at for types'
+                fix = f"declare it: --set schema.columns.{printable(name)}.type=TYPE, or --set schema.infer=full"
+                raise LineError("BAD_WIDTH", f"{what}; {fix}")
+        return members
+
+    def _error(self, record: int, error: LineError) -> CellError:
+        lines = self.lines
+        index = lines.records[record]
+        shown = printable(lines.text[lines.starts[index] : min(lines.ends[index], lines.starts[index] + _SHOWN)])
+        return CellError(None, error.code, shown, "a JSON object", error.text)
+
+
+def finish(wire: pa.Array, target: pa.DataType, column: str) -> tuple[pa.Array, list[CellProblem]]:
+    """Return values, as they were parsed, as those of a column's type."""
+    if wire.type == target:
+        return wire, []
+    if is_list(target):
+        inner, found = finish(wire.flatten(), target.value_type, column)
+        owner = pc.list_parent_indices(wire).to_pylist() if found else []
+        problems = [CellProblem(owner[problem.row], problem.error) for problem in found]
+        rows = np.array(sorted({problem.row for problem in problems}), np.int64)
+        mask = wire.is_null().to_numpy(zero_copy_only=False) | np.isin(np.arange(len(wire)), rows)
+        sizes = pc.list_value_length(wire).fill_null(0).to_numpy(zero_copy_only=False)
+        offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
+        return pa.ListArray.from_arrays(offsets, inner, target, mask=pa.array(mask)), problems
+    if pa.types.is_floating(target):
+        return _narrowed(wire, target, column)
+    return cast_column(wire.view(pa.binary()), target, column, null_words=False)
+
+
+def _narrowed(wire: pa.Array, target: pa.DataType, column: str) -> tuple[pa.Array, list[CellProblem]]:
+    """Return float64 values in fewer bits; those that would become infinite, or zero, are problems."""
+    values = wire.to_numpy(zero_copy_only=False)
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        narrow = values.astype(np.float16 if target.bit_width == 16 else np.float32)
+        lost = [
+            (np.isinf(narrow) & np.isfinite(values), "FLOAT_OVERFLOW", "is beyond what a {} can hold"),
+            ((narrow == 0) & (values != 0), "FLOAT_UNDERFLOW", "would become 0 as a {}"),
+        ]
+    problems: list[CellProblem] = []
+    bad = wire.is_null().to_numpy(zero_copy_only=False)
+    for rows, code, text in lost:
+        bad = bad | rows
+        problems += [_too_fine(row, values[row], code, text, target, column) for row in np.flatnonzero(rows).tolist()]
+    return pa.array(narrow, target, mask=bad), sorted(problems, key=lambda problem: problem.row)
+
+
+def _too_fine(row: int, value: Any, code: str, text: str, target: pa.DataType, column: str) -> CellProblem:
+    message = f'"{float(value)!r}" {text.format(f"float{target.bit_width}")}'
+    fix = f"declare it: --set schema.columns.{printable(column)}.type=float64"
+    error = CellError(
+        column, code, repr(float(value)), "float", f"{message}; {fix}", f"{message}; {TYPE_IS_THE_DATASETS}"
+    )
+    return CellProblem(row, error)

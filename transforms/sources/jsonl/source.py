@@ -1,0 +1,231 @@
+"""Read JSON lines: exact records in parallel, types of all values or of a sample, every bad line named by its place."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
+from itertools import groupby
+from typing import Final, Literal
+
+import pyarrow as pa
+
+from ...errors import SourceError
+from ...format.flow.rows import Rows
+from ...format.schema.schema import ColumnRule, Schema
+from ...format.wording.nearest import nearest_name
+from ..contract.call import Call
+from ..contract.selection import Selection
+from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
+from ..files.listing import list_entries
+from ..files.partitions import check_folders
+from ..files.stamp import check_stamp
+from ..registry.conform import DatasetSchema, refuse_others
+from ..registry.formats import suffixes_of
+from ..text.declared import as_read
+from ..text.lines import LineSizes, line_pieces, read_lines
+from ..text.pieces import TextPiece
+from .columns import (
+    JsonFrozen,
+    cast_schema,
+    choose_columns,
+    field_of,
+    ignores_others,
+    key_fields,
+    known_columns,
+    nested_columns,
+    parser_of,
+)
+from .evidence import AUTO_ROWS, PieceEvidence, check_columns, joined_columns, look_at_piece
+from .parse import parse_lines
+
+_DECLARED: Final = "declare the dataset's type in schema.columns, or none"
+_MISFITS: Final = "leave its rows out, where others fit: --max-rejects N"
+
+
+@dataclass(frozen=True, slots=True)
+class LineLimits:
+    """The largest record in bytes, the largest number of columns; `infer: auto` reads sources up to `auto_bytes`."""
+
+    record_bytes: int = 1 << 30
+    columns: int = 100_000
+    auto_bytes: int = field(default=64 << 20, repr=False)
+
+    @property
+    def sizes(self) -> LineSizes:
+        """The sizes of the work."""
+        return LineSizes(self.record_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class JsonLinesSource:
+    """Read JSON lines.
+
+    `paths` are files, folders and globs, relative to the folder `base`. `columns` are the ones to keep (None: all),
+    `exclude` those to leave out, as names or globs. `infer` is `auto`, `full` or `none`; `rules` are declared types, by
+    column. Columns in the names of folders are refused, unless `partitions` says who reads them, as for CSV. `nested`
+    are the nested columns of a dataset that is appended to; `call` is what the user typed, for what a message
+    proposes.
+    """
+
+    paths: tuple[str, ...]
+    base: str = ""
+    columns: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
+    infer: str = "auto"
+    rules: dict[str, ColumnRule] = field(default_factory=dict)
+    limits: LineLimits = field(default_factory=LineLimits)
+    partitions: Literal["none", "read"] | None = None
+    nested: dict[str, pa.Field] = field(default_factory=dict)
+    call: Call = field(default_factory=Call, compare=False, repr=False)
+
+    @property
+    def selection(self) -> Selection:
+        """The columns that are read."""
+        return Selection(self.columns, self.exclude)
+
+    def selecting(self, selection: Selection) -> JsonLinesSource:
+        """Return the source that reads other columns."""
+        return replace(self, columns=selection.columns, exclude=selection.exclude)
+
+    def following(self, dataset: DatasetSchema) -> JsonLinesSource:
+        """Return the source whose nested columns are those of a dataset, where their values fit."""
+        return replace(self, nested=nested_columns(dataset))
+
+    def list_files(self) -> Listing:
+        """Return the files to read.
+
+        Raises:
+            InputError: a path matches nothing, or folders name columns.
+        """
+        listing = list_entries(
+            self.paths, self.base, suffixes_of("jsonl"), file_format="jsonl", traits=Traits(may_be_empty=True)
+        )
+        return check_folders(listing, self.paths, self.call, self.partitions)
+
+    def survey(self, listing: Listing, run: ParallelMap) -> Survey:
+        """Count the lines of all plain files, look at the values of all or some, and return pieces of about 1 MiB.
+
+        Raises:
+            SchemaError: values of a column have no common type or no feature, or a column that is named is not there.
+            SourceError: a file is not sound as a whole, no file holds a line, or no line of one is an object.
+        """
+        pieces = line_pieces(listing.entries, self.limits.sizes, run, blank_rows=False)
+        evidence, whole = self._look(listing, pieces, run)
+        _refuse_no_lines(listing.entries, pieces, evidence)
+        if whole:  # the rows of streams are known by now
+            pieces = [replace(p, rows=f.rows) if p.streamed else p for p, f in zip(pieces, evidence, strict=True)]
+        first = listing.entries[pieces[0].entry].name
+        found = joined_columns(one.columns for one in evidence)
+        check_columns(first, len(found), self.limits.columns)
+        rows = sum(one.rows - one.rejects for one in evidence)
+        found = known_columns(found, self.rules, whole=whole, name=first)
+        kept = self.selection.pick(list(found), hint=lambda name: nearest_name(name, list(found)))
+        chosen = choose_columns(
+            found, kept, self.rules, rows=rows, infer=self.infer, whole=whole, name=first, known=self.nested
+        )
+        schema = Schema(tuple(sorted(chosen.features, key=lambda feature: feature.name)))
+        # the keys of a line that is none are not known, not even where all lines were looked at
+        all_known = whole and len(kept) < len(found) and not any(one.rejects for one in evidence)
+        ignores = ignores_others(self.selection, all_known=all_known)
+        without = tuple(name for name, evidence in found.items() if not evidence.values)
+        frozen = JsonFrozen(
+            schema, keys=key_fields(found), kept=len(kept), ignores=ignores, empty=without, nested=chosen.nested
+        )
+        used = tuple(piece for piece in pieces if piece.rows != 0)
+        full = {piece.entry for piece in used}
+        empty = tuple(
+            f"{entry.name}: is empty: no row" for index, entry in enumerate(listing.entries) if index not in full
+        )
+        return Survey(frozen, chosen.choices, used, empty, fields=chosen.fields)
+
+    def cast_to(self, survey: Survey, dataset: DatasetSchema) -> Survey:
+        """Return the survey of the values as they are cast to a dataset's types, but for columns that are declared.
+
+        Raises:
+            SchemaError: other columns are there, or of one no value in a sample can be cast.
+        """
+        frozen = survey.frozen
+        empty = frozen.empty if isinstance(frozen, JsonFrozen) else ()
+        cast = cast_schema(self.rules, frozen.schema, empty, dataset)
+        refuse_others(dataset, cast, _DECLARED)
+        refuse_others(dataset, as_read(self.read, survey, cast, dataset), _MISFITS)
+        new = {feature.name: field_of(feature) for feature in dataset.schema}
+        fields = [new.pop(one.name, one) for one in survey.fields]
+        return replace(survey, frozen=replace(frozen, schema=dataset.schema), fields=(*fields, *new.values()))
+
+    def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
+        """Yield the rows of a task, about 2 MiB of text at a time.
+
+        Raises:
+            SourceError: a file is damaged, or is not what was listed.
+        """
+        parser = parser_of(frozen, self.rules, self.infer, self.limits.record_bytes, self.selection)
+        ordinal = 0
+        for _, group in groupby(task.pieces, key=lambda piece: piece.entry):
+            pieces = [piece for piece in group if isinstance(piece, TextPiece)]
+            check_stamp(pieces[0])
+            count = 0
+            for piece, lines in read_lines(pieces, self.limits.sizes, blank_rows=False):
+                rows = parse_lines(parser, lines, piece.name, piece.entry)
+                count += rows.batch.num_rows + len(rows.rejects)
+                yield Rows(task.ordinal, ordinal, piece.entry, rows.batch, rows.origin, rows.problems, rows.rejects)
+                ordinal += 1
+            _check_count(pieces, count)
+            check_stamp(pieces[0])
+
+    def _look(
+        self, listing: Listing, pieces: Sequence[TextPiece], run: ParallelMap
+    ) -> tuple[list[PieceEvidence], bool]:
+        """Return the evidence of the pieces that inference reads, and whether those are all."""
+        whole = self.infer == "full" or (self.infer == "auto" and listing.bytes <= self.limits.auto_bytes)
+        chosen = list(pieces) if whole else [p for p in pieces if p.first_row < AUTO_ROWS]
+        limit = None if whole else AUTO_ROWS
+        look = partial(look_at_piece, sizes=self.limits.sizes, limit=limit, most_columns=self.limits.columns)
+        found = dict(zip((id(piece) for piece in chosen), run(look, chosen, heavy=whole), strict=True))
+        return [found.get(id(piece), PieceEvidence()) for piece in pieces], whole
+
+
+def _refuse_no_lines(
+    entries: Sequence[SourceEntry], pieces: Sequence[TextPiece], evidence: Sequence[PieceEvidence]
+) -> None:
+    """Refuse files without a line, and a file none of whose lines, all that were read, is an object.
+
+    Raises:
+        SourceError: there is such a file.
+    """
+    if not any(one.rows for one in evidence):
+        others = {1: "", 2: ", and so is the other file"}.get(
+            len(entries), f", and so are the {len(entries) - 1} other files"
+        )
+        raise SourceError(entries[0].name, f"is empty{others}: there is no row")
+    for entry, group in groupby(zip(pieces, evidence, strict=True), key=lambda pair: pair[0].entry):
+        found = reduce(PieceEvidence.plus, (one for _, one in group))
+        if found.rows == found.rejects > 0:
+            name = entries[entry].name
+            raise SourceError(
+                name, f"no line that was read ({found.rows}) is a row. {found.first_reject}{_jq(found, name)}"
+            )
+
+
+def _jq(found: PieceEvidence, name: str) -> str:
+    """Return what makes lines of a file that is one JSON document."""
+    if "is an array" in found.first_reject:
+        return f"; if the file is one array: jq -c '.[]' {shlex.quote(name)}"
+    return f"; if objects go over several lines: jq -c . {shlex.quote(name)}" if found.rows > 1 else ""
+
+
+def _check_count(pieces: Sequence[TextPiece], count: int) -> None:
+    """Compare the rows that came out of some pieces with the lines that were counted in them.
+
+    Raises:
+        SourceError: they differ, so that rows would be lost or made up.
+    """
+    expected = [piece.rows for piece in pieces]
+    if None not in expected and sum(rows or 0 for rows in expected) != count:
+        first = pieces[0].first_row + 1
+        raise SourceError(
+            pieces[0].name, f"rows from {first} on: {sum(rows or 0 for rows in expected)} were counted, and {count} "
+            "were read; please report it"
+        )  # fmt: skip

@@ -1,0 +1,183 @@
+"""Parse one line of JSON strictly, and keep what its values are written as.
+
+pyarrow parses most lines. What it cannot parse, or what may lose something on the way, is parsed here: every number
+keeps its text, every value its place in the line, and what is wrong is said with its place.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from json import decoder
+from typing import Any, Final, cast
+
+import numpy as np
+
+from ...format.wording.printable import printable
+
+MOST_LEVELS: Final = 64
+"""Arrow's files hold values that are nested so deeply; its parser dies where they are nested much deeper."""
+
+BLANKS: Final = b" \t\r"
+_BLANK: Final = re.compile(r"[ \t\n\r]*")
+_STRING: Final = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+_SHOWN: Final = 400
+
+
+class Number(str):
+    """A number, as it is written; NaN and Infinity too."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Value:
+    """A value of a line: numbers are `Number`s, objects dicts, arrays lists; `text` is how it is written."""
+
+    value: Any
+    text: str
+
+
+class LineError(Exception):
+    """A line is no record: the code of the reject, and what is wrong with it."""
+
+    def __init__(self, code: str, text: str) -> None:
+        super().__init__(text)
+        self.code = code
+        self.text = text
+
+
+def _no_twins(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        seen: set[str] = set()
+        for name, _ in pairs:
+            if name in seen:
+                raise _twice(name)
+            seen.add(name)
+    return found
+
+
+def _twice(name: str) -> LineError:
+    return LineError("BAD_WIDTH", f'the key "{printable(name)}" comes twice: one value would be lost; remove one')
+
+
+def _scanner(pairs: Callable[[list[tuple[str, Any]]], Any] | None) -> Callable[[str, int], tuple[Any, int]]:
+    strict = json.JSONDecoder(
+        parse_int=Number, parse_float=Number, parse_constant=Number, object_pairs_hook=pairs, strict=True
+    )
+    return cast(Callable[[str, int], tuple[Any, int]], cast(Any, strict).scan_once)
+
+
+_scan_string: Final[Callable[[str, int, bool], tuple[str, int]]] = cast(Any, decoder).scanstring
+_scan_kept: Final = _scanner(_no_twins)
+_scan_ignored: Final = _scanner(None)
+
+
+def parse_line(line: bytes, ignores: Callable[[str], bool]) -> dict[str, Value]:
+    """Return the members of the object in a line, without those whose names are ignored.
+
+    Raises:
+        LineError: it is not one JSON object, or a key comes twice.
+    """
+    try:
+        text = line.decode()
+    except UnicodeDecodeError as error:
+        raise LineError("BAD_UTF8", f"not UTF-8 at byte {error.start + 1} of the line; fix the file") from error
+    if nested_levels(line) > MOST_LEVELS:
+        raise LineError("UNSUPPORTED", f"values are nested more than {MOST_LEVELS} levels deep; flatten them before")
+    try:
+        return _members(text, ignores)
+    except json.JSONDecodeError as error:
+        raise _not_json(text, error.pos, error.msg[0].lower() + error.msg[1:]) from error
+    except StopIteration as stop:
+        raise _not_json(text, stop.value, "a value is missing or is none of JSON's") from stop
+
+
+def _members(text: str, ignores: Callable[[str], bool]) -> dict[str, Value]:
+    at = _skip(text, 0)
+    if text[at : at + 1] != "{":
+        raise _no_object(text, at)
+    members: dict[str, Value] = {}
+    at = _skip(text, at + 1)
+    if text[at : at + 1] == "}":
+        return _ended(text, at, members)
+    while True:
+        if text[at : at + 1] != '"':
+            raise _not_json(text, at, "a key in double quotes is missing")
+        name, at = _scan_string(text, at + 1, True)
+        at = _skip(text, at)
+        if text[at : at + 1] != ":":
+            raise _not_json(text, at, "the sign : is missing after a key")
+        at = _skip(text, at + 1)
+        ignored = ignores(name)
+        value, end = (_scan_ignored if ignored else _scan_kept)(text, at)
+        if not ignored:
+            if name in members:
+                raise _twice(name)
+            if not name.isascii():
+                _check_text(name, name)
+            members[name] = Value(value, text[at:end])
+        at = _skip(text, end)
+        sign = text[at : at + 1]
+        if sign == "}":
+            return _ended(text, at, members)
+        if sign != ",":
+            raise _not_json(text, at, "the sign , or } is missing after a value")
+        at = _skip(text, at + 1)
+
+
+def _ended(text: str, at: int, members: dict[str, Value]) -> dict[str, Value]:
+    end = _skip(text, at + 1)
+    if end < len(text):
+        shown = printable(text[end : end + 20])
+        raise LineError("CORRUPT", f"more follows the object, from character {end + 1} on: {shown}; one a line")
+    return members
+
+
+def _check_text(text: str, name: str) -> None:
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise LineError("BAD_UTF8", f'the key "{printable(name)}" holds half a character; fix the file') from error
+
+
+def _skip(text: str, at: int) -> int:
+    found = _BLANK.match(text, at)
+    return at if found is None else found.end()
+
+
+def _not_json(text: str, at: int, what: str) -> LineError:
+    if at >= len(text):
+        return LineError("CORRUPT", f"not JSON: the line ends too soon: {printable(text[-_SHOWN:])}; {_FIX}")
+    shown = printable(text[at : at + 20])
+    return LineError("CORRUPT", f"not JSON at character {at + 1}: {what}: {shown}; {_FIX}")
+
+
+_FIX: Final = "fix the line: each must be one whole JSON object"
+
+
+def _no_object(text: str, at: int) -> LineError:
+    kind = {"[": "an array", '"': "a string", "": "nothing"}.get(text[at : at + 1], "no object")
+    return LineError("CORRUPT", f"the line is {kind}: {printable(text[at : at + _SHOWN])}; {_FIX}")
+
+
+def nested_levels(line: bytes) -> int:
+    """Return how deeply brackets are nested, those in strings left out; up to the first error it is exact.
+
+    >>> nested_levels(b'{"a": ["[[[", [1]]}')
+    3
+    """
+    data = np.frombuffer(line, np.uint8)
+    opens = int(np.count_nonzero((data & 0xDF) == ord("[")))  # a brace is a bracket but for one bit
+    if opens <= MOST_LEVELS:
+        return opens if opens < 2 else _levels(line)
+    return _levels(line)
+
+
+def _levels(line: bytes) -> int:
+    data = np.frombuffer(_STRING.sub(b"", line), np.uint8)
+    steps = ((data & 0xDF) == ord("[")).astype(np.int64) - ((data & 0xDF) == ord("]"))
+    return int(np.cumsum(steps).max(initial=0))

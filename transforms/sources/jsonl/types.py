@@ -1,0 +1,130 @@
+"""The types of JSON values: which one two values share, what pyarrow parses a column as, and how types are called.
+
+null  ->  bool | int64 -> float64 | string | list of one type | struct of some members        and nothing else
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+import pyarrow as pa
+
+from .strict import Number
+
+_INTEGER: Final = re.compile("-?[0-9]+")
+_LISTS: Final = (pa.types.is_list, pa.types.is_large_list)
+
+
+class MixedTypes(Exception):
+    """Two values of one column have types that nothing holds together."""
+
+    def __init__(self, one: pa.DataType, other: pa.DataType) -> None:
+        super().__init__(f"{one} and {other}")
+        self.types = one, other
+
+
+def is_list(kind: pa.DataType) -> bool:
+    """Return whether a type is that of arrays."""
+    return any(test(kind) for test in _LISTS)
+
+
+def type_of(value: Any) -> pa.DataType:
+    """Return the type of a value as `strict` gives it; an integer is one also where it is beyond int64.
+
+    Raises:
+        MixedTypes: an array holds values of several types.
+    """
+    if value is None:
+        return pa.null()
+    if isinstance(value, bool):
+        return pa.bool_()
+    if isinstance(value, Number):
+        return pa.int64() if _INTEGER.fullmatch(value) else pa.float64()
+    if isinstance(value, str):
+        return pa.string()
+    if isinstance(value, dict):
+        return pa.struct([pa.field(name, type_of(item)) for name, item in value.items()])
+    kind = pa.null()
+    for item in value:
+        kind = shared_type(kind, type_of(item))
+    return pa.list_(kind)
+
+
+def shared_type(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    """Return the type that holds the values of two.
+
+    >>> shared_type(pa.list_(pa.int64()), pa.list_(pa.float64()))
+    ListType(list<item: double>)
+
+    Raises:
+        MixedTypes: there is none.
+    """
+    if one == other or pa.types.is_null(other):
+        return one
+    if pa.types.is_null(one):
+        return other
+    if {one, other} == {pa.int64(), pa.float64()}:
+        return pa.float64()
+    if is_list(one) and is_list(other):
+        return pa.list_(shared_type(one.value_type, other.value_type))
+    if pa.types.is_struct(one) and pa.types.is_struct(other):
+        members = {field.name: field.type for field in one}
+        for field in other:
+            members[field.name] = shared_type(members.get(field.name, pa.null()), field.type)
+        return pa.struct([pa.field(name, kind) for name, kind in members.items()])
+    raise MixedTypes(one, other)
+
+
+def fits(found: pa.DataType, wanted: pa.DataType) -> bool:
+    """Return whether values of one type may be parsed as those of another."""
+    try:
+        both: pa.DataType = shared_type(wire_type(wanted), found)
+    except MixedTypes:
+        return False
+    return bool(both == wire_type(wanted))
+
+
+def as_found(kind: pa.DataType) -> pa.DataType:
+    """Return the type of JSON for one that pyarrow inferred: it takes text that looks like a time for one."""
+    if is_list(kind):
+        return pa.list_(as_found(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, as_found(field.type)) for field in kind])
+    known = (pa.types.is_null, pa.types.is_boolean, pa.types.is_int64, pa.types.is_float64)
+    return kind if any(test(kind) for test in known) else pa.string()
+
+
+def wire_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type as which values are parsed that become those of `kind`.
+
+    Floats are parsed as float64, whatever their width; what JSON has no values of is text.
+    """
+    if is_list(kind):
+        return pa.list_(wire_type(kind.value_type))
+    if pa.types.is_struct(kind):
+        return pa.struct([pa.field(field.name, wire_type(field.type)) for field in kind])
+    if pa.types.is_floating(kind):
+        return pa.float64()
+    return kind if pa.types.is_integer(kind) or pa.types.is_boolean(kind) else pa.string()
+
+
+def noun(kind: pa.DataType) -> str:
+    """Return how values of a type are called.
+
+    >>> noun(pa.list_(pa.int64()))
+    'a list of integers'
+    """
+    if is_list(kind):
+        inner = noun(kind.value_type).removeprefix("an ").removeprefix("a ")
+        plural = {"true or false": "bools", "text": "texts", "null": "nulls"}.get(inner, f"{inner}s")
+        return f"a list of {plural}" if " of " not in inner else "a list of lists"
+    if pa.types.is_struct(kind):
+        return "an object"
+    if pa.types.is_integer(kind):
+        return "an integer"
+    if pa.types.is_floating(kind):
+        return "a number"
+    if pa.types.is_boolean(kind):
+        return "true or false"
+    return "null" if pa.types.is_null(kind) else "text"

@@ -1,0 +1,363 @@
+"""Files whose lines are their records: count the lines in parallel, cut them into pieces, and read whole lines.
+
+LF ends a line, with or without a CR before it; the last line may lack its end. A line of blanks alone is no record,
+where a format says so. What a job counts are the lines that begin in it, so that jobs need nothing of each other:
+
+    file    |--------|--------|--------|----|     jobs of many blocks of 1 MiB
+    lines   |-----|------|---|---------|----|     counted where they begin, and read on to their end
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import SourceError
+from ...format.flow.rejects import Place
+from ..contract.source import ParallelMap, SourceEntry, Stamp
+from ..files.open_file import OpenFile, expect, open_file, open_unbuffered
+from .open_text import BLOCK_BYTES, TextForm, sniff_text, stream_text
+from .pieces import Cut, TextPiece, joined
+
+I64 = npt.NDArray[np.int64]
+
+_LF: Final = 10
+_CR: Final = 13
+_BLANKS: Final = b" \t\r"
+_AS_UTF8: Final = "write it as UTF-8: iconv -f {wide} -t utf-8 {name}"
+_HEAD_BYTES: Final = 400
+"""How much of a line that is too large is kept for its message."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineSizes:
+    """Sizes of the work: a line of more than `record_bytes` is not read, `job_bytes` are counted by one call.
+
+    Pieces are read together up to `joined_bytes`, as CSV does; `block_bytes` are in a piece.
+    """
+
+    record_bytes: int = 1 << 30
+    block_bytes: int = field(default=BLOCK_BYTES, repr=False)
+    job_bytes: int = field(default=16 << 20, repr=False)
+    joined_bytes: int = field(default=9 << 18, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class LineJob:
+    """A part of a file to count the lines of; the text begins at `text_start`."""
+
+    path: bytes
+    name: str
+    stamp: Stamp
+    text_start: int
+    start: int
+    stop: int
+
+
+@dataclass(frozen=True, slots=True)
+class LineBlock:
+    """The lines that begin in a block: where they start and stop, how many they are, and how many are blank."""
+
+    start: int
+    stop: int
+    lines: int
+    blanks: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lines:
+    """Some whole lines of a file: line i is `text[starts[i] : ends[i]]`, without its line end.
+
+    `before` is what is before them in the file. `blank` marks those that are no records. `large` is the size of the
+    one line that was not read since it is too large; `text` is its beginning then.
+    """
+
+    text: bytes
+    before: Cut
+    starts: I64
+    ends: I64
+    blank: npt.NDArray[np.bool_]
+    large: int | None = None
+
+    @property
+    def records(self) -> I64:
+        """The indices of the lines that are records."""
+        return np.flatnonzero(~self.blank)
+
+    def place(self, name: str, record: int, *, located: bool = True) -> Place:
+        """Return the place of a record, counted from 0 here; offsets mean nothing unless `located`."""
+        index = int(self.records[record])
+        offset = self.before.offset + int(self.starts[index]) if located else None
+        return Place(name, row=self.before.records + record + 1, line=self.before.lines + index + 1, offset=offset)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LineOrigin:
+    """The places of a batch of lines: their numbers in the file, and their offsets."""
+
+    source: str
+    rows: I64
+    lines: I64
+    offsets: I64
+
+    def place(self, row: int) -> Place:
+        """Return the file, the row, its line and its offset."""
+        return Place(self.source, row=int(self.rows[row]), line=int(self.lines[row]), offset=int(self.offsets[row]))
+
+
+def origin_of(lines: Lines, name: str, kept: npt.NDArray[np.int64]) -> LineOrigin:
+    """Return the origin of some records, counted from 0 in these lines."""
+    before, index = lines.before, lines.records[kept]
+    return LineOrigin(name, before.records + kept + 1, before.lines + index + 1, before.offset + lines.starts[index])
+
+
+def line_pieces(
+    entries: Sequence[SourceEntry], sizes: LineSizes, run: ParallelMap, *, blank_rows: bool
+) -> list[TextPiece]:
+    """Return the pieces of some files: about 1 MiB of whole lines each, counted; a compressed file is one.
+
+    Raises:
+        SourceError: a file cannot be read.
+    """
+    forms = run(partial(sniff_text, encoding="utf-8", fix=_AS_UTF8), entries)
+    jobs = [
+        (index, job)
+        for index, (entry, form) in enumerate(zip(entries, forms, strict=True))
+        if not form.streamed
+        for job in _jobs(entry, form, sizes.job_bytes)
+    ]
+    count = partial(count_lines, block_bytes=sizes.block_bytes, blank_rows=blank_rows)
+    counted = run(count, [job for _, job in jobs], heavy=True)
+    blocks: dict[int, list[LineBlock]] = {}
+    for (index, _), found in zip(jobs, counted, strict=True):
+        blocks.setdefault(index, []).extend(found)
+    pieces = []
+    for index, (entry, form) in enumerate(zip(entries, forms, strict=True)):
+        if form.streamed:
+            pieces.append(_piece(index, entry, Cut(form.start, 0, 0, 0), entry.bytes, None))
+        else:
+            pieces += _pieces(index, entry, blocks.get(index, ()))
+    return pieces
+
+
+def _jobs(entry: SourceEntry, form: TextForm, job_bytes: int) -> Iterator[LineJob]:
+    edges = [*range(form.start, entry.bytes, job_bytes), entry.bytes]
+    for start, stop in itertools.pairwise(edges):
+        yield LineJob(entry.path, entry.name, entry.stamp, form.start, start, stop)
+
+
+def _pieces(index: int, entry: SourceEntry, blocks: Iterable[LineBlock]) -> Iterator[TextPiece]:
+    records = blanks = lines = 0
+    for block in blocks:
+        found = block.lines - block.blanks
+        if found:
+            yield _piece(index, entry, Cut(block.start, records, blanks, lines), block.stop, found)
+        records, blanks, lines = records + found, blanks + block.blanks, lines + block.lines
+
+
+def _piece(index: int, entry: SourceEntry, before: Cut, stop: int, rows: int | None) -> TextPiece:
+    return TextPiece(
+        entry=index,
+        path=entry.path,
+        name=entry.name,
+        stamp=entry.stamp,
+        rows=rows,
+        first_row=before.records,
+        bytes=stop - before.offset,
+        before=before,
+        stop=stop,
+        streamed=rows is None,
+    )
+
+
+def count_lines(job: LineJob, block_bytes: int, *, blank_rows: bool) -> list[LineBlock]:
+    """Count the lines that begin in a part of a file, block by block.
+
+    Raises:
+        SourceError: the file cannot be read, or ends too soon.
+    """
+    try:
+        with open_unbuffered(job) as file:
+            expect(file, [(max(job.start - 1, 0), job.stop)])
+            return list(_count(file, job, block_bytes, blank_rows=blank_rows))
+    except OSError as error:
+        raise SourceError(job.name, f"cannot be read: {error.strerror}") from error
+
+
+def _count(file: OpenFile, job: LineJob, block_bytes: int, *, blank_rows: bool) -> Iterator[LineBlock]:
+    at, edge = job.start, job.start
+    if at > job.text_start:
+        at, _ = _line_end(file, at - 1, job.stop, block_bytes)
+    while at < job.stop:
+        while edge <= at:
+            edge += block_bytes
+        file.seek(at)
+        size = min(edge, job.stop) - at
+        text = file.read(size)
+        if len(text) != size:
+            raise SourceError(job.name, "became shorter while it was read; run again")
+        stop, blank_end = at + size, True
+        if text[-1] != _LF:  # the last line began here, and ends later
+            stop, blank_end = _line_end(file, stop, job.stamp.size, block_bytes)
+        starts, ends = line_bounds(text)
+        blanks = 0
+        if not blank_rows:
+            blank = blank_lines(text, starts, ends)
+            blanks = int(blank.sum()) - (bool(blank[-1]) and not blank_end)
+        yield LineBlock(at, stop, len(starts), blanks)
+        at = stop
+
+
+def _line_end(file: OpenFile, at: int, most: int, block_bytes: int) -> tuple[int, bool]:
+    """Return the offset after the first line end from `at` on, or `most`; and whether all before it is blank."""
+    blank, size = True, 4096
+    file.seek(at)
+    while at < most:
+        text = file.read(min(size, most - at))
+        if not text:
+            break
+        found = text.find(b"\n")
+        blank = blank and not text[: len(text) if found < 0 else found].strip(_BLANKS)
+        if found >= 0:
+            return at + found + 1, blank
+        at, size = at + len(text), min(4 * size, block_bytes)
+    return most, blank
+
+
+def line_bounds(text: bytes) -> tuple[I64, I64]:
+    """Return where each line of a text starts and ends, line ends left out."""
+    data = np.frombuffer(text, np.uint8)
+    ends = np.flatnonzero(data == _LF)
+    starts = np.concatenate([np.zeros(1, np.int64), ends + 1])
+    if not text or text[-1] == _LF:
+        starts = starts[:-1]
+    else:
+        ends = np.append(ends, len(text))
+    if b"\r" in text:
+        ends = ends - ((ends > starts) & (data[np.maximum(ends, 1) - 1] == _CR))
+    return starts, ends
+
+
+def blank_lines(text: bytes, starts: I64, ends: I64) -> npt.NDArray[np.bool_]:
+    """Return which lines hold nothing but blanks."""
+    blank: npt.NDArray[np.bool_] = starts == ends
+    if len(starts):
+        data = np.frombuffer(text, np.uint8)
+        first = data[np.minimum(starts, len(data) - 1)]
+        for index in np.flatnonzero(~blank & np.isin(first, list(_BLANKS))).tolist():
+            blank[index] = not text[starts[index] : ends[index]].strip(_BLANKS)
+    return blank
+
+
+def read_lines(pieces: Sequence[TextPiece], sizes: LineSizes, *, blank_rows: bool) -> Iterator[tuple[TextPiece, Lines]]:
+    """Yield the lines of pieces of one file, in order; small pieces that follow each other come as one.
+
+    Raises:
+        SourceError: the file cannot be read, ends too soon, or (a stream) is damaged.
+    """
+    for piece in pieces:
+        if piece.streamed:
+            form = sniff_text(piece, "utf-8", _AS_UTF8)
+            text = stream_text(piece, "utf-8", form, fix=_AS_UTF8)
+            for lines in cut_lines(text, piece.before, sizes, blank_rows=blank_rows):
+                yield piece, lines
+    plain = [piece for piece in pieces if not piece.streamed]
+    if not plain:
+        return
+    try:
+        with open_file(plain[0]) as file:
+            expect(file, [(plain[0].before.offset, plain[-1].stop)])
+            for piece in joined(plain, sizes.joined_bytes):
+                file.seek(piece.before.offset)
+                for lines in cut_lines(_blocks(file, piece, sizes), piece.before, sizes, blank_rows=blank_rows):
+                    yield piece, lines
+    except OSError as error:
+        raise SourceError(plain[0].name, f"cannot be read: {error.strerror}") from error
+
+
+def _blocks(file: OpenFile, piece: TextPiece, sizes: LineSizes) -> Iterator[bytes]:
+    """Yield a piece at once, but for one that is a large line, which comes block by block."""
+    left = piece.stop - piece.before.offset
+    most = max(sizes.joined_bytes, 2 * sizes.block_bytes)
+    while left:
+        text = file.read(min(left, most))
+        if not text:
+            raise SourceError(piece.name, "became shorter while it was read; run again")
+        left -= len(text)
+        yield text
+
+
+def cut_lines(blocks: Iterable[bytes], start: Cut, sizes: LineSizes, *, blank_rows: bool) -> Iterator[Lines]:
+    """Yield whole lines as blocks of text bring them; a line that is too large comes by itself."""
+    held, before, most = _Held(), start, sizes.record_bytes + len(b"\r\n")
+    for block in blocks:
+        cut = block.rfind(b"\n") + 1
+        first = block.find(b"\n") + 1
+        if cut and held.size and held.size + first > most:
+            held.add(block[:first], most)
+            yield held.whole(before, blank_rows=blank_rows)
+            before = _after(before, held.last)
+            block, cut, held = block[first:], cut - first, _Held()
+        if not cut:
+            held.add(block, most)
+            continue
+        held.add(block[:cut], held.size + cut)
+        yield held.whole(before, blank_rows=blank_rows)
+        before = _after(before, held.last)
+        held = _Held()
+        held.add(block[cut:], most)
+    if held.size:
+        yield held.whole(before, blank_rows=blank_rows)
+
+
+class _Held:
+    """Text that waits for the end of its line; of a line that is too large only the beginning is kept."""
+
+    def __init__(self) -> None:
+        self.parts: list[bytes] = []
+        self.size = 0
+        self.large = False
+        self.tail = b""
+        self.last = Cut(0, 0, 0, 0)
+
+    def add(self, text: bytes, most: int) -> None:
+        """Add what follows; from `most` bytes on the text is dropped."""
+        if not text:
+            return
+        self.size += len(text)
+        self.tail = (self.tail + text[-2:])[-2:]
+        if self.size > most and not self.large:
+            self.large = True
+            self.parts = [b"".join([*self.parts, text])[:_HEAD_BYTES]]
+        elif not self.large:
+            self.parts.append(text)
+
+    def whole(self, before: Cut, *, blank_rows: bool) -> Lines:
+        """Return the lines that are held."""
+        text = b"".join(self.parts)
+        if self.large:
+            one = np.zeros(1, np.int64)
+            self.last = Cut(self.size, 1, 0, 1)
+            size = self.size - (len(self.tail) - len(self.tail.removesuffix(b"\n").removesuffix(b"\r")))
+            return Lines(text, before, one, one + len(text), np.zeros(1, np.bool_), size)
+        starts, ends = line_bounds(text)
+        blank = np.zeros(len(starts), np.bool_) if blank_rows else blank_lines(text, starts, ends)
+        blanks = int(blank.sum())
+        self.last = Cut(self.size, len(starts) - blanks, blanks, len(starts))
+        return Lines(text, before, starts, ends, blank)
+
+
+def _after(before: Cut, last: Cut) -> Cut:
+    return replace(
+        before,
+        offset=before.offset + last.offset,
+        records=before.records + last.records,
+        blanks=before.blanks + last.blanks,
+        lines=before.lines + last.lines,
+    )

@@ -1,0 +1,57 @@
+"""The pieces of files of text: whole records that follow each other, with what is before them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+from ..contract.source import Piece
+
+
+@dataclass(frozen=True, slots=True)
+class Cut:
+    """A record start: its offset, and the non-blank records, blank lines and line ends before it."""
+
+    offset: int
+    records: int
+    blanks: int
+    lines: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TextPiece(Piece):
+    """Whole records of a file of about 1 MiB; of a compressed file, or one in UTF-16 and the like, all of them.
+
+    `before` is where it starts, and the records, blank lines and lines between the first record of the file and there.
+    `stop` is the offset of its end.
+    """
+
+    holds = (Cut,)
+
+    before: Cut
+    stop: int
+    streamed: bool
+
+
+TextPieceT = TypeVar("TextPieceT", bound=TextPiece)
+
+
+def joined(pieces: Iterable[TextPieceT], most: int) -> Iterator[TextPieceT]:
+    """Join pieces that follow each other in a file, up to so many bytes."""
+    held: TextPieceT | None = None
+    for piece in pieces:
+        if held is None:
+            held = piece
+        elif (
+            piece.before.offset == held.stop  # blank lines between them are in neither
+            and held.bytes + piece.bytes <= most
+            and held.rows is not None
+            and piece.rows is not None
+        ):
+            held = replace(held, stop=piece.stop, rows=held.rows + piece.rows, bytes=held.bytes + piece.bytes)
+        else:
+            yield held
+            held = piece
+    if held is not None:
+        yield held
