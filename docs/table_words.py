@@ -39,6 +39,7 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "schema.columns.<name>.label": "`true`: a class label, whose classes are the column's values; or a list of classes",
     "schema.columns.<name>.name": "the column's name in the dataset",
     "schema.constants": "columns with one value in every row, like `{origin: web}`: text, int64, float32 or bool",
+    "schema.columns.<name>.null": "what becomes of nulls: `{fill: VALUE}`, `mask`, `drop_row`, `error`",
     "schema.columns.<name>.nullable": "`false`: a null rejects its row",
     "split.fractions": "splits and their shares, like `{train: 0.9, val: 0.1}`; they add up to 1",
     "split.key": "the column whose hash decides the split; without it the hash of the record does",

@@ -5,6 +5,18 @@ from __future__ import annotations
 from ...transforms.format.wording.printable import quoted
 
 
+def check_null(value: object) -> object:
+    """Return what becomes of nulls: a word, or `{fill: VALUE}`.
+
+    Raises:
+        ValueError: it is neither.
+    """
+    words = ("absent", "drop_row", "error", "mask")
+    if value in words or (isinstance(value, dict) and list(value) == ["fill"] and value["fill"] is not None):
+        return value
+    raise ValueError(f"{quoted(value)} is none of {', '.join(words)}, and not {{fill: VALUE}}")
+
+
 def check_label(value: object) -> bool | list[str]:
     """Return whether a column is a label, or its classes.
 

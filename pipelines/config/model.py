@@ -29,7 +29,7 @@ from ...transforms.format.wording.sizes import DEFAULT_SHARD_SIZE, check_shard_s
 from ...transforms.sources.registry.options import STRICT, Count, check_path
 from ...transforms.sources.registry.settings import Limits
 from ...transforms.stores.common.store_url import is_store_url
-from .checks import check_label
+from .checks import check_label, check_null
 from .inputs import InputSection
 from .runners import LocalRunner, RunnerSection
 
@@ -77,6 +77,12 @@ else:
     TypeName = Literal[declarable_names()]
 
 
+class Fill(_Section):
+    """The value in the place of nulls."""
+
+    fill: str | bool | int | float
+
+
 class ColumnConfig(_Section):
     """The declared type of one column; everything else is inferred from the source."""
 
@@ -87,6 +93,7 @@ class ColumnConfig(_Section):
     nullable: bool | None = None
     name: Annotated[str, StringConstraints(min_length=1)] | None = None
     label: Annotated[bool | list[str], BeforeValidator(check_label)] = False
+    null: Annotated[Literal["absent", "drop_row", "error", "mask"] | Fill, BeforeValidator(check_null)] = "absent"
 
 
 class SchemaConfig(_Section):

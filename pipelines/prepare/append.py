@@ -27,7 +27,7 @@ from ...transforms.sources.contract.source import Listing, Source, Survey
 from ...transforms.sources.files.open_file import is_object
 from ...transforms.sources.registry.conform import DatasetSchema, survey_under
 from ...transforms.sources.registry.formats import FORMATS
-from ..config.model import ColumnConfig, Config, SchemaConfig
+from ..config.model import ColumnConfig, Config, Fill, SchemaConfig
 from ..report.unchanged import Unchanged
 from ..workers.worker_processes import WorkerProcesses
 from .config_fingerprints import options_fingerprint, same_options
@@ -197,7 +197,7 @@ def _settled(config: Config, latest: Manifest, schema: Schema) -> Config:
         found = FORMATS[config.input.format].load()
         updates["input"] = found.settled(config.input, schema, latest.labels, where)
     if config.input is None or "schema.columns" not in FORMATS[config.input.format].load().refused_keys:
-        updates["schema_"] = _settled_labels(config.schema_, latest.labels)
+        updates["schema_"] = _settled_nulls(_settled_labels(config.schema_, latest.labels), latest)
     return config.model_copy(update=updates)
 
 
@@ -210,6 +210,19 @@ def _settled_labels(section: SchemaConfig, labels: Mapping[str, object]) -> Sche
         rule = columns.get(name, ColumnConfig())
         if not rule.label:
             columns[name] = rule.model_copy(update={"label": True})
+    return section.model_copy(update={"columns": columns})
+
+
+def _settled_nulls(section: SchemaConfig, latest: Manifest) -> SchemaConfig:
+    """Return the columns with what becomes of nulls in the dataset, where the config does not say."""
+    named = {rule.name or name: name for name, rule in section.columns.items()}
+    columns = dict(section.columns)
+    for entry in latest.details.columns:
+        name = named.get(entry.name, entry.name)
+        rule = columns.get(name, ColumnConfig())
+        if entry.null not in ("absent", "present") and rule.null == "absent":
+            null = entry.null if entry.fill is None else Fill(fill=entry.fill)
+            columns[name] = rule.model_copy(update={"null": null})
     return section.model_copy(update={"columns": columns})
 
 

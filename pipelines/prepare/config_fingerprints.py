@@ -23,7 +23,7 @@ LATER_KEYS: Final[dict[str, dict[str, Any]]] = {
 Those of one format are its own to name.
 """
 
-_LATER_COLUMN_KEYS: Final[dict[str, Any]] = {"name": None, "label": False}
+_LATER_COLUMN_KEYS: Final[dict[str, Any]] = {"name": None, "label": False, "null": "absent"}
 """The same of the keys of a column in `schema.columns`."""
 
 

@@ -16,6 +16,7 @@ from ...transforms.recipe.step import Step
 from ...transforms.recipe.steps.columns import Constants, Rename
 from ...transforms.recipe.steps.expression import columns_in, read_expression
 from ...transforms.recipe.steps.label import Label
+from ...transforms.recipe.steps.nulls import Nulls
 from ...transforms.recipe.steps.where import Where
 from ...transforms.sources.contract.call import Call, typed_path
 from ...transforms.sources.contract.source import Frozen, Source
@@ -23,7 +24,7 @@ from ...transforms.sources.registry.format import keep_step
 from ...transforms.sources.registry.formats import FORMATS
 from ...transforms.sources.registry.options import Options
 from ...transforms.sources.registry.settings import Limits, Settings
-from ..config.model import Config, SchemaConfig
+from ..config.model import Config, Fill, SchemaConfig
 
 
 def column_rules(config: Config) -> dict[str, ColumnRule]:
@@ -31,7 +32,7 @@ def column_rules(config: Config) -> dict[str, ColumnRule]:
     return {
         name: ColumnRule(rule.type, rule.as_, rule.unit, rule.timezone, rule.nullable)
         for name, rule in config.schema_.columns.items()
-        if rule.model_dump(exclude={"name", "label"}, exclude_none=True)
+        if rule.model_dump(exclude={"name", "label", "null"}, exclude_none=True)
     }
 
 
@@ -116,6 +117,9 @@ def with_recipe(source: Source, config: Config) -> Source:
     if names:
         steps.append(Rename(tuple(sorted(names.items()))))
     for name, rule in sorted(config.schema_.columns.items()):
+        if rule.null != "absent":
+            steps.append(_nulls(rule.name or name, rule.null))
+    for name, rule in sorted(config.schema_.columns.items()):
         if rule.label:
             classes = None if rule.label is True else rule.label
             steps.append(Label.of(rule.name or name, classes))
@@ -123,6 +127,10 @@ def with_recipe(source: Source, config: Config) -> Source:
         steps.append(Constants.of(config.schema_.constants))
     limit = None if options is None else options.limit
     return with_steps(source, [*steps, *config.steps], limit, column_rules(config))
+
+
+def _nulls(column: str, null: str | Fill) -> Nulls:
+    return Nulls(column, "fill", null.fill) if isinstance(null, Fill) else Nulls(column, null)
 
 
 def encoder_of(config: Config, frozen: Frozen) -> RowEncoder:

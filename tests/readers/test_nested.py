@@ -98,3 +98,21 @@ def test_the_schema_of_tfx_has_every_key(folder: Path) -> None:
 
 def test_our_own_reader_gives_the_very_rows(folder: Path) -> None:
     assert open_dataset(folder).to_table().to_pylist() == ROWS
+
+
+def test_filled_and_masked_nulls_are_values_for_every_reader(tmp_path: Path) -> None:
+    table = pa.table({"a": [1, None], "b": [0.5, None], "c": ["x", None], "d": [{"e": 1}, {"e": 2}]})
+    pq.write_table(table, tmp_path / "a.parquet")
+    columns = {"a": {"null": {"fill": -1}}, "b": {"null": "mask"}}
+    convert(str(tmp_path / "a.parquet"), output=tmp_path / "out", schema={"columns": columns})
+    first, second = tfds.builder_from_directory(str(tmp_path / "out")).as_dataset(split="train")
+    assert [one["a"].numpy() for one in (first, second)] == [1, -1]
+    assert [(one["b"].numpy(), one["b/mask"].numpy()) for one in (first, second)] == [(0.5, 1), (0.0, 0)]
+    assert second["c"].numpy() == b""
+    assert second["d"]["e"].numpy() == 2
+    features = {name: tf.io.FixedLenFeature((), dtype) for name, dtype in (("a", tf.int64), ("b", tf.float32))}
+    features["b/mask"] = tf.io.FixedLenFeature((), tf.int64)
+    paths = open_dataset(tmp_path / "out").shard_paths("train")
+    read = [tf.io.parse_single_example(record, features) for record in tf.data.TFRecordDataset(paths)]
+    assert [(one["a"].numpy(), one["b"].numpy(), one["b/mask"].numpy()) for one in read] == [(1, 0.5, 1), (-1, 0.0, 0)]
+    assert open_dataset(tmp_path / "out").to_table().to_pylist()[1] == {"a": -1, "b": None, "c": None, "d": {"e": 2}}

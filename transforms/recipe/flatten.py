@@ -12,7 +12,7 @@ from ..errors import SchemaError
 from ..format.flow.rejects import CellProblem
 from ..format.manifest.details import ColumnEntry
 from ..format.nested.flatten import JSON, Flattened, empty_array, flatten_column
-from ..format.nested.keys import PRESENT, has_decimals, is_flat, stored_type
+from ..format.nested.keys import MASK, PRESENT, has_decimals, is_flat, stored_type
 from ..format.nested.type_documents import type_document
 from ..format.nested.unsupported import refuse_unsupported
 from ..format.schema.arrow_checks import counts_nanoseconds
@@ -86,19 +86,15 @@ class Flatten:
             problems += found.problems
         return Stepped(pa.RecordBatch.from_arrays(arrays, names=names), None, tuple(problems))
 
-    def entries(self, columns: Sequence[Column]) -> tuple[ColumnEntry, ...]:
-        """Return what the manifest says of the columns before this step."""
-        wanted, entries = self._wanted(), []
-        for column in columns:
-            kind, name = column.field.type, column.name
-            if name not in wanted:
-                entries.append(ColumnEntry(name, type_document(kind), (name,)))
-                continue
-            names = tuple(flat.name for flat in self._flattened(name, empty_array(kind)).columns)
-            document = "string" if wanted[name][1] == JSON else type_document(kind)
-            null = "present" if wanted[name][0] and f"{name}/{PRESENT}" in names else "absent"
-            entries.append(ColumnEntry(name, document, names, null))
-        return tuple(entries)
+    def entry(self, column: Column) -> ColumnEntry | None:
+        """Return what the manifest says of a column before this step, None where it stays as it is."""
+        kind, name, wanted = column.field.type, column.name, self._wanted()
+        if name not in wanted:
+            return None
+        names = tuple(flat.name for flat in self._flattened(name, empty_array(kind)).columns)
+        document = "string" if wanted[name][1] == JSON else type_document(kind)
+        null = "present" if wanted[name][0] and f"{name}/{PRESENT}" in names else column.null
+        return ColumnEntry(name, document, names, null)
 
     def _wanted(self) -> dict[str, tuple[bool, str | None]]:
         return {name: (nullable, as_) for name, nullable, as_ in self.columns}
@@ -106,6 +102,21 @@ class Flatten:
     def _flattened(self, name: str, array: pa.Array) -> Flattened:
         nullable, as_ = self._wanted()[name]
         return flatten_column(name, array, nullable=nullable, as_=as_)
+
+
+def column_entries(columns: Sequence[Column], flatten: Flatten | None) -> tuple[ColumnEntry, ...]:
+    """Return what the manifest says of columns before they are flattened; nothing where each is a feature as it is."""
+    if flatten is None and all(column.null == "absent" for column in columns):
+        return ()
+    masks = {f"{column.name}/{MASK}" for column in columns if column.null == MASK}
+    entries = []
+    for column in columns:
+        entry = None if flatten is None else flatten.entry(column)
+        if entry is None and column.name not in masks:
+            names = (column.name, f"{column.name}/{MASK}") if column.null == MASK else (column.name,)
+            entry = ColumnEntry(column.name, type_document(column.field.type), names, column.null, column.fill)
+        entries += [] if entry is None else [entry]
+    return tuple(entries)
 
 
 def following(

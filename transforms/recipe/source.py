@@ -10,7 +10,6 @@ import pyarrow as pa
 
 from ..errors import SchemaError
 from ..format.flow.rows import Rows
-from ..format.manifest.details import ColumnEntry
 from ..format.nested.keys import is_flat
 from ..format.schema.arrow_types import arrow_type_of, feature_of
 from ..format.schema.schema import Choice, ColumnRule, Feature, Schema
@@ -18,7 +17,7 @@ from ..format.sidecars.tfds import labels_file_name
 from ..format.wording.printable import printable
 from ..sources.contract.source import Frozen, LastRow, Listing, ParallelMap, Source, Survey, Task
 from .first_rows import first_rows, until
-from .flatten import Flatten
+from .flatten import Flatten, column_entries
 from .learning import Selecting, learn
 from .planned import as_planned
 from .recipe import NO_STEPS, Recipe
@@ -93,14 +92,13 @@ class RecipeSource:
         given = [Column(column, column.name) for column in fields]
         found = replace(self, recipe=learn(self.source, survey, self.recipe, given, run))
         columns = found.recipe.plan(given)
-        entries: tuple[ColumnEntry, ...] = ()
         flatten = Flatten.of(columns, self.rules)
+        entries = column_entries(columns, flatten)
         if flatten is not None:
-            entries = flatten.entries(columns)
             found = replace(found, recipe=Recipe((*found.recipe.steps, flatten)))
             columns = found.recipe.plan(given)
         features, choices = _features(columns, survey)
-        new = {column.origin: column.name for column in columns if column.origin is not None}
+        new = {read: column.name for column in columns if (read := column.origin or column.form) is not None}
         formed = {column.origin or column.form: column.name for column in columns}
         frozen = RecipeFrozen(
             Schema(tuple(sorted(features, key=lambda feature: feature.name))),

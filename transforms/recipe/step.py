@@ -20,6 +20,7 @@ from typing import Any, Protocol, runtime_checkable
 import pyarrow as pa
 
 from ..format.flow.rejects import CellProblem
+from ..format.nested.flatten import stored
 from ..format.schema.arrow_types import plain_type
 from ..format.schema.column_types import is_string
 from ..format.schema.schema import ColumnRule
@@ -33,7 +34,8 @@ class Column:
     values it holds unchanged, None if a step made it. `reason` says where it comes from then, for `--dry-run`, and
     `form` is the column of the source whose feature it becomes (an image, a class, `as: bytes`), or None.
     `labels` are the names of classes, by number, where it holds these numbers (int64). `rule` is what feature a column
-    of a step becomes, where its type alone leaves that open.
+    of a step becomes, where its type alone leaves that open. `null` is what became of its nulls, as the manifest
+    states it, and `fill` the value in their place.
     """
 
     field: pa.Field
@@ -42,6 +44,8 @@ class Column:
     form: str | None = None
     labels: tuple[str, ...] | None = None
     rule: ColumnRule | None = None
+    null: str = "absent"
+    fill: str | int | float | bool | None = None
 
     @property
     def name(self) -> str:
@@ -162,7 +166,7 @@ def is_text(column: Column) -> bool:
 
 def as_text(values: pa.Array) -> pa.Array:
     """Return text of any Arrow type as large_string, which all functions of Arrow take."""
-    return values.cast(pa.large_string())
+    return stored(values).cast(pa.large_string())
 
 
 def with_column(batch: pa.RecordBatch, name: str, values: pa.Array) -> pa.RecordBatch:

@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...errors import DamageError, UsageError
 from ...format.manifest.details import ColumnEntry
 from ...format.manifest.manifest import Manifest
 from ...format.nested.assemble import Disagreement, assemble
+from ...format.nested.keys import MASK
 from ...format.nested.type_documents import type_of_document
 from ...format.schema.arrow_types import arrow_type_of
 from ...format.schema.schema import Schema
@@ -19,7 +21,7 @@ from ...format.wording.printable import printable
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """One column of what is read: a feature as it is (`kind` None), or a column that `features` hold."""
+    """A column: a feature as it is, or with its mask (`kind` None), or what `features` hold together."""
 
     field: pa.Field
     kind: pa.DataType | None
@@ -49,6 +51,10 @@ class SourceColumns:
         for name in columns:
             if name in entries:
                 entry = entries[name]
+                if entry.null == MASK:
+                    shown = pa.field(name, arrow_type_of(features[name]), nullable=True)
+                    parts.append(_Part(shown, None, entry.features))
+                    continue
                 kind = type_of_document(entry.type)
                 shown = pa.field(name, _read_type(entry, kind, schema), _may_be_null(entry, features))
                 parts.append(_Part(shown, kind, entry.features))
@@ -76,7 +82,7 @@ class SourceColumns:
         Raises:
             DamageError: the features of a column do not agree.
         """
-        if all(part.kind is None for part in self.parts):
+        if all(part.kind is None and len(part.features) == 1 for part in self.parts):
             return decoded
         known = dict(zip(decoded.schema.names, decoded.columns, strict=True))
         arrays = [self._column(part, known, where) for part in self.parts]
@@ -84,8 +90,12 @@ class SourceColumns:
 
     @staticmethod
     def _column(part: _Part, known: Mapping[str, pa.Array], where: str) -> pa.Array:
-        if part.kind is None:
+        if part.kind is None and len(part.features) == 1:
             return known[part.features[0]]
+        if part.kind is None:
+            values, mask = (known[name] for name in part.features)
+            places = pa.array(range(len(values)), pa.int64())
+            return values.take(pc.if_else(pc.equal(mask, 0), pa.scalar(None, pa.int64()), places))
         try:
             return assemble(part.field.name, part.kind, {name: known[name] for name in part.features})
         except Disagreement as error:
@@ -94,6 +104,8 @@ class SourceColumns:
 
 def _is_made(entry: ColumnEntry) -> bool:
     """Return whether a column is more than the feature of its name."""
+    if entry.null == MASK:
+        return True
     return entry.features != (entry.name,) or isinstance(entry.type, dict) or entry.type.startswith("decimal")
 
 

@@ -16,7 +16,7 @@ TFDS 4.9: `core/example_serializer.py`, `core/features/sequence_feature.py`.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable
 from typing import Final
 
 import pyarrow as pa
@@ -27,6 +27,7 @@ from ..schema.arrow_types import is_list, plain_type, why_unsupported
 FLAT_VALUES: Final = "ragged_flat_values"
 ROW_LENGTHS: Final = "ragged_row_lengths_"
 PRESENT: Final = "present"
+MASK: Final = "mask"
 
 LARGEST_GRID: Final = 1 << 22
 """Values of a fixed shape: a larger one is a mistake, and a null of it would take all memory."""
@@ -105,7 +106,7 @@ def has_decimals(kind: pa.DataType) -> bool:
     return has_decimals(kind.value_type) if is_any_list(kind) else bool(types.is_decimal(kind))
 
 
-def ranks_of(keys: Iterator[str] | list[str]) -> dict[str, int]:
+def ranks_of(keys: Iterable[str]) -> dict[str, int]:
     """Return the columns whose values are lists of lists, by the keys of a schema, and how many levels they have.
 
     >>> ranks_of(["a", "m/ragged_flat_values", "m/ragged_row_lengths_0"])

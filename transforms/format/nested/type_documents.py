@@ -56,7 +56,7 @@ def inner_shapes(name: str, document: Any) -> dict[str, tuple[int, ...]]:
     """Return the leaves of a column that are lists of fixed-size lists, with the shape of those.
 
     >>> box = {"name": "item", "type": {"list": {"name": "item", "type": "float32", "nullable": True}, "size": 4}}
-    >>> inner_shapes("box", {"list": box})
+    >>> inner_shapes("box", {"list": box | {"nullable": True}})
     {'box': (4,)}
     """
     found: dict[str, tuple[int, ...]] = {}

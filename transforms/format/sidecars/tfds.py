@@ -30,7 +30,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from ..manifest.details import ColumnEntry
-from ..nested.keys import FLAT_VALUES, PRESENT, ROW_LENGTHS, ranks_of
+from ..nested.keys import FLAT_VALUES, MASK, PRESENT, ROW_LENGTHS, ranks_of
 from ..nested.type_documents import inner_shapes
 from ..schema.column_types import column_type
 from ..schema.schema import Feature, Schema
@@ -184,15 +184,16 @@ def _nested(schema: Schema, columns: Sequence[ColumnEntry] = ()) -> dict[str, An
 
 def _entries(schema: Schema, columns: Sequence[ColumnEntry]) -> Iterator[tuple[list[str], Feature | _Sequence]]:
     """Yield what TFDS shows, with its path: several keys may be one feature."""
-    ranks = ranks_of([feature.name for feature in schema])
+    known = {feature.name for feature in schema}
+    ranks = ranks_of(known)
     shapes = {name: sizes for column in columns for name, sizes in inner_shapes(column.name, column.type).items()}
     for feature in schema:
         name, _, last = feature.name.rpartition("/")
         if name in ranks and last == FLAT_VALUES:
             yield name.split("/"), _Sequence(feature, ranks[name], shapes.get(name, ()))
-        elif name in ranks and last == PRESENT:
+        elif (name in ranks and last == PRESENT) or (name in known and last == MASK):
             *folder, own = name.split("/")
-            yield [*folder, f"{own}/{PRESENT}"], feature
+            yield [*folder, f"{own}/{last}"], feature
         elif feature.shape == (-1,) and feature.name in shapes:
             yield feature.name.split("/"), _Sequence(feature, 1, shapes[feature.name])
         elif name not in ranks or not last.startswith(ROW_LENGTHS):

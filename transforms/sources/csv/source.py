@@ -149,7 +149,7 @@ class CsvSource:
         warnings += table_warnings(heads, scans, pieces, evidence, parser, whole=whole)
         kept = tuple(p for p in pieces if p.rows != 0)
         detected = (*self.detected, *compressed_files(heads), *of_header, *self._notes(listing, kept_text, names))
-        fields = tuple(pa.field(feature.name, text_type(feature), feature.nullable) for feature in schema)
+        fields = tuple(pa.field(feature.name, text_type(feature), feature.nullable) for feature in features)
         return Survey(Frozen(schema), choices, kept, tuple(warnings), detected=detected, fields=fields)
 
     def cast_to(self, survey: Survey, dataset: DatasetSchema) -> Survey:
