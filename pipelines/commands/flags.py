@@ -105,7 +105,8 @@ class Flag:
 FLAGS: Final = (
     Flag("output", "output.path", "FOLDER", "The folder of the dataset.", short="-o"),
     Flag(
-        "format", "input.format", "NAME", "csv, parquet, images, numpy, tfrecord or jsonl.", "convert append init"
+        "format", "input.format", "NAME", "csv, parquet, images, numpy, tfrecord, jsonl or arrow.",
+        "convert append init",
     ),
     Flag(
         "delimiter", "input.delimiter", "SIGN", "CSV: what separates columns, like ; or tab.", "convert append init"

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.feather
 import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import convert
@@ -63,6 +64,13 @@ def write_parquet(folder: Path) -> None:
         pq.write_table(table, folder / f"p{number}.parquet", row_group_size=7000, write_page_checksum=True)
 
 
+def write_arrow(folder: Path) -> None:
+    table = pa.table({"id": np.arange(ROWS), "text": [f"text {i % 700}" for i in range(ROWS)]})
+    pa.feather.write_feather(table, folder / "a.feather", compression="lz4", chunksize=3000)
+    with pa.ipc.new_stream(folder / "b.arrow", table.schema) as writer:
+        writer.write_table(table, max_chunksize=5000)
+
+
 def write_rows(folder: Path) -> None:
     rng = np.random.default_rng(1)
     np.save(folder / "a.npy", rng.random((ROWS, 40)))
@@ -101,6 +109,7 @@ OTHER_KINDS = pytest.mark.thorough("other kinds of files")
     [
         (write_gzipped_csv, {}),
         (write_json_lines, {}),
+        (write_arrow, {}),
         (write_parquet, {}),
         (write_rows, {"input__rows": True}),
         pytest.param(write_csv, {}, marks=OTHER_KINDS),

@@ -12,30 +12,26 @@ from typing import Final, Literal
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from ...errors import SchemaError, SourceError
+from ...errors import SourceError
 from ...format.flow.rejects import CellProblem
 from ...format.flow.rows import RowOrigin, Rows
-from ...format.nested.keys import is_flat
-from ...format.nested.unsupported import refuse_unsupported, without_json
-from ...format.schema.arrow_checks import check_batch, in_nanoseconds, nanoseconds_warning, storage_column
-from ...format.schema.arrow_types import feature_of
-from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
-from ...format.wording.nearest import nearest_name
+from ...format.schema.arrow_checks import check_batch, storage_column
+from ...format.schema.schema import ColumnRule, Feature, Schema
 from ...format.wording.printable import printable
 from ..contract.call import Call
-from ..contract.selection import Selection, exclude_columns
+from ..contract.selection import Selection
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
 from ..files.listing import list_entries
 from ..files.open_file import OpenFile, ReadAt, expect, open_file, open_listed, read_at
 from ..files.partitions import check_folders
 from ..files.stamp import check_stamp
 from ..registry.formats import suffixes_of
+from ..typed.survey_columns import survey_columns
 from .footer import READ_ERRORS, ChangeFooter, Footer, choose_columns, open_parquet, read_footer
 from .int96 import exact_timestamps
 from .int96_reader import footer_of_raw_int96, int96_positions
 from .lists import cast_as_written, footer_of_plain_lists
 from .pages import PackedSpans, check_pages, chunk_ranges
-from .schema import shared_schema
 
 BATCH_ROWS: Final = 32_000
 """Rows in a batch: larger ones were no faster to read and encode, smaller ones pay more per batch."""
@@ -44,9 +40,6 @@ BATCH_BYTES: Final = 8 << 20
 """Fewer rows where they are large: a batch should hold about this much, since a worker has several of them at a time in
 one form or another. Two workers and rows of 256 floats peak at 750 MB with 32 MiB, 485 with 16, 379 with 8, and 8 is
 the fastest of the three."""
-
-MANY_COLUMNS: Final = 1000
-"""From here on a user is warned: 10,000 columns are read, but every one of them costs time for each batch."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,34 +106,15 @@ class ParquetSource:
             SourceError: a file is not sound, or two of its columns have one name.
         """
         footers = run(partial(read_footer, selection=self.selection), listing.entries)
-        known = dict.fromkeys(name for footer in footers for name in footer.columns)
-        self.selection.check_excluded(list(known), where=f"{footers[0].name}: " if len(footers) == 1 else "")
-        shared, reasons = shared_schema(footers)
-        refuse_unsupported(without_json(shared, self.rules), footers[0].name, exclude_columns)
-        for column in self.rules:
-            if column not in footers[0].columns:
-                hint = nearest_name(column, footers[0].columns)
-                raise SchemaError(f'schema.columns names "{printable(column)}", which is not a column; {hint}')
-        features, choices, in_ns = [], [], []
-        for column, reason in zip(shared, reasons, strict=True):
-            if not is_flat(column.type):
-                continue
-            rule = self.rules.get(column.name)
-            if any(column.name in footer.in_ns for footer in footers):
-                in_ns += [column.name] if rule is None or rule.unit is None else []
-                rule = in_nanoseconds(rule)
-            feature, choice = _feature(column, rule, reason, footers[0].name)
-            features.append(feature)
-            choices.append(choice)
-        schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
+        found = survey_columns(footers, self.rules, self.selection)
         pieces = tuple(
             piece
             for index, (entry, footer) in enumerate(zip(listing.entries, footers, strict=True))
             for piece in _pieces(index, entry, footer)
         )
-        warnings = (*_warnings(footers, len(shared)), *nanoseconds_warning(in_ns))
         remarks = _remarks(footers) if self.checksums else ()
-        return Survey(Frozen(schema), tuple(choices), pieces, warnings, remarks=remarks, fields=tuple(shared))
+        frozen, warnings = Frozen(found.schema), found.warnings
+        return Survey(frozen, found.choices, pieces, warnings, remarks=remarks, fields=found.fields)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         """Yield the rows of a task in batches of at most 32,000, and of about 32 MiB at most.
@@ -197,14 +171,6 @@ class ParquetSource:
             written = pa.schema([file.schema_arrow.field(index) for index in fields])
             file = open_with(*changes, footer_of_plain_lists)
         return _Columns(file, leaves, written, int96)
-
-
-def _feature(column: pa.Field, rule: ColumnRule | None, reason: str, file: str) -> tuple[Feature, Choice]:
-    try:
-        feature, why = feature_of(column, rule)
-    except SchemaError as error:
-        raise SchemaError(f"{file}: {error}") from error
-    return feature, Choice(column.name, feature.type, f"{why}; {reason}")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -304,12 +270,6 @@ def _pieces(index: int, entry: SourceEntry, footer: Footer) -> Iterator[ParquetP
             spans=group.spans,
         )
         first_row += group.rows
-
-
-def _warnings(footers: Sequence[Footer], columns: int) -> tuple[str, ...]:
-    if columns <= MANY_COLUMNS:
-        return ()
-    return (f"{footers[0].name}: {columns} columns are read for every row; input.columns keeps only some",)
 
 
 def _remarks(footers: Sequence[Footer]) -> tuple[str, ...]:

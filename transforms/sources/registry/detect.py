@@ -89,7 +89,6 @@ def unsupported(kind: str, how: str, name: str, call: Call) -> str:
 
 _FOREIGN: Final = {
     (".json",): ("JSON files", "read_json({path})"),
-    (".feather", ".arrow"): ("Arrow files", "read_feather({path})"),
     (".orc",): ("ORC files", "read_orc({path})"),
     (".xlsx", ".xls"): ("Excel files", "read_excel({path})"),
 }

@@ -49,6 +49,7 @@ FORMATS: Final[dict[str, FormatEntry]] = {
     "numpy": FormatEntry("..numpy.format", (".npy", ".npz")),
     "tfrecord": FormatEntry("..tfrecord.format", (".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz")),
     "jsonl": FormatEntry("..jsonl.format", (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")),
+    "arrow": FormatEntry("..arrow.format", (".arrow", ".feather", ".ipc"), (b"ARROW1",), "an Arrow file"),
 }
 """All formats, by what `input.format` calls them, in the order in which they are listed."""
 

@@ -1,8 +1,9 @@
-"""The columns that several Parquet files share, and what is wrong with them."""
+"""The columns that several typed files share, and what is wrong with them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Protocol
 
 import pyarrow as pa
 
@@ -10,10 +11,33 @@ from ...errors import SchemaError
 from ...format.schema.arrow_checks import common_type, meaning
 from ...format.wording.printable import printable
 from ..contract.selection import exclude_columns
-from .footer import Footer
 
 
-def shared_schema(footers: Sequence[Footer]) -> tuple[pa.Schema, list[str]]:
+class FileColumns(Protocol):
+    """The columns of a file: its footer, or what else planning reads of it."""
+
+    @property
+    def name(self) -> str:
+        """The name of the file."""
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of all columns."""
+
+    @property
+    def schema(self) -> pa.Schema:
+        """The chosen columns, in the order of the file."""
+
+    @property
+    def null_reasons(self) -> tuple[str, ...]:
+        """The reason why each chosen column may hold nulls, or not."""
+
+    @property
+    def in_ns(self) -> frozenset[str]:
+        """The columns whose values are known to hold nanoseconds."""
+
+
+def shared_schema(footers: Sequence[FileColumns]) -> tuple[pa.Schema, list[str]]:
     """Return the columns that all files have, in the order of the first, and what is known of the nulls of each.
 
     A column is nullable where any file's is, and of the type that holds the values of all exactly.
@@ -44,7 +68,7 @@ def shared_schema(footers: Sequence[Footer]) -> tuple[pa.Schema, list[str]]:
     ]
 
 
-def _common_types(first: Footer, fields: Mapping[str, pa.Field], other: Footer) -> dict[str, pa.DataType]:
+def _common_types(first: FileColumns, fields: Mapping[str, pa.Field], other: FileColumns) -> dict[str, pa.DataType]:
     """Return the type of each column that holds what the files have, and what another one has."""
     theirs = {column.name: column for column in other.schema}
     fix = "convert them apart, or leave the column out"

@@ -1,0 +1,195 @@
+"""Arrow and Feather files: what is read of them, and what is said of damaged ones."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.feather
+import pytest
+from shardmill.transforms.errors import RunError, SchemaError, SourceError
+from shardmill.transforms.format.encode.encode_rows import RowEncoder
+from shardmill.transforms.format.flow.rows import Rows
+from shardmill.transforms.format.schema.schema import ColumnRule
+from shardmill.transforms.sources.arrow import source as arrow_source
+from shardmill.transforms.sources.arrow.source import ArrowSource
+from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
+
+ROWS = 1000
+TABLE = pa.table(
+    {
+        "id": pa.array(range(ROWS)),
+        "x": pa.array([i / 8 if i % 5 else None for i in range(ROWS)]),
+        "s": pa.array([f"text {i % 30}" for i in range(ROWS)]),
+        "kind": pa.array(["a", "b"] * (ROWS // 2)).dictionary_encode(),
+        "l": pa.array([list(range(i % 4)) for i in range(ROWS)], pa.list_(pa.int32())),
+        "o": pa.array([{"a": i, "b": [i]} for i in range(ROWS)]),
+        "t": pa.array([i * 1_000_000 for i in range(ROWS)], pa.timestamp("ns", "UTC")),
+    }
+)
+FORMS = ["file", "stream", "lz4", "zstd", "stream zstd"]
+
+
+def write(path: Path, table: pa.Table, form: str = "file", rows: int = 300) -> None:
+    codec = next((word for word in ("lz4", "zstd") if word in form), None)
+    options = pa.ipc.IpcWriteOptions(compression=codec)
+    new = pa.ipc.new_stream if "stream" in form else pa.ipc.new_file
+    with new(str(path), table.schema, options=options) as writer:
+        writer.write_table(table, max_chunksize=rows)
+
+
+def load(folder: Path, **options: Any) -> tuple[Survey, list[Rows]]:
+    source = ArrowSource((str(folder),), str(folder), **options)
+    survey = source.survey(source.list_files(), map_in_turn)
+    return survey, list(source.read(Task(0, survey.pieces), survey.frozen))
+
+
+def table_of(rows: Sequence[Rows]) -> list[dict[str, Any]]:
+    return [record for part in rows for record in part.batch.to_pylist()]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_rows_are_read_by_record_batches_in_either_format(tmp_path: Path, form: str) -> None:
+    write(tmp_path / "a.arrow", TABLE, form)
+    survey, rows = load(tmp_path)
+    assert table_of(rows) == TABLE.to_pylist()
+    assert [choice.reason for choice in survey.choices if choice.column in ("id", "x")] == [
+        "int64; no nulls",
+        "double, narrowed to float32 (as: bytes keeps it exact); 200 nulls",
+    ]
+    whole = "stream" in form  # a dictionary may change on the way
+    assert [piece.rows for piece in survey.pieces] == ([1000] if whole else [300, 300, 300, 100])
+    assert [part.origin.place(0).row for part in rows] == [1, 301, 601, 901]
+    assert all(part.batch.schema.field("t").type == pa.timestamp("ns", "UTC") for part in rows)
+    assert {feature.name: feature.unit for feature in survey.frozen.schema}["t"] == "us"
+
+
+def test_a_stream_without_dictionaries_is_read_in_pieces(tmp_path: Path) -> None:
+    write(tmp_path / "a.arrow", TABLE.drop_columns(["kind"]), "stream")
+    survey, rows = load(tmp_path)
+    assert [piece.rows for piece in survey.pieces] == [300, 300, 300, 100]
+    assert table_of(rows) == TABLE.drop_columns(["kind"]).to_pylist()
+
+
+def test_a_feather_file_of_pandas_is_one(tmp_path: Path) -> None:
+    pyarrow.feather.write_feather(TABLE.drop_columns(["o"]), tmp_path / "a.feather", compression="lz4")
+    _, rows = load(tmp_path)
+    assert table_of(rows) == TABLE.drop_columns(["o"]).to_pylist()
+
+
+def test_record_batches_of_any_size_come_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(arrow_source, "BATCH_ROWS", 128)
+    write(tmp_path / "a.arrow", TABLE, rows=ROWS)
+    survey, rows = load(tmp_path)
+    assert len(survey.pieces) == 1
+    assert [part.batch.num_rows for part in rows] == [128] * 7 + [104]
+    assert [part.origin.place(0).row for part in rows] == list(range(1, 1000, 128))
+    assert table_of(rows) == TABLE.to_pylist()
+
+
+def test_nanoseconds_in_values_make_their_column_one_of_nanoseconds(tmp_path: Path) -> None:
+    table = pa.table({"t": pa.array([1, 2], pa.timestamp("ns")), "u": pa.array([1000, 2000], pa.timestamp("ns"))})
+    for form in ("file", "stream"):
+        write(tmp_path / "a.arrow", table, form)
+        survey, _ = load(tmp_path)
+        assert {feature.name: feature.unit for feature in survey.frozen.schema} == {"t": "ns", "u": "us"}
+        assert survey.warnings == ('column "t": values hold nanoseconds, so it is in ns; otherwise it would be in us',)
+
+
+def test_columns_are_chosen_and_types_declared(tmp_path: Path) -> None:
+    write(tmp_path / "a.arrow", TABLE)
+    survey, rows = load(tmp_path, columns=("x", "id"), rules={"x": ColumnRule(as_="bytes")})
+    assert [feature.kind for feature in survey.frozen.schema] == ["int64", "bytes"]
+    assert table_of(rows) == TABLE.select(["id", "x"]).to_pylist()
+    with pytest.raises(SchemaError, match=r'input.columns names "y", which is not a column'):
+        load(tmp_path, columns=("y",))
+
+
+def test_several_files_have_one_schema_or_are_named(tmp_path: Path) -> None:
+    write(tmp_path / "a.arrow", pa.table({"a": pa.array([1], pa.int32()), "b": ["x"]}))
+    write(tmp_path / "b.feather", pa.table({"b": pa.array(["y", None], pa.large_string()), "a": [2, 3]}), "lz4")
+    survey, rows = load(tmp_path)
+    assert [str(field.type) for field in survey.fields] == ["int64", "string"]
+    assert table_of(rows) == [{"a": 1, "b": "x"}, {"b": "y", "a": 2}, {"b": None, "a": 3}]
+    write(tmp_path / "c.ipc", pa.table({"a": [1]}))
+    with pytest.raises(SchemaError, match=r'^c.ipc has no column "b", and a.arrow has'):
+        load(tmp_path)
+
+
+def test_files_without_rows_are_no_error(tmp_path: Path) -> None:
+    write(tmp_path / "a.arrow", TABLE.slice(0, 0))
+    write(tmp_path / "b.arrow", TABLE.slice(0, 0), "stream")
+    survey, rows = load(tmp_path)
+    assert (survey.pieces, rows) == ((), [])
+
+
+class TestDamage:
+    @pytest.mark.parametrize(
+        ("body", "message"),
+        [
+            (b"", r"^a.arrow: is empty \(0 bytes\), so it is not an Arrow file"),
+            (b"ARROW1\0\0 and no more", 'does not end with "ARROW1": it is cut'),
+            (b"id,x\n1,2\n", "is not a sound Arrow file: at byte 0 there is no message of Arrow"),
+            (b"\xff\xff\xff\xff", "is not a sound Arrow file"),
+            (b"PK\x03\x04", "is not a sound Arrow file"),
+        ],
+    )
+    def test_what_is_none_is_named(self, tmp_path: Path, body: bytes, message: str) -> None:
+        (tmp_path / "a.arrow").write_bytes(body)
+        with pytest.raises(SourceError, match=message):
+            load(tmp_path)
+
+    def test_feather_v1_is_refused_with_the_line_that_writes_it_again(self, tmp_path: Path) -> None:
+        (tmp_path / "a b.feather").write_bytes(b"FEA1\0\0\0\0" + bytes(100) + b"FEA1")
+        with pytest.raises(SourceError, match=r"is a file of Feather V1, .* python -c '.*' 'a b.feather' new.feather$"):
+            load(tmp_path)
+
+    def test_two_columns_of_one_name_are_refused(self, tmp_path: Path) -> None:
+        write(tmp_path / "a.arrow", pa.table([[1], [2]], names=["a", "a"]))
+        with pytest.raises(SourceError, match=r'^a.arrow: two columns are named "a"; rename one of them'):
+            load(tmp_path)
+
+    @pytest.mark.parametrize("form", FORMS)
+    def test_a_file_that_is_cut_anywhere_is_named_before_a_row_is_read(self, tmp_path: Path, form: str) -> None:
+        path = tmp_path / "a.arrow"
+        write(path, TABLE, form)
+        body = path.read_bytes()
+        for size in (7, 9, 100, len(body) // 3, len(body) - 1000, len(body) - 9, len(body) - 1):
+            path.write_bytes(body[:size])
+            with pytest.raises(SourceError, match=r"^a.arrow: "):
+                load(tmp_path)
+
+    @pytest.mark.parametrize("form", FORMS)
+    def test_damaged_bytes_are_errors_with_the_name_or_other_values_and_never_a_crash(
+        self, tmp_path: Path, form: str
+    ) -> None:
+        path = tmp_path / "a.arrow"
+        write(path, TABLE.slice(0, 100), form, rows=40)
+        body = path.read_bytes()
+        rng, messages = random.Random(form), []
+        for _ in range(60):
+            mutated = bytearray(body)
+            for _ in range(rng.randrange(1, 4)):
+                at = rng.randrange(len(body))
+                mutated[at : at + rng.choice((1, 1, 4, 8))] = rng.randbytes(rng.choice((1, 4, 8)))
+            path.write_bytes(mutated)
+            try:
+                survey, rows = load(tmp_path, exclude=("o",))
+                encoder = RowEncoder(survey.frozen.schema)
+                for part in rows:
+                    encoder.encode(part)
+            except RunError as error:
+                messages.append(str(error))
+        assert messages
+        assert all("a.arrow" in message for message in messages)
+
+    def test_text_that_is_not_utf8_is_a_reject_of_its_row(self, tmp_path: Path) -> None:
+        bad = pa.StringArray.from_buffers(2, pa.py_buffer(np.array([0, 1, 2], np.int32)), pa.py_buffer(b"a\xff"))
+        write(tmp_path / "a.arrow", pa.table({"s": bad}))
+        survey, rows = load(tmp_path)
+        block = RowEncoder(survey.frozen.schema).encode(rows[0])
+        assert [(reject.place.row, reject.errors[0].code) for reject in block.rejects] == [(2, "BAD_UTF8")]

@@ -1,0 +1,61 @@
+"""Arrow files in the registry: their options, the source that they make, their starter text."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final, Literal
+
+from ..registry.format import Format, partition_steps
+from ..registry.options import Options, Partitions
+from ..registry.settings import Settings
+
+if TYPE_CHECKING:
+    from ...recipe.step import Step
+    from ..contract.source import Source
+
+
+class ArrowInput(Options):
+    """Arrow IPC files, which Feather files are too."""
+
+    format: Literal["arrow"] = "arrow"
+    partitions: Partitions = None
+
+
+_STARTER: Final = """\
+  # columns: {columns}
+schema:
+  columns: {{}}                 # {{{column}: {{as: bytes}}}} keeps float64 exact
+"""
+
+
+class ArrowFormat(Format[ArrowInput]):
+    """Tables with types, in record batches."""
+
+    options = ArrowInput
+    projects = True
+    takes_types = True
+    shows_columns = True
+
+    def source(self, options: ArrowInput, settings: Settings) -> Source:
+        """Return the source of Arrow files."""
+        from .source import ArrowSource
+
+        return ArrowSource(
+            tuple(options.paths),
+            settings.base,
+            columns=options.kept,
+            exclude=tuple(options.exclude_columns),
+            rules=dict(settings.rules),
+            partitions=options.partitions or "read",
+            call=settings.call,
+        )
+
+    def steps(self, options: ArrowInput) -> tuple[Step, ...]:
+        """Return the step that reads columns from the names of folders."""
+        return partition_steps(options, options.partitions)
+
+    def starter(self, options: ArrowInput, columns: str, column: str) -> str:  # noqa: ARG002
+        """Return the keys that matter most, and those of `schema`."""
+        return _STARTER.format(columns=columns, column=column)
+
+
+FORMAT: Final = ArrowFormat()

@@ -1,0 +1,184 @@
+"""Read what planning needs of an Arrow file: its columns, its record batches, its nulls."""
+
+from __future__ import annotations
+
+import shlex
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Final, Literal
+
+import pyarrow as pa
+
+from ...errors import SchemaError, SourceError
+from ...format.schema.arrow_checks import counts_nanoseconds, holds_nanoseconds, storage_column, storage_type
+from ...format.wording.printable import printable
+from ..contract.selection import Selection
+from ..contract.source import ListedFile, SourceEntry
+from ..files.open_file import is_object, open_file, open_listed
+from ..files.stamp import check_stamp
+from .messages import FEATHER_V1, FILE_MAGIC, BatchPlace, DamagedFile, arrays_in, batches_of_file, batches_of_stream
+
+READ_ERRORS: Final = (pa.ArrowException, OSError, ValueError, TypeError, MemoryError, OverflowError, DamagedFile)
+"""What reading a damaged file raises."""
+
+Form = Literal["file", "stream", "stream of dictionaries"]
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowHead:
+    """The data of one file that planning needs.
+
+    `schema` has the chosen columns, `columns` the names of all; a column is nullable where there are nulls in it, and
+    `null_reasons` says so. `in_ns` are the columns whose values hold nanoseconds.
+    """
+
+    name: str
+    columns: tuple[str, ...]
+    schema: pa.Schema
+    null_reasons: tuple[str, ...]
+    in_ns: frozenset[str]
+    form: Form
+    batches: tuple[BatchPlace, ...]
+
+
+@contextmanager
+def open_arrow(file: ListedFile) -> Iterator[pa.NativeFile]:
+    """Open a file: a local one is mapped, so that a record batch of any size takes no memory of its own.
+
+    Raises:
+        SourceError: it cannot be opened.
+    """
+    if is_object(file.path):
+        with open_listed(file, open_file) as opened, pa.PythonFile(opened, mode="r") as data:
+            yield data
+        return
+    try:
+        data = pa.memory_map(file.path)
+    except OSError as error:
+        raise SourceError(file.name, f"cannot be read: {printable(error)}") from error
+    with data:
+        yield data
+
+
+def read_head(entry: SourceEntry, selection: Selection) -> ArrowHead:
+    """Return what a file says of its chosen columns and its record batches.
+
+    Raises:
+        SchemaError: a chosen column is not there.
+        SourceError: the file is damaged, not an Arrow file, or two of its columns have one name.
+    """
+    check_stamp(entry)
+    if entry.bytes == 0:
+        raise SourceError(entry.name, "is empty (0 bytes), so it is not an Arrow file")
+    try:
+        with open_arrow(entry) as data:
+            form, places = _batches(data, entry)
+            schema = schema_of(data, form)
+            chosen = [schema.field(index) for index in choose_columns(schema, selection, entry.name)]
+            fields, reasons = _nulls(schema, chosen, places)
+            in_ns = _in_nanoseconds(data, form, [one.name for one in chosen if counts_nanoseconds(one.type)], places)
+    except (SourceError, SchemaError):
+        raise
+    except READ_ERRORS as error:
+        raise SourceError(entry.name, f"is not a sound Arrow file: {printable(error)}") from error
+    return ArrowHead(entry.name, tuple(schema.names), pa.schema(fields), tuple(reasons), in_ns, form, tuple(places))
+
+
+def schema_of(data: pa.NativeFile, form: Form) -> pa.Schema:
+    """Return the schema of an open file."""
+    data.seek(0)
+    if form == "file":
+        with pa.ipc.open_file(data) as reader:
+            return reader.schema
+    return pa.ipc.open_stream(data).schema
+
+
+def choose_columns(schema: pa.Schema, selection: Selection, name: str) -> list[int]:
+    """Return the indices of the chosen columns.
+
+    Raises:
+        SchemaError: a chosen column is not there.
+        SourceError: two columns have one name.
+    """
+    twice = [column for column, count in Counter(schema.names).items() if count > 1]
+    if twice:
+        raise SourceError(name, f'two columns are named "{printable(twice[0])}"; rename one of them')
+    wanted = set(selection.pick_of_file(schema.names, where=f"{name}: "))
+    return [index for index, column in enumerate(schema.names) if column in wanted]
+
+
+def read_batches(
+    data: pa.NativeFile, form: Form, columns: Sequence[int], places: Sequence[tuple[int, int]]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the chosen columns of record batches, given by their numbers and offsets; of dictionaries all of them."""
+    data.seek(0)
+    with ExitStack() as stack:
+        if form == "file":
+            options = pa.ipc.IpcReadOptions(included_fields=list(columns), use_threads=False)
+            reader = stack.enter_context(pa.ipc.open_file(data, options=options))
+            for number, _ in places:
+                yield reader.get_batch(number)
+            return
+        stream = stack.enter_context(pa.ipc.open_stream(data, options=pa.ipc.IpcReadOptions(use_threads=False)))
+        if form == "stream of dictionaries":
+            yield from (batch.select(list(columns)) for batch in stream)
+            return
+        for _, start in places:
+            data.seek(start)
+            yield pa.ipc.read_record_batch(pa.ipc.read_message(data), stream.schema).select(list(columns))
+
+
+def _batches(data: pa.NativeFile, entry: SourceEntry) -> tuple[Form, list[BatchPlace]]:
+    head = data.read(8)
+    if head.startswith(FEATHER_V1):
+        name = shlex.quote(entry.name)
+        program = "import sys, pyarrow.feather as f; f.write_feather(f.read_table(sys.argv[1]), sys.argv[2])"
+        raise SourceError(
+            entry.name, f"is a file of Feather V1, which is not read; write it again: python -c '{program}' {name} "
+            "new.feather"
+        )  # fmt: skip
+    if head.startswith(FILE_MAGIC):
+        return "file", batches_of_file(data, entry.bytes)
+    found, dictionaries = batches_of_stream(data, entry.bytes)
+    return ("stream of dictionaries" if dictionaries else "stream"), found
+
+
+def _nulls(
+    schema: pa.Schema, chosen: Sequence[pa.Field], places: Sequence[BatchPlace]
+) -> tuple[list[pa.Field], list[str]]:
+    """Return the chosen columns as they are stored, with what their metadata count, and the reasons in words."""
+    first, where = 0, {}
+    for column in schema:
+        where[column.name] = first
+        first += arrays_in(column.type)
+    for place in places:
+        if len(place.nulls) != first:
+            raise DamagedFile(
+                f"the record batch at byte {place.start} has {len(place.nulls)} arrays instead of {first}"
+            )
+    fields, reasons = [], []
+    for column in chosen:
+        nulls = sum(place.nulls[where[column.name]] for place in places)
+        reasons.append(f"{nulls:,} null{'s' * (nulls != 1)}" if nulls else "no nulls")
+        fields.append(pa.field(column.name, storage_type(column.type), bool(nulls)))
+    return fields, reasons
+
+
+def _in_nanoseconds(
+    data: pa.NativeFile, form: Form, names: Sequence[str], places: Sequence[BatchPlace]
+) -> frozenset[str]:
+    """Return which of some columns of times hold nanoseconds: only these columns are read for it."""
+    if not names:
+        return frozenset()
+    schema = schema_of(data, form)
+    numbered = [(number, place.start) for number, place in enumerate(places)]
+    found = set()
+    for batch in read_batches(data, form, [schema.get_field_index(name) for name in names], numbered):
+        for name in names:
+            column = storage_column(batch.column(name))
+            column.validate(full=True)
+            if name not in found and holds_nanoseconds(column):
+                found.add(name)
+    return frozenset(found)

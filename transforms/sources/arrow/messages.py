@@ -1,0 +1,150 @@
+"""Find the record batches of an Arrow file: where each is, its rows, and its nulls, without reading its body.
+
+    file format     ARROW1 | schema | dictionary, ... | record batch, ... | footer, with the place of each | ARROW1
+    stream format   schema | dictionary or record batch, ...
+
+A message is its length, metadata as a flatbuffer, and a body. The metadata of a record batch states its rows, and the
+nulls of every array in it. All numbers are checked against the file's size.
+
+https://arrow.apache.org/docs/format/Columnar.html#serialization-and-interprocess-communication-ipc
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from .flatbuffer import DamagedTable, Table
+
+FILE_MAGIC: Final = b"ARROW1"
+FEATHER_V1: Final = b"FEA1"
+_CONTINUED: Final = b"\xff\xff\xff\xff"
+_DICTIONARY: Final = 2
+_BATCH: Final = 3
+_MOST_METADATA: Final = 256 << 20
+_NODE: Final = "<qq"
+_BLOCK: Final = "<qi4xq"
+
+
+class DamagedFile(Exception):
+    """A file is not what its metadata says."""
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPlace:
+    """A record batch: the offsets of its message and of its end, its rows, and the nulls of each array in it."""
+
+    start: int
+    stop: int
+    rows: int
+    nulls: tuple[int, ...]
+
+
+def batches_of_file(data: pa.NativeFile, size: int) -> list[BatchPlace]:
+    """Return the record batches of a file in the file format.
+
+    Raises:
+        DamagedFile: it is cut, or its footer or metadata are damaged.
+    """
+    tail = _bytes(data, size - 10, 10, size)
+    if tail[4:] != FILE_MAGIC:
+        raise DamagedFile(f'it does not end with "ARROW1": it is cut, or bytes were added to it ({size} bytes)')
+    length = int.from_bytes(tail[:4], "little")
+    try:
+        footer = Table.root(_bytes(data, size - 10 - length, length, size))
+        blocks = footer.structs(3, _BLOCK)
+    except DamagedTable as error:
+        raise DamagedFile(f"its footer is damaged: {error}") from error
+    found = []
+    for start, metadata, body in blocks:
+        if metadata < 0 or body < 0:
+            raise DamagedFile("its footer is damaged: a length is below 0")
+        kind, place = _message(_bytes(data, start, metadata, size), start, start + metadata + body, size)
+        if kind != _BATCH or place is None:
+            raise DamagedFile(f"its footer names a record batch at byte {start}, where there is none")
+        found.append(place)
+    return found
+
+
+def batches_of_stream(data: pa.NativeFile, size: int) -> tuple[list[BatchPlace], bool]:
+    """Return the record batches of a file in the stream format, and whether there are dictionaries among them.
+
+    Raises:
+        DamagedFile: it is cut, or its metadata are damaged.
+    """
+    found, dictionaries = [], False
+    for kind, place in _messages(data, size):
+        dictionaries = dictionaries or kind == _DICTIONARY
+        if place is not None:
+            found.append(place)
+    return found, dictionaries
+
+
+def _messages(data: pa.NativeFile, size: int) -> Iterator[tuple[int, BatchPlace | None]]:
+    at = 0
+    while at + 4 <= size:
+        head = _bytes(data, at, min(8, size - at), size)
+        prefix = 8 if head[:4] == _CONTINUED else 4
+        length = int.from_bytes(head[prefix - 4 : prefix], "little")
+        if length == 0:
+            if size - at - prefix:
+                raise DamagedFile(f"{size - at - prefix} bytes follow the end of its stream")
+            return
+        if not 0 < length <= _MOST_METADATA:
+            raise DamagedFile(f"at byte {at} there is no message of Arrow")
+        metadata = _bytes(data, at, prefix + length, size)
+        try:
+            body = Table.root(metadata[prefix:]).number(3, "<q")
+        except DamagedTable as error:
+            raise DamagedFile(f"the message at byte {at} is damaged: {error}") from error
+        if body < 0:
+            raise DamagedFile(f"the message at byte {at} has a body of {body} bytes")
+        stop = at + prefix + length + body
+        yield _message(metadata, at, stop, size)
+        at = stop
+    if at != size:
+        raise DamagedFile(f"{size - at} bytes follow the end of its stream")
+
+
+def _message(metadata: bytes, start: int, stop: int, size: int) -> tuple[int, BatchPlace | None]:
+    """Return the kind of a message, and of a record batch where it is and what it states."""
+    if stop > size:
+        raise DamagedFile(f"the message at byte {start} ends at byte {stop}, and the file has {size}: it is cut")
+    try:
+        message = Table.root(metadata[8 if metadata[:4] == _CONTINUED else 4 :])
+        kind = message.number(1, "<B")
+        if kind != _BATCH:
+            return kind, None
+        batch = message.table(2)
+        rows, nodes = batch.number(0, "<q"), batch.structs(1, _NODE)
+    except DamagedTable as error:
+        raise DamagedFile(f"the message at byte {start} is damaged: {error}") from error
+    if rows < 0:
+        raise DamagedFile(f"the record batch at byte {start} has {rows} rows")
+    return kind, BatchPlace(start, stop, rows, tuple(nulls for _, nulls in nodes))
+
+
+def _bytes(data: pa.NativeFile, start: int, length: int, size: int) -> bytes:
+    if start < 0 or length < 0 or start + length > size:
+        raise DamagedFile(f"{length} bytes at byte {start} are not in a file of {size} bytes: it is cut or damaged")
+    data.seek(start)
+    found: bytes = data.read(length)
+    if len(found) != length:
+        raise DamagedFile(f"it ends at byte {start + len(found)}, and {size} bytes were listed")
+    return found
+
+
+def arrays_in(kind: pa.DataType) -> int:
+    """Return how many arrays hold a column of a type, as the metadata of record batches counts them.
+
+    >>> arrays_in(pa.struct([("a", pa.int8()), ("b", pa.list_(pa.int8()))]))
+    4
+    """
+    if isinstance(kind, pa.BaseExtensionType):
+        return arrays_in(kind.storage_type)
+    if pa.types.is_dictionary(kind):
+        return 1
+    return 1 + sum(arrays_in(kind.field(index).type) for index in range(kind.num_fields))

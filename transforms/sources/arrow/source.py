@@ -1,0 +1,190 @@
+"""Read Arrow files: record batches, chosen columns, several files of one schema."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import groupby
+from typing import Final, Literal
+
+import pyarrow as pa
+
+from ...errors import SchemaError, SourceError
+from ...format.flow.rows import RowOrigin, Rows
+from ...format.schema.arrow_checks import check_batch, storage_column
+from ...format.schema.schema import ColumnRule
+from ...format.wording.printable import printable
+from ..contract.call import Call
+from ..contract.selection import Selection
+from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
+from ..files.listing import list_entries
+from ..files.partitions import check_folders
+from ..files.stamp import check_stamp
+from ..registry.formats import suffixes_of
+from ..typed.survey_columns import survey_columns
+from .head import READ_ERRORS, ArrowHead, Form, choose_columns, open_arrow, read_batches, read_head, schema_of
+
+BATCH_ROWS: Final = 32_000
+BATCH_BYTES: Final = 8 << 20
+"""What a batch holds at most, as those of Parquet do: a record batch of a file may be of any size."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArrowPiece(Piece):
+    """One record batch of a file; all of them, where a stream has dictionaries, which may change on the way.
+
+    `batch` is its number, `start` the offset of its message.
+    """
+
+    form: str
+    batch: int
+    start: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArrowSource:
+    """Read Arrow files in the file or the stream format, and Feather files, which are the same.
+
+    `paths` are files, folders and globs, relative to the folder `base`; `columns` are the ones to keep (None: all),
+    `exclude` those to leave out, as names or globs; `rules` are declared types, by column. Columns in the names of
+    folders are refused, unless `partitions` says who reads them, as for Parquet. `call` is what the user typed.
+    """
+
+    paths: tuple[str, ...]
+    base: str = ""
+    columns: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
+    rules: dict[str, ColumnRule] = field(default_factory=dict)
+    partitions: Literal["none", "read"] | None = None
+    call: Call = field(default_factory=Call, compare=False, repr=False)
+
+    @property
+    def selection(self) -> Selection:
+        """The columns that are read."""
+        return Selection(self.columns, self.exclude)
+
+    def selecting(self, selection: Selection) -> ArrowSource:
+        """Return the source that reads other columns."""
+        return replace(self, columns=selection.columns, exclude=selection.exclude)
+
+    def with_rules(self, rules: dict[str, ColumnRule]) -> ArrowSource:
+        """Return the source whose columns have other declared types."""
+        return replace(self, rules=rules)
+
+    def list_files(self) -> Listing:
+        """Return the files to read.
+
+        Raises:
+            InputError: a path matches nothing, or folders name columns.
+        """
+        listing = list_entries(self.paths, self.base, suffixes_of("arrow"), file_format="arrow")
+        return check_folders(listing, self.paths, self.call, self.partitions)
+
+    def survey(self, listing: Listing, run: ParallelMap) -> Survey:
+        """Read the metadata of all files; return the schema that they share, and one piece for each record batch.
+
+        Raises:
+            SchemaError: a column's type has no feature, two files differ, or a named column is not there.
+            SourceError: a file is not sound, or two of its columns have one name.
+        """
+        heads = run(partial(read_head, selection=self.selection), listing.entries)
+        found = survey_columns(heads, self.rules, self.selection)
+        pieces = tuple(
+            piece
+            for index, (entry, head) in enumerate(zip(listing.entries, heads, strict=True))
+            for piece in _pieces(index, entry, head)
+        )
+        return Survey(Frozen(found.schema), found.choices, pieces, found.warnings, fields=found.fields)
+
+    def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:  # noqa: ARG002
+        """Yield the rows of a task in batches of at most 32,000, and of about 8 MiB at most.
+
+        Raises:
+            SourceError: a record batch is damaged, or a file is not what was listed.
+        """
+        ordinal = 0
+        for _, group in groupby(task.pieces, key=lambda piece: piece.entry):
+            pieces = [piece for piece in group if isinstance(piece, ArrowPiece)]
+            first = pieces[0]
+            check_stamp(first)
+            for batch, piece, done in self._read_file(pieces):
+                yield Rows(task.ordinal, ordinal, piece.entry, batch, RowOrigin(piece.name, piece.first_row + done + 1))
+                ordinal += 1
+            check_stamp(first)
+
+    def _read_file(self, pieces: Sequence[ArrowPiece]) -> Iterator[tuple[pa.RecordBatch, ArrowPiece, int]]:
+        """Yield batches of one file: each with its piece, and the rows done of that."""
+        first = pieces[0]
+        done, piece = 0, first
+        try:
+            with open_arrow(first) as data:
+                form = _form(first.form)
+                columns = choose_columns(schema_of(data, form), self.selection, first.name)
+                places = [(one.batch, one.start) for one in pieces]
+                owners = iter(pieces)
+                for batch in read_batches(data, form, columns, places):
+                    if form != "stream of dictionaries":
+                        piece, done = next(owners), 0
+                    for part in _parts(batch):
+                        check_batch(part)
+                        yield _as_stored(part), piece, done
+                        done += part.num_rows
+                    if form != "stream of dictionaries":
+                        _check_rows(piece, done)
+                _check_rows(piece, done)
+        except (SourceError, SchemaError):
+            raise
+        except READ_ERRORS as error:
+            where = f"its record batch {piece.batch} (rows from {piece.first_row + done + 1})"
+            raise SourceError(
+                first.name, f"{where} is damaged: {printable(error)}; copy or write the file again"
+            ) from error
+
+
+def _pieces(index: int, entry: SourceEntry, head: ArrowHead) -> Iterator[ArrowPiece]:
+    whole = head.form == "stream of dictionaries"
+    rows = sum(place.rows for place in head.batches)
+    spans = [(0, 0, entry.bytes, rows)] if whole and rows else []
+    if not whole:
+        spans = [(i, one.start, one.stop - one.start, one.rows) for i, one in enumerate(head.batches) if one.rows]
+    first_row = 0
+    for number, start, size, count in spans:
+        yield ArrowPiece(
+            entry=index,
+            path=entry.path,
+            name=entry.name,
+            stamp=entry.stamp,
+            rows=count,
+            first_row=first_row,
+            bytes=size,
+            form=head.form,
+            batch=number,
+            start=start,
+        )
+        first_row += count
+
+
+def _form(name: str) -> Form:
+    forms: dict[str, Form] = {"file": "file", "stream": "stream"}
+    return forms.get(name, "stream of dictionaries")
+
+
+def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+    """Yield a record batch in parts that fit memory as features."""
+    step = min(max(BATCH_BYTES // max(batch.nbytes // max(batch.num_rows, 1), 1), 1), BATCH_ROWS)
+    for start in range(0, batch.num_rows, step):
+        yield batch.slice(start, step)
+
+
+def _check_rows(piece: ArrowPiece, done: int) -> None:
+    if done != piece.rows:
+        raise SourceError(
+            piece.name,
+            f"its record batch {piece.batch} is damaged: its metadata say {piece.rows} rows, and it has {done}",
+        )
+
+
+def _as_stored(batch: pa.RecordBatch) -> pa.RecordBatch:
+    columns = [storage_column(column) for column in batch.columns]
+    return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

@@ -1,0 +1,77 @@
+"""The features of the columns that several typed files share, and the reason of each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from ...errors import SchemaError
+from ...format.nested.keys import is_flat
+from ...format.nested.unsupported import refuse_unsupported, without_json
+from ...format.schema.arrow_checks import in_nanoseconds, nanoseconds_warning
+from ...format.schema.arrow_types import feature_of
+from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
+from ...format.wording.nearest import nearest_name
+from ...format.wording.printable import printable
+from ..contract.selection import Selection, exclude_columns
+from .shared_schema import FileColumns, shared_schema
+
+MANY_COLUMNS: Final = 1000
+"""From here on a user is warned: 10,000 columns are read, but every one of them costs time for each batch."""
+
+
+@dataclass(frozen=True, slots=True)
+class SurveyedColumns:
+    """The features of the columns of all files, why they are so, the Arrow fields, and what a user should know."""
+
+    schema: Schema
+    choices: tuple[Choice, ...]
+    fields: tuple[pa.Field, ...]
+    warnings: tuple[str, ...]
+
+
+def survey_columns(
+    files: Sequence[FileColumns], rules: Mapping[str, ColumnRule], selection: Selection
+) -> SurveyedColumns:
+    """Return what the chosen columns of some files become, under declared types.
+
+    Raises:
+        SchemaError: a column's type has no feature, two files differ, or a named column is not there.
+    """
+    first = files[0]
+    known = dict.fromkeys(name for file in files for name in file.columns)
+    selection.check_excluded(list(known), where=f"{first.name}: " if len(files) == 1 else "")
+    shared, reasons = shared_schema(files)
+    refuse_unsupported(without_json(shared, rules), first.name, exclude_columns)
+    for column in rules:
+        if column not in first.columns:
+            hint = nearest_name(column, first.columns)
+            raise SchemaError(f'schema.columns names "{printable(column)}", which is not a column; {hint}')
+    features, choices, in_ns = [], [], []
+    for column, reason in zip(shared, reasons, strict=True):
+        if not is_flat(column.type):
+            continue
+        rule = rules.get(column.name)
+        if any(column.name in file.in_ns for file in files):
+            in_ns += [column.name] if rule is None or rule.unit is None else []
+            rule = in_nanoseconds(rule)
+        feature, choice = _feature(column, rule, reason, first.name)
+        features.append(feature)
+        choices.append(choice)
+    schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
+    warnings = nanoseconds_warning(in_ns)
+    if len(shared) > MANY_COLUMNS:
+        many = f"{first.name}: {len(shared)} columns are read for every row; input.columns keeps only some"
+        warnings = (many, *warnings)
+    return SurveyedColumns(schema, tuple(choices), tuple(shared), warnings)
+
+
+def _feature(column: pa.Field, rule: ColumnRule | None, reason: str, file: str) -> tuple[Feature, Choice]:
+    try:
+        feature, why = feature_of(column, rule)
+    except SchemaError as error:
+        raise SchemaError(f"{file}: {error}") from error
+    return feature, Choice(column.name, feature.type, f"{why}; {reason}")
