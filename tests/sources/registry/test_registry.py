@@ -12,9 +12,10 @@ import pytest
 from shardmill.pipelines import append, convert
 from shardmill.pipelines.config.load import load_config
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.errors import ConfigError, SchemaError
+from shardmill.transforms.errors import ConfigError, InputError, SchemaError
 from shardmill.transforms.recipe.source import RecipeSource
 from shardmill.transforms.sources.contract.source import map_in_turn
+from shardmill.transforms.sources.registry.detect import detect_format
 from shardmill.transforms.sources.registry.formats import FORMATS, FormatEntry
 from shardmill.transforms.sources.registry.pick import pick_source
 from shardmill.transforms.sources.registry.task_codec import decode_pieces, encode_pieces
@@ -151,10 +152,25 @@ def test_every_format_is_picked_with_the_options_and_limits_of_a_config_that_say
         assert repr(source_of(config)) == repr(pick_source([str(tmp_path / file)], config.base))
 
 
+def test_a_folder_of_a_dataset_is_of_records_though_its_lists_are_lines_of_json(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("a.csv").write_text("a\n1\nx\n")
+    columns = {"a": {"type": "int64"}}
+    convert("a.csv", output="out", max_rejects=1, schema={"columns": columns})
+    assert list(Path("out").glob("rejects/*.jsonl"))
+    assert detect_format(["out"]) == "tfrecord"
+    Path("out/more.jsonl").write_text("{}\n")
+    with pytest.raises(InputError, match="several kinds of files"):
+        detect_format(["out"])
+
+
 def test_formats_are_named_and_their_options_checked_without_pyarrow_and_beam(tmp_path: Path) -> None:
     code = (
         "import sys\n"
-        "from shardmill.transforms.sources.registry.formats import FORMATS\n"
+        "from shardmill.transforms.sources.registry.detect import detect_format
+from shardmill.transforms.sources.registry.formats import FORMATS\n"
         "for name, entry in FORMATS.items():\n"
         "    options = entry.load().options.model_validate({'format': name, 'paths': ['a']})\n"
         "    entry.load().starter(options, '[a]', 'a')\n"

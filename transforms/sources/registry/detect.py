@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from ...errors import InputError
+from ...format.manifest.naming import is_list_path
 from ...format.wording.printable import printable_path
 from ..contract.call import Call, typed_path
 from ..files.listing import expand_paths
@@ -29,7 +30,7 @@ def detect_format(paths: Sequence[str], base: str = "", call: Call | None = None
         InputError: a path matches nothing, or a suffix is that of a format that is not read.
         UnclearFormat: no suffix is known, or there are several formats.
     """
-    files = _known_files(paths, base)
+    files = _without_lists(_known_files(paths, base))
     by_format: dict[str | None, bytes] = {}
     for path in files if len(paths) == 1 and not glob.has_magic(paths[0]) else _without_notes(files):
         by_format.setdefault(_format_of(path), path)
@@ -47,6 +48,18 @@ def detect_format(paths: Sequence[str], base: str = "", call: Call | None = None
         choices = " or ".join(f"--set input.format={kind}" for kind in by_format)
         raise UnclearFormat(f"the paths hold several kinds of files ({found}); say which to read: {choices}")
     return str(next(iter(by_format)))
+
+
+def _without_lists(files: list[bytes]) -> list[bytes]:
+    """Return the files without the lists of sources and rejects of datasets, which are lines of JSON beside records."""
+    datasets = {os.path.dirname(path) for path in files if _format_of(path) == "tfrecord"}
+
+    def is_list(path: bytes) -> bool:
+        folder, name = os.path.split(path)
+        dataset, kind = os.path.split(folder)
+        return dataset in datasets and is_list_path(os.fsdecode(os.path.join(kind, name)), os.fsdecode(kind))
+
+    return [path for path in files if not is_list(path)]
 
 
 def _without_notes(files: list[bytes]) -> list[bytes]:
