@@ -169,8 +169,7 @@ def test_a_folder_of_a_dataset_is_of_records_though_its_lists_are_lines_of_json(
 def test_formats_are_named_and_their_options_checked_without_pyarrow_and_beam(tmp_path: Path) -> None:
     code = (
         "import sys\n"
-        "from shardmill.transforms.sources.registry.detect import detect_format
-from shardmill.transforms.sources.registry.formats import FORMATS\n"
+        "from shardmill.transforms.sources.registry.formats import FORMATS\n"
         "for name, entry in FORMATS.items():\n"
         "    options = entry.load().options.model_validate({'format': name, 'paths': ['a']})\n"
         "    entry.load().starter(options, '[a]', 'a')\n"
