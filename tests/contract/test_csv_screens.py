@@ -9,11 +9,16 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
 Files = Mapping[str, bytes]
+
+
+def zstd(data: bytes) -> bytes:
+    return bytes(pa.compress(data, "zstd", asbytes=True))
 
 
 def declare(column: str, kind: str) -> list[str]:
@@ -92,6 +97,27 @@ DAMAGED: dict[str, tuple[bytes | Files, Sequence[str], str]] = {
         [],
         "a.csv.gz: byte 0 of the compressed file: the gzip member that begins here is damaged (Error -6 Incorrect "
         "checksum found)",
+    ),
+    "bzip2 cut before its end": (
+        {"a.csv": bz2.compress(b"a\n1\n" * 1000)[:-1]},
+        [],
+        "a.csv: the bzip2 stream is cut: its end is missing",
+    ),
+    "xz cut before its end": (
+        {"a.csv.xz": lzma.compress(b"a\n1\n")[:-9]},
+        [],
+        "a.csv.xz: the xz stream is cut: its end is missing",
+    ),
+    "zstd cut before its end": (
+        {"a.csv.zst": zstd(b"a\n1\n" * 1000)[:-1]},
+        [],
+        "a.csv.zst: the zstd stream is cut: its end is missing",
+    ),
+    "xz and bytes after it": (
+        {"a.csv": lzma.compress(b"a\n1\n") + b"garbage and more"},
+        [],
+        "a.csv: the xz stream from byte 60 of the compressed file on is damaged, or is not xz data (Input format not "
+        "supported by decoder)",
     ),
     "gzip and bytes after it": (
         {"a.csv.gz": gzip.compress(b"a\n1\n") + b"garbage"},
@@ -542,6 +568,16 @@ ACCEPTED: dict[str, tuple[bytes | Files, Sequence[str], Sequence[str], list[dict
         [],
         [{"a": 1}, {"a": 2}],
     ),
+    "bzip2, xz and zstd, each of two streams": (
+        {
+            "a.csv.bz2": bz2.compress(b"a\n1\n") + bz2.compress(b"2\n"),
+            "b.csv.xz": lzma.compress(b"a\n3\n") + bytes(4) + lzma.compress(b"4\n"),
+            "c.csv.zst": zstd(b"a\n5\n") + zstd(b"6\n"),
+        },
+        [],
+        [],
+        [{"a": number} for number in range(1, 7)],
+    ),
     "gzip by another name": ({"a.csv": gzip.compress(b"a\n1\n")}, [], [], [{"a": 1}]),
 }
 
@@ -633,17 +669,9 @@ def test_a_column_of_a_file_without_a_header_is_refused_with_the_command_that_na
             "of your own: --no-header --set 'input.names=[a, b, ...]'; if it is a header: rename one of columns 1 and",
         ),
         ("a.csv", b"a,b|c\n1,2|3\n", 2, 'a.csv: the delimiter is unclear: "," gives 2 and "|" gives 2 columns'),
-        ("a.csv", bz2.compress(b"a,b\n1,2\n"), 1, "is compressed with bzip2, which is not read (gzip is); unpack it"),
-        (
-            "a.csv",
-            lzma.compress(b"a,b\n1,2\n"),
-            1,
-            "is compressed with xz, which is not read (gzip is); unpack it first",
-        ),
-        ("a.csv", b"\x28\xb5\x2f\xfd rest", 1, "is compressed with zstd, which is not read (gzip is); unpack it first"),
         ("a.csv", b"PK\x03\x04 rest of it", 1, "is a ZIP archive (as Excel files are), which is not read"),
         ("a.csv", b"PAR1 rest of it", 1, "a.csv: is a Parquet file; read it as one: --set input.format=parquet"),
-        ("a.csv.bz2", bz2.compress(b"a\n"), 2, "unpack it first: bunzip2 --keep "),
+        ("a.zip", b"PK\x03\x04 rest of it", 2, "a.zip: is an archive, which is not read; unpack it first: unzip "),
         ("a.json", b'{"id": 0}\n', 2, "JSON files are not supported yet; in Python: convert(data=pandas.read_json("),
         ("a.xlsx", b"PK", 2, "Excel files are not supported yet; in Python: convert(data=pandas.read_excel("),
         ("a.csv", b'{"id": 0, "x": [1]}\n{"id": 1, "x": [2]}\n', 1, "a.csv: each line is a JSON object, not CSV; read"),

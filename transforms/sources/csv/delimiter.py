@@ -26,7 +26,7 @@ from ..text.open_text import is_transparent, plain_encoding, sniff_text, stream_
 SIGNS: Final = ",;\t|"
 """What files with the suffix .csv are delimited by, the most common first."""
 
-_TAB_SUFFIXES: Final = (".tsv", ".tsv.gz")
+_TAB_SUFFIXES: Final = tuple(suffix for suffix in suffixes_of("csv") if suffix.startswith(".tsv"))
 _RECORDS: Final = 100
 _TEXT_BYTES: Final = 1 << 18
 _ALIGNED: Final = 3

@@ -17,6 +17,7 @@ from ..contract.call import Call
 from ..contract.source import SourceEntry
 from ..text.open_text import TextForm, plain_encoding, sniff_text, stream_text
 from ..text.pieces import Cut
+from ..text.unpack import says_packed
 from .parse import header_cells
 from .records.chunks import cut_stream
 from .records.quote_bits import Dialect
@@ -92,11 +93,12 @@ def header_warnings(heads: Sequence[FileHead]) -> list[str]:
 
 def compressed_files(heads: Sequence[FileHead]) -> tuple[str, ...]:
     """Return what is to be said of files that are compressed, though their names do not say so."""
-    names = [head.name for head in heads if head.form.compressed and not head.name.lower().endswith((".gz", ".gzip"))]
-    if not names:
-        return ()
-    more = f" and {len(names) - 1:,} more" if len(names) > 1 else ""
-    return (f"{names[0]}{more}: compressed with gzip, by the first bytes",)
+    files: dict[str, list[str]] = {}
+    for head in heads:
+        if head.form.packing is not None and not says_packed(head.name):
+            files.setdefault(head.form.packing, []).append(head.name)
+    more = {packing: f" and {len(names) - 1:,} more" if len(names) > 1 else "" for packing, names in files.items()}
+    return tuple(f"{names[0]}{more[kind]}: compressed with {kind}, by the first bytes" for kind, names in files.items())
 
 
 def refuse_names_of_other_headers(heads: Sequence[FileHead]) -> None:

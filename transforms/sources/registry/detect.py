@@ -105,9 +105,7 @@ _FOREIGN: Final = {
     (".orc",): ("ORC files", "read_orc({path})"),
     (".xlsx", ".xls"): ("Excel files", "read_excel({path})"),
 }
-_PACKED: Final = {
-    (".bz2",): "bunzip2 --keep", (".xz",): "unxz --keep", (".zst",): "unzstd", (".zip",): "unzip", (".7z",): "7z x",
-}  # fmt: skip
+_PACKED: Final = {".zip": "unzip", ".7z": "7z x"}
 
 
 def _why_unknown(path: bytes, call: Call) -> str | None:
@@ -116,9 +114,9 @@ def _why_unknown(path: bytes, call: Call) -> str | None:
     for suffixes, (kind, how) in _FOREIGN.items():
         if name.endswith(suffixes):
             return unsupported(kind, how, shown, call)
-    for suffixes, command in _PACKED.items():
-        if name.endswith(suffixes):
-            return f"is compressed in a way that is not read (gzip is); unpack it first: {command} {shlex.quote(shown)}"
+    for suffix, command in _PACKED.items():
+        if name.endswith(suffix):
+            return f"is an archive, which is not read; unpack it first: {command} {shlex.quote(shown)}"
     return None
 
 

@@ -36,8 +36,17 @@ class FormatEntry:
         return import_module(self.module, __package__).FORMAT  # type: ignore[no-any-return]
 
 
+def packed(*suffixes: str) -> tuple[str, ...]:
+    """Return suffixes of text as they are, and those of text that is compressed.
+
+    >>> packed(".csv")
+    ('.csv', '.csv.gz', '.csv.bz2', '.csv.xz', '.csv.zst')
+    """
+    return tuple(suffix + end for end in ("", ".gz", ".bz2", ".xz", ".zst") for suffix in suffixes)
+
+
 FORMATS: Final[dict[str, FormatEntry]] = {
-    "csv": FormatEntry("..csv.format", (".csv", ".tsv", ".csv.gz", ".tsv.gz")),
+    "csv": FormatEntry("..csv.format", packed(".csv", ".tsv")),
     "parquet": FormatEntry("..parquet.format", (".parquet", ".pq"), (b"PAR1",), "a Parquet file"),
     "images": FormatEntry(
         "..images.format",
@@ -48,7 +57,7 @@ FORMATS: Final[dict[str, FormatEntry]] = {
     ),
     "numpy": FormatEntry("..numpy.format", (".npy", ".npz")),
     "tfrecord": FormatEntry("..tfrecord.format", (".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz")),
-    "jsonl": FormatEntry("..jsonl.format", (".jsonl", ".ndjson", ".jsonl.gz", ".ndjson.gz")),
+    "jsonl": FormatEntry("..jsonl.format", packed(".jsonl", ".ndjson")),
     "arrow": FormatEntry("..arrow.format", (".arrow", ".feather", ".ipc"), (b"ARROW1",), "an Arrow file"),
 }
 """All formats, by what `input.format` calls them, in the order in which they are listed."""

@@ -16,10 +16,10 @@ from functools import lru_cache
 from typing import Final
 
 from ...errors import SourceError
-from ...format.tfrecord.gzip_members import InflateError, inflate, sniff_form
 from ..contract.source import ListedFile
 from ..files.open_file import expect, open_file
 from ..registry.formats import FORMATS, format_of_first_bytes
+from .unpack import sniff_packing, unpacked
 
 BLOCK_BYTES: Final = 1 << 20
 """How much is scanned, parsed and encoded at a time: smaller costs more per call, larger falls out of the cache."""
@@ -35,16 +35,7 @@ _WITHOUT_MARK: Final = (("utf-16-le", 2, 0), ("utf-16-be", 2, 1), ("utf-32-le", 
 """Encodings whose mark may be missing, the bytes of a character, and which of them ASCII has: the others are 0."""
 
 _MAGIC_BYTES: Final = 10
-_FOREIGN: Final = (
-    (
-        re.compile(rb"BZh[1-9](1AY&SY|\x17\x72\x45\x38\x50\x90)", re.DOTALL),
-        "is compressed with bzip2",
-        "bunzip2 --keep",
-    ),
-    (re.compile(rb"\xfd7zXZ\0"), "is compressed with xz", "unxz --keep"),
-    (re.compile(rb"\x28\xb5\x2f\xfd"), "is compressed with zstd", "unzstd"),
-    (re.compile(rb"PK\x03\x04"), "is a ZIP archive (as Excel files are)", "unzip"),
-)
+_FOREIGN: Final = ((re.compile(rb"PK\x03\x04"), "is a ZIP archive (as Excel files are)", "unzip"),)
 """What begins files that are taken for text by their suffix, and how they are unpacked."""
 
 _NOT_IN_CP1252: Final = frozenset(b"\x81\x8d\x8f\x90\x9d")
@@ -61,12 +52,12 @@ bytes to at most 64 (the half-width kana of Shift JIS): the others begin a longe
 class TextForm:
     """How the text of a file is to be read.
 
-    `start` is the offset of the text, after a byte order mark. `streamed` files are read from their start only;
-    `located` tells whether an offset in the stream is one in the (decompressed) file.
+    `start` is the offset of the text, after a byte order mark; `packing` is how the file is compressed. `streamed`
+    files are read from their start only; `located` says that an offset in the stream is one in the unpacked file.
     """
 
     start: int
-    compressed: bool
+    packing: str | None
     streamed: bool
     located: bool
 
@@ -116,14 +107,14 @@ def sniff_text(file: ListedFile, encoding: str, fix: str = _DECLARE_WIDE) -> Tex
     except OSError as error:
         raise SourceError(file.name, f"cannot be read: {error.strerror}") from error
     _refuse_foreign(head, file.name)
-    compressed = sniff_form(head) == "gzip"
-    if compressed:
-        return TextForm(0, compressed=True, streamed=True, located=transparent)
+    packing = sniff_packing(head)
+    if packing is not None:
+        return TextForm(0, packing, streamed=True, located=transparent)
     if not transparent:
-        return TextForm(0, compressed=False, streamed=True, located=False)
+        return TextForm(0, None, streamed=True, located=False)
     _refuse_wide(head, file.name, encoding, fix)
     start = len(_UTF8_BOM) if head.startswith(_UTF8_BOM) and plain_encoding(encoding) == "utf-8" else 0
-    return TextForm(start, compressed=False, streamed=False, located=True)
+    return TextForm(start, None, streamed=False, located=True)
 
 
 def stream_text(
@@ -138,8 +129,8 @@ def stream_text(
         SourceError: the file is damaged, or not in this encoding.
     """
     blocks: Iterable[bytes] = _file_blocks(file, form.start, whole=whole)
-    if form.compressed:
-        blocks = _inflated(blocks, file.name)
+    if form.packing is not None:
+        blocks = unpacked(blocks, form.packing, file.name)
     if not is_transparent(encoding):
         blocks = _decoded(blocks, file.name, encoding)
     head = b""
@@ -205,9 +196,7 @@ def is_utf8(text: bytes) -> bool:
 def _refuse_foreign(head: bytes, name: str) -> None:
     for begins, what, command in _FOREIGN:
         if begins.match(head):
-            raise SourceError(
-                name, f"{what}, which is not read (gzip is); unpack it first: {command} {shlex.quote(name)}"
-            )
+            raise SourceError(name, f"{what}, which is not read; unpack it first: {command} {shlex.quote(name)}")
     kind = format_of_first_bytes(head)
     if kind is not None:
         raise SourceError(name, f"is {FORMATS[kind].called}; read it as one: --set input.format={kind}")
@@ -242,13 +231,6 @@ def _file_blocks(file: ListedFile, start: int, *, whole: bool) -> Iterator[bytes
                 yield block
     except OSError as error:
         raise SourceError(file.name, f"cannot be read: {error.strerror}") from error
-
-
-def _inflated(blocks: Iterable[bytes], name: str) -> Iterator[bytes]:
-    try:
-        yield from inflate(blocks)
-    except InflateError as error:
-        raise SourceError(name, str(error)) from error
 
 
 def _decoded(blocks: Iterable[bytes], name: str, encoding: str) -> Iterator[bytes]:
