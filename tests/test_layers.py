@@ -23,7 +23,8 @@ transforms/stores: common s3 gcs .
 transforms/dataset: shard_plan storage records generations stage shards commit reading integrity cleanup
 transforms/sources: contract files
 transforms: recipe recipe/steps
-transforms/sources: registry text csv/records csv jsonl typed arrow parquet images/formats images numpy memory tfrecord
+transforms/sources: registry text csv/records csv jsonl txt typed arrow parquet
+transforms/sources: images/formats images numpy memory tfrecord
 transforms: .
 pipelines: config report screens workers prepare engines engines/local engines/flink engines/dataflow runs commands .
 """

@@ -105,7 +105,7 @@ class Flag:
 FLAGS: Final = (
     Flag("output", "output.path", "FOLDER", "The folder of the dataset.", short="-o"),
     Flag(
-        "format", "input.format", "NAME", "csv, parquet, images, numpy, tfrecord, jsonl or arrow.",
+        "format", "input.format", "NAME", "csv, parquet, images, numpy, tfrecord, jsonl, arrow or txt.",
         "convert append init",
     ),
     Flag(

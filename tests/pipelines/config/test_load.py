@@ -185,6 +185,18 @@ class TestValues:
                 },
             ),
             (
+                "{format: txt, paths: [t]}",
+                {
+                    "format": "txt",
+                    "paths": ["t"],
+                    "columns": None,
+                    "exclude_columns": [],
+                    "limit": None,
+                    "where": None,
+                    "partitions": None,
+                },
+            ),
+            (
                 "{format: jsonl, paths: [t]}",
                 {
                     "format": "jsonl",
@@ -497,7 +509,7 @@ class TestProblems:
             "c.yaml: 10 problems",
             "c.yaml:1:1: version: 3 is not a choice; choices: 1",
             'c.yaml:3:3: input.format: "cvs" is not a choice; did you mean "csv"? choices: csv, parquet, images, '
-            "numpy, tfrecord, jsonl, arrow",
+            "numpy, tfrecord, jsonl, arrow, txt",
             'c.yaml:4:3: input.paths: "data" is not a list: write [data]',
             "c.yaml:5:1: output.path: is missing; say where to write: -o out/",
             'c.yaml:6:3: output.shard_size: "1M": "M" is not a unit of size; write 1MiB or 1MB',
@@ -514,12 +526,12 @@ class TestProblems:
             (
                 "format: cvs",
                 'c.yaml:2:3: input.format: "cvs" is not a choice; did you mean "csv"? choices: csv, parquet, images, '
-                "numpy, tfrecord, jsonl, arrow",
+                "numpy, tfrecord, jsonl, arrow, txt",
             ),
             (
                 "format: [csv]",
                 "c.yaml:2:3: input.format: a list is not a choice; choices: csv, parquet, images, numpy, tfrecord, "
-                "jsonl, arrow",
+                "jsonl, arrow, txt",
             ),
             ("columns: []", "c.yaml:2:3: input.columns: is an empty list; name at least one, or leave the key out"),
         ],

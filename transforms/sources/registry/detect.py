@@ -74,20 +74,27 @@ def _without_notes(files: list[bytes]) -> list[bytes]:
 
     def is_note(path: bytes) -> bool:
         known = _format_of(path)
-        return is_other_file(os.path.basename(path)) and (known is None or os.path.dirname(path) in beside)
+        plain = known is None or FORMATS[known].may_be_notes
+        return is_other_file(os.path.basename(path)) and (plain or os.path.dirname(path) in beside)
 
     return [path for path in files if _may_have_notes(path) or not is_note(path)]
 
 
 def _known_files(paths: Sequence[str], base: str) -> list[bytes]:
     """Return the files of known suffixes that paths name; of several, a folder that holds none has no say."""
-    known = tuple(suffix for entry in FORMATS.values() for suffix in entry.suffixes)
+    return _files_of(paths, base, may_be_notes=False) or _files_of(paths, base, may_be_notes=True)
+
+
+def _files_of(paths: Sequence[str], base: str, *, may_be_notes: bool) -> list[bytes]:
+    entries = [entry for entry in FORMATS.values() if may_be_notes or not entry.may_be_notes]
+    known = tuple(suffix for entry in entries for suffix in entry.suffixes)
     try:
         return expand_paths(paths, base, known, names_only=True)[0]
     except InputError as error:
         if "one of the suffixes" not in str(error):
             raise
-    return [file for path in paths for file in _known_files([path], base)] if len(paths) > 1 else []
+    apart = [_files_of([path], base, may_be_notes=may_be_notes) for path in paths] if len(paths) > 1 else []
+    return [file for files in apart for file in files]
 
 
 def unsupported(kind: str, how: str, name: str, call: Call) -> str:

@@ -22,7 +22,8 @@ class FormatEntry:
 
     `module` has the rest, as its `FORMAT`: a name relative to this package, or an absolute one. `suffixes` show the
     format of a file, in lower case; case is ignored. A file that begins with one of `first_bytes` is `called` so,
-    whatever its suffix. With `has_notes` files of other kinds, like a README, may be beside the files.
+    whatever its suffix. With `has_notes` files of other kinds, like a README, may be beside the files. With
+    `may_be_notes` its own files may be such: where a folder has files of another format, they do not show theirs.
     """
 
     module: str
@@ -30,6 +31,7 @@ class FormatEntry:
     first_bytes: tuple[bytes, ...] = ()
     called: str = ""
     has_notes: bool = False
+    may_be_notes: bool = False
 
     def load(self) -> Format[Any]:
         """Import the module, and return what it says of the format."""
@@ -59,6 +61,7 @@ FORMATS: Final[dict[str, FormatEntry]] = {
     "tfrecord": FormatEntry("..tfrecord.format", (".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz")),
     "jsonl": FormatEntry("..jsonl.format", packed(".jsonl", ".ndjson")),
     "arrow": FormatEntry("..arrow.format", (".arrow", ".feather", ".ipc"), (b"ARROW1",), "an Arrow file"),
+    "txt": FormatEntry("..txt.format", (".txt", ".txt.gz"), may_be_notes=True),
 }
 """All formats, by what `input.format` calls them, in the order in which they are listed."""
 

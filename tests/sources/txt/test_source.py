@@ -1,0 +1,112 @@
+"""Text files: a line a record."""
+
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.errors import SourceError
+from shardmill.transforms.sources.contract.source import Task, map_in_turn
+from shardmill.transforms.sources.text.lines import LineSizes, cut_lines
+from shardmill.transforms.sources.text.pieces import Cut
+from shardmill.transforms.sources.txt.source import TextSource
+
+from ...command_line import Shardmill
+
+pytestmark = pytest.mark.usefixtures("without_engine")
+
+
+def rows_of() -> list[str]:
+    return [row["text"] for row in open_dataset("out").to_table("train").to_pylist()]
+
+
+def load(folder: Path, body: bytes, **options: Any) -> tuple[list[str], list[tuple[str, int | None, int | None]]]:
+    """Return the lines, and the code, row and line of each reject."""
+    (folder / "a.txt").write_bytes(body)
+    source = TextSource((str(folder / "a.txt"),), str(folder), **options)
+    survey = source.survey(source.list_files(), map_in_turn)
+    rows = list(source.read(Task(0, survey.pieces), survey.frozen))
+    rejects = [(one.errors[0].code, one.place.row, one.place.line) for part in rows for one in part.rejects]
+    return [text for part in rows for text in part.batch.column("text").to_pylist()], rejects
+
+
+@pytest.mark.parametrize(
+    ("body", "lines"),
+    [
+        (b"a\nb\n", ["a", "b"]),
+        (b"a\n\n \nb", ["a", "", " ", "b"]),
+        (b"\n", [""]),
+        (b"\n\n", ["", ""]),
+        (b"a\r\nb\r\n\r\n", ["a", "b", ""]),
+        (b"a\rb\r\r\nc\r", ["a\rb\r", "c"]),
+        (b"\xef\xbb\xbfa\n", ["a"]),
+        ("é\0\n😀".encode(), ["é\0", "😀"]),
+    ],
+)
+def test_each_line_is_a_record_also_one_without_text(tmp_path: Path, body: bytes, lines: list[str]) -> None:
+    assert load(tmp_path, body) == (lines, [])
+
+
+def test_a_line_that_is_not_utf8_or_too_large_is_a_reject_with_its_line(tmp_path: Path) -> None:
+    body = b"a\n\nb\xff\nc\n" + b"x" * 3_000_000 + b"\nd"
+    lines, rejects = load(tmp_path, body, record_bytes=2_000_000)
+    assert lines == ["a", "", "c", "d"]
+    assert rejects == [("BAD_UTF8", 3, 3), ("RECORD_TOO_LARGE", 5, 5)]
+
+
+@given(
+    lines=st.lists(st.sampled_from(["", "a", "é", "{}", "x\r", "\r", " "]), max_size=30), size=st.integers(1, 40),
+    end=st.booleans(),
+)  # fmt: skip
+def test_lines_are_those_of_any_blocks(lines: list[str], size: int, end: bool) -> None:
+    text = ("\n".join(lines) + "\n" * (end or bool(lines and not lines[-1]))).encode()
+    expected = [line.removesuffix(b"\r") for line in text.removesuffix(b"\n").split(b"\n")] if text else []
+    blocks = [text[i : i + size] for i in range(0, len(text), size)]
+    found = list(cut_lines(blocks, Cut(0, 0, 0, 0), LineSizes(), blank_rows=True))
+    assert [part.text[a:b] for part in found for a, b in zip(part.starts, part.ends, strict=True)] == expected
+    assert [part.before.lines for part in found] == [part.before.records for part in found]
+
+
+def test_a_file_without_a_line_is_refused_alone(tmp_path: Path) -> None:
+    with pytest.raises(SourceError, match=r"^a.txt: is empty: there is no line"):
+        load(tmp_path, b"")
+
+
+def test_it_is_converted_appended_and_chosen_from(shardmill: Shardmill) -> None:
+    Path("in").mkdir()
+    Path("in/a.txt").write_text("one\n\ntwo\n")
+    Path("in/b.txt.gz").write_bytes(gzip.compress(b"three\n"))
+    done = shardmill("convert", "in", "-o", "out")
+    assert (done.code, rows_of()) == (0, ["one", "", "two", "three"]), done.err
+    assert open_dataset("out").manifest.source.format == "txt"
+    Path("c.log").write_text("four\nfive\n")
+    assert shardmill("append", "c.log", "--format", "txt", "-o", "out").code == 0
+    assert rows_of()[4:] == ["four", "five"]
+    assert shardmill("init", "in/a.txt").code == 0
+    assert "format: txt" in next(Path().glob("*.yaml")).read_text()
+
+
+def test_notes_beside_tables_are_not_read_and_named_ones_are_a_question(shardmill: Shardmill) -> None:
+    Path("in").mkdir()
+    Path("in/a.csv").write_text("a\n1\n")
+    Path("in/README.txt").write_text("what it is\n")
+    assert shardmill("convert", "in", "-o", "out").code == 0
+    assert open_dataset("out").manifest.source.format == "csv"
+    refused = shardmill("convert", "in/*", "-o", "out2")
+    assert refused.code == 2
+    assert "several kinds of files" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("body", "hint"), [("a\tb\n1\t2\n", "--format csv"), ('{"a": 1}\n', "--format jsonl"), ("just text\n", None)]
+)
+def test_a_file_that_looks_like_a_table_is_read_with_a_hint(shardmill: Shardmill, body: str, hint: str | None) -> None:
+    Path("a.txt").write_text(body)
+    done = shardmill("convert", "a.txt", "-o", "out")
+    assert done.code == 0
+    assert (hint in done.out) if hint else ("though" not in done.out)

@@ -1,0 +1,168 @@
+"""Read text files: a line is a record, of one feature, `text`; one that is not UTF-8 is a reject."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, islice
+from typing import Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ...errors import SourceError
+from ...format.flow.rejects import CellError, Reject
+from ...format.flow.rows import Rows
+from ...format.schema.arrow_types import feature_of
+from ...format.schema.schema import Choice, Schema
+from ...format.wording.printable import printable
+from ..contract.call import Call
+from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
+from ..files.listing import list_entries
+from ..files.partitions import check_folders
+from ..files.stamp import check_stamp
+from ..registry.formats import suffixes_of
+from ..text.lines import Lines, LineSizes, line_pieces, origin_of, read_lines
+from ..text.open_text import is_utf8
+from ..text.pieces import TextPiece
+
+FIELD: Final = pa.field("text", pa.string(), nullable=False)
+_SHOWN: Final = 400
+_LOOKED_AT: Final = 20
+
+
+@dataclass(frozen=True, slots=True)
+class TextSource:
+    """Read text files, line by line.
+
+    `paths` are files, folders and globs, relative to the folder `base`; a line of more than `record_bytes` is a reject.
+    Columns in the names of folders are refused, unless `partitions` says who reads them, as for CSV; `call` is what the
+    user typed.
+    """
+
+    paths: tuple[str, ...]
+    base: str = ""
+    record_bytes: int = 1 << 30
+    partitions: Literal["none", "read"] | None = None
+    call: Call = field(default_factory=Call, compare=False, repr=False)
+
+    @property
+    def _sizes(self) -> LineSizes:
+        return LineSizes(self.record_bytes)
+
+    def list_files(self) -> Listing:
+        """Return the files to read.
+
+        Raises:
+            InputError: a path matches nothing, or folders name columns.
+        """
+        traits = Traits(may_be_empty=True)
+        listing = list_entries(self.paths, self.base, suffixes_of("txt"), file_format="txt", traits=traits)
+        return check_folders(listing, self.paths, self.call, self.partitions)
+
+    def survey(self, listing: Listing, run: ParallelMap) -> Survey:
+        """Count the lines of all plain files; return pieces of about 1 MiB.
+
+        Raises:
+            SourceError: a file cannot be read, or there is no line.
+        """
+        pieces = line_pieces(listing.entries, self._sizes, run, blank_rows=True)
+        if not pieces:
+            others = "" if len(listing.entries) == 1 else ", and so are the other files"
+            raise SourceError(listing.entries[0].name, f"is empty{others}: there is no line")
+        feature, _ = feature_of(FIELD)
+        full = {piece.entry for piece in pieces}
+        empty = tuple(f"{one.name}: is empty: no row" for i, one in enumerate(listing.entries) if i not in full)
+        choice = Choice("text", feature.type, "each line is a record")
+        detected = _looks_like(pieces[0], listing.entries[pieces[0].entry], self._sizes)
+        return Survey(Frozen(Schema((feature,))), (choice,), pieces, empty, detected=detected, fields=(FIELD,))
+
+    def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:  # noqa: ARG002
+        """Yield the rows of a task, about 2 MiB of text at a time.
+
+        Raises:
+            SourceError: a file is damaged, or is not what was listed.
+        """
+        ordinal = 0
+        for _, group in groupby(task.pieces, key=lambda piece: piece.entry):
+            pieces = [piece for piece in group if isinstance(piece, TextPiece)]
+            check_stamp(pieces[0])
+            for piece, lines in read_lines(pieces, self._sizes, blank_rows=True):
+                array, kept, rejects = _parse(lines, piece, self.record_bytes)
+                batch = pa.RecordBatch.from_arrays([array], schema=pa.schema([FIELD]))
+                yield Rows(
+                    task.ordinal, ordinal, piece.entry, batch, origin_of(lines, piece.name, kept), rejects=rejects
+                )
+                ordinal += 1
+            check_stamp(pieces[0])
+
+
+def _parse(
+    lines: Lines, piece: TextPiece, record_bytes: int
+) -> tuple[pa.Array, npt.NDArray[np.int64], tuple[Reject, ...]]:
+    """Return the text of lines, the numbers of those that are rows, and the others as rejects."""
+    sizes = lines.ends - lines.starts
+    every = np.arange(len(sizes))
+    if lines.large is None and sizes.max(initial=0) <= record_bytes and is_utf8(lines.text):
+        return _text_array(lines, sizes), every, ()
+    good, rejects = [], []
+    for record in every.tolist():
+        text = lines.text[lines.starts[record] : lines.ends[record]]
+        error = _error(text, lines.large or len(text), record_bytes, piece.name)
+        if error is None:
+            good.append(record)
+        else:
+            rejects.append(Reject(piece.entry, lines.place(piece.name, record), (error,)))
+    texts = [lines.text[lines.starts[record] : lines.ends[record]].decode() for record in good]
+    return pa.array(texts, pa.string()), np.array(good, np.int64), tuple(rejects)
+
+
+def _text_array(lines: Lines, sizes: npt.NDArray[np.int64]) -> pa.Array:
+    text = lines.text
+    if b"\r" in text:
+        text = text.replace(b"\r\n", b"\n").removesuffix(b"\r")
+    offsets = np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32)
+    return pa.StringArray.from_buffers(len(sizes), pa.py_buffer(offsets), pa.py_buffer(text.translate(None, b"\n")))
+
+
+def _error(text: bytes, size: int, record_bytes: int, name: str) -> CellError | None:
+    shown = printable(text[:_SHOWN])
+    if size > record_bytes:
+        message = f"{size} bytes are more than limits.record_bytes ({record_bytes}); raise it: "
+        return CellError(
+            "text", "RECORD_TOO_LARGE", shown, f"at most {record_bytes} bytes",
+            f"{message}--set limits.record_bytes={size}",
+        )  # fmt: skip
+    try:
+        text.decode()
+    except UnicodeDecodeError as error:
+        fix = f"write the file as UTF-8: iconv -f cp1252 -t utf-8 {shlex.quote(name)}"
+        at = f"not UTF-8 at byte {error.start + 1} of the line (0x{text[error.start]:02x})"
+        return CellError("text", "BAD_UTF8", shown, "text", f"{at}; {fix}, or the encoding that it has")
+    return None
+
+
+def _looks_like(piece: TextPiece, entry: SourceEntry, sizes: LineSizes) -> tuple[str, ...]:
+    """Return what is to be said of a file whose first lines look like a table, or like JSON."""
+    found = next((lines for _, lines in read_lines([piece], sizes, blank_rows=True)), None)
+    if found is None or found.large is not None:
+        return ()
+    spans = zip(found.starts, found.ends, strict=True)
+    lines = [found.text[start:end] for start, end in islice(spans, _LOOKED_AT)]
+    tabs = {line.count(b"\t") for line in lines if line}
+    said = f"{entry.name}: each line is a record of text"
+    if len(lines) > 1 and len(tabs) == 1 and tabs != {0}:
+        return (f"{said}, though the first lines look like a table with tabs; if it is one: --format csv",)
+    if lines[0].startswith(b"{") and _is_json(lines[0]):
+        return (f"{said}, though the first one is a JSON object; if all are: --format jsonl",)
+    return ()
+
+
+def _is_json(line: Sequence[int] | bytes) -> bool:
+    try:
+        return isinstance(json.loads(bytes(line)), dict)
+    except (ValueError, RecursionError):
+        return False
