@@ -81,6 +81,19 @@ def test_a_feather_file_of_pandas_is_one(tmp_path: Path) -> None:
     assert table_of(rows) == TABLE.drop_columns(["o"]).to_pylist()
 
 
+def test_categories_of_polars_are_read_also_beside_a_reject(tmp_path: Path) -> None:
+    words = pa.array(["x", "y"]).cast(pa.string_view())
+    kinds = pa.DictionaryArray.from_arrays(pa.array([1, 0, 1], pa.uint32()), words)
+    viewed = pa.array(["a", "b", "a longer one than a view holds"]).cast(pa.string_view())
+    table = pa.table({"k": kinds, "v": viewed, "n": pa.array([2**63, 1, 2], pa.uint64())})
+    for form in ("file", "stream"):
+        write(tmp_path / "a.arrow", table, form)
+        survey, rows = load(tmp_path)
+        assert table_of(rows) == table.to_pylist()
+        block = RowEncoder(survey.frozen.schema).encode(rows[0])
+        assert [(reject.place.row, reject.errors[0].code) for reject in block.rejects] == [(1, "INT_OVERFLOW")]
+
+
 def test_record_batches_of_any_size_come_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrow_source, "BATCH_ROWS", 128)
     write(tmp_path / "a.arrow", TABLE, rows=ROWS)

@@ -15,7 +15,8 @@ import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from shardmill.transforms.errors import SchemaError, SourceError, UsageError
+from shardmill.transforms.errors import DataError, SchemaError, SourceError, UsageError
+from shardmill.transforms.format.encode.encode_rows import RowEncoder
 from shardmill.transforms.format.flow.rejects import Place
 from shardmill.transforms.format.flow.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule
@@ -63,6 +64,42 @@ def test_arrow_data_comes_back_as_it_was(tmp_path: Path, case: str) -> None:
     assert joined(source).equals(TABLE)
     assert [f.nullable for f in survey(source).frozen.schema] == [True, False, False]
     assert read(source)[0].origin.place(2) == Place(f"Arrow {case}", row=3)
+
+
+WORDS = pa.array(["x", "y"]).cast(pa.string_view())
+CATEGORIES = pa.DictionaryArray.from_arrays(pa.array([1, 0, None, 1], pa.uint32()), WORDS)
+IN_LISTS = pa.DictionaryArray.from_arrays(pa.array([1, 0, 1, 1], pa.uint32()), WORDS)
+VIEWED = pa.table(
+    {
+        "c": CATEGORIES,
+        "l": pa.ListArray.from_arrays(pa.array([0, 2, 2, 3, 4], pa.int32()), IN_LISTS),
+        "n": pa.array([2**63, 1, 2, 3], pa.uint64()),
+    }
+)
+"""What polars gives of categories: dictionaries of views, which Arrow cannot decode."""
+
+
+def test_dictionaries_of_views_are_read_also_beside_a_reject(tmp_path: Path) -> None:
+    source = spool(VIEWED, str(tmp_path))
+    encoder = RowEncoder(survey(source).frozen.schema)
+    (rows,) = read(source)
+    assert rows.batch.select(["c", "l"]).to_pylist() == [
+        {"c": "y", "l": ["y", "x"]}, {"c": "x", "l": []}, {"c": None, "l": ["y"]}, {"c": "y", "l": ["y"]},
+    ]  # fmt: skip
+    block = encoder.encode(rows)
+    assert [(reject.place.row, reject.errors[0].code) for reject in block.rejects] == [(1, "INT_OVERFLOW")]
+
+
+class OnlyColumns:
+    """A table of another library in a dict of them, as Hugging Face has splits."""
+
+    column_names = ("a",)
+
+
+@pytest.mark.parametrize("one", [TABLE, pd.DataFrame({"a": [1]}), OnlyColumns()])
+def test_a_dict_of_tables_is_refused_with_the_one_that_may_be_given(tmp_path: Path, one: object) -> None:
+    with pytest.raises(DataError, match=r"^data is a dict of tables, .*; give one: data=tables\['train'\]$"):
+        spool({"train": one}, str(tmp_path))
 
 
 def test_an_array_is_a_column_and_further_axes_are_its_shape(tmp_path: Path) -> None:

@@ -19,17 +19,39 @@ _TEXT = ((pa.types.is_string, pa.binary()), (pa.types.is_large_string, pa.large_
 
 
 def storage_type(kind: pa.DataType) -> pa.DataType:
-    """Return the type that an extension type (uuid, json, ...) is stored as; a tensor stays one, for its shape."""
-    if isinstance(kind, pa.BaseExtensionType) and not isinstance(kind, pa.FixedShapeTensorType):
-        return storage_type(kind.storage_type)
+    """Return the type that an extension type (uuid, json, ...) is stored as; a tensor stays one, for its shape.
+
+    A dictionary of views, as polars writes categories, becomes one of plain text: Arrow cannot decode the former.
+    """
+    if isinstance(kind, pa.BaseExtensionType):
+        return kind if isinstance(kind, pa.FixedShapeTensorType) else storage_type(kind.storage_type)
+    return _without_viewed_words(kind)
+
+
+def _without_viewed_words(kind: pa.DataType) -> pa.DataType:
+    if pa.types.is_dictionary(kind):
+        plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(kind.value_type)
+        return kind if plain is None else pa.dictionary(kind.index_type, plain, kind.ordered)
+    if pa.types.is_struct(kind):
+        fields = [one.with_type(_without_viewed_words(one.type)) for one in kind]
+        return kind if fields == list(kind) else pa.struct(fields)
+    if is_list(kind) or pa.types.is_fixed_size_list(kind):
+        value = _without_viewed_words(kind.value_type)
+        return kind if value == kind.value_type else with_value_type(kind, value)
     return kind
 
 
 def storage_column(column: pa.Array) -> pa.Array:
-    """Return an extension array as `storage_type` has it; any other array as it is."""
-    while storage_type(column.type) != column.type:
+    """Return an array as `storage_type` has it; most arrays as they are."""
+    wanted = storage_type(column.type)
+    while isinstance(column, pa.ExtensionArray) and column.type != wanted:
         column = column.storage
-    return column
+    if column.type == wanted:
+        return column
+    if isinstance(column, pa.DictionaryArray):
+        values = column.dictionary.cast(wanted.value_type)
+        return pa.DictionaryArray.from_arrays(column.indices, values, ordered=wanted.ordered)
+    return pa.array(column.to_pylist(), wanted)  # within a list or a struct, which is rare
 
 
 def meaning(kind: pa.DataType) -> pa.DataType:

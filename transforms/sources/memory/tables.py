@@ -157,6 +157,8 @@ def _not_data(data: object, of: str = "") -> DataError:
     what = f"data is a {printable(type(data).__name__)}{of}"
     if _is_pandas(data, "Series"):
         return DataError(f'{what}: one column without a table; make it one: data=series.to_frame("name")')
+    if type(data).__name__ == "LazyFrame":
+        return DataError(f"{what}: its rows are not there yet; collect them: data=frame.collect()")
     if isinstance(data, str | os.PathLike):
         return DataError(f"{what}: a path is the first argument: convert({printable(os.fspath(data))!r}, output=...)")
     if isinstance(data, np.ndarray):
@@ -229,6 +231,9 @@ def _of_arrays(arrays: Mapping[Any, Any]) -> MemoryTable:
 
 
 def _array_column(name: str, value: Any) -> pa.Array:
+    if hasattr(value, "columns") or hasattr(value, "column_names"):
+        shown = printable(repr(name))
+        raise DataError(f"data is a dict of tables, of which each would be one column; give one: data=tables[{shown}]")
     if isinstance(value, np.ma.MaskedArray):
         raise UsageError(f'data: array "{printable(name)}" is masked; fill it, or pass an Arrow table with nulls')
     try:
