@@ -5,6 +5,31 @@ from __future__ import annotations
 from ...transforms.format.wording.printable import quoted
 
 
+def check_sign(value: str) -> str:
+    """Return a sign of numbers.
+
+    Raises:
+        ValueError: it is longer, or a digit.
+    """
+    if len(value) != 1 or value.isalnum() or value in "+-":
+        raise ValueError(f'{quoted(value)} is not one sign, like "," or "."')
+    return value
+
+
+def check_format(value: str | list[str] | None) -> str | list[str] | None:
+    """Return formats of dates and times.
+
+    Raises:
+        ValueError: one names no part of a date or a time.
+    """
+    for one in [value] if isinstance(value, str) else value or []:
+        if "%" not in one.replace("%%", ""):
+            raise ValueError(f'{quoted(one)} is no format of dates and times, like "%d.%m.%Y" or "%Y-%m-%d %H:%M:%S"')
+    if value == []:
+        raise ValueError('is empty; give at least one, like ["%d.%m.%Y"]')
+    return value
+
+
 def check_null(value: object) -> object:
     """Return what becomes of nulls: a word, or `{fill: VALUE}`.
 

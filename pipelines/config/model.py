@@ -29,7 +29,7 @@ from ...transforms.format.wording.sizes import DEFAULT_SHARD_SIZE, check_shard_s
 from ...transforms.sources.registry.options import STRICT, Count, check_path
 from ...transforms.sources.registry.settings import Limits
 from ...transforms.stores.common.store_url import is_store_url
-from .checks import check_label, check_null
+from .checks import check_format, check_label, check_null, check_sign
 from .inputs import InputSection
 from .runners import LocalRunner, RunnerSection
 
@@ -93,7 +93,22 @@ class ColumnConfig(_Section):
     nullable: bool | None = None
     name: Annotated[str, StringConstraints(min_length=1)] | None = None
     label: Annotated[bool | list[str], BeforeValidator(check_label)] = False
+    format: Annotated[str | list[str] | None, AfterValidator(check_format)] = None
+    decimal: Annotated[str, AfterValidator(check_sign)] = "."
+    thousands: Annotated[str, AfterValidator(check_sign)] | None = None
+    strip: bool | str = False
     null: Annotated[Literal["absent", "drop_row", "error", "mask"] | Fill, BeforeValidator(check_null)] = "absent"
+
+    @model_validator(mode="after")
+    def _signs_differ(self) -> ColumnConfig:
+        if self.decimal == self.thousands:
+            raise ValueError(f"decimal and thousands are both {quoted(self.decimal)}; they must differ")
+        return self
+
+    @property
+    def is_written(self) -> bool:
+        """Whether text is read in a form of its own."""
+        return bool(self.format or self.thousands or self.strip) or self.decimal != "."
 
 
 class SchemaConfig(_Section):

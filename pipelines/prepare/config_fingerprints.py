@@ -23,7 +23,9 @@ LATER_KEYS: Final[dict[str, dict[str, Any]]] = {
 Those of one format are its own to name.
 """
 
-_LATER_COLUMN_KEYS: Final[dict[str, Any]] = {"name": None, "label": False, "null": "absent"}
+_LATER_COLUMN_KEYS: Final[dict[str, Any]] = {
+    "name": None, "label": False, "null": "absent", "format": None, "decimal": ".", "thousands": None, "strip": False,
+}  # fmt: skip
 """The same of the keys of a column in `schema.columns`."""
 
 

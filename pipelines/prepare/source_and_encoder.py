@@ -24,16 +24,19 @@ from ...transforms.sources.registry.format import keep_step
 from ...transforms.sources.registry.formats import FORMATS
 from ...transforms.sources.registry.options import Options
 from ...transforms.sources.registry.settings import Limits, Settings
-from ..config.model import Config, Fill, SchemaConfig
+from ...transforms.sources.text.written import Written
+from ..config.model import ColumnConfig, Config, Fill, SchemaConfig
 
 
 def column_rules(config: Config) -> dict[str, ColumnRule]:
     """Return what `schema.columns` declares, by column."""
-    return {
-        name: ColumnRule(rule.type, rule.as_, rule.unit, rule.timezone, rule.nullable)
-        for name, rule in config.schema_.columns.items()
-        if rule.model_dump(exclude={"name", "label", "null"}, exclude_none=True)
-    }
+    rules = {name: _rule(rule) for name, rule in config.schema_.columns.items()}
+    rules |= {name: ColumnRule("string") for name, rule in config.schema_.columns.items() if rule.is_written}
+    return {name: rule for name, rule in rules.items() if rule != ColumnRule()}
+
+
+def _rule(rule: ColumnConfig) -> ColumnRule:
+    return ColumnRule(rule.type, rule.as_, rule.unit, rule.timezone, rule.nullable)
 
 
 def source_of(config: Config, command: str = "convert") -> Source:
@@ -110,6 +113,9 @@ def with_recipe(source: Source, config: Config) -> Source:
     options, steps = config.input, list[Step]()
     if options is not None:
         steps += FORMATS[options.format].load().steps(_with_columns_of_where(options))
+    for name, rule in sorted(config.schema_.columns.items()):
+        if rule.is_written:
+            steps.append(_written(name, rule))
     if options is not None and options.where is not None:
         gone = [name for name in options.exclude_columns if name in columns_in(read_expression(options.where))]
         steps += [Where(options.where), *keep_step(options.model_copy(update={"exclude_columns": gone}))]
@@ -127,6 +133,11 @@ def with_recipe(source: Source, config: Config) -> Source:
         steps.append(Constants.of(config.schema_.constants))
     limit = None if options is None else options.limit
     return with_steps(source, [*steps, *config.steps], limit, column_rules(config))
+
+
+def _written(name: str, rule: ColumnConfig) -> Written:
+    formats = (rule.format,) if isinstance(rule.format, str) else tuple(rule.format or ())
+    return Written(name, _rule(rule), rule.strip, rule.decimal, rule.thousands or "", formats)
 
 
 def _nulls(column: str, null: str | Fill) -> Nulls:

@@ -41,49 +41,46 @@ COMMAS = {
     "decimals": (
         b"id;price\n1;1,5\n2;\n3;-2,25\n4;7\n",
         'column "price" stays text: "1,5" (a.csv row 1) looks like a number with a decimal comma, which is not read as '
-        "one; in Python: convert(data=pandas.read_csv('a.csv', sep=';', decimal=','), output='out')",
+        "one unless it is declared; --set schema.columns.price.decimal=,",
         [1.5, None, -2.25, 7.0],
     ),
     "decimals with points between thousands, and a word": (
         b"id;price\n1;1.234,5\n2;-\n3;0,125\n",
         'column "price" stays text: "1.234,5" (a.csv row 1) looks like a number with a decimal comma, which is not '
-        "read as one; in Python: convert(data=pandas.read_csv('a.csv', sep=';', decimal=',', thousands='.', "
-        "na_values=['-']), output='out')",
+        "read as one unless it is declared; --set schema.columns.price.decimal=, --set "
+        "schema.columns.price.thousands=. "
+        '--set \'input.null_values=["", "-"]\'',
         [1234.5, None, 0.125],
     ),
     "thousands": (
         b'id,price\n1,"1,234"\n2,"12,345,678"\n3,9\n',
         'column "price" stays text: "1,234" (a.csv row 1) looks like a number with commas between thousands, which is '
-        "not read as one; in Python: convert(data=pandas.read_csv('a.csv', thousands=','), output='out')",
+        "not read as one unless it is declared; --set schema.columns.price.thousands=,",
         [1234, 12345678, 9],
     ),
 }
 
 
 @pytest.mark.parametrize("case", COMMAS)
-def test_numbers_with_commas_stay_text_and_the_call_that_is_named_reads_them(desk: Any, case: str) -> None:
+def test_numbers_with_commas_stay_text_and_the_options_that_are_named_read_them(desk: Any, case: str) -> None:
     body, line, values = COMMAS[case]
     desk.put({"a.csv": body})
     assert_both_say(desk, ["a.csv"], line)
     assert kinds(desk)["price"] == "string"
-    call = line.split("in Python: ")[1].replace("output='out'", "output='other'")
-    eval(call, {"convert": convert, "pandas": pd})  # what the screen says is what a user types
-    assert kinds(desk, "other")["price"] in ("float64", "int64")
-    (desk.root / "other").rename(desk.root / "moved")
     (desk.root / "out").rename(desk.root / "text")
-    (desk.root / "moved").rename(desk.root / "out")
+    screen = desk.convert("a.csv", *shlex.split(line.split("declared; ")[1]))
+    assert (screen.code, screen.err) == (0, "")
+    assert kinds(desk)["price"] == "float64"
     assert [row.get("price") for row in desk.records()] == values
 
 
-def test_the_call_that_is_named_has_the_command_the_files_and_the_output_of_the_user(desk: Any) -> None:
-    desk.put({"a.csv": b"id;price\n1;1,5\n", "b.csv": b"id;price\n2;2,5\n"})
-    summary = convert(["a.csv", "b.csv"], output="o/night")
-    line = next(line for line in summary.detected + summary.warnings if "decimal comma" in line)
-    call = line.split("in Python: ")[1]
-    assert call.endswith("for file in ['a.csv', 'b.csv']), output='o/night')")
-    (desk.root / "o").rename(desk.root / "text")
-    eval(call, {"convert": convert, "pandas": pd})
-    assert open_dataset("o/night").to_table("train").column("price").to_pylist() == [1.5, 2.5]
+def test_several_columns_with_commas_and_names_with_blanks_are_declared_each(desk: Any) -> None:
+    desk.put({"a.csv": b"id;unit price;vat\n1;1,5;0,19\n", "b.csv": b"id;unit price;vat\n2;2,5;0,07\n"})
+    line = next(note for note in detected(desk.convert("a.csv", "b.csv", "--dry-run")) if "decimal comma" in note)
+    options = line.split("declared; ")[1]
+    assert options == "--set 'schema.columns.\"unit price\".decimal=,' --set schema.columns.vat.decimal=,"
+    assert desk.convert("a.csv", "b.csv", *shlex.split(options)).code == 0
+    assert open_dataset(desk.root / "out").to_table("train").column("unit price").to_pylist() == [1.5, 2.5]
 
 
 WORDS = {
@@ -151,8 +148,8 @@ def test_a_few_words_keep_a_column_text_and_the_option_that_is_named_makes_it_nu
         (
             "1,5 12O 2,5 ? 1,5 2,5 3,5",
             'column "price" stays text: "1,5" (a.csv row 1) looks like a number with a decimal comma, which is not '
-            "read as one; fix \"12O\" (a.csv row 2) in the file, then in Python: convert(data=pandas.read_csv('a.csv', "
-            "sep=';', decimal=',', na_values=['?']), output='out')",
+            'read as one unless it is declared; fix "12O" (a.csv row 2) in the file, then --set '
+            'schema.columns.price.decimal=, --set \'input.null_values=["", "?"]\'',
         ),
     ],
 )

@@ -33,6 +33,16 @@ def typed_path(path: str) -> str:
     return os.path.abspath(path) if relative.startswith("..") else relative
 
 
+def set_column(name: str, key: str, value: str) -> str:
+    """Return the option that sets a key of a column.
+
+    >>> print(set_column("price", "decimal", ","), set_column("unit price", "thousands", "."))
+    --set schema.columns.price.decimal=, --set 'schema.columns."unit price".thousands=.'
+    """
+    shown = name if name.isidentifier() and name.isascii() else json.dumps(name, ensure_ascii=False)
+    return f"--set {shlex.quote(f'schema.columns.{shown}.{key}={value}')}"
+
+
 def set_list(key: str, values: Sequence[str]) -> str:
     """Return the option that sets a key to a list of texts.
 

@@ -44,19 +44,16 @@ class PandasCall:
     names: tuple[str, ...] | None
     call: Call = field(default_factory=Call)
 
-    def with_numbers(self, *, decimal: str = ".", thousands: str | None = None, nulls: Sequence[str] = ()) -> str:
-        """Return the call where numbers are written with these signs, and other words are null.
+    def with_nulls(self, nulls: Sequence[str]) -> str:
+        """Return the call in which these words are null too, also in quotes.
 
-        >>> print(PandasCall(("a.csv",), ";", "utf-8", None).with_numbers(decimal=","))
-        convert(data=pandas.read_csv('a.csv', sep=';', decimal=','), output='out')
+        >>> print(PandasCall(("a.csv",), ";", "utf-8", None).with_nulls(["-"]))
+        convert(data=pandas.read_csv('a.csv', sep=';', na_values=['-']), output='out')
         """
-        options = {"sep": self.delimiter, "decimal": decimal, "encoding": self.encoding}
-        usual = {"sep": ",", "decimal": ".", "encoding": "utf-8"}
+        options = {"sep": self.delimiter, "encoding": self.encoding}
+        usual = {"sep": ",", "encoding": "utf-8"}
         given: dict[str, object] = {key: value for key, value in options.items() if value != usual[key]}
-        if thousands is not None:
-            given["thousands"] = thousands
-        if nulls:
-            given["na_values"] = list(nulls)
+        given["na_values"] = list(nulls)
         if self.names is not None:
             given |= {"header": None, "names": list(self.names)}
         text = "".join(f", {key}={value!r}" for key, value in given.items())

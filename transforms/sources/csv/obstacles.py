@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...format.wording.printable import printable
-from ..contract.call import set_list
+from ..contract.call import set_column, set_list
 from ..text.cast import NUMBER
 from .hints import PandasCall
 
@@ -153,27 +153,28 @@ def obstacle_notes(
             (name, one, one.commas) for name, one in found if one.commas and _sign_of(one.commas, delimiter) == sign
         ]
         if chosen:
-            notes.append(_comma_note(sign, chosen, call))
+            notes.append(_comma_note(sign, chosen, null_values))
     few = [(name, one) for name, one in found if one.commas is None]
     if few:
         notes.append(_word_note(few, null_values, call))
     return tuple(notes)
 
 
-def _comma_note(sign: str, found: Sequence[tuple[str, Obstacles, Commas]], call: PandasCall) -> str:
+def _comma_note(sign: str, found: Sequence[tuple[str, Obstacles, Commas]], null_values: Sequence[str]) -> str:
     words = _joined(word for _, one, _ in found for word in one.words)
     typos = ", ".join(word.shown for word in words if not word.may_be_null)
-    dots = any(commas.dots for _, _, commas in found)
     what = "a decimal comma" if sign == "decimal" else "commas between thousands"
-    read = call.with_numbers(
-        decimal="," if sign == "decimal" else ".",
-        thousands="," if sign == "thousands" else "." if dots else None,
-        nulls=[word.text for word in words if word.may_be_null],
-    )
+    nulls = [word.text for word in words if word.may_be_null]
+    options = []
+    for name, _, commas in found[:_SHOWN]:
+        options.append(set_column(name, sign, ","))
+        options += [set_column(name, "thousands", ".")] if sign == "decimal" and commas.dots else []
+    options += [set_list("input.null_values", [*null_values, *nulls])] if nulls else []
     first = f"fix {typos} in the file, then " if typos else ""
+    more = "; the other columns alike" if len(found) > _SHOWN else ""
     return (
         f"{_columns([name for name, _, _ in found])} text: {found[0][2].shown} looks like a number with {what}, which "
-        f"is not read as one; {first}in Python: {read}"
+        f"is not read as one unless it is declared; {first}{' '.join(options)}{more}"
     )
 
 
@@ -183,7 +184,7 @@ def _word_note(found: Sequence[tuple[str, Obstacles]], null_values: Sequence[str
     typos = [word.text for word in words if not word.may_be_null]
     fixes = []
     if nulls and any(one.quoted for _, one in found):
-        fixes.append(f"what is in quotes is never null here; in Python: {call.with_numbers(nulls=nulls)}")
+        fixes.append(f"what is in quotes is never null here; in Python: {call.with_nulls(nulls)}")
     elif nulls:
         which = f"{_quoted(nulls)} {'means' if len(nulls) == 1 else 'mean'}" if typos else "that means"
         fixes.append(f"if {which} null, in all columns: {set_list('input.null_values', [*null_values, *nulls])}")

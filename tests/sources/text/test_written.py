@@ -1,0 +1,187 @@
+"""Text as people write values: signs of numbers, forms of dates, what stands around them."""
+
+from __future__ import annotations
+
+import datetime as dt
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shardmill.pipelines import append, convert
+from shardmill.pipelines.config.load import load_config
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.errors import ConfigError, SchemaError
+from shardmill.transforms.format.schema.schema import ColumnRule
+from shardmill.transforms.recipe.step import Column, Stepped
+from shardmill.transforms.sources.text.written import Written
+
+from ...command_line import Shardmill
+from ...tiers import examples
+
+pytestmark = pytest.mark.usefixtures("without_engine")
+
+
+def read(step: Written, *cells: str | None) -> list[Any]:
+    """Return what cells are read as, the code of a reject for those that are not."""
+    done = step.apply(pa.record_batch({"x": pa.array(cells, pa.string())}), "a.csv")
+    assert isinstance(done, Stepped)
+    bad = {problem.row: problem.error.code for problem in done.problems}
+    return [bad.get(row, value) for row, value in enumerate(done.batch["x"].to_pylist())]
+
+
+FLOAT, INT = ColumnRule("float64"), ColumnRule("int64")
+GERMAN = Written("x", FLOAT, strip="€% ", decimal=",", thousands=".")
+
+
+def test_numbers_with_a_decimal_comma_groups_and_signs_around_them() -> None:
+    assert read(GERMAN, "1.234,50 €", "12 %", "0,5", "-1.234.567", None, "7", "1e3", "nan")[:7] == [
+        1234.5, 12.0, 0.5, -1234567.0, None, 7.0, 1000.0,
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("cell", ["1.5", "1.23.456", "12.34,5", "1,2,3", "1234.567", "", "€", "1,", ",5", "1 234", "x"])
+def test_what_is_not_written_so_is_a_reject_and_no_other_number(cell: str) -> None:
+    assert read(GERMAN, "1,5", cell, "2,5") == [1.5, "BAD_TYPE", 2.5]
+
+
+def test_whole_numbers_with_commas_between_thousands() -> None:
+    step = Written("x", INT, thousands=",")
+    assert read(step, "1,234", "12", "1,234,567", "1,5", "12,34", "9,223,372,036,854,775,808") == [
+        1234, 12, 1234567, "BAD_TYPE", "BAD_TYPE", "INT_OVERFLOW",
+    ]  # fmt: skip
+
+
+def test_blanks_as_signs_of_thousands_and_apostrophes() -> None:
+    assert read(Written("x", FLOAT, thousands=" ", decimal=","), "1 234,5") == [1234.5]
+    assert read(Written("x", FLOAT, thousands="'"), "1'234.5") == [1234.5]
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(value=st.integers(-(2**63), 2**63 - 1), sign=st.sampled_from([",", ".", " ", "'", "_"]))
+def test_every_integer_comes_back_from_its_groups(value: int, sign: str) -> None:
+    assert read(Written("x", INT, thousands=sign), f"{value:,}".replace(",", sign)) == [value]
+
+
+class TestDates:
+    def test_each_cell_is_read_by_the_first_form_that_it_has(self) -> None:
+        step = Written("x", ColumnRule(), formats=("%d.%m.%Y", "%Y/%m/%d"))
+        assert read(step, "31.12.2024", "2024/2/1", None, "1.2.2024", "12-31-2024") == [
+            dt.date(2024, 12, 31), dt.date(2024, 2, 1), None, dt.date(2024, 2, 1), "BAD_TYPE",
+        ]  # fmt: skip
+
+    @pytest.mark.parametrize(
+        "cell", ["31/02/2024", "00/01/2024", "29/02/2023", "32/01/2024", "1/13/2024", "1/1/24", "1/1/2024x"]
+    )
+    def test_a_day_that_there_is_not_is_a_reject_and_no_other_day(self, cell: str) -> None:
+        assert read(Written("x", ColumnRule(), formats=("%d/%m/%Y",)), cell) == ["BAD_TYPE"]
+
+    def test_a_form_with_hours_makes_timestamps(self) -> None:
+        step = Written("x", ColumnRule(), formats=("%b %d, %Y %I:%M:%S %p", "%d.%m.%Y %H:%M:%S.%f"))
+        assert read(step, "Feb 3, 2024 10:11:12 PM", "03.02.2024 01:02:03.000004") == [
+            dt.datetime(2024, 2, 3, 22, 11, 12), dt.datetime(2024, 2, 3, 1, 2, 3, 4),
+        ]  # fmt: skip
+
+    def test_an_offset_is_taken_into_account(self) -> None:
+        step = Written("x", ColumnRule("timestamp", timezone="UTC"), formats=("%Y-%m-%d %H:%M %z",))
+        assert read(step, "2024-02-01 12:00 +0200") == [dt.datetime(2024, 2, 1, 10, tzinfo=dt.UTC)]
+
+    def test_a_local_time_that_is_there_twice_or_never_is_a_reject(self) -> None:
+        step = Written("x", ColumnRule("timestamp", timezone="Europe/Berlin"), formats=("%d.%m.%Y %H:%M",))
+        found = read(step, "01.07.2024 12:00", "27.10.2024 02:30", "31.03.2024 02:30")
+        assert found[0].astimezone(dt.UTC) == dt.datetime(2024, 7, 1, 10, tzinfo=dt.UTC)
+        assert found[1:] == ["BAD_TYPE", "BAD_TYPE"]
+
+    def test_a_time_of_day_has_a_form_too(self) -> None:
+        assert read(Written("x", ColumnRule("time"), formats=("%I:%M %p",)), "01:30 PM") == [dt.time(13, 30)]
+
+    @settings(max_examples=examples(200), deadline=None)
+    @given(day=st.dates(dt.date(1900, 1, 1)), form=st.sampled_from(["%d.%m.%Y", "%m/%d/%Y", "%Y%m%d", "%d %B %Y"]))
+    def test_every_day_comes_back_from_its_form(self, day: dt.date, form: str) -> None:
+        assert read(Written("x", ColumnRule(), formats=(form,)), day.strftime(form)) == [day]
+
+
+@pytest.fixture(autouse=True)
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+COLUMNS = {
+    "price": {"decimal": ",", "thousands": ".", "strip": "€"},
+    "share": {"strip": "%", "type": "float64"},
+    "day": {"format": "%d.%m.%Y"},
+    "name": {"strip": True},
+}
+
+
+def rows(path: str = "out") -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = open_dataset(path).to_table().to_pylist()
+    return found
+
+
+def test_a_file_is_converted_and_appended_to_with_the_same_config(shardmill: Shardmill) -> None:
+    Path("a.csv").write_text("price;share;day;name\n1.234,50 €;12%;31.12.2024; Ada \n0,5;7 %;1.2.2024;Bob\n")
+    Path("b.csv").write_text("price;share;day;name\n9,99 €;1%;02.01.2025;Eve\nn/a;1%;02.01.2025;Eve\n")
+    settings = {"schema": {"columns": COLUMNS}}
+    convert("a.csv", output="out", **settings)
+    assert rows()[0] == {"price": 1234.5, "share": 12.0, "day": dt.date(2024, 12, 31), "name": "Ada"}
+    summary = append("b.csv", output="out", max_rejects=1, **settings)
+    assert rows()[-1]["price"] == pytest.approx(9.99)
+    assert summary.manifest.rejects.by_code == {"BAD_TYPE": 1}
+    reject = Path("out/rejects/00000002.jsonl").read_text()
+    assert '"row": 2' in reject
+    assert '\\"n/a\\" is not a number that is written like 1.234,5' in reject
+
+
+def test_text_of_parquet_is_read_alike_and_can_be_filtered_and_filled() -> None:
+    pq.write_table(pa.table({"price": ["1.000,5", None, "2,5"]}), "a.parquet")
+    columns = {"price": {"decimal": ",", "thousands": ".", "null": {"fill": 0.0}}}
+    convert("a.parquet", output="out", where="price > 5 or is_null(price)", schema={"columns": columns})
+    assert rows() == [{"price": 1000.5}, {"price": 0.0}]
+
+
+def test_a_column_that_is_left_out_needs_no_form() -> None:
+    Path("a.csv").write_text("id;price\n1;1,5\n")
+    convert("a.csv", output="out", columns=["id"], schema={"columns": {"price": {"decimal": ","}}})
+    assert rows() == [{"id": 1}]
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ({"decimal": ",", "thousands": ","}, 'decimal and thousands are both ","'),
+        ({"decimal": ",,"}, '",," is not one sign'),
+        ({"thousands": "0"}, '"0" is not one sign'),
+        ({"format": "DD.MM.YYYY"}, '"DD.MM.YYYY" is no format of dates and times, like "%d.%m.%Y"'),
+        ({"format": []}, "is empty; give at least one"),
+    ],
+)
+def test_a_sign_or_a_form_that_is_none_is_refused_with_the_config(rule: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        load_config({"input": {"paths": ["a.csv"]}, "output": {"path": "out"}, "schema": {"columns": {"x": rule}}})
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("rule", "said"),
+    [
+        ({"decimal": ","}, "strip, decimal, thousands and format are for text, and it holds int64; leave them out"),
+        ({"format": "%Y", "type": "int64"}, "a format is that of dates and times, and the type is int64"),
+        ({"decimal": ",", "type": "date"}, "decimal and thousands are signs of numbers, and the type is date32"),
+    ],
+)
+def test_what_does_not_go_with_a_column_is_refused_by_name(rule: dict[str, Any], said: str) -> None:
+    values: list[Any] = [1] if "decimal" in rule and "type" not in rule else ["1"]
+    step = Written(
+        "x",
+        ColumnRule(rule.get("type")),
+        decimal=rule.get("decimal", "."),
+        formats=(rule["format"],) if "format" in rule else (),
+    )
+    with pytest.raises(SchemaError) as caught:
+        step.plan([Column(pa.field("x", pa.array(values).type), "x")])
+    assert said in str(caught.value)
