@@ -133,7 +133,7 @@ def _dataset_schema(config: Config, latest: Manifest, schema: Schema, wanted_spl
         latest.labels,
         no_rejects=rejects_allowed(config.max_rejects, 1 << 32) == 0,
         wanted_split=wanted_split,
-        columns=latest.details.columns,
+        columns=latest.columns,
     )
 
 
@@ -217,7 +217,7 @@ def _settled_nulls(section: SchemaConfig, latest: Manifest) -> SchemaConfig:
     """Return the columns with what becomes of nulls in the dataset, where the config does not say."""
     named = {rule.name or name: name for name, rule in section.columns.items()}
     columns = dict(section.columns)
-    for entry in latest.details.columns:
+    for entry in latest.columns:
         name = named.get(entry.name, entry.name)
         rule = columns.get(name, ColumnConfig())
         if entry.null not in ("absent", "present") and rule.null == "absent":

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 from PIL import Image
+from shardmill.transforms.sources.registry.formats import FORMATS
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -231,8 +232,8 @@ REFUSED: dict[str, tuple[Files, str]] = {
     ),
     "hidden files only": (
         {"pics/.x.jpg": JPEG},
-        "pics: holds no file of a known kind; say which it is: --set input.format=csv (or parquet, images, numpy, "
-        "tfrecord)",
+        "pics: holds no file of a known kind; say which it is: --set input.format=csv (or "
+        f"{', '.join(list(FORMATS)[1:])})",
     ),
 }
 

@@ -42,10 +42,10 @@ class SourceColumns:
             UsageError: there is no such column.
         """
         features = {feature.name: feature for feature in schema}
-        entries = {entry.name: entry for entry in manifest.details.columns if _is_made(entry)}
+        entries = {entry.name: entry for entry in manifest.columns if _is_made(entry)}
         if columns is None:
             held = {name for entry in entries.values() for name in entry.features}
-            order = [entry.name for entry in manifest.details.columns] or list(features)
+            order = [entry.name for entry in manifest.columns] or list(features)
             columns = [*order, *(name for name in features if name not in held and name not in order)]
         parts = []
         for name in columns:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from ..flow.blocks import Narrowing
 from ..schema.schema import Schema
-from .details import Details, format_version_of
+from .details import ColumnEntry, Details, format_version_of
 from .parts import PartEntry, behind_parts, in_parts
 from .shard_entry import ShardEntry as ShardEntry
 from .shard_entry import shard_list
@@ -117,6 +117,12 @@ class Manifest:
     def format_version(self) -> int:
         """The version of the format that the document is of."""
         return format_version_of(self.order, self.sidecars, self.details)
+
+    @property
+    def columns(self) -> tuple[ColumnEntry, ...]:
+        """What `details` states of columns whose features are in the schema: of others there is nothing to read."""
+        known = {feature.name for feature in self.schema or ()}
+        return tuple(column for column in self.details.columns if known.issuperset(column.features))
 
     @property
     def own_shards(self) -> tuple[ShardEntry, ...]:

@@ -46,7 +46,7 @@ def sidecar_files(
                 for name, split in manifest.splits.items()
             ],
             image_formats=image_formats,
-            columns=manifest.details.columns,
+            columns=manifest.columns,
         )
     return {name: files[name] for name in in_publishing_order(files)}
 

@@ -40,7 +40,7 @@ _FIX = f"records stay as they are: convert one of the sources again so that both
 def stated_by(dataset: InputDataset) -> Stated:
     """Return what the manifest of a dataset states of its records."""
     manifest = dataset.manifest
-    return Stated(dataset.name, manifest.schema, manifest.labels, manifest.details.columns)
+    return Stated(dataset.name, manifest.schema, manifest.labels, manifest.columns)
 
 
 def agree_on_schema(datasets: Sequence[Stated]) -> Schema:
