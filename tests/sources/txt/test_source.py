@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import gzip
+import lzma
 from pathlib import Path
 from typing import Any
 
@@ -80,7 +80,7 @@ def test_a_file_without_a_line_is_refused_alone(tmp_path: Path) -> None:
 def test_it_is_converted_appended_and_chosen_from(shardmill: Shardmill) -> None:
     Path("in").mkdir()
     Path("in/a.txt").write_text("one\n\ntwo\n")
-    Path("in/b.txt.gz").write_bytes(gzip.compress(b"three\n"))
+    Path("in/b.txt.xz").write_bytes(lzma.compress(b"three\n"))
     done = shardmill("convert", "in", "-o", "out")
     assert (done.code, rows_of()) == (0, ["one", "", "two", "three"]), done.err
     assert open_dataset("out").manifest.source.format == "txt"

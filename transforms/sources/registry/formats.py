@@ -61,7 +61,7 @@ FORMATS: Final[dict[str, FormatEntry]] = {
     "tfrecord": FormatEntry("..tfrecord.format", (".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz")),
     "jsonl": FormatEntry("..jsonl.format", packed(".jsonl", ".ndjson")),
     "arrow": FormatEntry("..arrow.format", (".arrow", ".feather", ".ipc"), (b"ARROW1",), "an Arrow file"),
-    "txt": FormatEntry("..txt.format", (".txt", ".txt.gz"), may_be_notes=True),
+    "txt": FormatEntry("..txt.format", packed(".txt"), may_be_notes=True),
 }
 """All formats, by what `input.format` calls them, in the order in which they are listed."""
 
