@@ -1,4 +1,4 @@
-"""Make the sample data of this folder, the same each time: pets, people, trips, arrays, reviews.
+"""Make the sample data of this folder, the same each time: pets, people, trips, arrays, reviews, orders, carts.
 
     python configs/samples/make_samples.py
 
@@ -13,6 +13,7 @@ import datetime as dt
 import hashlib
 import json
 import math
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -197,6 +198,65 @@ def review(number: int) -> dict[str, Any]:
     return found
 
 
+def make_orders(folder: Path) -> None:
+    """A file as a German office writes it, with semicolons, decimal commas and dates that begin with the day."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rows = ["order;day;price;discount;status;note"]
+    rows += [";".join(order(number)) for number in range(120)]
+    (folder / "orders.csv").write_text("\n".join(rows) + "\n", encoding="utf-8")
+
+
+def order(number: int) -> list[str]:
+    """Return one line: a price of euros, a discount in percent that may lack, a status, a note that is mostly empty."""
+    dice = noise(f"order {number}", 5).tolist()
+    day = dt.date(2024, 1, 1) + dt.timedelta(days=number)
+    cents = dice[0] * 997 + dice[1]
+    euros = f"{cents // 100:,}".replace(",", ".") + f",{cents % 100:02d} €"
+    status = ("open", "paid", "paid", "sent", "cancelled")[dice[2] % 5]
+    discount = f"{dice[3] % 30} %" if dice[3] % 3 else ""
+    return [
+        str(70000 + number),
+        day.strftime("%d.%m.%Y"),
+        euros,
+        discount,
+        status,
+        "ring twice" if dice[4] < 20 else "",
+    ]
+
+
+CART = pa.schema(
+    [
+        ("id", pa.int64()),
+        ("buyer", pa.struct([("name", pa.string()), ("city", pa.string())])),
+        ("lines", pa.list_(pa.struct([("item", pa.string()), ("count", pa.int32())]))),
+        ("clicks", pa.list_(pa.list_(pa.int16()))),
+        ("labels", pa.map_(pa.string(), pa.string())),
+        ("total", pa.decimal128(9, 2)),
+    ]
+)
+
+
+def make_carts(folder: Path) -> None:
+    """A Parquet file of nested columns: a struct, a list of structs, a list of lists, a map, a decimal; and nulls."""
+    folder.mkdir(parents=True, exist_ok=True)
+    table = pa.Table.from_pylist([cart(number) for number in range(100)], CART)
+    pq.write_table(table, folder / "carts.parquet", write_page_checksum=True)
+
+
+def cart(number: int) -> dict[str, Any]:
+    """Return one row."""
+    dice = noise(f"cart {number}", 6).tolist()
+    lines = [{"item": ("cup", "pot", "tea")[k % 3], "count": dice[k % 6] % 9 + 1} for k in range(dice[0] % 4)]
+    return {
+        "id": 9000 + number,
+        "buyer": {"name": NAMES[dice[1] % len(NAMES)], "city": "Kiel"} if dice[1] % 6 else None,
+        "lines": lines,
+        "clicks": [[dice[2] % 7, dice[3] % 7], []][: dice[2] % 3] if dice[3] % 8 else None,
+        "labels": [("gift", "yes"), ("lane", str(dice[4] % 5))][: dice[4] % 3],
+        "total": Decimal(dice[5] * 173 + number).scaleb(-2),
+    }
+
+
 def make_all(folder: Path = HERE) -> None:
     """Write all samples below a folder."""
     make_pets(folder / "pets")
@@ -204,6 +264,8 @@ def make_all(folder: Path = HERE) -> None:
     make_trips(folder / "trips")
     make_arrays(folder / "arrays")
     make_reviews(folder / "reviews")
+    make_orders(folder / "orders")
+    make_carts(folder / "carts")
 
 
 if __name__ == "__main__":

@@ -60,7 +60,7 @@ class Prepared:
             bytes=plan.listing.bytes,
             schema=plan.survey.frozen.schema,
             tasks=len(plan.tasks),
-            rows=plan.estimate.rows,
+            rows=self._source_rows(),
             splits=splits,
             shard_size=spec.shard_size,
             compression=spec.compression,
@@ -74,6 +74,12 @@ class Prepared:
             sampled_rejects=group_rejects(json.loads(line) for line in self._sampled_rejects()),
             order_note=order_note(plan.listing.traits, spec.order, len(plan.tasks), [s.shards for s in splits]),
         )
+
+    def _source_rows(self) -> int:
+        """Return the rows of the source; where they are not counted, about as many as there will be records."""
+        known = [] if self.restored else [rows for rows in self.plan.expected_rows().values() if rows is not None]
+        counted = bool(known) and len(known) == len(self.plan.listing.entries)
+        return sum(known) if counted else self.plan.estimate.rows
 
     def _sampled_rejects(self) -> Iterator[str]:
         in_append = self.spec.append_to is not None

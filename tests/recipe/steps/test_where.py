@@ -131,6 +131,11 @@ class TestTheWholeWay:
         assert (counts.read, counts.written, counts.rejected) == (200, 20, 0)
         assert "Read 200 rows of 1 file (1.8 KiB): 20 written, 0 rejected, 180 dropped" in done.out
 
+    def test_a_dry_run_tells_the_rows_of_the_source_and_the_records_that_are_left(self, shardmill: Shardmill) -> None:
+        done = shardmill("convert", "a.csv", "-o", "out", "--where", "age >= 40", "--dry-run")
+        assert "Source: csv, 1 file, 1.8 KiB, 200 rows\n" in done.out
+        assert "about 40" in done.out
+
     @pytest.mark.parametrize("more", [("--columns", "id"), ("--exclude-columns", "age,country")])
     def test_it_may_look_at_columns_that_are_not_kept(self, shardmill: Shardmill, more: tuple[str, str]) -> None:
         assert shardmill("convert", "a.csv", "-o", "out", "--where", "age > 48", *more).code == 0
