@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
 
 from ...errors import SchemaError
 from ...format.wording.printable import printable
-from ..text.lines import Lines, LineSizes, read_lines
+from ..text.lines import I64, Lines, LineSizes, read_lines
 from ..text.pieces import TextPiece
 from .lanes import both_lanes, run_arrow
-from .strict import LineError, parse_line
+from .strict import LineError, Value, parse_line
 from .types import MixedTypes, as_found, noun, shared_type, type_of
 
 AUTO_ROWS: Final = 10_000
@@ -82,14 +82,15 @@ def look_at_piece(piece: TextPiece, *, sizes: LineSizes, limit: int | None, most
     """
     found = PieceEvidence()
     for _, lines in read_lines([piece], sizes, blank_rows=False):
-        records = len(lines.records)
+        index = lines.records
+        records = len(index)
         if limit is not None:
             records = max(min(records, limit - lines.before.records), 0)
-        work = _Look(lines, piece.name, sizes.record_bytes)
+        work = _Look(lines, index, piece.name, sizes.record_bytes)
         for part in both_lanes(lines, records, work.fast, work.slow):
             found = found.plus(part)
         check_columns(piece.name, len(found.columns), most_columns)
-        if limit is not None and lines.before.records + len(lines.records) >= limit:
+        if limit is not None and lines.before.records + len(index) >= limit:
             break
     return found
 
@@ -110,10 +111,11 @@ def check_columns(name: str, count: int, most: int) -> None:
 @dataclass(frozen=True, slots=True, eq=False)
 class _Look:
     lines: Lines
+    index: I64
     name: str
     record_bytes: int
 
-    def fast(self, text: bytes, part: range) -> PieceEvidence | None:
+    def fast(self, text: bytes, part: I64) -> PieceEvidence | None:
         """Look at some lines as pyarrow parses them."""
         if len(text) > self.record_bytes:
             return None
@@ -126,41 +128,43 @@ class _Look:
             place = ""
             if values:
                 first = int(np.argmax(column.is_valid().to_numpy())) if column.null_count else 0
-                place = self._place(part.start + first)
+                place = self._place(int(part[first]))
             columns[name] = Evidence(kind, values, place)
         return PieceEvidence(len(part), columns=columns)
 
-    def slow(self, part: range) -> PieceEvidence:
+    def slow(self, part: I64) -> PieceEvidence:
         """Look at some lines one by one."""
-        found = PieceEvidence()
-        for record in part:
-            found = found.plus(self._line(record))
-        return found
+        columns: dict[str, Evidence] = {}
+        rejects, first = 0, ""
+        for record in part.tolist():
+            try:
+                members = self._members(record)
+            except LineError as error:
+                rejects, first = rejects + 1, first or f"line {self._number(record)}: {error.text}"
+                continue
+            for name, member in members.items():
+                found, known = self._evidence(member.value, record), columns.get(name)
+                columns[name] = found if known is None else known.plus(found)
+        return PieceEvidence(len(part), rejects, first, columns)
 
-    def _line(self, record: int) -> PieceEvidence:
-        lines = self.lines
-        index = lines.records[record]
+    def _members(self, record: int) -> dict[str, Value]:
+        lines, index = self.lines, self.index[record]
         size = lines.large or int(lines.ends[index] - lines.starts[index])
         if size > self.record_bytes:
             text = f"{size} bytes are more than limits.record_bytes ({self.record_bytes})"
-            return PieceEvidence(1, 1, f"line {self._number(record)}: {text}")
+            raise LineError("RECORD_TOO_LARGE", text)
+        return parse_line(lines.text[lines.starts[index] : lines.ends[index]], lambda _: False)
+
+    def _evidence(self, value: Any, record: int) -> Evidence:
+        place = self._place(record) if value is not None else ""
         try:
-            members = parse_line(lines.text[lines.starts[index] : lines.ends[index]], lambda _: False)
-        except LineError as error:
-            return PieceEvidence(1, 1, f"line {self._number(record)}: {error.text}")
-        place = self._place(record)
-        columns = {}
-        for name, member in members.items():
-            there = place if member.value is not None else ""
-            try:
-                columns[name] = Evidence(type_of(member.value), int(bool(there)), there)
-            except MixedTypes as error:
-                one, other = error.types
-                columns[name] = Evidence(pa.null(), 1, place, ((one, place), (other, place)))
-        return PieceEvidence(1, columns=columns)
+            return Evidence(type_of(value), int(value is not None), place)
+        except MixedTypes as error:
+            one, other = error.types
+            return Evidence(pa.null(), 1, place, ((one, place), (other, place)))
 
     def _number(self, record: int) -> int:
-        return self.lines.before.lines + int(self.lines.records[record]) + 1
+        return self.lines.before.lines + int(self.index[record]) + 1
 
     def _place(self, record: int) -> str:
         return f"{self.name} line {self._number(record)}"

@@ -4,15 +4,14 @@ pyarrow is given nothing but lines that begin with `{` and end with `}`, are UTF
 and on deep nesting its parser dies. Between such lines the newline is one between two objects, since inside of an
 object or array `}` is never followed by `{`. So if as many rows come back as there are lines, each line was one object.
 
-    lines   {..}{..}{..}{ bad {..}{..}{..}{..}
+    lines   {..}{..}{..}{bad}{..}{..}{..}{..}
     fast    |------------------ refused -----|      pyarrow refuses the text, or what it gives is in doubt:
     fast    |--------| |- refused --| |------|      16 parts of it are tried,
-    slow               { bad {..}                   and of those that are small each line
+    slow               {bad}{..}                    and of those that are small each line
 """
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
@@ -24,7 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json
 
-from ..text.lines import Lines
+from ..text.lines import I64, Lines
 from ..text.open_text import is_utf8
 from .strict import BLANKS, MOST_LEVELS, nested_levels
 from .types import is_list
@@ -35,7 +34,6 @@ _PARTS: Final = 16
 _SMALL: Final = 32
 """Lines that Python parses in the time of one call of pyarrow."""
 
-_MOST_RUNS: Final = 64
 _EXACT: Final = 2.0**53
 """The first integer after which float64 leaves some out."""
 
@@ -117,45 +115,51 @@ def run_arrow(text: bytes, rows: int, schema: pa.Schema | None, unexpected: str)
 
 
 def both_lanes(
-    lines: Lines, records: int, fast: Callable[[bytes, range], T | None], slow: Callable[[range], T]
+    lines: Lines, records: int, fast: Callable[[bytes, I64], T | None], slow: Callable[[I64], T]
 ) -> Iterator[T]:
-    """Yield what becomes of the first records of some lines, in order, for ranges of them.
+    """Yield what becomes of the first records of some lines, given by their numbers; in order but for odd ones.
 
     `fast` gets the text of whole lines and may refuse it; `slow` may not.
     """
     index = lines.records[:records]
     odd = _odd_lines(lines, index)
-    edges = [0, *(np.flatnonzero(np.diff(odd)) + 1).tolist(), len(index)] if len(index) else [0]
-    if len(edges) > _MOST_RUNS:
-        odd, edges = np.ones(len(index), np.bool_), [0, len(index)]
-    for start, stop in itertools.pairwise(edges):
-        if odd[start]:
-            yield slow(range(start, stop))
-        else:
-            yield from _halved(lines, index, range(start, stop), fast, slow)
+    if not odd.any():
+        if len(index):
+            yield from _halved(lines.text, lines.starts[index], lines.ends[index], np.arange(len(index)), fast, slow)
+        return
+    yield slow(np.flatnonzero(odd))
+    good = np.flatnonzero(~odd)
+    if len(good):
+        spans = zip(lines.starts[index[good]], lines.ends[index[good]], strict=True)
+        text = b"\n".join([lines.text[start:end] for start, end in spans])
+        sizes = lines.ends[index[good]] - lines.starts[index[good]]
+        ends = np.cumsum(sizes + 1) - 1
+        yield from _halved(text, ends - sizes, ends, good, fast, slow)
 
 
 def _halved(
-    lines: Lines,
-    index: npt.NDArray[np.int64],
-    part: range,
-    fast: Callable[[bytes, range], T | None],
-    slow: Callable[[range], T],
+    text: bytes,
+    starts: I64,
+    ends: I64,
+    part: I64,
+    fast: Callable[[bytes, I64], T | None],
+    slow: Callable[[I64], T],
 ) -> Iterator[T]:
-    first, last = index[part[0]], index[part[-1]]
-    whole = len(lines.text) == int(lines.ends[last]) and lines.starts[first] == 0
-    found = fast(lines.text if whole else lines.text[lines.starts[first] : lines.ends[last]], part)
+    """Yield what becomes of lines of a text, whose numbers are `part`."""
+    whole = starts[0] == 0 and int(ends[-1]) == len(text)
+    found = fast(text if whole else text[starts[0] : ends[-1]], part)
     if found is not None:
         yield found
     elif len(part) <= _SMALL:
         yield slow(part)
     else:
         step = max(-(-len(part) // _PARTS), _SMALL)
-        for start in range(part.start, part.stop, step):
-            yield from _halved(lines, index, range(start, min(start + step, part.stop)), fast, slow)
+        for start in range(0, len(part), step):
+            some = slice(start, start + step)
+            yield from _halved(text, starts[some], ends[some], part[some], fast, slow)
 
 
-def _odd_lines(lines: Lines, index: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+def _odd_lines(lines: Lines, index: I64) -> npt.NDArray[np.bool_]:
     """Return which of some lines pyarrow must not see."""
     if lines.large is not None or not len(index):
         return np.ones(len(index), np.bool_)

@@ -6,14 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...format.flow.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem, Reject
 from ...format.wording.printable import printable
 from ..text.cast import cast_column
-from ..text.lines import LineOrigin, Lines, origin_of
+from ..text.lines import I64, LineOrigin, Lines, origin_of
 from .build import Column, build_column
 from .lanes import both_lanes, run_arrow
 from .strict import LineError, Value, parse_line
@@ -57,61 +56,65 @@ class _Part:
     """What became of a range of lines: columns, the records that are in them, problems by row, lines that are none."""
 
     arrays: list[pa.Array]
-    kept: npt.NDArray[np.int64]
+    kept: I64
     problems: list[CellProblem]
     errors: list[tuple[int, CellError]]
 
 
 def parse_lines(parser: LineParser, lines: Lines, name: str, entry: int) -> ParsedLines:
     """Parse some lines of a file."""
-    work = _Work(parser, lines, frozenset(field.name for field in parser.others))
-    parts = list(both_lanes(lines, len(lines.records), work.fast, work.slow))
+    index = lines.records
+    work = _Work(parser, lines, index, frozenset(field.name for field in parser.others))
+    parts = list(both_lanes(lines, len(index), work.fast, work.slow))
+    kept = np.concatenate([part.kept for part in parts]) if parts else np.empty(0, np.int64)
+    order = np.argsort(kept, kind="stable")
+    in_order = bool((order[1:] > order[:-1]).all())
+    row_of = np.argsort(order, kind="stable")
     problems, done = [], 0
     for part in parts:
-        problems += [CellProblem(done + problem.row, problem.error) for problem in part.problems]
+        problems += [CellProblem(int(row_of[done + problem.row]), problem.error) for problem in part.problems]
         done += len(part.kept)
     arrays = []
     for number, (column, target) in enumerate(zip(parser.columns, parser.targets, strict=True)):
         chunks = [part.arrays[number] for part in parts]
         wire = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks) if chunks else pa.array([], column.wire)
-        array, found = finish(wire, target, column.name)
+        array, found = finish(wire if in_order else wire.take(pa.array(order)), target, column.name)
         arrays.append(array)
         problems += found
     if len(problems) > 1:
-        order = {column.name: i for i, column in enumerate(parser.columns)}
-        problems.sort(key=lambda p: (p.row, order[p.error.column or ""]))
+        place = {column.name: i for i, column in enumerate(parser.columns)}
+        problems.sort(key=lambda p: (p.row, place[p.error.column or ""]))
     names = [column.name for column in parser.columns]
-    kept = np.concatenate([part.kept for part in parts]) if parts else np.empty(0, np.int64)
-    rejects = tuple(
-        Reject(entry, lines.place(name, record), (error,)) for part in parts for record, error in part.errors
-    )
+    errors = sorted((one for part in parts for one in part.errors), key=lambda one: one[0])
+    rejects = tuple(Reject(entry, lines.place(name, record), (error,)) for record, error in errors)
     batch = pa.RecordBatch.from_arrays(arrays, names=names)
-    return ParsedLines(batch, origin_of(lines, name, kept), tuple(problems), rejects)
+    return ParsedLines(batch, origin_of(lines, name, kept[order]), tuple(problems), rejects)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Work:
     parser: LineParser
     lines: Lines
+    index: I64
     others: frozenset[str]
 
-    def fast(self, text: bytes, part: range) -> _Part | None:
+    def fast(self, text: bytes, part: I64) -> _Part | None:
         """Parse some lines with pyarrow."""
         parser = self.parser
-        if any(int(size) > parser.record_bytes for size in self._sizes(part)):
+        if self._sizes(part).max(initial=0) > parser.record_bytes:
             return None
         table = run_arrow(text, len(part), parser.schema, "ignore" if parser.ignores else "error")
         if table is None:
             return None
         columns = [table.column(column.name) for column in parser.columns]
         arrays = [one.chunk(0) if one.num_chunks == 1 else one.combine_chunks() for one in columns]
-        return _Part(arrays, np.arange(part.start, part.stop), [], [])
+        return _Part(arrays, part, [], [])
 
-    def slow(self, part: range) -> _Part:
+    def slow(self, part: I64) -> _Part:
         """Parse some lines one by one."""
         rows: list[dict[str, Value]] = []
         kept, errors = [], []
-        for record in part:
+        for record in part.tolist():
             try:
                 rows.append(self._members(record))
                 kept.append(record)
@@ -124,16 +127,16 @@ class _Work:
             problems += found
         return _Part(arrays, np.array(kept, np.int64), problems, errors)
 
-    def _sizes(self, part: range) -> npt.NDArray[np.int64]:
+    def _sizes(self, part: I64) -> I64:
         lines = self.lines
         if len(lines.text) <= self.parser.record_bytes:
             return np.empty(0, np.int64)
-        index = lines.records[part.start : part.stop]
+        index = self.index[part]
         return lines.ends[index] - lines.starts[index]
 
     def _members(self, record: int) -> dict[str, Value]:
         parser, lines = self.parser, self.lines
-        index = lines.records[record]
+        index = self.index[record]
         size = lines.large or int(lines.ends[index] - lines.starts[index])
         if size > parser.record_bytes:
             text = f"{size} bytes are more than limits.record_bytes ({parser.record_bytes}); raise it: "
@@ -150,7 +153,7 @@ class _Work:
 
     def _error(self, record: int, error: LineError) -> CellError:
         lines = self.lines
-        index = lines.records[record]
+        index = self.index[record]
         shown = printable(lines.text[lines.starts[index] : min(lines.ends[index], lines.starts[index] + _SHOWN)])
         return CellError(None, error.code, shown, "a JSON object", error.text)
 
