@@ -62,6 +62,16 @@ def test_a_function_over_batches_has_the_bytes_of_the_local_runner(flink: None, 
     same_bytes(table / "even-local", table / "even-flink")
 
 
+@pytest.mark.thorough("two more conversions on a Flink of its own each")
+@pytest.mark.parametrize("config", ["columns.yaml", "nested.yaml"])
+def test_the_steps_of_a_config_and_nested_columns_have_the_bytes_of_the_local_runner(
+    flink: None, config: str, tmp_path: Path
+) -> None:
+    for runner in ("local", "flink"):
+        shardmill("convert", str(CONFIGS / config), "-o", str(tmp_path / runner), "--runner", runner, cwd=tmp_path)
+    same_bytes(tmp_path / "local", tmp_path / "flink")
+
+
 @pytest.mark.thorough("a second conversion on a Flink of its own")
 def test_images_have_the_bytes_of_the_local_runner_from_threads_to_a_store(
     flink: None, s3_endpoint: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
