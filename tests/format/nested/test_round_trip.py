@@ -234,6 +234,13 @@ def test_features_that_do_not_hold_one_column_are_refused(broken: dict[str, list
         assemble("x", LISTS.type, {name: pa.array(values) for name, values in features.items()})
 
 
+def test_lists_of_another_length_than_their_type_has_are_refused() -> None:
+    kind = pa.list_(pa.list_(pa.int64()), 2)
+    features = {"x/ragged_flat_values": pa.array([[1], [2]]), "x/ragged_row_lengths_0": pa.array([[1], [1]])}
+    with pytest.raises(Disagreement):
+        assemble("x", kind, features)
+
+
 def test_leaves_of_one_list_that_differ_in_length_are_refused() -> None:
     features = {"x/key": pa.array([["a"]]), "x/value": pa.array([[1, 2]])}
     with pytest.raises(Disagreement):

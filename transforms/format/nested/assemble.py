@@ -146,6 +146,8 @@ def _as_kind(ends: I64, values: pa.Array, kind: pa.DataType, absent: pa.Array | 
     mask = absent if absent is not None and pc.any(absent).as_py() else None
     if types.is_fixed_size_list(kind):
         found = pa.FixedSizeListArray.from_arrays(values, type=kind)  # to cast lists to it ends Arrow 25 by a signal
+        if len(found) != len(ends) - 1 - (0 if mask is None else pc.sum(mask).as_py()):
+            raise pa.ArrowInvalid(f"{len(values)} values are not lists of {kind.list_size}")
         return found if mask is None else _with_nulls(found, mask)
     offsets = pa.array(ends.astype(np.int32), mask=None if mask is None else np.append(np.asarray(mask), False))
     if types.is_map(kind):
