@@ -83,7 +83,7 @@ def test_the_programs_of_the_readme_run(pages_folder: Path, monkeypatch: pytest.
     monkeypatch.chdir(pages_folder)
     names: dict[str, object] = {}
     found = programs(without=("tensorflow", "tensorflow_datasets", "torch", "apache_beam"))
-    assert len(found) == 4
+    assert len(found) == 3
     for program in found:
         with contextlib.redirect_stdout(io.StringIO()):
             exec(compile(program, "README.md", "exec"), names)
