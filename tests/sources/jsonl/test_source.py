@@ -220,6 +220,17 @@ class TestRejects:
         assert [row for _, _, row, _ in bad(rows)] == [1, 7778, 30_000]
         assert [row["i"] for row in table(rows)] == [i for i in range(30_000) if i not in (0, 7777, 29_999)]
 
+    def test_rows_stay_in_order_where_many_lines_are_bad_or_none_is_for_pyarrow(self, tmp_path: Path) -> None:
+        lines = [f'{{"i":{i},"n":"x"}}' if i % 3 else f'{{"i":{i}' for i in range(3000)]
+        _, rows = load(tmp_path, "\n".join(lines))
+        assert [row["i"] for row in table(rows)] == [i for i in range(3000) if i % 3]
+        assert [row for _, _, row, _ in bad(rows)] == list(range(1, 3001, 3))
+        assert [part.origin.place(0).row for part in rows] == [2, 3000]
+        lines = [f'{{"i":{i},"n":{i}}}' for i in range(3000)]
+        survey, rows = load(tmp_path, "\n".join(lines), rules=declare(n="string"))
+        assert table(rows) == [{"i": i, "n": str(i)} for i in range(3000)]
+        assert [choice.nulls for choice in survey.choices] == [0, 0]
+
     def test_a_line_that_is_too_large_is_a_reject_also_in_a_stream_and_across_blocks(self, tmp_path: Path) -> None:
         body = b'{"a":1}\n{"a":"' + b"x" * 5_000_000 + b'"}\n{"a":2}\n'
         limits = LineLimits(record_bytes=100_000)

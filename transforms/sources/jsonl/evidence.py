@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -135,6 +136,7 @@ class _Look:
     def slow(self, part: I64) -> PieceEvidence:
         """Look at some lines one by one."""
         columns: dict[str, Evidence] = {}
+        more = Counter[str]()
         rejects, first = 0, ""
         for record in part.tolist():
             try:
@@ -143,9 +145,14 @@ class _Look:
                 rejects, first = rejects + 1, first or f"line {self._number(record)}: {error.text}"
                 continue
             for name, member in members.items():
-                found, known = self._evidence(member.value, record), columns.get(name)
+                known = columns.get(name)
+                if known is not None and known.mixed is None and _has_type(member.value, known.type):
+                    more[name] += 1
+                    continue
+                found = self._evidence(member.value, record)
                 columns[name] = found if known is None else known.plus(found)
-        return PieceEvidence(len(part), rejects, first, columns)
+        counted = {name: replace(one, values=one.values + more[name]) for name, one in columns.items()}
+        return PieceEvidence(len(part), rejects, first, counted)
 
     def _members(self, record: int) -> dict[str, Value]:
         lines, index = self.lines, self.index[record]
@@ -168,6 +175,11 @@ class _Look:
 
     def _place(self, record: int) -> str:
         return f"{self.name} line {self._number(record)}"
+
+
+def _has_type(value: Any, kind: pa.DataType) -> bool:
+    """Return whether a value that is no list and no object is of a type, as it mostly is."""
+    return not isinstance(value, list | dict) and value is not None and type_of(value) == kind
 
 
 def explain(evidence: Evidence, rows: int, *, whole: bool) -> str:
@@ -199,8 +211,3 @@ def refuse_mixed(name: str, evidence: Evidence) -> None:
         f'column "{printable(name)}": {what}; fix one, or keep the text of all values: '
         f"--set schema.columns.{printable(name)}.type=string"
     )
-
-
-def without_values(evidence: Evidence) -> Evidence:
-    """Return the evidence of a column as if it had been looked at only for its nulls."""
-    return replace(evidence, mixed=None)

@@ -31,8 +31,11 @@ from .types import is_list
 T = TypeVar("T")
 
 _PARTS: Final = 16
-_SMALL: Final = 32
-"""Lines that Python parses in the time of one call of pyarrow."""
+_SMALL: Final = 128
+"""Lines that are not parted further: a call of pyarrow takes as long as Python takes for 30."""
+
+_TRIES: Final = 3
+"""So many parts are tried, if all are refused: then most lines are of the kind that pyarrow refuses."""
 
 _EXACT: Final = 2.0**53
 """The first integer after which float64 leaves some out."""
@@ -125,7 +128,7 @@ def both_lanes(
     odd = _odd_lines(lines, index)
     if not odd.any():
         if len(index):
-            yield from _halved(lines.text, lines.starts[index], lines.ends[index], np.arange(len(index)), fast, slow)
+            yield from _tried(lines.text, lines.starts[index], lines.ends[index], np.arange(len(index)), fast, slow)
         return
     yield slow(np.flatnonzero(odd))
     good = np.flatnonzero(~odd)
@@ -134,29 +137,40 @@ def both_lanes(
         text = b"\n".join([lines.text[start:end] for start, end in spans])
         sizes = lines.ends[index[good]] - lines.starts[index[good]]
         ends = np.cumsum(sizes + 1) - 1
-        yield from _halved(text, ends - sizes, ends, good, fast, slow)
+        yield from _tried(text, ends - sizes, ends, good, fast, slow)
 
 
-def _halved(
-    text: bytes,
-    starts: I64,
-    ends: I64,
-    part: I64,
-    fast: Callable[[bytes, I64], T | None],
-    slow: Callable[[I64], T],
+def _tried(
+    text: bytes, starts: I64, ends: I64, part: I64, fast: Callable[[bytes, I64], T | None], slow: Callable[[I64], T]
 ) -> Iterator[T]:
     """Yield what becomes of lines of a text, whose numbers are `part`."""
     whole = starts[0] == 0 and int(ends[-1]) == len(text)
     found = fast(text if whole else text[starts[0] : ends[-1]], part)
     if found is not None:
         yield found
-    elif len(part) <= _SMALL:
-        yield slow(part)
     else:
-        step = max(-(-len(part) // _PARTS), _SMALL)
-        for start in range(0, len(part), step):
-            some = slice(start, start + step)
-            yield from _halved(text, starts[some], ends[some], part[some], fast, slow)
+        yield from _parted(text, starts, ends, part, fast, slow)
+
+
+def _parted(
+    text: bytes, starts: I64, ends: I64, part: I64, fast: Callable[[bytes, I64], T | None], slow: Callable[[I64], T]
+) -> Iterator[T]:
+    """Yield what becomes of lines that `fast` has refused as a whole."""
+    if len(part) <= _SMALL:
+        yield slow(part)
+        return
+    step, taken = max(-(-len(part) // _PARTS), _SMALL), False
+    for number, start in enumerate(range(0, len(part), step)):
+        if number == _TRIES and not taken:
+            yield slow(part[start:])
+            return
+        some = slice(start, start + step)
+        found = fast(text[starts[start] : ends[some][-1]], part[some])
+        if found is not None:
+            taken = True
+            yield found
+        else:
+            yield from _parted(text, starts[some], ends[some], part[some], fast, slow)
 
 
 def _odd_lines(lines: Lines, index: I64) -> npt.NDArray[np.bool_]:
