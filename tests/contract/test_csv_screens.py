@@ -33,8 +33,8 @@ DAMAGED: dict[str, tuple[bytes | Files, Sequence[str], str]] = {
     "all rows too long": (
         b"a,b\n1,2,3\n4,5,6\n",
         [],
-        "a.csv: every row that was read (2) has more than the 2 columns of the header; fix the header, or "
-        "name the delimiter (--delimiter SIGN) or the columns (input.names)",
+        "a.csv: every row that was read (2) has more than the 2 columns of the header; fix the header, skip lines "
+        "before it (--set input.skip_lines=N), or name the delimiter (--delimiter SIGN) or the columns (input.names)",
     ),
     "quote never closed": (
         {"a.csv": b'a,b\n1,2\n3,"4\n5,6\n', "b.csv": b"a,b\n1,2\n"},
@@ -140,8 +140,8 @@ REJECTED: dict[str, tuple[bytes | Files, Sequence[str], str, Sequence[str], list
         [],
         "1 of 3 rows was rejected (BAD_WIDTH 1)",
         [
-            "a.csv row 2: BAD_WIDTH: has 2 columns instead of 3: 4,5; fix the row: add the cells that it lacks, or "
-            "quote the value whose line break cuts the row"
+            "a.csv row 2: BAD_WIDTH: has 2 columns instead of 3: 4,5; fix the row: add the cells that it lacks "
+            "(--set input.short_rows=null makes them null), or quote the value whose line break cuts the row"
         ],
         [{"a": 1, "b": "x\ny", "c": 3}, {"a": 6, "b": "7", "c": 8}],
     ),
@@ -279,8 +279,8 @@ REJECTED: dict[str, tuple[bytes | Files, Sequence[str], str, Sequence[str], list
         [],
         "1 of 200002 rows was rejected (BAD_WIDTH 1)",
         [
-            "a.csv row 200001: BAD_WIDTH: has 1 column instead of 2: 1; fix the row: add the cells that it lacks, or "
-            "quote the value whose line break cuts the row"
+            "a.csv row 200001: BAD_WIDTH: has 1 column instead of 2: 1; fix the row: add the cells that it lacks "
+            "(--set input.short_rows=null makes them null), or quote the value whose line break cuts the row"
         ],
         None,
     ),
@@ -495,7 +495,10 @@ ACCEPTED: dict[str, tuple[bytes | Files, Sequence[str], Sequence[str], list[dict
     "spaces around names and values": (
         b"a, b\n1, x \n",
         [],
-        ['Warning: a.csv: the name of column 2, " b", has spaces around it'],
+        [
+            'Warning: a.csv: the name of column 2, " b", has spaces around it; to take blanks off all cells: --set '
+            "input.trim=true"
+        ],
         [{" b": " x ", "a": 1}],
     ),
     "gzip whose name does not say so": (

@@ -329,7 +329,9 @@ def test_dates_are_strings_unless_they_are_declared(tmp_path: Path) -> None:
 def test_spaces_are_kept_and_in_the_header_warned_of(tmp_path: Path) -> None:
     survey, rows = load(tmp_path, b"a, b\nx , y\n")
     assert table(rows) == [{"a": "x ", " b": " y"}]
-    assert survey.warnings == ('a.csv: the name of column 2, " b", has spaces around it',)
+    assert survey.warnings == (
+        'a.csv: the name of column 2, " b", has spaces around it; to take blanks off all cells: --set input.trim=true',
+    )
 
 
 @pytest.mark.parametrize(("sign", "shown"), [(b";", ";"), (b"\t", "\\t")])

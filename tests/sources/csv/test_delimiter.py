@@ -6,15 +6,20 @@ import io
 import re
 from pathlib import Path
 
-import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.pipelines import convert, open_dataset
+from shardmill.pipelines import open_dataset
 from shardmill.pipelines.cli import main
 from shardmill.transforms.read import ReadRows
-from shardmill.transforms.sources.contract.call import Call
-from shardmill.transforms.sources.csv.delimiter import SIGNS, AmbiguousDelimiter, Delimiter, _detect, detect_delimiter
+from shardmill.transforms.sources.csv.delimiter import (
+    SIGNS,
+    AmbiguousDelimiter,
+    Delimiter,
+    SampleOptions,
+    _detect,
+    detect_delimiter,
+)
 
 
 @pytest.mark.parametrize(
@@ -56,7 +61,7 @@ def test_what_a_csv_writer_writes_is_read_by_its_own_delimiter_or_refused(sign: 
     writer = csv.writer(text, delimiter=sign)
     writer.writerows([["id", "name", "price"], *rows])
     try:
-        assert _detect("a.csv", text.getvalue(), '"', Call()).sign == sign
+        assert _detect("a.csv", text.getvalue(), SampleOptions()).sign == sign
     except AmbiguousDelimiter:
         raise AssertionError("the header is by no other sign") from None
 
@@ -79,7 +84,7 @@ def test_it_is_detected_in_any_encoding_and_in_gzip(tmp_path: Path, encoding: st
     (tmp_path / "a.csv").write_bytes("a;b\n1;2\n".encode(encoding))
     (tmp_path / "b.csv").write_bytes(gzip.compress("a;b\n1;2\n".encode(encoding)))
     for name in ("a.csv", "b.csv"):
-        assert detect_delimiter([name], str(tmp_path), encoding=encoding).sign == ";"
+        assert detect_delimiter([name], str(tmp_path), SampleOptions(encoding)).sign == ";"
 
 
 def test_a_large_file_is_not_read_to_its_end(tmp_path: Path) -> None:
@@ -97,7 +102,7 @@ def test_python_detects_it_too(tmp_path: Path) -> None:
 ALIGNED = "mpg   cylinders  name\n18.0  8          chevelle\n15.0  8          buick\n"
 
 
-def test_columns_that_blanks_align_are_one_column_with_a_word_and_a_call_that_reads_them(
+def test_columns_that_blanks_align_are_one_column_with_a_word_and_the_option_that_cuts_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -107,10 +112,16 @@ def test_columns_that_blanks_align_are_one_column_with_a_word_and_a_call_that_re
     screen = " ".join(capsys.readouterr().out.split())
     assert ended.value.code == 0
     assert "Detected: cars.csv: no delimiter, so a record is one column; blanks give 3 columns in the first" in screen
-    (call,) = re.findall(r"convert\(.*?output='plain'\)", screen)
-    Path("plain").rename("one_column")
-    eval(call, {"convert": convert, "pandas": pd})
-    assert open_dataset("plain").to_table("train").column_names == ["cylinders", "mpg", "name"]
+    (option,) = re.findall(r"to cut there: (--set input\.trim=true)", screen)
+    with pytest.raises(SystemExit) as ended:
+        main(["convert", "cars.csv", "-o", "cut", "--workers", "1", *option.split()])
+    screen = " ".join(capsys.readouterr().out.split())
+    assert ended.value.code == 0
+    assert "cars.csv: the delimiter is a run of blanks: 3 columns in the first 3 records; if it is not" in screen
+    assert open_dataset("cut").to_table("train").sort_by("mpg").to_pylist() == [
+        {"cylinders": 8, "mpg": 15.0, "name": "buick"},
+        {"cylinders": 8, "mpg": 18.0, "name": "chevelle"},
+    ]
 
 
 @pytest.mark.parametrize(

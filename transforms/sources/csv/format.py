@@ -5,21 +5,26 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
-from pydantic import AfterValidator, Field, model_validator
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from ...format.wording.printable import quoted
 from ..contract.call import Call
 from ..registry.format import Detected, Format, partition_steps
 from ..registry.options import Columns, Options, Partitions
 from ..registry.settings import Settings
+from .signs import wrong_signs
 
 if TYPE_CHECKING:
     from ...recipe.step import Step
     from ..contract.source import Source
 
 
+_BY_NAME: Final = {"\\t": "\t", "tab": "\t", "space": " "}
+"""Characters as they are typed on a command line."""
+
+
 def _check_one_byte(value: str) -> str:
-    value = "\t" if value in ("\\t", "tab") else value  # as they are typed on a command line
+    value = _BY_NAME.get(value, value)
     if len(value) != 1 or not value.isascii() or value in "\r\n\0":
         raise ValueError(f"{quoted(value)} is not one ASCII character")
     return value
@@ -38,8 +43,17 @@ def _check_encoding(value: str) -> str:
 OneByte: TypeAlias = Annotated[str, AfterValidator(_check_one_byte)]
 
 
+ShortRows: TypeAlias = Annotated[
+    Literal["reject"] | None, BeforeValidator(lambda value: None if value == "null" else value)
+]
+"""What a row with too few cells is; YAML reads `null` as None."""
+
+
 class CsvInput(Options):
     """CSV files; `names` are the column names where there is no header, or instead of it; no `quote` is null.
+
+    `skip_lines` are before the header, and lines that begin with `comment` are no rows; the character after an `escape`
+    means itself; `trim` takes blanks around cells away; rows with too few cells are rejects, or have null ones more.
 
     `load_config` sets `delimiter` where it is left out, as the first records show it.
     """
@@ -51,12 +65,17 @@ class CsvInput(Options):
     names: Columns = None
     encoding: Annotated[str, AfterValidator(_check_encoding)] = "utf-8"
     null_values: list[str] = Field([""])
+    skip_lines: Annotated[int, Field(ge=0, le=1_000_000)] = 0
+    comment: OneByte | None = None
+    escape: OneByte | None = None
+    trim: bool = False
+    short_rows: ShortRows = "reject"
     partitions: Partitions = None
 
     @model_validator(mode="after")
     def _signs_differ(self) -> CsvInput:
-        if self.delimiter == self.quote:
-            raise ValueError(f"delimiter and quote are both {quoted(self.quote)}; they must differ")
+        if why := wrong_signs(self.delimiter, self.quote, self.escape, self.comment, self.null_values, self.trim):
+            raise ValueError(why)
         return self
 
 
@@ -76,7 +95,9 @@ class CsvFormat(Format[CsvInput]):
     """Text whose records are lines, but for line ends in quotes."""
 
     options = CsvInput
-    later_keys: ClassVar[Mapping[str, Any]] = {"partitions": None}
+    later_keys: ClassVar[Mapping[str, Any]] = {
+        "partitions": None, "skip_lines": 0, "comment": None, "escape": None, "trim": False, "short_rows": "reject",
+    }  # fmt: skip
     detected_option = "delimiter"
     projects = True
     takes_types = True
@@ -99,6 +120,11 @@ class CsvFormat(Format[CsvInput]):
             exclude=tuple(options.exclude_columns),
             encoding=options.encoding,
             null_values=tuple(options.null_values),
+            skip_lines=options.skip_lines,
+            comment=options.comment,
+            escape=options.escape,
+            trim=options.trim,
+            fill_short_rows=options.short_rows is None,
             infer=settings.infer,
             rules=dict(settings.rules),
             limits=CsvLimits(limits.field_bytes, limits.record_bytes, limits.columns),
@@ -112,12 +138,11 @@ class CsvFormat(Format[CsvInput]):
         """Return the step that reads columns from the names of folders."""
         return partition_steps(options, options.partitions)
 
-    def detect(self, given: Mapping[str, Any], paths: Sequence[str], base: str, call: Call) -> Detected:
+    def detect(self, given: Mapping[str, Any], paths: Sequence[str], base: str, call: Call) -> Detected:  # noqa: ARG002
         """Return the delimiter that the first records show; a sign that is none is the options' to refuse."""
-        from .delimiter import detect_delimiter
+        from .delimiter import SampleOptions, detect_delimiter
 
-        encoding, quote = given.get("encoding", "utf-8"), given.get("quote", '"')
-        found = detect_delimiter(paths, base, encoding=encoding, quote=quote, call=call)
+        found = detect_delimiter(paths, base, SampleOptions.of(given))
         return Detected(found.sign, found.evidence)
 
     def starter(self, options: CsvInput, columns: str, column: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Container, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise, zip_longest
 from typing import Final
 
@@ -19,7 +19,7 @@ from ..text.open_text import TextForm, plain_encoding, sniff_text, stream_text
 from ..text.pieces import Cut
 from ..text.unpack import says_packed
 from .parse import header_cells
-from .records.chunks import cut_stream
+from .records.chunks import cut_stream, skip_lines
 from .records.quote_bits import Dialect
 from .records.record_starts import record_ends
 
@@ -27,6 +27,7 @@ _WIDEST: Final = 400_000
 """Columns, or four times `limits.columns`: some of so many may be chosen; of more not even the names are looked at."""
 
 _LINE_CELLS: Final = 20
+_TRIM: Final = "; to take blanks off all cells: --set input.trim=true"
 _SHOWN: Final = 5
 """Columns that a message shows of the first line, and a note of its names."""
 
@@ -41,6 +42,7 @@ class HeadOptions:
     names: tuple[str, ...] | None
     record_bytes: int
     columns: int
+    skip_lines: int = 0
     call: Call = field(default_factory=Call)
 
 
@@ -49,7 +51,7 @@ class FileHead:
     """The start of a file: how its text is read, its column names, and what is before the first data record.
 
     `names` is None if the file holds no record at all. `data` counts the header and the blank lines before it. `cells`
-    is the first record, as it is in the file.
+    is the first record, as it is in the file, `skipped` the lines before all that is read.
     """
 
     name: str
@@ -58,6 +60,7 @@ class FileHead:
     data: Cut
     warnings: tuple[str, ...] = ()
     cells: tuple[str, ...] = ()
+    skipped: int = 0
 
 
 def read_head(entry: SourceEntry, options: HeadOptions) -> FileHead:
@@ -68,7 +71,8 @@ def read_head(entry: SourceEntry, options: HeadOptions) -> FileHead:
         SchemaError: it has far too many columns.
     """
     form = sniff_text(entry, options.encoding)
-    text, begin, data = _first_record(entry, form, options)
+    text, begin, data, skipped = _first_record(entry, form, options)
+    form = replace(form, start=begin.offset)
     if text is None:
         return FileHead(entry.name, form, None, data)
     inner = plain_encoding(options.encoding) if form.located else "utf-8"
@@ -78,7 +82,7 @@ def read_head(entry: SourceEntry, options: HeadOptions) -> FileHead:
     if not options.header:
         data = begin
     warnings = (*warnings, *_delimiter_warning(cells, entry.name, options))
-    return FileHead(entry.name, form, names, data, warnings, cells)
+    return FileHead(entry.name, form, names, data, warnings, cells, skipped)
 
 
 def header_warnings(heads: Sequence[FileHead]) -> list[str]:
@@ -189,24 +193,25 @@ def _refuse_json(text: bytes, file: str) -> None:
         raise SourceError(file, "each line is a JSON object, not CSV; read it as JSON lines: --set input.format=jsonl")
 
 
-def _first_record(entry: SourceEntry, form: TextForm, options: HeadOptions) -> tuple[bytes | None, Cut, Cut]:
-    """Return the first record that is not blank, and the places of its start and its end."""
-    before = Cut(form.start, 0, 0, 0)
+def _first_record(entry: SourceEntry, form: TextForm, options: HeadOptions) -> tuple[bytes | None, Cut, Cut, int]:
+    """Return the first record that is not blank, the places of the text's start and its end, and the skipped lines."""
     blocks = stream_text(entry, options.encoding, form, whole=False)
-    for text, counts in cut_stream(blocks, entry.name, options.dialect, form.start, options.record_bytes):
+    size, skipped, blocks = skip_lines(blocks, options.skip_lines)
+    start = before = Cut(form.start + size, 0, 0, 0)
+    for text, counts in cut_stream(blocks, entry.name, options.dialect, start.offset, options.record_bytes):
         if not counts.records:
             before = Cut(before.offset + len(text), 0, before.blanks + counts.blanks, before.lines + counts.lines)
             continue
         found = record_ends(np.frombuffer(text, np.uint8), options.dialect)
-        solid = np.flatnonzero(~found.blank)
+        solid = np.flatnonzero(found.of_records)
         first = int(solid[0]) if len(solid) else len(found.ends)
         begin = int(found.ends[first - 1]) + 1 if first else 0
         end = int(found.ends[first]) + 1 if len(solid) else len(text)
         lines = int(found.lines[first]) if len(solid) else counts.lines
-        offset, blanks = before.offset, before.blanks + first
-        start = Cut(form.start, 0, 0, 0)  # without a header, blank lines in front are the data's
-        return text[begin:end], start, Cut(offset + end, 1, blanks, before.lines + lines)
-    return None, before, before
+        blanks = before.blanks + int(np.count_nonzero(found.blank[:first]))
+        # without a header, blank lines in front are the data's
+        return text[begin:end], start, Cut(before.offset + end, 1, blanks, before.lines + lines), skipped
+    return None, start, before, skipped
 
 
 def _name_columns(cells: Sequence[str], file: str, options: HeadOptions) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -227,7 +232,7 @@ def _name_columns(cells: Sequence[str], file: str, options: HeadOptions) -> tupl
             if i in bare:
                 names[i] = bare[i]
             elif cell != cell.strip():
-                warnings.append(f'{file}: the name of column {i + 1}, "{printable(cell)}", has spaces around it')
+                warnings.append(f'{file}: the name of column {i + 1}, "{printable(cell)}", has spaces around it{_TRIM}')
     _refuse_twins(names, file)
     return tuple(names), tuple(warnings)
 

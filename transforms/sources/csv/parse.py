@@ -22,6 +22,7 @@ from ..text.declared import text_type
 from ..text.open_text import BLOCK_BYTES, encoding_hint, is_utf8, to_utf8
 from .records.chunks import Chunk, CsvOrigin
 from .records.quote_bits import Dialect
+from .records.usual_text import padded, usual_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +48,8 @@ class CsvLimits:
 class Parser:
     """How the text of a source becomes cells: what all files of it share.
 
-    `names` are all columns of a file in its order, `kept` those that are read.
+    `names` are all columns of a file in its order, `kept` those that are read. A record that `fills` ends with nulls
+    where cells are missing; else it is a reject.
     """
 
     names: tuple[str, ...]
@@ -55,6 +57,7 @@ class Parser:
     dialect: Dialect
     encoding: str = "utf-8"
     null_values: tuple[str, ...] = ("",)
+    fills: bool = False
     limits: CsvLimits = field(default_factory=CsvLimits)
 
     @property
@@ -87,12 +90,16 @@ def parse_cells(parser: Parser, chunk: Chunk, name: str, entry: int, *, located:
     rejects: dict[int, Reject] = {}
     if len(text) > parser.limits.record_bytes:
         text, rejects = _without_large_records(parser, origin, entry)
+    text = usual_text(text, parser.dialect)
     if parser.encoding != "utf-8":
-        text = to_utf8(text, parser.encoding, name, chunk.before.offset if located else None)
+        at = chunk.before.offset if located and text is chunk.text else None
+        text = to_utf8(text, parser.encoding, name, at)
     # Arrow numbers the records that it is given; where some were taken out, look theirs up
     present = [i for i in range(len(origin.sizes())) if i not in rejects] if rejects else None
     utf8 = parser.encoding != "utf-8" or is_utf8(text)
     columns, invalid = _run_arrow(parser, text, utf8=utf8)
+    if parser.fills and any(width < len(parser.names) for _, width, _ in invalid):
+        columns, invalid = _fill(parser, text, invalid, utf8=utf8)
     too_wide = 0
     for number, actual, shown in invalid:
         record = number - 1 if present is None else present[number - 1]
@@ -166,6 +173,20 @@ def not_utf8(origin: CsvOrigin, names: Sequence[str], at: int) -> str:
     return f"{where}: not UTF-8{byte} (0x{text[at]:02x}); {encoding_hint(text[at:])}{also}"
 
 
+def _fill(
+    parser: Parser, text: bytes, invalid: Sequence[tuple[int, int, str]], *, utf8: bool
+) -> tuple[list[pa.Array], list[tuple[int, int, str]]]:
+    """Parse text once more, with null cells where records have too few."""
+    missing = {number - 1: len(parser.names) - width for number, width, _ in invalid if width < len(parser.names)}
+    null = ""
+    if null not in parser.null_values:
+        null = "\1"  # a word that is nowhere in the text
+        while null.encode() in text:
+            null += "\1"
+        parser = replace(parser, null_values=(*parser.null_values, null))
+    return _run_arrow(parser, padded(text, parser.dialect, missing, null.encode()), utf8=utf8)
+
+
 _ASCII_ONLY = bytes(range(128)) + b"?" * 128
 
 
@@ -202,7 +223,7 @@ def _read_csv(
 
     if not text:
         return [pa.array([], pa.binary()) for _ in parser.kept], invalid
-    quote = parser.dialect.quote
+    quote, escape = parser.dialect.quote, parser.dialect.escape
     table = csv.read_csv(
         pa.py_buffer(text),
         # one block: it must hold the largest record whole
@@ -210,6 +231,7 @@ def _read_csv(
         parse_options=csv.ParseOptions(
             delimiter=chr(parser.dialect.delimiter),
             quote_char=False if quote is None else chr(quote),
+            escape_char=False if escape is None else chr(escape),
             newlines_in_values=True,
             ignore_empty_lines=not parser.blank_rows,
             invalid_row_handler=skip,
@@ -236,9 +258,16 @@ def _bad_width(parser: Parser, actual: int, shown: str) -> CellError:
     wanted = len(parser.names)
     plural = "" if actual == 1 else "s"
     if actual < wanted:
-        fix = "add the cells that it lacks, or quote the value whose line break cuts the row"
+        fix = (
+            "add the cells that it lacks (--set input.short_rows=null makes them null), or quote the value whose line "
+            "break cuts the row"
+        )
     else:
         fix = f'quote the values that hold the delimiter "{printable(chr(parser.dialect.delimiter))}"'
+        if parser.names[0].startswith("#") and parser.dialect.comment is None:
+            fix += "; or, if lines that begin with # are comments: --set 'input.comment=#'"
+        elif '\\"' in shown and parser.dialect.escape is None:
+            fix += "; or, if a backslash escapes quotes: --set 'input.escape=\\'"
     message = f"has {actual} column{plural} instead of {wanted}: {shown}; fix the row: {fix}"
     return CellError(None, "BAD_WIDTH", shown, f"{wanted} columns", message)
 
@@ -289,6 +318,7 @@ def header_cells(text: bytes, dialect: Dialect, encoding: str, name: str, most: 
         SourceError: it is not in its encoding.
         SchemaError: it has more than `most` cells.
     """
+    text = usual_text(text, dialect)
     text = to_utf8(text, encoding, name, None if encoding != "utf-8" else 0).rstrip(b"\r\n") + b"\n"
     one = Parser(("f0",), ("f0",), dialect, null_values=())
     _, invalid = _run_arrow(one, text)  # a record of another width is reported with its width

@@ -49,7 +49,7 @@ def file_pieces(index: int, entry: SourceEntry, head: FileHead, scan: FileScan |
             stop=stop,
             streamed=scan is None,
             columns=head.names or (),
-            header_lines=origin.lines,
+            header_lines=origin.lines + head.skipped,
         )
 
     if scan is None:

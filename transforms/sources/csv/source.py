@@ -42,6 +42,7 @@ from .records.chunks import ScanJob, plan_scan, run_scan, unclosed_quote
 from .records.quote_bits import Dialect
 from .records.record_starts import FileScan, fold_blocks
 from .schema import PieceEvidence, choose_types, look_at_piece
+from .signs import wrong_signs
 from .warnings import table_warnings
 
 _DECLARED: Final = "declare the dataset's type in schema.columns, or none"
@@ -55,11 +56,14 @@ class CsvSource:
 
     `paths` are files, folders and globs, relative to the folder `base`. `names` are the column names where `header` is
     false, or instead of it; `columns` are the ones to keep (None: all), `exclude` those to leave out, as names or
-    globs. `quote` None reads quotes as text. `null_values` are the unquoted cells that are null. `infer` is `auto`,
-    `full` or `none`; `rules` are declared types, by column. Columns in the names of folders (`year=2024`) are refused,
-    unless `partitions` says that a recipe reads them (`read`) or nobody does (`none`). With `check_header` a first
-    record that looks like data is not a header; `detected` says what was found out about the files before, for the
-    user, and `call` what the user typed, for what a message proposes.
+    globs. `quote` None reads quotes as text. `null_values` are the unquoted cells that are null. `skip_lines` are
+    before the header, and lines that begin with `comment` are no records; the character after an `escape` means
+    itself; with `trim` blanks around cells are no part of them; rows with too few cells are rejects, or end with nulls
+    where `fill_short_rows` says so. `infer` is `auto`, `full` or `none`; `rules` are declared types, by column.
+    Columns in the names of folders (`year=2024`) are refused, unless `partitions` says that a recipe reads them
+    (`read`) or nobody does (`none`). With `check_header` a first record that looks like data is not a header;
+    `detected` says what was found out about the files before, for the user, and `call` what the user typed, for what a
+    message proposes.
 
     Raises:
         UsageError: the delimiter, the quote or the encoding cannot be used.
@@ -75,6 +79,11 @@ class CsvSource:
     exclude: tuple[str, ...] = ()
     encoding: str = "utf-8"
     null_values: tuple[str, ...] = ("",)
+    skip_lines: int = 0
+    comment: str | None = None
+    escape: str | None = None
+    trim: bool = False
+    fill_short_rows: bool = False
     infer: str = "auto"
     rules: dict[str, ColumnRule] = field(default_factory=dict)
     limits: CsvLimits = field(default_factory=CsvLimits)
@@ -84,11 +93,12 @@ class CsvSource:
     call: Call = field(default_factory=Call, compare=False, repr=False)
 
     def __post_init__(self) -> None:
-        for key, sign in (("delimiter", self.delimiter), ("quote", self.quote)):
+        others = {"quote": self.quote, "escape": self.escape, "comment": self.comment}
+        for key, sign in {"delimiter": self.delimiter, **others}.items():
             if sign is not None and (len(sign) != 1 or not sign.isascii() or sign in "\r\n\0"):
                 raise UsageError(f'input.{key}: "{printable(sign)}" is not one ASCII character that is not a line end')
-        if self.delimiter == self.quote:
-            raise UsageError(f'input.delimiter and input.quote are both "{printable(self.quote)}"; they must differ')
+        if why := wrong_signs(self.delimiter, **others, null_values=self.null_values, trim=self.trim):
+            raise UsageError(f"input: {why}")
         try:
             plain_encoding(self.encoding)
         except LookupError as error:
@@ -190,18 +200,26 @@ class CsvSource:
             check_stamp(first)
 
     def _dialect(self) -> Dialect:
-        return Dialect(ord(self.delimiter), None if self.quote is None else ord(self.quote))
+        quote, escape, comment = (None if s is None else ord(s) for s in (self.quote, self.escape, self.comment))
+        return Dialect(ord(self.delimiter), quote, escape, comment, self.trim)
 
     def _head_options(self) -> HeadOptions:
         limits = self.limits
         return HeadOptions(
-            self._dialect(), self.encoding, self.header, self.names, limits.record_bytes, limits.columns, self.call
+            self._dialect(),
+            self.encoding,
+            self.header,
+            self.names,
+            limits.record_bytes,
+            limits.columns,
+            self.skip_lines,
+            self.call,
         )
 
     def _parser(self, names: tuple[str, ...]) -> Parser:
         kept = tuple(self.selection.pick(names, hint=partial(self._no_such_column, names)))
         inner = plain_encoding(self.encoding) if is_transparent(self.encoding) else "utf-8"
-        return Parser(names, kept, self._dialect(), inner, self.null_values, self.limits)
+        return Parser(names, kept, self._dialect(), inner, self.null_values, self.fill_short_rows, self.limits)
 
     def _check_rules(self, names: tuple[str, ...]) -> None:
         known = set(names)
@@ -311,8 +329,9 @@ def _refuse_wide_files(pieces: Sequence[CsvPiece], evidence: Sequence[PieceEvide
         rows = sum(found.rows for _, found in pairs)
         if rows and sum(found.too_wide for _, found in pairs) == rows:
             columns = "1 column" if len(names) == 1 else f"{len(names)} columns"
+            before = "--set 'input.comment=#'" if names[0].startswith("#") else "--set input.skip_lines=N"
             raise SourceError(
                 pairs[0][0].name,
-                f"every row that was read ({rows}) has more than the {columns} of the "
-                "header; fix the header, or name the delimiter (--delimiter SIGN) or the columns (input.names)",
+                f"every row that was read ({rows}) has more than the {columns} of the header; fix the header, skip "
+                f"lines before it ({before}), or name the delimiter (--delimiter SIGN) or the columns (input.names)",
             )

@@ -10,6 +10,7 @@ A plain file is scanned in parallel, in jobs of many blocks; a stream is cut as 
 from __future__ import annotations
 
 import itertools
+import re
 import threading
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
@@ -113,7 +114,8 @@ class CsvOrigin:
             found = record_ends(np.frombuffer(self.chunk.text, np.uint8), self.dialect)
             starts = np.concatenate([[0], found.ends + 1])
             lines = np.concatenate([[0], found.lines])
-            keep = np.append(~found.blank | self.blank_rows, starts[-1] < len(self.chunk.text))
+            rows = found.of_records | found.blank if self.blank_rows else found.of_records
+            keep = np.append(rows, starts[-1] < len(self.chunk.text) and found.tail)
             self._starts, self._lines = starts[keep], lines[keep]
         return self._starts, self._lines
 
@@ -170,12 +172,13 @@ def _scan_blocks(file: OpenFile, job: ScanJob, dialect: Dialect, block_bytes: in
 def _safe_edge(file: OpenFile, job: ScanJob, at: int, dialect: Dialect) -> int:
     """Return the first offset at or after `at` that cuts no run of quotes and no CRLF."""
     while job.text_start < at < job.size:
-        file.seek(at - 1)
+        back = min(2 if dialect.is_odd else 1, at - job.text_start)
+        file.seek(at - back)
         data = np.frombuffer(file.read(_EDGE_BYTES), np.uint8)
-        if len(data) < 2:
+        if len(data) < back + 1:
             break
-        cut = safe_cut(data, 1, dialect)
-        at += cut - 1
+        cut = safe_cut(data, back, dialect)
+        at += cut - back
         if cut < len(data):
             break
     return at
@@ -200,7 +203,8 @@ def cut_stream(
         if len(found.ends):
             size = int(found.ends[-1]) + 1
             blanks = int(np.count_nonzero(found.blank))
-            yield held[:size], Cut(offset, len(found.ends) - blanks, blanks, int(found.lines[-1]))
+            records = int(np.count_nonzero(found.of_records))
+            yield held[:size], Cut(offset, records, blanks, int(found.lines[-1]))
             held, offset, wanted = held[size:], offset + size, block_bytes
         elif len(held) > record_bytes:
             opened = f"; a quote opens at byte {offset + found.open_at}: is it ever closed?" if found.inside else ""
@@ -215,9 +219,23 @@ def cut_stream(
         if found.inside:
             raise unclosed_quote(name, offset + found.open_at)
         blanks = int(np.count_nonzero(found.blank))
-        tail_record = not len(found.ends) or int(found.ends[-1]) + 1 < len(held)
+        rest = not len(found.ends) or int(found.ends[-1]) + 1 < len(held)
         lines = int(found.lines[-1]) if len(found.ends) else 0
-        yield held, Cut(offset, len(found.ends) - blanks + tail_record, blanks, lines + tail_record)
+        records = int(np.count_nonzero(found.of_records)) + (rest and found.tail)
+        yield held, Cut(offset, records, blanks, lines + rest)
+
+
+def skip_lines(blocks: Iterator[bytes], count: int) -> tuple[int, int, Iterator[bytes]]:
+    """Return the bytes of the first lines, their number, fewer than `count` at most, and the blocks after them."""
+    held, ends = b"", list[int]()
+    if not count:
+        return 0, 0, blocks
+    for block in blocks:
+        held += block
+        ends = [match.end() for match in itertools.islice(re.finditer(rb"\r\n|\r|\n", held), count)]
+        if len(ends) == count and ends[-1] < len(held):  # after a CR at the end an LF may follow
+            return ends[-1], count, itertools.chain([held[ends[-1] :]], blocks)
+    return len(held), len(ends), iter(())
 
 
 def unclosed_quote(name: str, offset: int) -> SourceError:

@@ -38,6 +38,7 @@ Words = npt.NDArray[np.uint64]
 
 LF: Final = 10
 CR: Final = 13
+TAB: Final = 9
 WINDOW_BYTES: Final = 1 << 18
 """Bytes compared at a time: the mask stays in the cache, and in memory that the process has already."""
 
@@ -53,10 +54,27 @@ _NEAR_WORDS: Final = 64
 
 @dataclass(frozen=True, slots=True)
 class Dialect:
-    """The bytes that shape a record: the delimiter, and the quote, None where nothing is quoted."""
+    """The bytes that shape a record: the delimiter, and the quote, None where nothing is quoted.
+
+    The byte after an `escape` means itself. A line that begins with `comment` is no record. With `trim` blanks around
+    a cell are no part of it, and where the delimiter is a blank, a run of them is one delimiter.
+    """
 
     delimiter: int = ord(",")
     quote: int | None = ord('"')
+    escape: int | None = None
+    comment: int | None = None
+    trim: bool = False
+
+    @property
+    def blanks(self) -> bytes:
+        """The bytes that are no part of a cell at its edges: none without `trim`."""
+        return b"" if not self.trim else b" " if self.delimiter == TAB else b" \t"
+
+    @property
+    def is_odd(self) -> bool:
+        """Whether more than the delimiter and the quote shape a record."""
+        return self.trim or self.escape is not None or self.comment is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +84,9 @@ class HalfScan:
     `inside` is the state at its end. `records` and `blanks` count the non-blank records and the blank lines that end
     in it. `first_end` is the offset in the block of the line end that ends the first of either, -1 if none does;
     `first_blank` tells which it is, and `first_lines` counts the line ends up to it, within quotes too. `open_at` is
-    the offset of the quote that opened the field which is open at the end, -1 if it was open from the start.
+    the offset of the quote that opened the field which is open at the end, -1 if it was open from the start. With
+    `first_comment` the first line that ends is a comment; `tail` tells whether what follows the last line end, if
+    anything does, is of a record.
     """
 
     inside: bool
@@ -76,6 +96,8 @@ class HalfScan:
     first_blank: bool
     first_lines: int
     open_at: int
+    first_comment: bool = False
+    tail: bool = True
 
 
 @dataclass(slots=True, eq=False)

@@ -30,13 +30,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from ...text.pieces import Cut
-from .quote_bits import CR, LF, WINDOW_BYTES, Bytes, Dialect, HalfScan, Scratch, scan_bits
-
-Positions = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
+from .odd_dialects import Flags, Positions, Solid, as_one_step, is_safe, line_starts, may_be_comments, without_escapes
+from .quote_bits import CR, LF, TAB, WINDOW_BYTES, Bytes, Dialect, HalfScan, Scratch, scan_bits
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,8 +65,9 @@ class FileScan:
 class RecordEnds:
     """The ends of records and blank lines in a text whose start state is known.
 
-    `ends[i]` is the offset of the last byte of a line end, `blank[i]` whether the line is blank, `lines[i]` counts the
-    line ends up to it, within quotes too. `inside` is the state at the end, `open_at` as in `HalfScan`.
+    `ends[i]` is the offset of the last byte of a line end, `blank[i]` whether the line is blank, `comment[i]` whether
+    it is a comment (None: none is), `lines[i]` counts the line ends up to it, within quotes too. `inside` is the state
+    at the end, `open_at` and `tail` as in `HalfScan`.
     """
 
     ends: Positions
@@ -77,14 +75,25 @@ class RecordEnds:
     lines: Positions
     inside: bool
     open_at: int
+    comment: Flags | None = None
+    tail: bool = True
+
+    @property
+    def of_records(self) -> Flags:
+        """Which of the ends are those of records."""
+        return ~self.blank if self.comment is None else ~(self.blank | self.comment)
 
 
 def safe_cut(data: Bytes, position: int, dialect: Dialect) -> int:
-    """Return the first offset at or after `position` that cuts no run of quotes and no CRLF.
+    """Return the first offset at or after `position` where a block may begin: it cuts no run of quotes and no CRLF.
 
     It is `len(data)` if there is none: the caller then reads on, unless that is the end of the file.
     """
     size = len(data)
+    if dialect.is_odd:
+        text = data.tobytes()
+        safe = (at for at in range(position, size) if is_safe(text[max(at - 2, 0) : at], text[at], dialect))
+        return min(next(safe, size), size)
     while 0 < position < size:
         before, here = int(data[position - 1]), int(data[position])
         if before == here == dialect.quote:
@@ -99,32 +108,33 @@ def safe_cut(data: Bytes, position: int, dialect: Dialect) -> int:
 
 def scan_block(data: Bytes, start: int, before: int, dialect: Dialect, scratch: Scratch | None = None) -> BlockScan:
     """Scan one block of at least one byte; `before` is the byte in front of it, LF at the start of the file."""
-    lines, *halves = scan_bits(data, before, dialect, scratch) or scan_runs(data, before, dialect)
-    complete, nul = bool(data[-1] in (LF, CR)), int(data.min()) == 0
+    well_formed = None if dialect.is_odd else scan_bits(data, before, dialect, scratch)
+    lines, *halves = well_formed or scan_runs(data, before, dialect)
+    nul = int(data.min()) == 0
+    complete = bool(without_escapes(data, dialect)[-1] in (LF, CR))
     return BlockScan(start, lines, complete, nul, (halves[0], halves[1]))
 
 
 def scan_runs(data: Bytes, before: int, dialect: Dialect) -> tuple[int, HalfScan, HalfScan]:
     """Return the number of line ends and both halves of any block, from the offsets of its quotes and line ends."""
-    ends, blank = _line_ends(data, before)
-    positions, toggles = _odd_runs(data, before, dialect)
-    index = np.searchsorted(positions, ends) if len(positions) else None
-    halves = tuple(_half(ends, blank, index, positions, _states(toggles, inside)) for inside in (False, True))
-    return len(ends), halves[0], halves[1]
+    marks = _mark(data, before, dialect)
+    index = np.searchsorted(marks.positions, marks.ends) if len(marks.positions) else None
+    halves = tuple(_half(marks, index, _states(marks.toggles, inside)) for inside in (False, True))
+    return marks.lines, halves[0], halves[1]
 
 
 def fold_blocks(blocks: Iterable[BlockScan], start: int, size: int) -> FileScan:
     """Pick the true half of every block, in order; `start` is where the text begins, `size` where the file ends."""
     cuts: list[Cut] = []
     records = blanks = lines = 0
-    inside, complete, nul = False, True, False
+    inside, complete, nul, tail = False, True, False, True
     open_at = -1
     for block in blocks:
         half = block.halves[inside]
         if half.first_end >= 0:
             first = Cut(
                 offset=block.start + half.first_end + 1,
-                records=records + (not half.first_blank),
+                records=records + (not half.first_blank and not half.first_comment),
                 blanks=blanks + half.first_blank,
                 lines=lines + half.first_lines,
             )
@@ -132,23 +142,92 @@ def fold_blocks(blocks: Iterable[BlockScan], start: int, size: int) -> FileScan:
         records, blanks, lines = records + half.records, blanks + half.blanks, lines + block.lines
         if half.open_at >= 0:
             open_at = block.start + half.open_at
-        inside, complete, nul = half.inside, block.complete, nul or block.nul
+        inside, complete, nul, tail = half.inside, block.complete, nul or block.nul, half.tail
     if not complete or inside:
-        records, lines = records + 1, lines + (not complete)
+        records, lines = records + (tail or inside), lines + (not complete)
     return FileScan((Cut(start, 0, 0, 0), *cuts), Cut(size, records, blanks, lines), open_at if inside else None, nul)
 
 
 def record_ends(data: Bytes, dialect: Dialect, *, before: int = LF, inside: bool = False) -> RecordEnds:
     """Return where records and blank lines end in a text whose start state is known."""
-    ends, blank = _line_ends(data, before)
-    positions, toggles = _odd_runs(data, before, dialect)
-    states = _states(toggles, inside)
-    lines = np.arange(1, len(ends) + 1)
+    marks = _mark(data, before, dialect)
+    ends, blank, states = marks.ends, marks.blank, _states(marks.toggles, inside)
+    comment, tail = marks.comments(states), marks.tail(states)
+    lines = np.arange(1, len(ends) + 1) if marks.all_ends is None else np.searchsorted(marks.all_ends, ends, "right")
+    true: slice | Flags
     if len(states) == 1:
-        keep = slice(0, 0) if inside else slice(None)
-        return RecordEnds(ends[keep], blank[keep], lines[keep], inside, -1)
-    true = ~states[np.searchsorted(positions, ends)]
-    return RecordEnds(ends[true], blank[true], lines[true], bool(states[-1]), _open_at(positions, states))
+        true = slice(0, 0) if inside else slice(None)
+    else:
+        true = ~states[np.searchsorted(marks.positions, ends)]
+    open_at = _open_at(marks.positions, states)
+    found = None if comment is None else comment[true]
+    return RecordEnds(ends[true], blank[true], lines[true], bool(states[-1]), open_at, found, tail)
+
+
+def quote_states(data: Bytes, dialect: Dialect) -> tuple[Positions, Flags]:
+    """Return the offsets of the odd runs of quotes in records without comments and escapes, and the states between."""
+    positions, toggles = _odd_runs(data, LF, dialect, Solid.of(data, dialect.blanks))
+    return positions, _states(toggles, inside=False)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Marks:
+    """The line ends and odd runs of a text.
+
+    Lines, one more than there are ends, begin at `starts`; `may_be` are those that are comments if they begin outside
+    quotes. `rest` tells whether there is more than blanks after the last line end; `all_ends` are the line ends with
+    those that are escaped. What a dialect does not need is None.
+    """
+
+    ends: Positions
+    blank: Flags
+    positions: Positions
+    toggles: Flags
+    starts: Positions | None = None
+    may_be: Flags | None = None
+    rest: bool = True
+    all_ends: Positions | None = None
+
+    @property
+    def lines(self) -> int:
+        """The number of line ends, those that are escaped too."""
+        return len(self.ends if self.all_ends is None else self.all_ends)
+
+    def line_of(self, end: int) -> int:
+        """Return how many line ends there are up to the one with a number."""
+        return end + 1 if self.all_ends is None else int(np.searchsorted(self.all_ends, self.ends[end], "right"))
+
+    def comments(self, states: Flags) -> Flags | None:
+        """Return which ends are those of comments."""
+        if self.starts is None or self.may_be is None:
+            return None
+        return self.may_be[:-1] & ~states[np.searchsorted(self.positions, self.starts[:-1])]
+
+    def tail(self, states: Flags) -> bool:
+        """Return whether what follows the last line end is of a record."""
+        if self.starts is None or states[np.searchsorted(self.positions, self.starts[-1])]:
+            return True
+        return self.rest and not (self.may_be is not None and bool(self.may_be[-1]))
+
+
+def _mark(data: Bytes, before: int, dialect: Dialect) -> _Marks:
+    all_ends = None if dialect.escape is None else _line_ends(data, before)[0]
+    data = without_escapes(data, dialect)
+    solid = Solid.of(data, dialect.blanks) if dialect.trim else None
+    ends, blank = _line_ends(data, before)
+    positions, toggles = _odd_runs(data, before, dialect, solid)
+    if not len(data) or (solid is None and dialect.comment is None):
+        return _Marks(ends, blank, positions, toggles, all_ends=all_ends)
+    starts, rest, may_be = line_starts(ends), True, None
+    if solid is not None:
+        stops = np.append(ends - ((data[ends] == LF) & (data[ends - 1] == CR) & (ends > 0)), len(data))
+        empty = ~solid.has_any(starts, stops)
+        empty[0] &= before in (LF, CR)  # or the line began in the block before
+        blank, rest = empty[:-1], not empty[-1]
+    if dialect.comment is not None:
+        may_be = may_be_comments(data, starts, dialect, solid)
+        positions, toggles = as_one_step(positions, toggles, ends, starts, may_be)
+    return _Marks(ends, blank, positions, toggles, starts, may_be, rest, all_ends)
 
 
 def _positions(data: Bytes, byte: int) -> Positions:
@@ -187,7 +266,7 @@ def _line_ends(data: Bytes, before: int) -> tuple[Positions, Flags]:
     return ends, (earlier == LF) | (earlier == CR)
 
 
-def _odd_runs(data: Bytes, before: int, dialect: Dialect) -> tuple[Positions, Flags]:
+def _odd_runs(data: Bytes, before: int, dialect: Dialect, solid: Solid | None) -> tuple[Positions, Flags]:
     """Return the offsets of the odd runs of quotes, and which of them are at the start of a field."""
     none = np.empty(0, np.int64), np.empty(0, bool)
     if dialect.quote is None:
@@ -204,10 +283,14 @@ def _odd_runs(data: Bytes, before: int, dialect: Dialect) -> tuple[Positions, Fl
         quotes = quotes[firsts[(lengths & 1).astype(bool)]]
         if not len(quotes):
             return none
+    if solid is not None and dialect.delimiter not in dialect.blanks:
+        earlier = solid.before(data, quotes, before)
+        return quotes, (earlier == dialect.delimiter) | (earlier == LF) | (earlier == CR)
     earlier = data[quotes - 1]  # of a run at offset 0 this is the last byte of the block: fixed in the next lines
     if quotes[0] == 0:
         earlier[0] = before
-    return quotes, (earlier == dialect.delimiter) | (earlier == LF) | (earlier == CR)
+    opens = (earlier == dialect.delimiter) | (earlier == LF) | (earlier == CR)
+    return quotes, opens if solid is None else opens | (earlier == TAB)
 
 
 def _states(toggles: Flags, inside: bool) -> Flags:  # noqa: FBT001 - the start state is what the function is about
@@ -223,21 +306,31 @@ def _states(toggles: Flags, inside: bool) -> Flags:  # noqa: FBT001 - the start 
     return states
 
 
-def _half(ends: Positions, blank: Flags, index: Positions | None, positions: Positions, states: Flags) -> HalfScan:
-    if index is None:
-        inside = bool(states[0])
-        if inside or not len(ends):
-            return HalfScan(inside, 0, 0, -1, False, 0, -1)
-        blanks = int(np.count_nonzero(blank))
-        return HalfScan(False, len(ends) - blanks, blanks, int(ends[0]), bool(blank[0]), 1, -1)
-    true = ~states[index]
-    count = int(np.count_nonzero(true))
-    open_at = _open_at(positions, states)
+def _half(marks: _Marks, index: Positions | None, states: Flags) -> HalfScan:
+    ends, blank, comments, tail = marks.ends, marks.blank, marks.comments(states), marks.tail(states)
+    inside = bool(states[-1])
+    true = None if index is None else ~states[index]
+    open_at = -1 if index is None else _open_at(marks.positions, states)
+    count = (0 if inside else len(ends)) if true is None else int(np.count_nonzero(true))
     if not count:
-        return HalfScan(bool(states[-1]), 0, 0, -1, False, 0, open_at)
-    first = int(np.argmax(true))
-    blanks = int(np.count_nonzero(true & blank))
-    return HalfScan(bool(states[-1]), count - blanks, blanks, int(ends[first]), bool(blank[first]), first + 1, open_at)
+        return HalfScan(inside, 0, 0, -1, False, 0, open_at, False, tail)
+    first = 0 if true is None else int(np.argmax(true))
+    blanks = int(np.count_nonzero(blank if true is None else true & blank))
+    if comments is None:
+        records, first_comment = count - blanks, False
+    else:
+        records, first_comment = count - blanks - int(np.count_nonzero(comments)), bool(comments[first])
+    return HalfScan(
+        inside,
+        records,
+        blanks,
+        int(ends[first]),
+        bool(blank[first]),
+        marks.line_of(first),
+        open_at,
+        first_comment,
+        tail,
+    )
 
 
 def _open_at(positions: Positions, states: Flags) -> int:

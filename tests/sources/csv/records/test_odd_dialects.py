@@ -1,0 +1,195 @@
+"""Escapes, comments and blanks around cells, against a walk byte by byte that knows nothing of blocks."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field
+from itertools import pairwise
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from pyarrow import csv
+from shardmill.transforms.sources.contract.source import Stamp
+from shardmill.transforms.sources.csv.records.chunks import ScanJob, cut_stream, run_scan
+from shardmill.transforms.sources.csv.records.quote_bits import Dialect
+from shardmill.transforms.sources.csv.records.record_starts import FileScan, fold_blocks, record_ends
+from shardmill.transforms.sources.csv.records.usual_text import usual_text
+from shardmill.transforms.sources.text.pieces import Cut
+
+from ....tiers import examples
+
+COMMA, QUOTE, ESCAPE, SIGN = (ord(sign) for sign in ',"\\#')
+DIALECTS = [
+    Dialect(COMMA, QUOTE, escape=ESCAPE),
+    Dialect(COMMA, None, escape=ESCAPE),
+    Dialect(COMMA, QUOTE, comment=SIGN),
+    Dialect(COMMA, None, comment=SIGN),
+    Dialect(COMMA, QUOTE, trim=True),
+    Dialect(ord("\t"), QUOTE, trim=True),
+    Dialect(ord(" "), QUOTE, trim=True),
+    Dialect(ord(" "), QUOTE, comment=SIGN, trim=True),
+    Dialect(COMMA, QUOTE, comment=SIGN, trim=True),
+    Dialect(ord(" "), None, comment=SIGN, trim=True),
+    Dialect(ord(" "), QUOTE, escape=ESCAPE, trim=True),
+    Dialect(COMMA, QUOTE, escape=ESCAPE, trim=True),
+]
+TEXTS = st.text(alphabet='a,"\\#\n\r \t', max_size=40).map(str.encode) | st.lists(
+    st.sampled_from(
+        [b"a,b\n", b"# it's\n", b'#"\n', b'"x\n#y"\n', b'\\"', b"\\\n", b'  "a , b" ', b" \n", b"\r\n", b'a"b\n', b'""']
+    )
+).map(b"".join)
+
+
+@dataclass
+class Walk:
+    """What a text is, one byte at a time: the lines outside quotes, and the cells of the records."""
+
+    text: bytes
+    dialect: Dialect
+    ends: list[tuple[int, str, int]] = field(default_factory=list)
+    rows: list[list[bytes]] = field(default_factory=list)
+    tail: str = ""
+    is_open: bool = False
+
+    def __post_init__(self) -> None:
+        at = 0
+        while at < len(self.text) and not self.is_open:
+            kind, stop = self._line(at)
+            ended = self._line_end(stop)
+            if not ended:
+                self.tail = kind
+            elif not self.is_open:
+                lines = len(re.findall(rb"\r\n|\r|\n", self.text[: stop + ended]))
+                self.ends.append((stop + ended - 1, kind, lines))
+            at = stop + ended
+
+    def _line_end(self, at: int) -> int:
+        return 2 if self.text[at : at + 2] == b"\r\n" else int(self.text[at : at + 1] in (b"\n", b"\r"))
+
+    def _line(self, begin: int) -> tuple[str, int]:
+        """Return what the line is that begins at a place, and where its end begins."""
+        at = begin
+        while at < len(self.text) and self.text[at] in self.dialect.blanks:
+            at += 1
+        if at < len(self.text) and self.text[at] == self.dialect.comment:
+            while at < len(self.text) and not self._line_end(at):
+                at += 1
+            return "comment", at
+        if at == len(self.text) or self._line_end(at):
+            return "blank", at
+        return "record", self._record(begin)
+
+    def _record(self, at: int) -> int:
+        text, dialect = self.text, self.dialect
+        cells: list[list[tuple[int, bool]]] = [[]]  # each byte, and whether it was quoted or escaped
+        quoted, state = [False], "start"
+        while at < len(text) and (state == "quoted" or not self._line_end(at)):
+            byte, then = text[at], text[at + 1] if at + 1 < len(text) else None
+            is_blank = byte in dialect.blanks
+            if byte == dialect.escape:
+                cells[-1].append((byte if then is None else then, True))
+                state, at = state if state == "quoted" else "plain", at + 1
+            elif state == "quoted" and byte == dialect.quote and then != byte:
+                state = "plain"
+            elif state == "quoted":
+                at += byte == dialect.quote
+                cells[-1].append((byte, True))
+            elif byte == dialect.quote and state == "start":
+                quoted[-1], state = True, "quoted"
+            elif byte == dialect.delimiter or (is_blank and dialect.delimiter in dialect.blanks):
+                cells.append([])
+                quoted.append(False)
+                state = "start"
+            elif not is_blank or state != "start":
+                cells[-1].append((byte, False))
+                state = "plain"
+            at += 1
+        self.is_open = state == "quoted"
+        for cell in cells:
+            while cell and cell[-1][0] in dialect.blanks and not cell[-1][1]:
+                cell.pop()
+        runs = dialect.delimiter in dialect.blanks
+        kept = [cell for cell, marked in zip(cells, quoted, strict=True) if cell or marked or not runs]
+        self.rows.append([bytes(byte for byte, _ in cell) for cell in kept])
+        return min(at, len(text))
+
+
+def split(text: bytes, block: int, job: int, dialect: Dialect, path: Path) -> FileScan:
+    path.write_bytes(text)
+    stamp = Stamp(len(text), 0)
+    edges = [*range(0, len(text), job), len(text)]
+    jobs = [ScanJob(bytes(path), "a.csv", stamp, 0, a, b) for a, b in pairwise(edges)]
+    return fold_blocks([scan for one in jobs for scan in run_scan(one, dialect, block)], 0, len(text))
+
+
+@settings(max_examples=examples(400), deadline=None)
+@given(TEXTS, st.integers(1, 12), st.sampled_from([3, 5, 1000]), st.sampled_from(DIALECTS))
+@example(b'#"\n"a\n#b"\n', 3, 5, DIALECTS[2])
+@example(b'"\n#"a,"\n"\n', 1, 1000, DIALECTS[2])
+@example(b'"\n#""",x\n"\n#', 1, 1000, DIALECTS[2])
+@example(b'a,  "b\n"\r\n  \r\n ', 2, 5, DIALECTS[4])
+@example(b'"\\\\\n\\""\n\\\n', 1, 3, DIALECTS[0])
+def test_the_parallel_scan_of_odd_dialects_agrees_with_a_walk_byte_by_byte(
+    tmp_path_factory: pytest.TempPathFactory, text: bytes, block: int, job: int, dialect: Dialect
+) -> None:
+    walk = Walk(text, dialect)
+    scan = split(text, block, job, dialect, tmp_path_factory.getbasetemp() / "odd.csv")
+    assert (scan.open_at is not None) == walk.is_open
+    if walk.is_open:
+        return
+    kinds = Counter[str]()
+    starts = {0: Cut(0, 0, 0, 0)}
+    for end, kind, lines in walk.ends:
+        kinds[kind] += 1
+        starts[end + 1] = Cut(end + 1, kinds["record"], kinds["blank"], lines)
+    for cut in scan.cuts:
+        assert cut == starts[cut.offset]
+    assert scan.end.records == len(walk.rows)
+    assert scan.end.blanks == kinds["blank"]
+    found = record_ends(np.frombuffer(text, np.uint8), dialect)
+    assert list(zip(found.ends.tolist(), found.lines.tolist(), strict=True)) == [(end, n) for end, _, n in walk.ends]
+    assert found.of_records.tolist() == [kind == "record" for _, kind, _ in walk.ends]
+    assert found.blank.tolist() == [kind == "blank" for _, kind, _ in walk.ends]
+
+
+@settings(max_examples=examples(300), deadline=None)
+@given(TEXTS, st.integers(1, 12), st.sampled_from(DIALECTS))
+def test_a_stream_of_an_odd_dialect_is_cut_into_the_same_records(text: bytes, block: int, dialect: Dialect) -> None:
+    walk = Walk(text, dialect)
+    if not walk.is_open:
+        pieces = [text[start : start + block] for start in range(0, len(text), block)]
+        cuts = list(cut_stream(pieces, "a.csv", dialect, 0, 1000, block))
+        assert b"".join(chunk for chunk, _ in cuts) == text
+        assert sum(counts.records for _, counts in cuts) == len(walk.rows)
+        assert [row for chunk, _ in cuts for row in Walk(chunk, dialect).rows] == walk.rows
+
+
+@settings(max_examples=examples(400), deadline=None)
+@given(TEXTS, st.sampled_from(DIALECTS))
+@example(b' a  "b c" \n\t"" \n', DIALECTS[6])
+def test_records_are_rewritten_so_that_arrow_reads_the_cells_of_the_odd_dialect(text: bytes, dialect: Dialect) -> None:
+    walk = Walk(text, dialect)
+    usual = usual_text(text, dialect)
+    if walk.is_open or not usual.strip(b"\r\n"):
+        assert walk.is_open or not walk.rows
+        return
+    widths: list[int] = []
+    table = csv.read_csv(
+        pa.py_buffer(usual),
+        read_options=csv.ReadOptions(use_threads=False, block_size=len(usual) + 1, column_names=["a", "b"]),
+        parse_options=csv.ParseOptions(
+            delimiter=chr(dialect.delimiter),
+            quote_char=False if dialect.quote is None else chr(dialect.quote),
+            escape_char=False if dialect.escape is None else chr(dialect.escape),
+            newlines_in_values=True,
+            invalid_row_handler=lambda row: (widths.append(row.actual_columns), "skip")[1],
+        ),
+        convert_options=csv.ConvertOptions(column_types={"a": pa.binary(), "b": pa.binary()}, null_values=[]),
+    )
+    assert [list(row.values()) for row in table.to_pylist()] == [row for row in walk.rows if len(row) == 2]
+    assert widths == [len(row) for row in walk.rows if len(row) != 2]
