@@ -94,6 +94,15 @@ def test_categories_of_polars_are_read_also_beside_a_reject(tmp_path: Path) -> N
         assert [(reject.place.row, reject.errors[0].code) for reject in block.rejects] == [(1, "INT_OVERFLOW")]
 
 
+@pytest.mark.parametrize("form", FORMS)
+def test_files_with_large_batches_are_mapped_and_have_the_same_rows(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, form: str
+) -> None:
+    monkeypatch.setattr(arrow_source, "MAPPED_BYTES", 1)
+    write(tmp_path / "a.arrow", TABLE, form)
+    assert table_of(load(tmp_path)[1]) == TABLE.to_pylist()
+
+
 def test_record_batches_of_any_size_come_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(arrow_source, "BATCH_ROWS", 128)
     write(tmp_path / "a.arrow", TABLE, rows=ROWS)

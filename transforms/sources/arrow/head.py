@@ -44,8 +44,8 @@ class ArrowHead:
 
 
 @contextmanager
-def open_arrow(file: ListedFile) -> Iterator[pa.NativeFile]:
-    """Open a file: a local one is mapped, so that a record batch of any size takes no memory of its own.
+def open_arrow(file: ListedFile, *, mapped: bool = False) -> Iterator[pa.NativeFile]:
+    """Open a file; a local one may be mapped, so that a record batch of any size takes no memory of its own.
 
     Raises:
         SourceError: it cannot be opened.
@@ -55,7 +55,7 @@ def open_arrow(file: ListedFile) -> Iterator[pa.NativeFile]:
             yield data
         return
     try:
-        data = pa.memory_map(file.path)
+        data = pa.memory_map(file.path) if mapped else pa.OSFile(file.path)
     except OSError as error:
         raise SourceError(file.name, f"cannot be read: {printable(error)}") from error
     with data:

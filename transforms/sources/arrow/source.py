@@ -30,6 +30,11 @@ BATCH_BYTES: Final = 8 << 20
 """What a batch holds at most, as those of Parquet do: a record batch of a file may be of any size."""
 
 
+MAPPED_BYTES: Final = 256 << 20
+"""A file with a larger record batch is mapped: polars writes a table of any size as one. A mapped file that is cut
+meanwhile kills the process, so that others are read."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrowPiece(Piece):
     """One record batch of a file; all of them, where a stream has dictionaries, which may change on the way.
@@ -118,7 +123,8 @@ class ArrowSource:
         first = pieces[0]
         done, piece = 0, first
         try:
-            with open_arrow(first) as data:
+            large = any(one.bytes > MAPPED_BYTES for one in pieces)
+            with open_arrow(first, mapped=large) as data:
                 form = _form(first.form)
                 columns = choose_columns(schema_of(data, form), self.selection, first.name)
                 places = [(one.batch, one.start) for one in pieces]
