@@ -40,7 +40,7 @@ DAMAGED: dict[str, tuple[bytes | Files, Sequence[str], str]] = {
         {"a.csv": b'a,b\n1,2\n3,"4\n5,6\n', "b.csv": b"a,b\n1,2\n"},
         [],
         "a.csv: the quote at byte 10 is never closed: all that follows it would be one value; close it, or, where "
-        "quotes are plain text, set another input.quote",
+        "quotes are plain text, set another input.quote; where a backslash escapes them: --set 'input.escape=\\'",
     ),
     "Latin-1": (
         "a,b\n1,café\n".encode("latin-1"),

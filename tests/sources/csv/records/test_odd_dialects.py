@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
+import lzma
 import re
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import pairwise
 from pathlib import Path
@@ -14,11 +17,13 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from pyarrow import csv
-from shardmill.transforms.sources.contract.source import Stamp
+from shardmill.transforms.sources.contract.source import Stamp, Task
+from shardmill.transforms.sources.csv.parse import CsvLimits
 from shardmill.transforms.sources.csv.records.chunks import ScanJob, cut_stream, run_scan
 from shardmill.transforms.sources.csv.records.quote_bits import Dialect
 from shardmill.transforms.sources.csv.records.record_starts import FileScan, fold_blocks, record_ends
 from shardmill.transforms.sources.csv.records.usual_text import usual_text
+from shardmill.transforms.sources.csv.source import CsvSource
 from shardmill.transforms.sources.text.pieces import Cut
 
 from ....tiers import examples
@@ -193,3 +198,59 @@ def test_records_are_rewritten_so_that_arrow_reads_the_cells_of_the_odd_dialect(
     )
     assert [list(row.values()) for row in table.to_pylist()] == [row for row in walk.rows if len(row) == 2]
     assert widths == [len(row) for row in walk.rows if len(row) != 2]
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(
+    TEXTS,
+    st.sampled_from(DIALECTS),
+    st.sampled_from([bytes, gzip.compress, lzma.compress]),
+    st.sampled_from([b"", b"x\n", b'it"s\r\n\n', b"\r"]),
+    st.booleans(),
+)
+@example(b'"a\n#",b\n#"\n1\nx,"y"\n', DIALECTS[2], bytes, b"x\n", True)
+def test_a_file_in_small_pieces_gives_the_rows_and_the_lines_of_the_rejects_that_the_walk_gives(
+    tmp_path_factory: pytest.TempPathFactory,
+    text: bytes,
+    dialect: Dialect,
+    pack: Callable[[bytes], bytes],
+    skipped: bytes,
+    fill: bool,
+) -> None:
+    walk, sign = Walk(text, dialect), chr(dialect.delimiter)
+    if walk.is_open:
+        return
+    folder = tmp_path_factory.getbasetemp()
+    (folder / "whole.csv").write_bytes(pack(skipped + f"a{sign}b\n".encode() + text))
+    source = CsvSource(
+        ("whole.csv",),
+        str(folder),
+        delimiter=sign,
+        quote=None if dialect.quote is None else chr(dialect.quote),
+        null_values=(),
+        skip_lines=len(re.findall(rb"\r\n|\r|\n", skipped)),
+        comment=None if dialect.comment is None else chr(dialect.comment),
+        escape=None if dialect.escape is None else chr(dialect.escape),
+        trim=dialect.trim,
+        fill_short_rows=fill,
+        infer="none",
+        limits=CsvLimits(block_bytes=5, job_bytes=13, joined_bytes=11),
+    )
+    if all(len(row) > 2 for row in walk.rows):
+        return  # nothing to read, or refused as a whole
+    survey = source.survey(source.list_files(), lambda function, items, *, heavy=False: [function(i) for i in items])
+    parts = list(source.read(Task(0, survey.pieces), survey.frozen))
+    rows = [
+        [None if cell is None else cell.encode() for cell in row.values()] for p in parts for row in p.batch.to_pylist()
+    ]
+    wanted = [row + [None] * (2 - len(row)) for row in walk.rows if len(row) == 2 or (fill and len(row) < 2)]
+    assert rows == wanted
+    lines = [1, *(line + 1 for _, _, line in walk.ends)]
+    starts = [
+        line
+        for line, kind in zip(lines, [kind for _, kind, _ in walk.ends] + [walk.tail], strict=True)
+        if kind == "record"
+    ]
+    assert [reject.place.line for part in parts for reject in part.rejects] == [
+        line for line, row in zip(starts, walk.rows, strict=True) if len(row) > 2 or (len(row) < 2 and not fill)
+    ]

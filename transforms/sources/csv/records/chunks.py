@@ -243,5 +243,5 @@ def unclosed_quote(name: str, offset: int) -> SourceError:
     return SourceError(
         name,
         f"the quote at byte {offset} is never closed: all that follows it would be one value; close it, or, where "
-        "quotes are plain text, set another input.quote",
+        "quotes are plain text, set another input.quote; where a backslash escapes them: --set 'input.escape=\\'",
     )
