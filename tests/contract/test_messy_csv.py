@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import bz2
 import json
+import shlex
+import shutil
 from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
 from shardmill.pipelines.cli import main
-
-from ..tiers import but_some_thorough
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -216,19 +216,7 @@ def rejects(desk: Any, generation: int) -> list[tuple[int, int, str, str]]:
     return [(one["row"], one["line"], one["errors"][0]["code"], one["source"]) for one in found]
 
 
-QUICK = {
-    "a comment in a file of one column, where a blank line is a null",
-    "the sign of comments within cells, and first in a line of a quoted cell",
-    "lines of an instrument before the header, and comments after it",
-    "escaped commas and line ends without quotes, blanks before quotes",
-    "rows that are shorter than the header",
-    "columns that blanks align",
-    "UTF-16 with a byte order mark, comments and blanks",
-    "bzip2 of two streams, the first of which ends in a row",
-}
-
-
-@pytest.mark.parametrize("case", but_some_thorough(QUICK, KINDS, "the same two commands on files of other kinds"))
+@pytest.mark.parametrize("case", KINDS)
 def test_a_messy_file_is_read_to_its_exact_rows_and_rejects_also_in_an_append(desk: Any, case: str) -> None:
     kind = KINDS[case]
     again = f"b.{kind.name.partition('.')[2]}"
@@ -239,6 +227,48 @@ def test_a_messy_file_is_read_to_its_exact_rows_and_rejects_also_in_an_append(de
     assert shardmill("append", again, *kind.args) == 0
     assert desk.records() == kind.rows * 2
     assert rejects(desk, 2) == [(*reject, again) for reject in kind.rejects]
+
+
+PROPOSED = {
+    "a comment above the header": (b"# made by x\na,b\n1,2\n3,4\n", "--set 'input.comment=#'"),
+    "lines above the header": (b"made by x\n\na,b\n1,2\n", "--set input.skip_lines=2"),
+    "escaped quotes": (b'a,b\n1,"x\\", y"\n2,z\n', "--set 'input.escape=\\'"),
+    "short rows": (b"a,b\n1\n2,z\n", "--set input.short_rows=null"),
+}
+
+
+@pytest.mark.parametrize("case", PROPOSED)
+def test_the_option_that_reads_a_messy_file_is_proposed_by_its_refusal_and_works(desk: Any, case: str) -> None:
+    body, option = PROPOSED[case]
+    desk.put({"a.csv": body})
+    refused = desk.convert("a.csv")
+    assert refused.code in (1, 4)
+    assert option.replace("=2", "=N") in refused.err
+    shutil.rmtree(desk.root / "out", ignore_errors=True)
+    assert desk.convert("a.csv", *shlex.split(option)).code == 0
+
+
+def test_more_lines_to_skip_than_there_are_is_an_error_that_says_so(desk: Any) -> None:
+    desk.put({"a.csv": b"a,b\n1,2\n"})
+    message = "a.csv: is empty after the 2 lines that input.skip_lines skips: there is no header and no row"
+    desk.assert_refused(desk.convert("a.csv", "--set", "input.skip_lines=9"), 1, message)
+
+
+@pytest.mark.parametrize(
+    ("args", "message"),
+    [
+        (keys(escape="\\", comment="#"), "escape and comment do not go together"),
+        (keys(escape="\\", null_values=["\\N"]), "holds the escape"),
+        (keys(comment='"'), "quote and comment are both"),
+        (keys(trim=True, quote=" "), "quote is a blank, and trim takes blanks away"),
+    ],
+)
+def test_signs_that_do_not_go_together_are_refused_before_anything_is_read(
+    desk: Any, args: list[str], message: str
+) -> None:
+    desk.put({"a.csv": b"a,b\n1,2\n"})
+    refused = desk.convert("a.csv", *args)
+    assert (refused.code, message in refused.err) == (2, True)
 
 
 def test_the_table_has_twenty_kinds_each_of_another_thread() -> None:

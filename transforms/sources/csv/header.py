@@ -74,7 +74,7 @@ def read_head(entry: SourceEntry, options: HeadOptions) -> FileHead:
     text, begin, data, skipped = _first_record(entry, form, options)
     form = replace(form, start=begin.offset)
     if text is None:
-        return FileHead(entry.name, form, None, data)
+        return FileHead(entry.name, form, None, data, skipped=skipped)
     inner = plain_encoding(options.encoding) if form.located else "utf-8"
     cells = header_cells(text, options.dialect, inner, entry.name, max(_WIDEST, 4 * options.columns))
     _refuse_json(text, entry.name)

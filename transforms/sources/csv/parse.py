@@ -266,6 +266,8 @@ def _bad_width(parser: Parser, actual: int, shown: str) -> CellError:
         fix = f'quote the values that hold the delimiter "{printable(chr(parser.dialect.delimiter))}"'
         if parser.names[0].startswith("#") and parser.dialect.comment is None:
             fix += "; or, if lines that begin with # are comments: --set 'input.comment=#'"
+        elif wanted == 1:
+            fix += "; or, if the header is further down: --set input.skip_lines=N"
         elif '\\"' in shown and parser.dialect.escape is None:
             fix += "; or, if a backslash escapes quotes: --set 'input.escape=\\'"
     message = f"has {actual} column{plural} instead of {wanted}: {shown}; fix the row: {fix}"

@@ -298,7 +298,9 @@ def _shared_names(heads: Sequence[FileHead]) -> tuple[str, ...]:
         others = {1: "", 2: ", and so is the other file"}.get(
             len(heads), f", and so are the {len(heads) - 1} other files"
         )
-        raise SourceError(heads[0].name, f"is empty{others}: there is no header and no row")
+        lines = heads[0].skipped
+        after = f" after the {lines} lines that input.skip_lines skips" if lines else ""
+        raise SourceError(heads[0].name, f"is empty{after}{others}: there is no header and no row")
     first = full[0]
     names = first.names or ()
     for head in full[1:]:
