@@ -15,7 +15,7 @@ from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.reading.source_columns import SourceColumns
-from shardmill.transforms.errors import DamageError, SchemaError, UsageError
+from shardmill.transforms.errors import DamageError, SchemaError, TooManyRejects, UsageError
 
 from ..command_line import Shardmill
 
@@ -121,6 +121,20 @@ class TestAppends:
         summary = append("b.parquet", output="out")
         assert summary.manifest.details.columns
         assert read() == made
+
+    @pytest.mark.parametrize(("first", "second"), [(None, {"a": 1}), ({"a": 1}, {"a": 2})])
+    def test_a_table_without_nulls_is_appended_to_one_that_has_some_and_to_one_without(
+        self, first: Any, second: Any
+    ) -> None:
+        kind = pa.struct([pa.field("a", pa.int64(), nullable=False)])
+        convert(data=pa.table({"s": pa.array([first, {"a": 0}], kind)}), output="out")
+        append(data=pa.table({"s": pa.array([second], kind)}), output="out")
+        assert [row["s"] for row in open_dataset("out").to_table().to_pylist()] == [first, {"a": 0}, second]
+
+    def test_a_null_that_the_dataset_has_no_place_for_is_a_reject(self) -> None:
+        convert(data=pa.table({"s": [{"a": 1}]}), output="out")
+        with pytest.raises(TooManyRejects, match="DECLARED_NOT_NULL"):
+            append(data=pa.table({"s": [{"a": 2}, None]}), output="out")
 
     def test_scaled_decimals_stay_scaled(self) -> None:
         made = parquet("a.parquet", schema=pa.schema([SCHEMA.field("id"), SCHEMA.field("price")]))

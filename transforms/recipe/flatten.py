@@ -120,15 +120,25 @@ def column_entries(columns: Sequence[Column], flatten: Flatten | None) -> tuple[
 
 
 def following(
-    rules: Mapping[str, ColumnRule], columns: Sequence[Column], kinds: Mapping[str, str]
+    rules: Mapping[str, ColumnRule],
+    columns: Sequence[Column],
+    kinds: Mapping[str, str],
+    entries: Sequence[ColumnEntry],
 ) -> dict[str, ColumnRule]:
-    """Return rules for an append: a decimal is kept as the dataset keeps it, whose features have these kinds."""
-    found = dict(rules)
+    """Return rules for an append: columns are kept as the dataset keeps them, whose features have these kinds.
+
+    A decimal has its form, and a nested column is one that may be null where it is so in the dataset.
+    """
+    found, known = dict(rules), {entry.name: entry for entry in entries}
     for column in columns:
-        known = found.get(column.origin or "", ColumnRule())
-        if types.is_decimal(stored_type(column.field.type)) and column.origin is not None and known.as_ is None:
-            form = {"int64": "scaled", "float": "float"}.get(kinds.get(column.name, ""))
-            found[column.origin] = replace(known, as_=form)
+        if column.origin is None:
+            continue
+        rule, entry = found.get(column.origin, ColumnRule()), known.get(column.name)
+        if types.is_decimal(stored_type(column.field.type)) and rule.as_ is None:
+            rule = replace(rule, as_={"int64": "scaled", "float": "float"}.get(kinds.get(column.name, "")))
+        elif entry is not None and entry.features != (column.name,) and rule.nullable is None:
+            rule = replace(rule, nullable=entry.null == "present")
+        found[column.origin] = rule
     return found
 
 

@@ -198,6 +198,10 @@ def flatten_column(name: str, array: pa.Array, *, nullable: bool, as_: str | Non
     A column that one feature holds comes back as it is.
     """
     found = _Flattener(as_)
+    if not nullable and array.null_count and not types.is_decimal(stored_type(array.type)):
+        for row in np.flatnonzero(np.asarray(array.is_null())).tolist():
+            text = "null, but the schema says that it never is: give it a value"
+            found.bad[row] = CellError(name, "DECLARED_NOT_NULL", "null", "a value", text)
     found.rows(name, array, nullable=nullable)
     return Flattened(tuple(found.columns), tuple(CellProblem(row, found.bad[row]) for row in sorted(found.bad)))
 

@@ -122,7 +122,7 @@ def _recipe_under(
     wanted = {feature.name: feature for feature in dataset.schema}
     columns = found.recipe.plan([Column(one, one.name) for one in fields_of(survey)])
     kinds = {feature.name: feature.kind for feature in dataset.schema}
-    found = replace(found, rules=following(found.rules, columns, kinds))
+    found = replace(found, rules=following(found.rules, columns, kinds, dataset.columns))
     for column in columns:
         read = column.origin or column.form
         if read in own and column.name in wanted:
