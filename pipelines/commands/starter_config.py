@@ -109,7 +109,8 @@ def _look_at(config: Config) -> _Look:
     if listing.bytes > _LOOKED_AT_BYTES:
         return _Look()
     survey = source.survey(listing, map_in_turn)
-    columns = tuple(choice.column for choice in survey.choices)
+    stated = tuple(column.name for column in survey.frozen.columns)
+    columns = stated or tuple(choice.column for choice in survey.choices)
     pieces = first_pieces(survey)
     batches = (rows.batch for rows in source.read(Task(0, tuple(pieces)), survey.frozen) if rows.batch.num_rows)
     batch = next(batches, None) if pieces else None

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import re
+from typing import Final
+
 from ...transforms.format.wording.printable import quoted
+
+_YEARS: Final = frozenset("Yy")
+_DAYS: Final = frozenset("dmjbB")
+_FORMAT_PARTS: Final = _YEARS | _DAYS | frozenset("HIMSpfzaA")
+"""The parts of a format that Arrow and Python read alike."""
 
 
 def check_sign(value: str) -> str:
@@ -23,8 +31,14 @@ def check_format(value: str | list[str] | None) -> str | list[str] | None:
         ValueError: one names no part of a date or a time.
     """
     for one in [value] if isinstance(value, str) else value or []:
-        if "%" not in one.replace("%%", ""):
-            raise ValueError(f'{quoted(one)} is no format of dates and times, like "%d.%m.%Y" or "%Y-%m-%d %H:%M:%S"')
+        parts = re.findall(r"%(.?)", one.replace("%%", ""))
+        if not parts or not _FORMAT_PARTS.issuperset(parts) or len(set(parts)) < len(parts):
+            raise ValueError(
+                f'{quoted(one)} is no format of dates and times, like "%d.%m.%Y" or "%Y-%m-%d %H:%M:%S"; its parts, '
+                f"each once, are {' '.join(f'%{part}' for part in sorted(_FORMAT_PARTS))}"
+            )
+        if not _YEARS.intersection(parts) and _DAYS.intersection(parts):
+            raise ValueError(f"{quoted(one)} has no year (%Y or %y): a day of no year is no date")
     if value == []:
         raise ValueError('is empty; give at least one, like ["%d.%m.%Y"]')
     return value
@@ -37,7 +51,9 @@ def check_null(value: object) -> object:
         ValueError: it is neither.
     """
     words = ("absent", "drop_row", "error", "mask")
-    if value in words or (isinstance(value, dict) and list(value) == ["fill"] and value["fill"] is not None):
+    if isinstance(value, str) and value in words:
+        return value
+    if isinstance(value, dict) and list(value) == ["fill"] and isinstance(value["fill"], str | bool | int | float):
         return value
     raise ValueError(f"{quoted(value)} is none of {', '.join(words)}, and not {{fill: VALUE}}")
 

@@ -100,9 +100,11 @@ class ColumnConfig(_Section):
     null: Annotated[Literal["absent", "drop_row", "error", "mask"] | Fill, BeforeValidator(check_null)] = "absent"
 
     @model_validator(mode="after")
-    def _signs_differ(self) -> ColumnConfig:
+    def _keys_agree(self) -> ColumnConfig:
         if self.decimal == self.thousands:
             raise ValueError(f"decimal and thousands are both {quoted(self.decimal)}; they must differ")
+        if self.label and self.null == "mask":
+            raise ValueError("null: mask does not go with label, since 0 is a class; leave it out, or fill the nulls")
         return self
 
     @property

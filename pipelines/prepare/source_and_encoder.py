@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import Final
 
@@ -141,7 +142,10 @@ def _written(name: str, rule: ColumnConfig) -> Written:
 
 
 def _nulls(column: str, null: str | Fill) -> Nulls:
-    return Nulls(column, "fill", null.fill) if isinstance(null, Fill) else Nulls(column, null)
+    if not isinstance(null, Fill):
+        return Nulls(column, null)
+    finite = not isinstance(null.fill, float) or math.isfinite(null.fill)
+    return Nulls(column, "fill", null.fill if finite else str(null.fill))  # JSON has no NaN
 
 
 def encoder_of(config: Config, frozen: Frozen) -> RowEncoder:

@@ -208,6 +208,27 @@ def test_a_renamed_struct_gives_its_new_name_to_its_children() -> None:
     assert read() == [{"id": 1, "user": {"name": "Ada"}}]
 
 
+def test_decimals_as_floats_read_back_as_what_was_stored(work: Path) -> None:
+    values = pa.array([Decimal("99999999.99"), Decimal("1.50")], pa.decimal128(10, 2))
+    table = pa.table({"x": values, "l": pa.array([[v] for v in values.to_pylist()], pa.list_(values.type))})
+    convert(data=table, output="out", schema={"columns": {"x": {"as": "float"}, "l": {"as": "float"}}})
+    found = open_dataset("out").to_table().to_pylist()
+    assert found == [{"x": 100000000.0, "l": [100000000.0]}, {"x": 1.5, "l": [1.5]}]
+
+
+def test_an_append_keeps_as_json_what_the_dataset_keeps_so() -> None:
+    table = pa.table({"s": [{"a": 1}]})
+    convert(data=table, output="out", schema={"columns": {"s": {"as": "json"}}})
+    append(data=pa.table({"s": [{"a": 2}]}), output="out")
+    assert [row["s"] for row in open_dataset("out").to_table().to_pylist()] == ['{"a":1}', '{"a":2}']
+
+
+def test_a_starter_config_names_the_columns_of_the_source(shardmill: Shardmill) -> None:
+    parquet("a.parquet")
+    done = shardmill("init", "a.parquet", "-o", "-")
+    assert "# columns: [id, price, boxes, user, events, grid, attributes]" in done.out
+
+
 def test_what_has_no_features_can_be_kept_as_json(shardmill: Shardmill) -> None:
     parquet("a.parquet")
     done = shardmill("convert", "a.parquet", "-o", "out", "--set", "schema.columns.attributes.as=json")

@@ -13,7 +13,7 @@ from ..format.flow.rejects import CellProblem
 from ..format.manifest.details import ColumnEntry
 from ..format.nested.flatten import JSON, Flattened, empty_array, flatten_column
 from ..format.nested.keys import MASK, PRESENT, has_decimals, is_flat, stored_type
-from ..format.nested.type_documents import type_document
+from ..format.nested.type_documents import type_document, with_floats
 from ..format.nested.unsupported import refuse_unsupported
 from ..format.schema.arrow_checks import counts_nanoseconds
 from ..format.schema.column_types import named_type
@@ -93,6 +93,7 @@ class Flatten:
             return None
         names = tuple(flat.name for flat in self._flattened(name, empty_array(kind)).columns)
         document = "string" if wanted[name][1] == JSON else type_document(kind)
+        document = with_floats(document) if wanted[name][1] == "float" else document
         null = "present" if wanted[name][0] and f"{name}/{PRESENT}" in names else column.null
         return ColumnEntry(name, document, names, null)
 
@@ -136,6 +137,8 @@ def following(
         rule, entry = found.get(column.origin, ColumnRule()), known.get(column.name)
         if types.is_decimal(stored_type(column.field.type)) and rule.as_ is None:
             rule = replace(rule, as_={"int64": "scaled", "float": "float"}.get(kinds.get(column.name, "")))
+        elif entry is not None and entry.type == "string" and rule.as_ is None and types.is_nested(column.field.type):
+            rule = replace(rule, as_=JSON)
         elif entry is not None and entry.features != (column.name,) and rule.nullable is None:
             rule = replace(rule, nullable=entry.null == "present")
         found[column.origin] = rule

@@ -115,6 +115,8 @@ BOXES = pa.array([[[0.0, 0.5, 1.0, 1.0]], None, []], pa.list_(pa.list_(pa.float3
 STRUCTS = pa.array([{"a": 1, "b": {"c": "x"}}, None, {"a": None, "b": None}])
 EVENTS = pa.array([[{"t": 1, "w": ["a"]}, {"t": 2, "w": []}], None, []])
 TAGS = pa.array([[("k", 1), ("k", 2)], None, []], pa.map_(pa.string(), pa.int32()))
+VIEWS = pa.array([[("k", "v")], None, [("l", None)]], pa.map_(pa.string(), pa.string_view()))
+UNKNOWN = pa.array([{"a": None, "b": 1}, None])
 CUBES = pa.array([[[[1], []], []]], pa.list_(pa.list_(pa.list_(pa.int64()))))
 KEYS: dict[str, tuple[pa.Array, dict[str, list[Any]]]] = {
     "lists of lists": (
@@ -149,6 +151,7 @@ KEYS: dict[str, tuple[pa.Array, dict[str, list[Any]]]] = {
         },
     ),
     "maps": (TAGS, {"x/present": [1, 0, 1], "x/key": [["k", "k"], None, []], "x/value": [[1, 2], None, []]}),
+    "a child that nobody knows": (UNKNOWN, {"x/present": [1, 0], "x/a": [None, None], "x/b": [1, None]}),
     "decimals": (pa.array([Decimal("1.50"), None], pa.decimal128(9, 2)), {"x": ["1.50", None]}),
     "small decimals": (pa.array([Decimal("1E-8")], pa.decimal128(9, 8)), {"x": ["0.00000001"]}),
     "decimals of thousands": (pa.array([Decimal("1200")], pa.decimal128(9, -2)), {"x": ["1200"]}),
@@ -160,6 +163,10 @@ def test_the_keys_are_those_of_tfds_and_present_stands_where_they_cannot_tell(ca
     array, keys = KEYS[case]
     assert {name: column.to_pylist() for name, column in encoded_and_decoded(array).items()} == keys
     assert put_together(array).to_pylist() == array.to_pylist()
+
+
+def test_views_of_text_within_maps_are_taken_as_text() -> None:
+    assert put_together(VIEWS.slice(0, 2)).to_pylist() == [[("k", "v")], None]
 
 
 def test_a_column_that_is_never_null_has_no_present() -> None:
@@ -199,6 +206,13 @@ class TestDecimals:
         assert flat.columns[0].values.to_pylist()[:4] == [150, None, -1, -(2**63)]
         assert [(problem.row, problem.error.code) for problem in flat.problems] == [(4, "INT_OVERFLOW")]
 
+    def test_lists_of_them_are_scaled_too(self) -> None:
+        lists = pa.array([[Decimal("1.10"), Decimal("2.20")], [], None], pa.list_(pa.decimal128(9, 2)))
+        for values in (lists, lists.slice(1)):
+            (flat,) = flatten_column("x", values, nullable=True, as_="scaled").columns
+            assert flat.values.to_pylist() == [[110, 220], [], None][3 - len(values) :]
+            assert assemble("x", lists.type, {"x": flat.values}).to_pylist() == values.to_pylist()
+
     def test_as_floats_they_are_the_nearest(self) -> None:
         (flat,) = flatten_column("x", self.VALUES.slice(0, 3), nullable=True, as_="float").columns
         assert flat.values.to_pylist() == [1.5, None, -0.01]
@@ -208,6 +222,7 @@ class TestDecimals:
     ("values", "texts"),
     [
         (TAGS, ['[["k",1],["k",2]]', None, "{}"]),
+        (pa.array([[(1, "a")], []], pa.map_(pa.int64(), pa.string())), ['[[1,"a"]]', "[]"]),
         (pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int32())), ['{"a":1}']),
         (STRUCTS.slice(0, 2), ['{"a":1,"b":{"c":"x"}}', None]),
         (pa.array([[{"d": dt.date(2024, 2, 1), "b": b"\xff"}]]), ['[{"b":"/w==","d":"2024-02-01"}]']),
@@ -247,10 +262,16 @@ def test_leaves_of_one_list_that_differ_in_length_are_refused() -> None:
         assemble("x", TAGS.type, features)
 
 
+def deep(levels: int) -> pa.DataType:
+    return pa.int64() if not levels else pa.struct([("a", deep(levels - 1))])
+
+
 @pytest.mark.parametrize(
     ("kind", "why"),
     [
         (pa.struct([]), "a struct without fields has no values"),
+        (pa.list_(pa.list_(pa.int64(), 0)), "lists of length 0 have no values"),
+        (deep(40), "it has more than 20 levels"),
         (pa.list_(pa.struct([("a", pa.struct([]))])), "a struct without fields has no values"),
         (pa.month_day_nano_interval(), "no feature holds it"),
         (pa.map_(pa.string(), pa.dense_union([pa.field("a", pa.int8())])), "no feature holds it"),

@@ -130,7 +130,7 @@ def test_a_value_that_the_column_does_not_hold_is_refused(values: pa.Array, null
     assert said in str(caught.value)
 
 
-@pytest.mark.parametrize("null", ["fill", "zero", {"fill": None}, {"fil": 1}, 5, True])
+@pytest.mark.parametrize("null", ["fill", "zero", {"fill": None}, {"fill": [1]}, {"fil": 1}, 5, True])
 def test_another_word_is_refused_with_the_choices(null: Any) -> None:
     settings = {"input": {"paths": ["a.csv"]}, "output": {"path": "out"}, "schema": columns(age=null)}
     with pytest.raises(ConfigError, match=r"is none of absent, drop_row, error, mask, and not \{fill: VALUE\}"):
@@ -157,6 +157,19 @@ def test_a_label_may_be_what_a_null_was_filled_with() -> None:
     settings = {"columns": {"name": {"null": {"fill": "nobody"}, "label": True}}}
     assert convert("a.csv", output="out", schema=settings).manifest.labels == {"name": ("Ada", "Bob", "nobody")}
     assert [row["name"] for row in rows()] == [0, 1, 2]
+
+
+def test_a_label_has_no_mask() -> None:
+    with pytest.raises(ConfigError, match="null: mask does not go with label"):
+        convert("a.csv", output="out", schema={"columns": {"name": {"null": "mask", "label": True}}})
+
+
+def test_nan_fills_floats_and_an_append_fills_alike() -> None:
+    pq.write_table(pa.table({"x": [0.5, None]}), "x.parquet")
+    convert("x.parquet", output="out", schema=columns(x={"fill": float("nan")}))
+    pq.write_table(pa.table({"x": pa.array([None], pa.float64())}), "y.parquet")
+    append("y.parquet", output="out")
+    assert [str(row["x"]) for row in rows()] == ["0.5", "nan", "nan"]
 
 
 def test_a_column_that_is_also_renamed_is_named_in_rejects_as_in_the_dataset() -> None:

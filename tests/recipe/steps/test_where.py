@@ -15,7 +15,7 @@ from PIL import Image
 from shardmill.pipelines import append, convert
 from shardmill.pipelines.config.load import load_config
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.errors import ConfigError, SchemaError
+from shardmill.transforms.errors import ConfigError, RunError, SchemaError
 from shardmill.transforms.recipe.step import Column
 from shardmill.transforms.recipe.steps.expression import read_expression
 from shardmill.transforms.recipe.steps.where import Where
@@ -71,6 +71,10 @@ def test_an_expression_means_what_it_reads_as_and_null_is_no(text: str) -> None:
         ("[x for x in age]", "is not part of an expression over columns"),
         ("age if age else 1", "is not part of an expression over columns"),
         ("age in country", "country is not a list of values"),
+        ("tags == ['a']", "['a'] is a list, which `in` and `not in` take"),
+        ("age % 2 == 0", "age % 2 has an operator that is none of + - * / and not"),
+        ("country == None", "nothing is equal to None: write `is None`"),
+        (" ", "is empty; leave it out"),
         ("age is 5", "`is` compares with None alone"),
         ("length(age, 1)", "length takes 1 arguments, not 2"),
         ("col(age)", "col takes the name of a column, in quotes"),
@@ -103,6 +107,13 @@ def test_what_does_not_fit_the_columns_is_told_with_their_types(text: str, said:
     with pytest.raises(SchemaError) as caught:
         Where(text).plan([Column(field, field.name) for field in BATCH.schema])
     assert said in str(caught.value)
+
+
+def test_a_number_beyond_its_type_ends_the_run_with_the_file() -> None:
+    with pytest.raises(
+        RunError, match=r"input\.where cannot be computed in rows of a\.csv: overflow; write it another way"
+    ):
+        Where("age * 9223372036854775807 > 5").apply(BATCH, "a.csv")
 
 
 @pytest.fixture(autouse=True)

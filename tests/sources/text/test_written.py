@@ -96,7 +96,8 @@ class TestDates:
         assert found[1:] == ["BAD_TYPE", "BAD_TYPE"]
 
     def test_a_time_of_day_has_a_form_too(self) -> None:
-        assert read(Written("x", ColumnRule("time"), formats=("%I:%M %p",)), "01:30 PM") == [dt.time(13, 30)]
+        for rule in (ColumnRule("time"), ColumnRule()):
+            assert read(Written("x", rule, formats=("%I:%M %p",)), "01:30 PM") == [dt.time(13, 30)]
 
     @settings(max_examples=examples(200), deadline=None)
     @given(day=st.dates(dt.date(1900, 1, 1)), form=st.sampled_from(["%d.%m.%Y", "%m/%d/%Y", "%Y%m%d", "%d %B %Y"]))
@@ -158,6 +159,10 @@ def test_a_column_that_is_left_out_needs_no_form() -> None:
         ({"thousands": "0"}, '"0" is not one sign'),
         ({"format": "DD.MM.YYYY"}, '"DD.MM.YYYY" is no format of dates and times, like "%d.%m.%Y"'),
         ({"format": []}, "is empty; give at least one"),
+        ({"format": "%Q"}, '"%Q" is no format of dates and times'),
+        ({"format": "%d.%m.%Y %"}, "is no format of dates and times"),
+        ({"format": "%Y %Y"}, "its parts, each once, are %A"),
+        ({"format": "%d.%m"}, '"%d.%m" has no year (%Y or %y)'),
     ],
 )
 def test_a_sign_or_a_form_that_is_none_is_refused_with_the_config(rule: dict[str, Any], said: str) -> None:
@@ -170,6 +175,7 @@ def test_a_sign_or_a_form_that_is_none_is_refused_with_the_config(rule: dict[str
     ("rule", "said"),
     [
         ({"decimal": ","}, "strip, decimal, thousands and format are for text, and it holds int64; leave them out"),
+        ({"format": "%H:%M", "type": "timestamp"}, "a form without a year (%Y or %y) is that of no"),
         ({"format": "%Y", "type": "int64"}, "a format is that of dates and times, and the type is int64"),
         ({"decimal": ",", "type": "date"}, "decimal and thousands are signs of numbers, and the type is date32"),
     ],

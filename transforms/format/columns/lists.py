@@ -20,6 +20,7 @@ from pyarrow import types
 from ...errors import SchemaError
 from ..buffers.arrow_memory import int64_array, offsets_of, raw_values, valid_mask
 from ..buffers.views import I64
+from ..schema.arrow_checks import meaning
 from ..schema.arrow_types import is_list
 from ..schema.schema import Feature
 from ..wording.printable import printable
@@ -104,6 +105,8 @@ def _selectable(values: pa.Array) -> pa.Array:
     """Return values of a type that Arrow can take and filter, which views are not."""
     if types.is_string_view(values.type):
         return values.cast(pa.large_string())
+    if types.is_nested(values.type) and "_view" in str(values.type):
+        return values.cast(meaning(values.type))
     return values.cast(pa.large_binary()) if types.is_binary_view(values.type) else values
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import pyarrow as pa
 from pyarrow import types
 
+from ..schema.column_types import is_string
+
 
 def as_json(values: pa.Array) -> pa.Array:
     """Return each value as a JSON document; null stays null.
@@ -34,8 +36,8 @@ def _plain(value: Any, kind: pa.DataType) -> Any:
         return None
     if types.is_map(kind):
         pairs = [(_plain(key, kind.key_type), _plain(item, kind.item_type)) for key, item in value]
-        named = dict(pairs) if all(isinstance(key, str) for key, _ in pairs) else {}
-        return named if len(named) == len(pairs) else pairs
+        named = dict(pairs) if is_string(kind.key_type) else {}
+        return named if len(named) == len(pairs) and is_string(kind.key_type) else pairs
     if types.is_struct(kind):
         return {field.name: _plain(value[field.name], field.type) for field in kind}
     if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):

@@ -160,12 +160,12 @@ def _element(kind: pa.DataType) -> pa.DataType:
 
 
 def _scalars(values: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return values of a feature as a scalar type: decimals from text or scaled integers; floats of them stay so."""
-    if not types.is_decimal(kind):
-        return values if values.type == kind else values.cast(kind)
-    if types.is_integer(values.type):
+    """Return values of a feature as a scalar type: decimals from text or scaled integers."""
+    if types.is_null(kind):
+        return pa.nulls(len(values))
+    if types.is_decimal(kind) and types.is_integer(values.type):
         return from_scaled(values, kind)
-    return values.cast(kind, safe=not types.is_floating(values.type))
+    return values if values.type == kind else values.cast(kind)
 
 
 def _ends(lists: pa.Array) -> I64:

@@ -26,8 +26,11 @@ def scaled_integers(values: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64]]:
 
     Arrow keeps a decimal as that integer: two's complement, little-endian, of as many bits as the type.
     """
+    if not len(values):
+        return pa.nulls(0, pa.int64()), np.zeros(0, np.int64)
     width = values.type.bit_width // 32
-    words = np.frombuffer(values.buffers()[1], np.int32).reshape(-1, width)[values.offset :][: len(values)]
+    words = np.frombuffer(values.buffers()[1], np.int32, (values.offset + len(values)) * width).reshape(-1, width)
+    words = words[values.offset :]
     if width == 1:
         integers, over = words[:, 0].astype(np.int64), np.zeros(len(values), np.bool_)
     else:

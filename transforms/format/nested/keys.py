@@ -29,6 +29,9 @@ ROW_LENGTHS: Final = "ragged_row_lengths_"
 PRESENT: Final = "present"
 MASK: Final = "mask"
 
+DEEPEST: Final = 20
+"""Levels of a nested type: a manifest states each in three levels of JSON, of which readers take 80."""
+
 LARGEST_GRID: Final = 1 << 22
 """Values of a fixed shape: a larger one is a mistake, and a null of it would take all memory."""
 
@@ -71,26 +74,30 @@ def is_scalar(kind: pa.DataType) -> bool:
     return types.is_decimal(kind) or (not types.is_nested(kind) and is_flat(kind))
 
 
-def unheld(kind: pa.DataType) -> str | None:
-    """Return why no features hold a column of a type, None if some do.
+def unheld(kind: pa.DataType, depth: int = 0) -> str | None:
+    """Return why no features hold a column of a type, None if some do; `depth` are the levels above it.
 
     >>> unheld(pa.map_(pa.string(), pa.list_(pa.decimal128(9, 2)))), unheld(pa.struct([]))
     (None, 'a struct without fields has no values')
     """
-    if is_flat(kind):
+    if is_flat(kind) and not (depth and 0 in grid_of(kind)[0]):
         return None
     if isinstance(kind, pa.FixedShapeTensorType):
         return why_unsupported(kind)
     kind = stored_type(kind)
+    if depth > DEEPEST:
+        return f"it has more than {DEEPEST} levels"
     if types.is_struct(kind):
         if not kind.num_fields:
             return "a struct without fields has no values"
-        return next((why for field in kind if (why := unheld(field.type))), None)
+        return next((why for field in kind if (why := unheld(field.type, depth + 1))), None)
     if types.is_map(kind):
-        return unheld(kind.key_type) or unheld(kind.item_type)
+        return unheld(kind.key_type, depth + 1) or unheld(kind.item_type, depth + 1)
     if is_any_list(kind):
         sizes, _ = grid_of(kind)
-        return "its shape is too large" if math.prod(sizes) > LARGEST_GRID else unheld(kind.value_type)
+        if 0 in sizes:
+            return "lists of length 0 have no values"
+        return "its shape is too large" if math.prod(sizes) > LARGEST_GRID else unheld(kind.value_type, depth + 1)
     if is_scalar(kind):
         return None
     return why_unsupported(kind) or "no feature holds it"

@@ -52,6 +52,19 @@ def _leaf_document(kind: pa.DataType) -> str:
     return f"{known.name}[{kind.unit}{zone}]" if known.unit else known.name
 
 
+def with_floats(document: Any) -> Any:
+    """Return a type whose decimals are kept as floats.
+
+    >>> with_floats({"list": {"name": "item", "type": "decimal(9, 2)", "nullable": False}})
+    {'list': {'name': 'item', 'type': 'float32', 'nullable': False}}
+    """
+    if isinstance(document, str):
+        return "float32" if _DECIMAL.fullmatch(document) else document
+    if isinstance(document, dict):
+        return {key: value if key == "name" else with_floats(value) for key, value in document.items()}
+    return [with_floats(one) for one in document] if isinstance(document, list) else document
+
+
 def inner_shapes(name: str, document: Any) -> dict[str, tuple[int, ...]]:
     """Return the leaves of a column that are lists of fixed-size lists, with the shape of those.
 

@@ -35,6 +35,8 @@ def read_expression(text: str) -> ast.expr:
     """
     if len(text) > _LONGEST:
         raise ValueError(f"is longer than {_LONGEST:,} characters; filter the rows by a function: map=")
+    if not text.strip():
+        raise ValueError("is empty; leave it out, or give an expression, like age >= 18")
     try:
         found = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, MemoryError, RecursionError) as error:
@@ -87,8 +89,13 @@ def _check(node: ast.AST, depth: int) -> None:
             raise ValueError(f"{node.value!r} is neither text, a number, true, false nor None")
         return
     if isinstance(node, ast.Compare):
-        _check_compare(node)
-    kinds = (ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Compare, ast.Name, ast.Attribute, ast.List, ast.Tuple, ast.Load)
+        _check_compare(node, depth)
+        return
+    if isinstance(node, ast.List | ast.Tuple):
+        raise ValueError(f"{_shown(node)} is a list, which `in` and `not in` take")
+    if isinstance(node, ast.BinOp | ast.UnaryOp) and not isinstance(node.op, _OPERATORS):
+        raise ValueError(f"{_shown(node)} has an operator that is none of + - * / and not")
+    kinds = (ast.BoolOp, ast.UnaryOp, ast.BinOp, ast.Name, ast.Attribute, ast.Load)
     if not isinstance(node, kinds + _OPERATORS):
         raise ValueError(f"{_shown(node)} is not part of an expression over columns")
     for child in ast.iter_child_nodes(node):
@@ -105,12 +112,17 @@ def _check_call(node: ast.Call) -> None:
         raise ValueError('col takes the name of a column, in quotes: col("first name")')
 
 
-def _check_compare(node: ast.Compare) -> None:
+def _check_compare(node: ast.Compare, depth: int) -> None:
+    _check(node.left, depth + 1)
     for operator, right in zip(node.ops, node.comparators, strict=True):
         if isinstance(operator, ast.In | ast.NotIn) and not _is_values(right):
             raise ValueError(f'{_shown(right)} is not a list of values, like ["DE", "FR"]')
         if isinstance(operator, ast.Is | ast.IsNot) and not (isinstance(right, ast.Constant) and right.value is None):
             raise ValueError("`is` compares with None alone; == compares with a value")
+        if isinstance(operator, ast.Eq | ast.NotEq) and isinstance(right, ast.Constant) and right.value is None:
+            raise ValueError("nothing is equal to None: write `is None`, or `is not None`")
+        if not isinstance(operator, ast.In | ast.NotIn):
+            _check(right, depth + 1)
 
 
 def _is_values(node: ast.expr) -> bool:

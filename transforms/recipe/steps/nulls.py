@@ -139,6 +139,8 @@ def scalar_of(value: Any, kind: pa.DataType) -> pa.Scalar:
     Raises:
         ValueError: (or an error of Arrow's) the type does not hold it.
     """
+    if isinstance(value, str) and types.is_floating(kind) and value in ("nan", "inf", "-inf"):
+        return pa.scalar(float(value), kind)
     if isinstance(value, str) and not is_string(kind):
         if not types.is_temporal(kind):
             raise ValueError(value)

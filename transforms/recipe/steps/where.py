@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from ...errors import SchemaError
+from ...errors import RunError, SchemaError
 from ...format.nested.flatten import stored
 from ...format.schema.column_types import is_string
 from ...format.wording.nearest import nearest_name
@@ -67,9 +67,19 @@ class Where:
             raise SchemaError(f"input.where is not true or false for a row ({held}): compare it with a value")
         return columns
 
-    def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:  # noqa: ARG002
-        """Return the batch, and the rows for which the expression is true."""
-        return Stepped(batch, _evaluate(_read(self.text), batch))
+    def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:
+        """Return the batch, and the rows for which the expression is true.
+
+        Raises:
+            RunError: a number of the expression is beyond its type.
+        """
+        try:
+            return Stepped(batch, _evaluate(_read(self.text), batch))
+        except pa.ArrowInvalid as error:
+            where = f" in rows of {file}" if file else ""
+            raise RunError(
+                f"input.where cannot be computed{where}: {printable(str(error))}; write it another way"
+            ) from error
 
 
 def _evaluate(node: ast.expr, batch: pa.RecordBatch) -> Any:
@@ -162,5 +172,8 @@ def _alike(left: Any, right: Any) -> tuple[Any, Any]:
     if times[1] and text[0]:
         return left.cast(right.type), right
     if text[0] != text[1] and not (types.is_null(left.type) or types.is_null(right.type)):
-        raise TypeError(f"{left.type} is compared with {right.type}; declare the column's type, or use quotes")
+        raise TypeError(
+            f"{left.type} is compared with {right.type}; declare the column's type, or write the value as one of it: "
+            "text in quotes, numbers without"
+        )
     return left, right

@@ -31,10 +31,11 @@ from .cast import cast_column, problem_of, type_noun
 from .declared import declared_type
 
 _SPECIAL: Final = r"(?i)^[+-]?(nan|inf|infinity)$"
-_ONLY_PYTHON: Final = ("%f", "%z", "%Z")
+_ONLY_PYTHON: Final = ("%f", "%z")
 """Parts of a format that Arrow's strptime does not read, or reads and forgets."""
 
-_HOURS: Final = ("%H", "%I", "%M", "%S", "%T", "%R", "%r", "%X", "%c", "%p")
+_HOURS: Final = ("%H", "%I", "%M", "%S", "%p")
+_YEARS: Final = ("%Y", "%y")
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,12 @@ class Written:
         target = self._target()
         if self.formats and not (types.is_date(target) or types.is_timestamp(target) or types.is_time(target)):
             raise SchemaError(f'column "{name}": a format is that of dates and times, and the type is {target}')
+        if (
+            self.formats
+            and not types.is_time(target)
+            and not all(any(y in form for y in _YEARS) for form in self.formats)
+        ):
+            raise SchemaError(f'column "{name}": a form without a year (%Y or %y) is that of no {type_noun(target)}')
         if (self.thousands or self.decimal != ".") and not (types.is_floating(target) or types.is_integer(target)):
             raise SchemaError(f'column "{name}": decimal and thousands are signs of numbers, and the type is {target}')
         made = Column(column.field.with_type(target), reason=self._reason(), rule=self._own_rule())
@@ -186,7 +193,8 @@ class Written:
             return self.rule
         if self.formats:
             timed = any(part in form for form in self.formats for part in _HOURS)
-            kind = pa.timestamp("us") if timed else pa.date32()
+            dated = any(part in form for form in self.formats for part in _YEARS)
+            kind = pa.date32() if not timed else pa.timestamp("us") if dated else pa.time64("us")
         else:
             kind = pa.float64() if self.thousands or self.decimal != "." else pa.string()
         known = natural_type(kind)
