@@ -98,7 +98,8 @@ class Recipe:
             counts = Counter(column.name for column in columns)
             twice = next((name for name, count in counts.items() if count > 1), None)
             if twice is not None:
-                raise SchemaError(f'two columns would be named "{printable(twice)}"; rename one of them')
+                fix = "rename one (schema.columns.NAME.name)"
+                raise SchemaError(f'two columns would be named "{printable(twice)}"; {fix}')
         return tuple(columns)
 
     def apply(self, rows: Rows, file: str, origins: dict[str, str]) -> Rows:

@@ -15,10 +15,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Final, Protocol, Self, runtime_checkable
+from typing import Any, Final, Protocol, Self, runtime_checkable
 
 from ...errors import SchemaError
 from ...format.manifest.details import ColumnEntry
+from ...format.nested.type_documents import type_of_document
 from ...format.schema.arrow_types import arrow_type_of
 from ...format.schema.column_types import column_type
 from ...format.schema.difference import differing_features, same_feature, schemas_side_by_side
@@ -165,11 +166,16 @@ def _refuse_other_types(dataset: DatasetSchema, columns: Sequence[ColumnEntry]) 
         if column.features == (column.name,) and not str(column.type).startswith("decimal"):
             continue
         if found.get(column.name) != column.type:
-            own = f"{found[column.name]} in the source" if column.name in found else "of another type in the source"
+            own = _shown(found[column.name]) if column.name in found else "of another type"
             raise SchemaError(
-                f'column "{printable(column.name)}" is {column.type} in {dataset.name}, and {own}; give it that type '
-                f"before, or convert to a new dataset (shardmill convert ... -o FOLDER)"
+                f'column "{printable(column.name)}" is {_shown(column.type)} in {dataset.name}, and {own} in the '
+                f"source; give it that type before, or convert to a new dataset (shardmill convert ... -o FOLDER)"
             )
+
+
+def _shown(document: Any) -> str:
+    """Return a type of the manifest as Arrow writes it; a decimal as the manifest does."""
+    return document if isinstance(document, str) else printable(str(type_of_document(document)))
 
 
 def refuse_others(dataset: DatasetSchema, found: Schema, retype: str) -> None:
