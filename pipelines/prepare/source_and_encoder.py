@@ -107,10 +107,7 @@ def _given(config: Config, options: Options, key: str) -> object:
 
 
 def with_recipe(source: Source, config: Config) -> Source:
-    """Return a source with the recipe of a config: columns of folders, other names, constants, the user's own steps.
-
-    Where there is none, it is the source itself.
-    """
+    """Return a source with the recipe of a config: columns of folders, other names, constants, the user's own steps."""
     options, steps = config.input, list[Step]()
     if options is not None:
         steps += FORMATS[options.format].load().steps(_with_columns_of_where(options))
@@ -118,7 +115,8 @@ def with_recipe(source: Source, config: Config) -> Source:
         if rule.is_written:
             steps.append(_written(name, rule))
     if options is not None and options.where is not None:
-        gone = [name for name in options.exclude_columns if name in columns_in(read_expression(options.where))]
+        looked_at = columns_in(read_expression(options.where))
+        gone = [name for name in options.exclude_columns if name in looked_at]
         steps += [Where(options.where), *keep_step(options.model_copy(update={"exclude_columns": gone}))]
     names = {name: rule.name for name, rule in config.schema_.columns.items() if rule.name is not None}
     if names:

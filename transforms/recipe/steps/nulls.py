@@ -9,7 +9,6 @@ error       the row is a reject
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -125,7 +124,7 @@ def zero_of(kind: pa.DataType) -> Any:
     if is_list(kind):
         return []
     if types.is_fixed_size_list(kind):
-        return [zero_of(kind.value_type)] * math.prod((kind.list_size,))
+        return [zero_of(kind.value_type)] * kind.list_size
     if is_string(kind):
         return ""
     if is_binary(kind):
