@@ -64,7 +64,7 @@ class Flatten:
                 continue
             kind = column.field.type
             reason = f'of "{printable(column.name)}" ({_short(kind)})'
-            for flat in self._flattened(column.name, empty_array(kind)).columns:
+            for flat in _flattened(column.name, empty_array(kind), wanted[column.name]).columns:
                 field = pa.field(flat.name, flat.values.type, flat.nullable)
                 rule = ColumnRule(unit="ns") if counts_nanoseconds(_values_of(field.type)) else None
                 own = str(kind) if flat.name == column.name else reason
@@ -80,7 +80,7 @@ class Flatten:
                 names.append(name)
                 arrays.append(array)
                 continue
-            found = self._flattened(name, array)
+            found = _flattened(name, array, wanted[name])
             names += [flat.name for flat in found.columns]
             arrays += [flat.values for flat in found.columns]
             problems += found.problems
@@ -91,7 +91,7 @@ class Flatten:
         kind, name, wanted = column.field.type, column.name, self._wanted()
         if name not in wanted:
             return None
-        names = tuple(flat.name for flat in self._flattened(name, empty_array(kind)).columns)
+        names = tuple(flat.name for flat in _flattened(name, empty_array(kind), wanted[name]).columns)
         document = "string" if wanted[name][1] == JSON else type_document(kind)
         document = with_floats(document) if wanted[name][1] == "float" else document
         null = "present" if wanted[name][0] and f"{name}/{PRESENT}" in names else column.null
@@ -100,9 +100,10 @@ class Flatten:
     def _wanted(self) -> dict[str, tuple[bool, str | None]]:
         return {name: (nullable, as_) for name, nullable, as_ in self.columns}
 
-    def _flattened(self, name: str, array: pa.Array) -> Flattened:
-        nullable, as_ = self._wanted()[name]
-        return flatten_column(name, array, nullable=nullable, as_=as_)
+
+def _flattened(name: str, array: pa.Array, how: tuple[bool, str | None]) -> Flattened:
+    nullable, as_ = how
+    return flatten_column(name, array, nullable=nullable, as_=as_)
 
 
 def column_entries(columns: Sequence[Column], flatten: Flatten | None) -> tuple[ColumnEntry, ...]:
