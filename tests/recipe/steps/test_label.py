@@ -139,6 +139,33 @@ def test_an_append_keeps_the_numbers_and_adds_new_classes_at_the_end(said: bool)
     assert verify_dataset("out").ok
 
 
+@pytest.mark.parametrize(
+    ("given", "numbers", "names"),
+    [(["cat", "dog", "ant"], [2, 1], ("cat", "dog", "ant")), (["cat"], [], ("cat", "dog"))],
+)
+def test_classes_that_are_given_for_an_append_may_extend_those_of_the_dataset_or_be_the_first_of_them(
+    given: list[str], numbers: list[int], names: tuple[str, ...]
+) -> None:
+    put({"kind": ["dog", "cat"]})
+    convert("a.parquet", output="out", **settings(True))
+    put({"kind": ["ant", "dog"]}, "b.parquet")
+    append("b.parquet", output="out", max_rejects=2, **settings(given))
+    assert labels_of() == ([1, 0, *numbers], names)
+
+
+@pytest.mark.parametrize("given", [["dog", "cat"], ["dog", "ant"], ["ant", "cat", "dog"]])
+def test_classes_that_are_given_for_an_append_with_other_numbers_are_refused_with_the_fix(given: list[str]) -> None:
+    put({"kind": ["dog", "cat"]})
+    convert("a.parquet", output="out", **settings(True))
+    put({"kind": ["ant", "dog"]}, "b.parquet")
+    with pytest.raises(SchemaError) as refused:
+        append("b.parquet", output="out", max_rejects=2, **settings(given))
+    assert f'schema.columns.kind.label: class 0 is "{given[0]}", and "cat" in the dataset' in str(refused.value)
+    more = ', "ant"' if "ant" in given else ""
+    assert str(refused.value).endswith(f"""--set 'schema.columns.kind.label=["cat", "dog"{more}]'""")
+    assert labels_of() == ([1, 0], ("cat", "dog"))
+
+
 def test_a_label_may_have_another_name() -> None:
     put({"kind": KINDS})
     convert("a.parquet", output="out", **settings(True, name="class"))

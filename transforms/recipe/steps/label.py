@@ -6,6 +6,7 @@ keep their numbers, and new ones come at the end.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -20,6 +21,7 @@ from ...format.schema.arrow_types import plain_type
 from ...format.schema.column_types import is_string
 from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable
+from ...sources.contract.call import set_list
 from ..step import Column, Stepped, as_text, is_text, with_column
 
 MOST_CLASSES: Final = 100_000
@@ -86,8 +88,16 @@ class Label:
         return replace(self, numbered=(*self.numbered, *more), learns=False)
 
     def under(self, dataset: Mapping[str, pa.DataType], labels: Mapping[str, tuple[str, ...]]) -> Label:  # noqa: ARG002
-        """Return the step whose first classes are those of the dataset."""
-        return replace(self, numbered=labels.get(self.column, ())) if self.classes is None else self
+        """Return the step whose first classes are those of the dataset.
+
+        Raises:
+            SchemaError: given classes have other numbers there.
+        """
+        if self.classes is None:
+            return replace(self, numbered=labels.get(self.column, ()))
+        name = self.column if self.column.isidentifier() else json.dumps(self.column, ensure_ascii=False)
+        refuse_other_numbers(f"schema.columns.{name}.label", self.classes, labels.get(self.column, ()))
+        return self
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:  # noqa: ARG002
         """Return the batch with numbers for the values; what is no class is a problem, as is a null of given ones."""
@@ -109,8 +119,7 @@ class Label:
         missing = numbers.is_null() if self.classes is not None else pc.and_(numbers.is_null(), values.is_valid())
         if not pc.any(missing).as_py():
             return ()
-        shown = ", ".join(printable(name) for name in self.numbered[:_SHOWN])
-        more = f" and {len(self.numbered) - _SHOWN:,} more" if len(self.numbered) > _SHOWN else ""
+        shown = shown_classes(self.numbered)
         fix = f"add it to schema.columns.{printable(self.column)}.label, or fix the row"
         problems = []
         for row in pc.indices_nonzero(missing).to_pylist():
@@ -119,8 +128,8 @@ class Label:
                 text = f"there is no class for null; {fix}"
                 error = CellError(self.column, "DECLARED_NOT_NULL", "null", "a class", text)
             else:
-                text = f'"{printable(_name(value))}" is no class: {shown}{more}; {fix}'
-                error = CellError(self.column, "UNKNOWN_CLASS", printable(_name(value)), f"one of {shown}{more}", text)
+                text = f'"{printable(_name(value))}" is no class: {shown}; {fix}'
+                error = CellError(self.column, "UNKNOWN_CLASS", printable(_name(value)), f"one of {shown}", text)
             problems.append(CellProblem(row, error))
         return tuple(problems)
 
@@ -135,6 +144,32 @@ class Label:
     def _reason(self) -> str:
         count = "1 class" if len(self.numbered) == 1 else f"{len(self.numbered):,} classes"
         return f"{count}, {'as declared' if self.classes is not None else 'read from all rows of the column'}"
+
+
+def refuse_other_numbers(key: str, given: Sequence[str], dataset: Sequence[str]) -> None:
+    """Refuse classes that are given for an append and are not those of the dataset, in their order, and new ones.
+
+    They may be fewer. `key` is where the config gives them.
+
+    Raises:
+        SchemaError: a number would have two classes.
+    """
+    number = next((i for i, pair in enumerate(zip(given, dataset, strict=False)) if pair[0] != pair[1]), None)
+    if number is None:
+        return
+    new = [name for name in given if name not in dataset]
+    classes = [*dataset, *new]
+    fix = f": {set_list(key, classes)}" if len(classes) <= _SHOWN else ""
+    raise SchemaError(
+        f'{printable(key)}: class {number} is "{printable(given[number])}", and "{printable(dataset[number])}" in the '
+        f"dataset, whose classes keep their numbers; leave the key out, or give the dataset's classes first{fix}"
+    )
+
+
+def shown_classes(classes: Sequence[str]) -> str:
+    """Return the first classes as a message shows them, and how many more there are."""
+    more = f" and {len(classes) - _SHOWN:,} more" if len(classes) > _SHOWN else ""
+    return ", ".join(printable(name) for name in classes[:_SHOWN]) + more
 
 
 def _plain(values: pa.Array) -> pa.Array:
