@@ -29,6 +29,7 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "input.layout": "what folders mean: classes, splits, splits of classes, nothing",
     "input.check": "how far a picture is checked; `decode` also decodes its pixels",
     "input.label_offset": "the number of the first class, at most 1000",
+    "input.labels": "the classes in the order of their numbers; pictures of other folders are rejects",
     "input.sha256": "add the feature `image/key/sha256`",
     "input.formats": "the formats that are accepted; also `tiff`, `avif`, `jpeg2000`, which TensorFlow does not decode",
     "input.ignore": "globs of files and folders to leave out",
@@ -140,8 +141,10 @@ REJECT_WORDS: Final[dict[str, tuple[str, str]]] = {
         "Fill it, or `--set schema.columns.<name>.nullable=true`; move the picture.",
     ),
     "UNKNOWN_CLASS": (
-        "A value of a label is none of the classes in `schema.columns.<name>.label`.",
-        "Add it to the list, fix the row, or let the classes be learned: `label: true`.",
+        "A value of a label is none of the classes in `schema.columns.<name>.label`, or a folder of pictures is none "
+        "of those in `input.labels`.",
+        "Add it to the list, fix the row, or let the classes be learned: `label: true`; leave the folder out "
+        "(`input.ignore`).",
     ),
 }
 

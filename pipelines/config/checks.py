@@ -6,6 +6,7 @@ import re
 from typing import Final
 
 from ...transforms.format.wording.printable import quoted
+from ...transforms.sources.registry.options import check_classes
 
 _YEARS: Final = frozenset("Yy")
 _DAYS: Final = frozenset("dmjbB")
@@ -68,11 +69,4 @@ def check_label(value: object) -> bool | list[str]:
         return value
     if not isinstance(value, list) or not value:
         raise ValueError(f"{quoted(value)} is neither true nor a list of classes, like [cat, dog]")
-    for name in value:
-        if isinstance(name, bool) or not isinstance(name, str | int):
-            raise ValueError(f'{quoted(name)} is no name of a class; put it in quotes: ["no", "yes"]')
-    names = [str(name) for name in value]
-    twice = next((name for name in names if names.count(name) > 1), None)
-    if twice is not None:
-        raise ValueError(f"{quoted(twice)} appears twice")
-    return names
+    return check_classes(value)

@@ -147,6 +147,7 @@ class TestValues:
                     "layout": "auto",
                     "check": "structure",
                     "label_offset": 0,
+                    "labels": None,
                     "sha256": False,
                     "formats": ["jpeg", "png", "gif", "webp", "bmp"],
                     "ignore": [],

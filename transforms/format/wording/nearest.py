@@ -1,4 +1,4 @@
-"""Guess which name was probably meant."""
+"""Guess which name was probably meant, and list the first of many names."""
 
 from __future__ import annotations
 
@@ -28,6 +28,14 @@ def nearest_name(name: str, known: Sequence[str]) -> str:
     near = difflib.get_close_matches(name, known, n=1)
     if near:
         return f'did you mean "{printable(near[0])}"?'
-    shown = ", ".join(printable(column) for column in known[:_SHOWN])
-    more = f" and {len(known) - _SHOWN} more" if len(known) > _SHOWN else ""
-    return f"there are: {shown}{more}" if known else "there are none"
+    return f"there are: {first_names(known, _SHOWN)}" if known else "there are none"
+
+
+def first_names(names: Sequence[str], count: int) -> str:
+    """Return the first names as a message lists them, and how many more there are.
+
+    >>> first_names(["a", "b", "c"], 2)
+    'a, b and 1 more'
+    """
+    more = f" and {len(names) - count:,} more" if len(names) > count else ""
+    return ", ".join(printable(name) for name in names[:count]) + more

@@ -19,7 +19,7 @@ from ...errors import SchemaError
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.schema.arrow_types import plain_type
 from ...format.schema.column_types import is_string
-from ...format.wording.nearest import nearest_name
+from ...format.wording.nearest import first_names, nearest_name
 from ...format.wording.printable import printable
 from ...sources.contract.call import set_list
 from ..step import Column, Stepped, as_text, is_text, with_column
@@ -119,7 +119,7 @@ class Label:
         missing = numbers.is_null() if self.classes is not None else pc.and_(numbers.is_null(), values.is_valid())
         if not pc.any(missing).as_py():
             return ()
-        shown = shown_classes(self.numbered)
+        shown = first_names(self.numbered, _SHOWN)
         fix = f"add it to schema.columns.{printable(self.column)}.label, or fix the row"
         problems = []
         for row in pc.indices_nonzero(missing).to_pylist():
@@ -164,12 +164,6 @@ def refuse_other_numbers(key: str, given: Sequence[str], dataset: Sequence[str])
         f'{printable(key)}: class {number} is "{printable(given[number])}", and "{printable(dataset[number])}" in the '
         f"dataset, whose classes keep their numbers; leave the key out, or give the dataset's classes first{fix}"
     )
-
-
-def shown_classes(classes: Sequence[str]) -> str:
-    """Return the first classes as a message shows them, and how many more there are."""
-    more = f" and {len(classes) - _SHOWN:,} more" if len(classes) > _SHOWN else ""
-    return ", ".join(printable(name) for name in classes[:_SHOWN]) + more
 
 
 def _plain(values: pa.Array) -> pa.Array:

@@ -7,18 +7,27 @@ import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import Field, StringConstraints
+from pydantic import BeforeValidator, Field, StringConstraints
 
 from ...errors import UsageError
+from ...format.wording.printable import quoted
 from ..contract.call import typed_path
 from ..registry.format import Format
-from ..registry.options import Options
+from ..registry.options import Options, check_classes
 from ..registry.settings import Limits, Settings
 from .layout import MAX_LABEL_OFFSET
 
 if TYPE_CHECKING:
     from ...format.schema.schema import Schema
     from ..contract.source import Frozen, Source
+
+
+def _check_labels(value: object) -> list[str] | None:
+    if value is None:
+        return None
+    if not isinstance(value, list) or not value:
+        raise ValueError(f"{quoted(value)} is no list of classes, like [cat, dog]")
+    return check_classes(value)
 
 
 class ImagesInput(Options):
@@ -28,6 +37,7 @@ class ImagesInput(Options):
     layout: Literal["auto", "label", "split", "split_label", "flat"] = "auto"
     check: Literal["header", "structure", "decode"] = "structure"
     label_offset: Annotated[int, Field(ge=0, le=MAX_LABEL_OFFSET)] = 0
+    labels: Annotated[list[str] | None, BeforeValidator(_check_labels)] = None
     sha256: bool = False
     formats: list[str] = Field(["jpeg", "png", "gif", "webp", "bmp"], min_length=1)
     ignore: list[Annotated[str, StringConstraints(min_length=1)]] = Field([])
@@ -44,7 +54,7 @@ class ImagesFormat(Format[ImagesInput]):
     """Files of which each is one row."""
 
     options = ImagesInput
-    later_keys: ClassVar[Mapping[str, Any]] = {"ignore": []}
+    later_keys: ClassVar[Mapping[str, Any]] = {"ignore": [], "labels": None}
     choosing_keys = ("ignore",)
     refused_keys = ("schema.columns",)
     is_shuffled = True
@@ -60,6 +70,7 @@ class ImagesFormat(Format[ImagesInput]):
             layout=options.layout,
             check=options.check,
             label_offset=options.label_offset,
+            labels=None if options.labels is None else tuple(options.labels),
             sha256=options.sha256,
             formats=tuple(options.formats),
             columns=options.kept,

@@ -14,11 +14,15 @@ import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from glob import escape
 from typing import Final, Literal
 
 from ...errors import UsageError
+from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
+from ..contract.call import set_list
 from ..files.partitions import is_split_folder
+from .formats.facts import ImageProblem
 
 Layout = Literal["flat", "label", "split", "split_label"]
 _DRAWN: Final[dict[Layout, str]] = {
@@ -36,6 +40,9 @@ _PARTS: Final = frozenset({
     "segmentation", "segmentations", "segmentationclass", "segmentationobject", "gt", "groundtruth", "ground_truth",
 })  # fmt: skip
 """Names of folders, in lower case, that hold a part of each example, and not a class."""
+
+_FEW: Final = 8
+"""A command that helps lists no more classes."""
 
 _SPLIT_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 _CHOICES: Final = "choose one of:\n" + "\n".join(
@@ -135,6 +142,47 @@ def role_of(folder: bytes, layout: Layout) -> FolderRole:
     if name is not None and len(name.splitlines()) > 1:
         raise UsageError(f'the class folder "{printable(name)}" has a line break in its name; rename it')
     return FolderRole(split, name)
+
+
+def refuse_labels(layout: Layout) -> None:
+    """Refuse classes that are given for folders without classes.
+
+    Raises:
+        UsageError: the layout has none.
+    """
+    if "label" not in layout:
+        fix = "where they are: --set input.layout=split_label" if layout == "split" else "read the folder above"
+        raise UsageError(
+            f"input.labels: the folders are no classes (layout {layout}: {_DRAWN[layout].split()[0]}); leave it out, "
+            f"or {fix}"
+        )
+
+
+def unknown_class(name: str, classes: Sequence[str], ignored: Sequence[str]) -> ImageProblem:
+    """Return the problem of an image in a folder whose class is not among those that are given.
+
+    `ignored` is what the config leaves out already.
+    """
+    message = _unknown(name, classes, ignored)
+    return ImageProblem("UNKNOWN_CLASS", message, value=name, expected=f"one of {first_names(classes, _FEW)}")
+
+
+def unknown_warning(names: Sequence[str], classes: Sequence[str], ignored: Sequence[str]) -> tuple[str, ...]:
+    """Return the warning that folders are none of the classes that are given."""
+    unknown = [name for name in names if name not in set(classes)]
+    if len(unknown) < 2:
+        return tuple(f"{_unknown(name, classes, ignored)}; its images are rejects" for name in unknown)
+    leave = set_list("input.ignore", [*ignored, *map(escape, unknown)]) if len(unknown) <= _FEW else "input.ignore"
+    return (
+        f"{len(unknown):,} folders are no classes of input.labels: {first_names(unknown, _FEW)}; their images are "
+        f"rejects; add them to the list, or leave them out: {leave}",
+    )
+
+
+def _unknown(name: str, classes: Sequence[str], ignored: Sequence[str]) -> str:
+    leave = set_list("input.ignore", [*ignored, escape(name)])
+    add = f"add it: {set_list('input.labels', [*classes, name])}" if len(classes) < _FEW else "add it to input.labels"
+    return f'"{printable(name)}" is no class: {first_names(classes, _FEW)}; {add}, or leave its folder out: {leave}'
 
 
 def class_warnings(names: Sequence[str], layout: Layout) -> tuple[str, ...]:

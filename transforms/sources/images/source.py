@@ -20,13 +20,24 @@ from ...errors import UsageError
 from ...format.flow.rejects import Reject
 from ...format.flow.rows import Notes, Rows
 from ...format.schema.schema import Choice
+from ...recipe.steps.label import refuse_other_numbers
 from ..contract.selection import Selection
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task
 from ..registry.conform import DatasetSchema
 from .bytes import Fetched, fetch_ahead, read_image_bytes
 from .check import DEFAULT_FORMATS, ImageCheck
 from .formats.facts import Check, ImageProblem
-from .layout import MAX_LABEL_OFFSET, FolderRole, Layout, choose_layout, class_warnings, role_of
+from .layout import (
+    MAX_LABEL_OFFSET,
+    FolderRole,
+    Layout,
+    choose_layout,
+    class_warnings,
+    refuse_labels,
+    role_of,
+    unknown_class,
+    unknown_warning,
+)
 from .listing import ImageListing, list_images
 from .order import shuffled
 from .pieces import ImagePiece, ImagePieces, ReadFolder, cut_images
@@ -34,6 +45,9 @@ from .rows import ENCODED, LABEL, ImageOrigin, ImageRow, image_batch, image_fiel
 from .table import ImageFile
 
 _UNUSED: Final = "_unused_"
+
+_COLUMNS: Final = {"BAD_UTF8": "image/filename", "UNKNOWN_CLASS": LABEL}
+"""The features that problems of some codes are about; the others are about the whole file."""
 
 _LARGEST_IMAGE: Final = 2**30
 """The buffer of a batch must stay below 2 GiB: a view's offsets are int32."""
@@ -73,7 +87,8 @@ class ImageSource:
     """Images below root folders (or named one by one), one record each.
 
     `base` is the folder that relative `paths` start at, and that names are shown below. `layout` says what folders
-    mean, `check` how far files are checked. `label_offset` is the label of the first class. `sha256` adds the digest of
+    mean, `check` how far files are checked. `label_offset` is the label of the first class, `labels` are the classes
+    in their order, None for those that folders name. `sha256` adds the digest of
     every file. `columns` are the features to keep (None: all), `exclude` those to leave out. `seed` gives a
     random order that depends on it and on the paths below the roots only, so that it is the same on every machine; None
     is the order of the paths' bytes.
@@ -93,6 +108,7 @@ class ImageSource:
     layout: str = "auto"
     check: Check = "structure"
     label_offset: int = 0
+    labels: tuple[str, ...] | None = None
     sha256: bool = False
     formats: tuple[str, ...] = DEFAULT_FORMATS
     columns: tuple[str, ...] | None = None
@@ -113,7 +129,14 @@ class ImageSource:
             raise UsageError(f"limits.image_bytes: {self.bytes_limit} is more than {_LARGEST_IMAGE}, which is 1GiB")
 
     def following(self, dataset: DatasetSchema) -> ImageSource:
-        """Return the source with the dataset's class numbers."""
+        """Return the source with the dataset's class numbers.
+
+        Raises:
+            SchemaError: `labels` give a class another number.
+        """
+        if self.labels is not None:
+            known = dataset.labels.get(LABEL, ())
+            refuse_other_numbers("input.labels", self.labels, known[unused_labels(known) :])
         return replace(self, known_classes=dataset.labels[LABEL]) if LABEL in dataset.labels else self
 
     def list_files(self) -> Listing:
@@ -134,6 +157,8 @@ class ImageSource:
         if not isinstance(listing, ImageListing):
             raise TypeError("a listing of images comes from ImageSource.list_files")
         layout = choose_layout(listing.below(), self.layout)
+        if self.labels is not None:
+            refuse_labels(layout)
         roles = [role_of(folder, layout) for folder in listing.below()]
         classes = sorted({role.class_name for role in roles if role.class_name is not None})
         splits = sorted({role.split for role in roles if role.split is not None})
@@ -141,7 +166,7 @@ class ImageSource:
             labelled="label" in layout, hashed=self.sha256, selection=Selection(self.columns, self.exclude)
         )
         kept = {feature.name for feature in schema}
-        names = self._class_names(classes)
+        names = self._class_names(classes if self.labels is None else self.labels)
         pieces = cut_images(
             listing.images,
             None if self.seed is None else shuffled(listing, self.seed),
@@ -154,7 +179,7 @@ class ImageSource:
             Frozen(schema, splits=tuple(splits), labels={LABEL: names} if LABEL in kept else {}),
             tuple(c for c in self._choices(layout, classes, splits) if c.column in kept | {"layout", "split"}),
             pieces,
-            class_warnings([name for name in names if not name.startswith(_UNUSED)], layout),
+            self._warnings(classes, names, layout),
             _split_rows(roles, listing),
             detected=self._detected(layout, classes, splits),
             fields=image_fields(schema),
@@ -195,6 +220,8 @@ class ImageSource:
             filename = ""
         if not filename:
             raise _bad_name(folder, image)
+        if folder.class_name is not None and folder.label is None:
+            raise unknown_class(folder.class_name, self.labels or (), self.ignore)
         limit = self.bytes_limit
         if image.size > limit:
             message = f"{image.size} bytes are more than limits.image_bytes = {limit}; raise it if they are meant"
@@ -226,10 +253,15 @@ class ImageSource:
             known = tuple(f"{_UNUSED}{i}" for i in range(self.label_offset))
         return known + tuple(name for name in classes if name not in known)
 
+    def _warnings(self, classes: Sequence[str], names: Sequence[str], layout: Layout) -> tuple[str, ...]:
+        alike = class_warnings([name for name in names if not name.startswith(_UNUSED)], layout)
+        return alike if self.labels is None else (*alike, *unknown_warning(classes, self.labels, self.ignore))
+
     def _read_folders(
         self, listing: ImageListing, roles: Sequence[FolderRole], classes: Sequence[str], splits: Sequence[str]
     ) -> list[ReadFolder]:
-        labels = {name: i for i, name in enumerate(classes)}
+        wanted = None if self.labels is None else set(self.labels)
+        labels = {name: i for i, name in enumerate(classes) if wanted is None or name in wanted}
         codes = {name: i for i, name in enumerate(splits)}
         folders = []
         for entry, (found, role) in enumerate(zip(listing.folders, roles, strict=True)):
@@ -238,7 +270,7 @@ class ImageSource:
                 prefix = f"{below}/" if below else ""
             except UnicodeDecodeError:
                 prefix = None
-            label = None if role.class_name is None else labels[role.class_name]
+            label = None if role.class_name is None else labels.get(role.class_name)
             split = None if role.split is None else codes[role.split]
             path = found.path.rstrip(b"/") + b"/"
             name = listing.entries[entry].name
@@ -262,8 +294,10 @@ class ImageSource:
         if layout == "flat":
             return (*choices, Choice("layout", "flat", f"{origin}: files without classes"))
         if layout != "split":
-            plural = "es" if len(classes) != 1 else ""
-            choices.append(Choice(LABEL, "label", f"layout {layout}, {origin}: {len(classes)} class{plural}"))
+            known = classes if self.labels is None else self.labels
+            count = f"{len(known)} class{'es' if len(known) != 1 else ''}"
+            count += "" if self.labels is None else ", as declared (input.labels)"
+            choices.append(Choice(LABEL, "label", f"layout {layout}, {origin}: {count}"))
         if splits:
             choices.append(Choice("split", "folder", f"layout {layout}, {origin}: {', '.join(splits)}"))
         return tuple(choices)
@@ -287,7 +321,7 @@ class _Gathered:
         self.bytes += image.size
 
     def reject(self, folder: ReadFolder, image: ImageFile, problem: ImageProblem, splits: tuple[str, ...]) -> None:
-        column = "image/filename" if problem.code == "BAD_UTF8" else None
+        column = _COLUMNS.get(problem.code)
         place = image_place(folder.name, image.name)
         split = None if folder.split is None else splits[folder.split]
         self.rejects.append(Reject(folder.entry, place, (problem.to_cell_error(column),), split))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from typing import Annotated, Final, Literal, TypeAlias
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
@@ -31,6 +32,22 @@ def check_path(value: str) -> str:
         raise ValueError(f"{quoted(value)}: {scheme[1]}:// is not supported; give a local path, {places()}")
     parse_store_url(value)
     return value
+
+
+def check_classes(value: list[object]) -> list[str]:
+    """Return the names of classes: text, or whole numbers.
+
+    Raises:
+        ValueError: one is neither, or two classes have one name.
+    """
+    for name in value:
+        if isinstance(name, bool) or not isinstance(name, str | int):
+            raise ValueError(f'{quoted(name)} is no name of a class; put it in quotes: ["no", "yes"]')
+    names = [str(name) for name in value]
+    twice = next((name for name, count in Counter(names).items() if count > 1), None)
+    if twice is not None:
+        raise ValueError(f"{quoted(twice)} appears twice")
+    return names
 
 
 def _check_where(value: str) -> str:
