@@ -240,7 +240,7 @@ def _keys(section: str, model: type[BaseModel], without: Collection[str] = ()) -
 def config_tables() -> dict[str, str]:
     """Return a table for each section of a config, by its name."""
     head = ("key", "type", "default", "meaning")
-    parts = ("input", "schema_", "split", "shuffle", "output", "limits", "runner")
+    parts = ("input", "schema_", "split", "shuffle", "checks", "output", "limits", "runner")
     of_all = (*InputOfUnknownFormat.model_fields, "format")
     sections: dict[str, list[Row]] = {
         "config": list(_keys("", config_model.Config, parts)),
@@ -250,6 +250,7 @@ def config_tables() -> dict[str, str]:
             *_keys("schema.columns.<name>", config_model.ColumnConfig),
         ],
         "split": [*_keys("split", config_model.SplitConfig), *_keys("shuffle", config_model.ShuffleConfig)],
+        "checks": list(_keys("checks.duplicates", config_model.DuplicatesConfig)),
         "output": list(_keys("output", config_model.OutputConfig)),
         "limits": list(_keys("limits", config_model.LimitsConfig)),
     }

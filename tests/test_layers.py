@@ -19,6 +19,7 @@ MODULES = sorted(
 )
 PACKAGES = """
 transforms/format: wording buffers flow schema tfrecord columns nested encode decode manifest sidecars
+transforms: checks
 transforms/stores: common s3 gcs .
 transforms/dataset: shard_plan storage records generations stage shards commit reading integrity cleanup
 transforms/sources: contract files

@@ -143,6 +143,19 @@ class ShuffleConfig(_Section):
     seed: Annotated[int, Field(ge=0, lt=2**63)]
 
 
+class DuplicatesConfig(_Section):
+    """Which records are alike: in these columns, or in all of them."""
+
+    columns: list[str] = []
+    action: Literal["report", "drop"] = "report"
+
+
+class ChecksConfig(_Section):
+    """What is checked of the records as a whole."""
+
+    duplicates: DuplicatesConfig | None = None
+
+
 class OutputConfig(_Section):
     """What is written, and where."""
 
@@ -182,6 +195,7 @@ class Config(_Section):
     schema_: Annotated[SchemaConfig, Field(alias="schema")] = SchemaConfig()
     split: SplitConfig | None = None
     shuffle: ShuffleConfig | None = None
+    checks: ChecksConfig | None = None
     output: OutputConfig
     max_rejects: Annotated[int | str, BeforeValidator(parse_max_rejects)] = 0
     limits: LimitsConfig = LimitsConfig()

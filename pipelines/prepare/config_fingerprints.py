@@ -59,6 +59,9 @@ def options_fingerprint(config: Config) -> str:
         "input": read,
         "output.split": document["output"]["split"],
     }
+    duplicates = None if config.checks is None else config.checks.duplicates
+    if duplicates is not None and duplicates.action == "drop":
+        wanted["checks"] = document["checks"]
     return _digest(wanted, config)
 
 
@@ -92,6 +95,8 @@ def _without_later_defaults(document: dict[str, Any]) -> dict[str, Any]:
         if isinstance(section, dict):
             own = FORMATS[section["format"]].load().later_keys if name == "input" else {}
             kept[name] = _without({**defaults, **own}, section)
+    if kept.get("checks") is None:
+        kept.pop("checks", None)
     columns = {name: _without(_LATER_COLUMN_KEYS, rule) for name, rule in document["schema"]["columns"].items()}
     kept["schema"] = {**kept["schema"], "columns": columns}
     return kept

@@ -19,7 +19,7 @@ from ..config.model import Config
 from ..workers.worker_processes import WorkerProcesses
 from .known_inputs import in_part
 from .prepared import Prepared
-from .source_and_encoder import encoder_of, source_of
+from .source_and_encoder import encoder_of, observers_of, source_of
 from .staged_plan import Fingerprints, ListedSource, mark_of
 from .stopped_runs import find_stopped
 
@@ -153,5 +153,5 @@ def spec_of(
         runner=config.runner.name,
         append_to=append_to,
         operation=operation,
-        observers=config.observers,
+        observers=observers_of(config),
     )

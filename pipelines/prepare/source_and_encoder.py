@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from ...transforms.errors import UsageError
 from ...transforms.format.encode.encode_rows import RowEncoder
@@ -27,6 +27,10 @@ from ...transforms.sources.registry.options import Options
 from ...transforms.sources.registry.settings import Limits, Settings
 from ...transforms.sources.text.written import Written
 from ..config.model import ColumnConfig, Config, Fill, SchemaConfig
+
+if TYPE_CHECKING:
+    from ...transforms.checks.duplicates import Duplicates
+    from ...transforms.format.flow.observers import Observer
 
 
 def column_rules(config: Config) -> dict[str, ColumnRule]:
@@ -164,14 +168,31 @@ def encoder_of(config: Config, frozen: Frozen) -> RowEncoder:
         rule = SplitRule.fixed(config.output.split)
     else:
         rule = SplitRule.by_fraction(config.split.fractions, config.split.key)
+    for check in checks_of(config):
+        check.check(frozen.schema)
     return RowEncoder(
         frozen.schema,
         rule,
         splits_by_code=frozen.splits,
         record_bytes_limit=config.limits.record_bytes,
         field_bytes_limit=_field_bytes(config),
-        observers=config.observers,
+        observers=observers_of(config),
     )
+
+
+def checks_of(config: Config) -> tuple[Duplicates, ...]:
+    """Return the checks of records that a config asks for."""
+    asked = None if config.checks is None else config.checks.duplicates
+    if asked is None:
+        return ()
+    from ...transforms.checks.duplicates import Duplicates  # it takes pandas
+
+    return (Duplicates(tuple(asked.columns), asked.action),)
+
+
+def observers_of(config: Config) -> tuple[Observer, ...]:
+    """Return all that observes the rows of a config: its checks, and what was given in Python."""
+    return (*checks_of(config), *config.observers)
 
 
 def _split_twice(config: Config, fractions: Mapping[str, float], frozen: Frozen) -> str:

@@ -26,6 +26,7 @@ from ...transforms.sources.contract.source import Frozen, LazyPieces, Listing, P
 from ...transforms.sources.images.listing import ImageListing
 from ..config.model import Config
 from .config_fingerprints import config_fingerprint
+from .source_and_encoder import observers_of
 
 PLAN_FILE: Final = "plan.json"
 
@@ -132,7 +133,7 @@ class Fingerprints(NamedTuple):
 def mark_of(prints: Fingerprints, config: Config, source: Source, operation: str, dataset: str = "") -> RunMark:
     """Return the mark of a run; `dataset` describes the schema and labels of the dataset that it adds to."""
     reading = json.dumps([repr(source), config.limits.model_dump(mode="json")], sort_keys=True)
-    reading += "".join(map(repr, config.observers))  # what was staged holds what they saw
+    reading += "".join(map(repr, observers_of(config)))  # what was staged holds what they saw
     conditions = {
         "the files to read": prints.listing + (prints.images or ""),
         "limits and options of reading": _digest(reading),

@@ -120,6 +120,7 @@ class Summary(RunReport):
             "schema": _schema_json(manifest.schema),
             "choices": [asdict(choice) for choice in self.choices],
             "narrowed": [{key.removesuffix("_"): value for key, value in asdict(e).items()} for e in manifest.narrowed],
+            **({"checks": manifest.details.checks} if manifest.details.checks else {}),
             "skipped": dict(manifest.source.skipped),
             "sidecars": list(manifest.sidecars),
             "warnings": list(self.warnings),

@@ -36,6 +36,7 @@ def print_summary(terminal: Terminal, summary: Summary) -> None:
     print_notes(terminal, summary)
     print_schema(terminal, manifest.schema, summary.choices, planned=False)
     _narrowed(terminal, manifest)
+    _duplicates(terminal, manifest)
     _rejected(terminal, summary)
     if manifest.compression != "none":
         left_out = "dataset_info.json (TFDS), index/ (DALI)"
@@ -69,6 +70,7 @@ def _print_append(terminal: Terminal, summary: Summary, size: str) -> None:
     print_new_classes(terminal, summary.new_classes)
     print_notes(terminal, summary)
     _narrowed(terminal, manifest)
+    _duplicates(terminal, manifest)
     _rejected(terminal, summary)
     _ending(terminal, summary)
 
@@ -81,6 +83,31 @@ def _narrowed(terminal: Terminal, manifest: Manifest) -> None:
         lost = error if entry.max_relative_error else "all exact"
         values = f"{counted(entry.values, 'value')}{since}"
         terminal.text(f"Narrowed {in_lines(entry.name)}: {entry.from_} to {entry.to}, {values}, {lost}")
+
+
+def _duplicates(terminal: Terminal, manifest: Manifest) -> None:
+    """Print how many records are alike, in which splits, and the first of them."""
+    check = manifest.details.checks.get("duplicates")
+    if check is None:
+        return
+    names = [in_lines(name) for name in check["columns"]]
+    alike = f" in {', '.join(names)}" if names else ""
+    where = " among the new records" if manifest.operation == "append" else ""
+    if not check["records"]:
+        terminal.text(f"Duplicates{alike}: none{where}")
+        return
+    left = "left out" if check.get("action") == "drop" else "kept"
+    repeats = f"{counted(check['records'], 'record')} {'repeats' if check['records'] == 1 else 'repeat'}"
+    terminal.text(f"\nDuplicates{alike}: {repeats} an earlier one{where}, {left}:", "bold yellow")
+    for splits, groups in check.get("splits", {}).items():
+        alike = f"{counted(groups, 'group')} of equal records {'was' if groups == 1 else 'were'}"
+        terminal.text(f"  {alike} in more than one split: {', '.join(splits.split())}", "yellow")
+    for example in check.get("examples", ()):
+        more = example["records"] - len(example["places"])
+        others = f" and {more:,} more" if more else ""
+        terminal.text(f"  {' = '.join(in_lines(place) for place in example['places'])}{others}")
+    if check["groups"] > len(check.get("examples", ())):
+        terminal.text(f"  and {counted(check['groups'] - len(check['examples']), 'group')} more")
 
 
 def _rejected(terminal: Terminal, summary: Summary) -> None:

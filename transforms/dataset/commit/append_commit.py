@@ -106,7 +106,7 @@ def continued(manifest: Manifest, latest: Manifest) -> Manifest:
         operation="append",
         labels=_longer(latest.labels, manifest.labels),
         narrowed=_narrowed_in_all(latest.narrowed, manifest.narrowed),
-        details=latest.details,
+        details=replace(latest.details, checks=manifest.details.checks),
         splits=dict(sorted({**latest.splits, **splits}.items())),
     )
 

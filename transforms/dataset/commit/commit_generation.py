@@ -90,6 +90,8 @@ def plan_generation(spec: DatasetSpec, results: Iterable[TaskResult]) -> Plan | 
     manifest = commit.manifest
     if is_replaced(spec.path, manifest.generation):
         problem = f"generation {list_generations(spec.path)[-1]} has replaced it"
+    elif any(check.get("action") == "drop" for check in manifest.details.checks.values()):
+        return Plan(replace(plan.draft, shards=0), ())  # which records were left out is no longer to be known
     elif not _states(manifest, plan):
         problem = "this is not what it held"
     else:
@@ -251,7 +253,7 @@ def _manifest(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob], generat
         schema=spec.schema,
         labels=spec.labels,
         narrowed=draft.narrowed,
-        details=Details(columns=spec.columns),
+        details=Details(columns=spec.columns, checks=draft.checks),
         splits=splits,
         sidecars=(),
         run=RunInfo(

@@ -7,7 +7,7 @@ counts), and by the stage step (records in parts, lines in reject files). Planni
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from ...format.flow.blocks import EntryCounts
@@ -35,6 +35,16 @@ class Accounts:
         for (_, text), count in sorted(self.notes.items()):
             total[text] += count
         return dict(sorted(total.items()))
+
+    def leaving_out(self, gone: Mapping[int, int]) -> Accounts:
+        """Return the accounts after some records, counted by entry, were left out: they are dropped."""
+        entries = dict(self.entries)
+        for entry, count in gone.items():
+            known = entries[entry]
+            entries[entry] = replace(known, written=known.written - count, dropped=known.dropped + count)
+        count, total = sum(gone.values()), self.total
+        total = replace(total, written=total.written - count, dropped=total.dropped + count)
+        return replace(self, entries=entries, total=total)
 
 
 class Ledger:

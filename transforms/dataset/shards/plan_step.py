@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal, cast
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal, cast, overload
 
 from ...format.buffers.checksum import add_digests, crc32c_combine, crc32c_range
 from ...format.flow.blocks import Narrowing
-from ...format.flow.observers import Summaries, image_formats_in, merged, narrowings_in
+from ...format.flow.observers import Finding, Summaries, image_formats_in, merged, narrowings_in
 from ...format.manifest.manifest import RowCounts
 from ...format.manifest.naming import shard_file_name
 from ..shard_plan.shard_plan import CUTS_PER_SHARD, Part, PartRange, PlannedShard, plan_shards
@@ -17,6 +17,7 @@ from ..stage.max_rejects import rejects_allowed
 from ..stage.spec import DatasetSpec
 from ..stage.task_result import NO_TASK, TaskResult
 from .accounting import Accounts, Ledger
+from .leave_out import leave_out
 from .refusal import REFUSAL_FILE, Refusal
 from .source_list import source_lines
 
@@ -46,7 +47,10 @@ class SplitTotals:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What the manifest will state, once all `shards` have been made; `notes` are what the user should know of rows."""
+    """What the manifest will state, once all `shards` have been made; `notes` are what the user should know of rows.
+
+    `checks` are the findings of observers.
+    """
 
     counts: RowCounts
     by_code: dict[str, int]
@@ -55,6 +59,7 @@ class Draft:
     splits: dict[str, SplitTotals]
     shards: int
     notes: dict[str, int]
+    checks: dict[str, dict[str, Any]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +73,8 @@ class Plan:
 def plan_dataset(spec: DatasetSpec, results: Iterable[TaskResult], *, committed: bool = False) -> Plan | Refusal:
     """Plan the dataset, or refuse it; leaves `rejects.jsonl`, and `sources.jsonl` or `refusal.json`, in staging.
 
-    A run that has committed has left its lists there, which may not be published yet: they stay.
+    A run that has committed has left its lists there, which may not be published yet: they stay. Observers have
+    finished then, and are not asked again.
 
     The same results, in any order, give the same plan: an engine may try this step again. They are taken one by one:
     of a shuffled source each covers many entries, and is let go of when that is added up.
@@ -83,10 +89,17 @@ def plan_dataset(spec: DatasetSpec, results: Iterable[TaskResult], *, committed:
     if refusal is not None:
         leave_refusal(spec, refusal)
         return refusal
+    observed: Summaries = {}
+    for result in ordered:
+        observed = merged(observed, result.observed, spec.observers)
+    findings = {} if committed else _finish(spec, ordered, observed)
+    for name, finding in findings.items():
+        ordered, accounts = _leave_out(spec, ordered, accounts, name, finding)
     if spec.source_entries and not committed:
         options = spec.append_to.options if spec.append_to else None
         spec.storage.replace(f"{spec.staging}/sources.jsonl", source_lines(spec.source_entries, accounts, options))
-    return _plan(spec, ordered, accounts)
+    checks = {name: dict(finding.check) for name, finding in findings.items()}
+    return _plan(spec, ordered, accounts, observed, checks)
 
 
 def leave_refusal(spec: DatasetSpec, refusal: Refusal) -> None:
@@ -148,15 +161,64 @@ def _lines(problems: Sequence[str]) -> str:
     return "\n".join(shown)
 
 
-def _plan(spec: DatasetSpec, results: Sequence[TaskResult], accounts: Accounts) -> Plan:
+class _SpilledFiles(Sequence[bytes]):
+    """The files that an observer has left of some tasks, each read when it is asked for."""
+
+    def __init__(self, spec: DatasetSpec, paths: Sequence[str]) -> None:
+        self._spec, self._paths = spec, paths
+
+    def __len__(self) -> int:
+        return len(self._paths)
+
+    @overload
+    def __getitem__(self, index: int) -> bytes: ...
+    @overload
+    def __getitem__(self, index: slice) -> _SpilledFiles: ...
+    def __getitem__(self, index: int | slice) -> bytes | _SpilledFiles:
+        if isinstance(index, slice):
+            return _SpilledFiles(self._spec, self._paths[index])
+        return self._spec.storage.read(f"{self._spec.staging}/{self._paths[index]}")
+
+
+def _finish(spec: DatasetSpec, results: Sequence[TaskResult], observed: Summaries) -> dict[str, Finding]:
+    """Let observers finish; return what they found."""
+    findings = {}
+    for observer in spec.observers:
+        paths = [result.spilled[observer.name] for result in results if observer.name in result.spilled]
+        found = observer.finish(observed.get(observer.name), _SpilledFiles(spec, paths))
+        if found is not None:
+            findings[observer.name] = found
+    return findings
+
+
+def _leave_out(
+    spec: DatasetSpec, results: Sequence[TaskResult], accounts: Accounts, name: str, finding: Finding
+) -> tuple[list[TaskResult], Accounts]:
+    """Return the results and the accounts without the records that an observer leaves out."""
+    kept = list(results)
+    if finding.left_out is not None:
+        spilling = (number for number, result in enumerate(results) if name in result.spilled)
+        for file, number in enumerate(spilling):
+            left = finding.left_out(file)
+            if left is not None:
+                kept[number] = leave_out(spec, kept[number], left)
+                accounts = accounts.leaving_out(left.entries)
+    return kept, accounts
+
+
+def _plan(
+    spec: DatasetSpec,
+    results: Sequence[TaskResult],
+    accounts: Accounts,
+    observed: Summaries,
+    checks: dict[str, dict[str, Any]],
+) -> Plan:
     parts: dict[str, list[Part]] = defaultdict(list)
     digests: dict[str, list[int]] = defaultdict(list)
-    observed: Summaries = {}
     for result in results:
         for name, split in result.splits.items():
             parts[name] += split.parts
             digests[name].append(split.digest)
-        observed = merged(observed, result.observed, spec.observers)
     jobs: list[ShardJob] = []
     splits: dict[str, SplitTotals] = {}
     for name in sorted(parts):
@@ -167,9 +229,6 @@ def _plan(spec: DatasetSpec, results: Sequence[TaskResult], accounts: Accounts) 
             jobs.append(ShardJob(name, index, path, shard.light, shard.records, shard.bytes, shard_crc(shard)))
         unit = max(spec.shard_size // CUTS_PER_SHARD, *(part.unit_bytes for part in parts[name]))
         splits[name] = SplitTotals(unit, add_digests(digests[name]))
-    for observer in spec.observers:
-        files = [result.spilled[observer.name] for result in results if observer.name in result.spilled]
-        observer.finish(observed.get(observer.name), (spec.storage.read(f"{spec.staging}/{path}") for path in files))
     draft = Draft(
         counts=accounts.total,
         by_code=accounts.by_code,
@@ -178,6 +237,7 @@ def _plan(spec: DatasetSpec, results: Sequence[TaskResult], accounts: Accounts) 
         splits=splits,
         shards=len(jobs),
         notes=accounts.notes_total,
+        checks=checks,
     )
     return Plan(draft, tuple(jobs))
 

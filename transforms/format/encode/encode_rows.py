@@ -118,17 +118,18 @@ class RowEncoder:
             for name, part in run.frames.items():
                 frames[name].append(part)
         errors = {row: found for run in runs for row, found in run.errors.items()}
+        joined = {name: join_frames(frames[name]) for name in sorted(frames)}
         return Block(
             rows.task,
             rows.ordinal,
-            {name: join_frames(frames[name]) for name in sorted(frames)},
+            joined,
             _counts(rows, errors),
             self._rejects(rows, errors),
-            *self._observe(rows, runs, errors),
+            *self._observe(rows, runs, errors, joined),
         )
 
     def _observe(
-        self, rows: Rows, runs: Sequence[_Run], errors: Mapping[int, object]
+        self, rows: Rows, runs: Sequence[_Run], errors: Mapping[int, object], frames: Mapping[str, Frames]
     ) -> tuple[Summaries, dict[str, bytes]]:
         """Return what observers find in a batch, and what they spill."""
         observed = narrowed_summary(narrowing for run in runs for narrowing in run.narrowed)
@@ -142,7 +143,7 @@ class RowEncoder:
             for run in runs:
                 splits[run.numbers] = run.codes
             names = self.split.names if rows.split_codes is None else self.splits_by_code
-            seen = Seen(rows.batch, splits, names, rows.entry)
+            seen = Seen(rows.batch, splits, names, rows.entry, rows.origin, frames, self.schema, self.field_bytes_limit)
             for observer in self.observers:
                 found = observer.observe(seen)
                 observed[observer.name] = found.summary

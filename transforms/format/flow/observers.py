@@ -12,14 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from .blocks import Narrowing
-from .rows import Notes
+from .blocks import Frames, Narrowing
+from .rows import Notes, Origin
+
+if TYPE_CHECKING:
+    from ..schema.schema import Schema
 
 NARROWED: Final = "narrowed"
 """Feature -> type before, type after, values, largest relative error, values that became zero."""
@@ -36,13 +39,18 @@ class Seen:
     """A batch after encoding: its columns, and for each row what became of it.
 
     `splits[i]` is the index in `names` of the split that row i is a record of, -1 for a reject. `entry` is the source
-    entry of the rows: one for all, or one for each.
+    entry of the rows: one for all, or one for each. `origin` knows the place of each row. `frames` are the records by
+    split, in the order of rows, `schema` what is in them, `field_bytes_limit` the most that one value takes.
     """
 
     batch: pa.RecordBatch
     splits: npt.NDArray[np.int64]
     names: tuple[str, ...]
     entry: int | npt.NDArray[np.int64]
+    origin: Origin
+    frames: Mapping[str, Frames]
+    schema: Schema
+    field_bytes_limit: int
 
     def written(self, split: str | None = None) -> npt.NDArray[np.int64]:
         """Return the numbers of the rows that became records, of one split or of all."""
@@ -57,6 +65,26 @@ class Observation:
 
     summary: Any = None
     spilled: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class LeftOut:
+    """Records of a task that are left out: by split their numbers from 0, sorted; and how many by source entry."""
+
+    records: Mapping[str, npt.NDArray[np.int64]]
+    entries: Mapping[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What an observer found in all rows.
+
+    `check` is stated in the manifest, under the observer's name in `checks`. `left_out` returns what is left out of the
+    task of spilled file i, None for nothing: such records count as dropped.
+    """
+
+    check: Mapping[str, Any]
+    left_out: Callable[[int], LeftOut | None] | None = None
 
 
 class Observer(Protocol):
@@ -78,10 +106,11 @@ class Observer(Protocol):
         """
         ...
 
-    def finish(self, summary: Any, spilled: Iterable[bytes]) -> None:
+    def finish(self, summary: Any, spilled: Sequence[bytes]) -> Finding | None:
         """Take the summary of all rows, and the file of each task in their order, before the run commits.
 
-        The summary is None where there were no rows, or records that are passed on as they are. It runs where the
+        What it returns is stated in the manifest. Each file of `spilled` is read when it is asked for. The summary is
+        None where there were no rows, or records that are passed on as they are. It runs where the
         engine plans shards: on a cluster on one of its machines. An engine may try this again: a second time does no
         harm.
         """

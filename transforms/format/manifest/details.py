@@ -147,6 +147,7 @@ def _part(may_lack: tuple[str, ...], **members: Take[Any]) -> Take[dict[str, Any
 _SCALARS: Final = mapping(only(_is_scalar, "a number, text, true or false"))
 _NAMES: Final = items(text())
 _COUNTED: Final = ("records", "groups")
+_EXAMPLES: Final = items(_part((), records=integer(2), places=lambda value: list(_NAMES(value))))
 _SPLIT_RULE: Final = ("key", "stratify", "column", "fractions", "names", "before", "folds")
 
 take_columns: Final[Take[tuple[ColumnEntry, ...]]] = items(
@@ -178,5 +179,14 @@ take_details: Final[Take[Details]] = object_of(
     ),
     shuffle=_part((), seed=integer()),
     image=_part((), steps=_SCALARS, codec=text(), version=text()),
-    checks=mapping(_part((), columns=lambda value: list(_NAMES(value)), **dict.fromkeys(_COUNTED, integer()))),
+    checks=mapping(
+        _part(
+            ("action", "splits", "examples"),
+            columns=lambda value: list(_NAMES(value)),
+            **dict.fromkeys(_COUNTED, integer()),
+            action=choice("drop"),
+            splits=mapping(integer(1)),
+            examples=lambda value: list(_EXAMPLES(value)),
+        )
+    ),
 )

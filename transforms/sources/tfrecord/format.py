@@ -37,6 +37,7 @@ class TfrecordFormat(Format[TfrecordInput]):
         "map",
         "split",
         "shuffle",
+        "checks",
     )
     has_rows = False
 

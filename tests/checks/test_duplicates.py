@@ -1,0 +1,233 @@
+"""Records that are alike are reported or left out: the first of each group stays, whoever converts them."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.runs.append import run_append
+from shardmill.pipelines.runs.convert import run_convert
+from shardmill.transforms import write
+from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.dataset.stage.spec import DatasetSpec
+from shardmill.transforms.dataset.stage.task_result import TaskResult
+from shardmill.transforms.errors import SchemaError, UsageError
+
+Settings = dict[str, Any]
+
+TEXTS = [f"{n * n % 977} {'x' * 300}" for n in range(4000)]
+"""Most of them come again, some far behind."""
+
+
+@pytest.fixture(name="work")
+def _work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write_csv(path: str, rows: list[tuple[Any, ...]], header: tuple[str, ...] = ("id", "text")) -> None:
+    with Path(path).open("w", newline="") as file:
+        csv.writer(file).writerows([header, *rows])
+
+
+def texts_in_files() -> list[tuple[int, str]]:
+    """Write two files; return the rows that are the first of their text."""
+    rows = list(enumerate(TEXTS))
+    write_csv("a.csv", rows[:2500])
+    write_csv("b.csv", rows[2500:])
+    first: dict[str, int] = {}
+    for number, text in rows:
+        first.setdefault(text, number)
+    return [(number, text) for text, number in first.items()]
+
+
+def settings_of(out: str = "out", *, paths: tuple[str, ...] = ("*.csv",), **sections: Any) -> Settings:
+    output = {"path": out, "shard_size": "64KiB", **sections.pop("output", {})}
+    return {"input": {"paths": list(paths)}, "output": output, **sections}
+
+
+def checks(*columns: str, action: str = "report") -> Settings:
+    return {"duplicates": {"columns": list(columns), "action": action}}
+
+
+def found_in(out: str = "out") -> Settings:
+    found: Settings = open_dataset(out).manifest.details.checks["duplicates"]
+    return found
+
+
+def rows_of(out: str = "out", split: str = "train") -> list[tuple[int, str]]:
+    table = open_dataset(out).to_table(split)
+    return list(zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True))
+
+
+def shards_of(out: str) -> dict[str, str]:
+    return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in Path(out).glob("*.tfrecord")}
+
+
+def test_a_report_counts_what_repeats_and_names_the_first_of_it_and_changes_no_record(work: Path) -> None:
+    write_csv("a.csv", [(1, "one"), (2, "two"), (3, "one"), (4, "one")])
+    write_csv("b.csv", [(5, "two"), (6, "three"), (7, "one")])
+    run_convert(load_config(settings_of("plain")))
+    run_convert(load_config(settings_of(checks=checks("text"))))
+    assert found_in() == {
+        "columns": ["text"],
+        "records": 4,
+        "groups": 2,
+        "examples": [
+            {"records": 4, "places": ["a.csv row 1", "a.csv row 3", "a.csv row 4"]},
+            {"records": 2, "places": ["a.csv row 2", "b.csv row 1"]},
+        ],
+    }
+    assert shards_of("out") == shards_of("plain")
+    assert verify_dataset("out").ok
+
+
+@pytest.mark.parametrize("compression", ["none", "gzip"])
+@pytest.mark.parametrize("order", ["task", "source"])
+def test_all_but_the_first_are_left_out_and_counted_by_file(compression: str, order: str, work: Path) -> None:
+    wanted = texts_in_files()
+    output = {"compression": compression, "order": order}
+    run_convert(load_config(settings_of(output=output, checks=checks("text", action="drop"))))
+    assert sorted(rows_of()) == sorted(wanted)
+    if order == "source":
+        assert rows_of() == wanted
+    dataset = open_dataset("out")
+    counts = dataset.manifest.counts
+    assert (counts.read, counts.written, counts.dropped) == (len(TEXTS), len(wanted), len(TEXTS) - len(wanted))
+    lines = [json.loads(line) for line in Path("out", str(dataset.manifest.source.list)).read_text().splitlines()]
+    by_file = {name: sum(start <= n < end for n, _ in wanted) for name, start, end in FILES}
+    assert {line["source"]: line["written"] for line in lines} == by_file
+    assert found_in()["records"] == counts.dropped
+    assert verify_dataset("out").ok
+
+
+FILES = (("a.csv", 0, 2500), ("b.csv", 2500, 4000))
+
+
+def test_what_is_left_does_not_depend_on_the_workers(work: Path) -> None:
+    texts_in_files()
+    shards = {}
+    for out, runner in {"one": {"workers": 1}, "two": {"workers": 2, "processes": True}}.items():
+        run_convert(load_config(settings_of(out, checks=checks("text", action="drop"), runner=runner)))
+        shards[out] = shards_of(out)
+    assert shards["one"] == shards["two"]
+
+
+def test_without_columns_whole_records_are_compared(work: Path) -> None:
+    write_csv("a.csv", [(1, "one"), (2, "one"), (1, "one"), (1, "two")])
+    run_convert(load_config(settings_of(checks=checks(action="drop"))))
+    assert rows_of() == [(1, "one"), (2, "one"), (1, "two")]
+
+
+def test_a_row_that_is_rejected_is_no_first(work: Path) -> None:
+    write_csv("a.csv", [(1, "one"), ("bad", "two"), (3, "two"), (4, "one"), (5, "two")])
+    schema = {"columns": {"id": {"type": "int64"}}}
+    run_convert(load_config(settings_of(checks=checks("text", action="drop"), schema=schema, max_rejects=1)))
+    assert rows_of() == [(1, "one"), (3, "two")]
+    assert found_in()["examples"][1]["places"] == ["a.csv row 3", "a.csv row 5"]
+
+
+def test_splits_that_share_records_are_named(work: Path) -> None:
+    texts_in_files()
+    split = {"fractions": {"train": 0.5, "val": 0.3, "test": 0.2}, "key": "id"}
+    run_convert(load_config(settings_of(checks=checks("text"), split=split)))
+    held = {name: {text for _, text in rows_of(split=name)} for name in split["fractions"]}
+    pairs = (("train", "val"), ("train", "test"), ("val", "test"))
+    assert found_in()["splits"] == {f"{one} {other}": len(held[one] & held[other]) for one, other in sorted(pairs)}
+    run_convert(load_config(settings_of("dropped", checks=checks("text", action="drop"), split=split)))
+    left = [text for name in split["fractions"] for _, text in rows_of("dropped", name)]
+    assert sorted(left) == sorted(set(TEXTS))
+
+
+def test_nulls_are_alike_and_a_nested_column_stands_for_all_its_features(work: Path) -> None:
+    boxes = [{"a": 1, "b": "x"}, {"a": 1, "b": None}, {"a": 1, "b": "x"}, None, None]
+    pq.write_table(pa.table({"id": range(5), "box": boxes}), "a.parquet")
+    settings = settings_of(paths=("a.parquet",), checks=checks("box", action="drop"))
+    run_convert(load_config(settings))
+    assert open_dataset("out").to_table("train")["id"].to_pylist() == [0, 1, 3]
+
+
+def test_pictures_of_the_same_bytes_are_found(work: Path) -> None:
+    for name, colour in (("cat/1", "red"), ("cat/2", "blue"), ("dog/1", "red")):
+        (work / "pets" / name).parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (4, 4), colour).save(work / "pets" / f"{name}.png")
+    settings = settings_of(paths=("pets",), checks=checks("image/encoded"))
+    run_convert(load_config({**settings, "input": {"paths": ["pets"], "format": "images"}}))
+    assert sorted(found_in()["examples"][0]["places"]) == ["pets/cat/1.png", "pets/dog/1.png"]
+
+
+def test_a_run_that_is_resumed_leaves_out_the_same(work: Path) -> None:
+    wanted = texts_in_files()
+    write_csv("c.csv", [("bad", "last")])
+    settings = settings_of(checks=checks("text", action="drop"), schema={"columns": {"id": {"type": "int64"}}})
+    with pytest.raises(Exception, match="1 of 4001 rows was rejected"):
+        run_convert(load_config(settings))
+    run_convert(load_config({**settings, "max_rejects": 1}))
+    assert sorted(rows_of()) == sorted(wanted)
+
+
+def test_a_plan_that_an_engine_tries_again_finds_the_same_also_after_the_commit(
+    work: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    texts_in_files()
+    again: list[Any] = []
+    plan, commit = write.plan_generation, write.commit_arrived
+
+    def plan_twice(spec: DatasetSpec, results: Iterable[TaskResult]) -> Any:
+        kept = list(results)
+        again.append((plan(spec, kept), kept))
+        return plan(spec, kept)
+
+    def commit_and_plan(spec: DatasetSpec, arrived: Iterable[Any]) -> Any:
+        done = commit(spec, arrived)
+        late = plan(spec, again[0][1])
+        again.append(commit(spec, [late.draft, *late.jobs]))
+        return done
+
+    monkeypatch.setattr(write, "plan_generation", plan_twice)
+    monkeypatch.setattr(write, "commit_arrived", commit_and_plan)
+    run_convert(load_config(settings_of(checks=checks("text", action="drop"), runner={"workers": 1})))
+    ((first, _), committed) = again
+    held = open_dataset("out").manifest
+    assert first.draft.counts == held.counts
+    assert committed.manifest == held
+    assert verify_dataset("out").ok
+    assert sorted(text for _, text in rows_of()) == sorted(set(TEXTS))
+
+
+def test_an_append_compares_what_it_adds(work: Path) -> None:
+    write_csv("a.csv", [(1, "one"), (2, "one")])
+    write_csv("b.csv", [(3, "one"), (4, "two"), (5, "two")])
+    run_convert(load_config(settings_of(paths=("a.csv",), checks=checks("text"))))
+    run_append(load_config(settings_of(paths=("b.csv",), checks=checks("text", action="drop"))))
+    assert [number for number, _ in rows_of()] == [1, 2, 3, 4]
+    assert (found_in()["records"], found_in()["action"]) == (1, "drop")
+    write_csv("c.csv", [(6, "six")])
+    run_append(load_config(settings_of(paths=("c.csv",))))
+    assert open_dataset("out").manifest.details.checks == {}
+    assert verify_dataset("out").ok
+
+
+def test_a_column_that_is_not_there_is_refused_before_anything_is_written(work: Path) -> None:
+    write_csv("a.csv", [(1, "one")])
+    with pytest.raises(SchemaError, match='names "txt", which is no column of the dataset; did you mean "text"'):
+        run_convert(load_config(settings_of(checks=checks("txt"))))
+    assert not (work / "out").exists()
+
+
+def test_existing_records_are_passed_on_unchecked_so_checks_are_refused(work: Path) -> None:
+    write_csv("a.csv", [(1, "one")])
+    run_convert(load_config(settings_of()))
+    settings = {"input": {"paths": ["out/*.tfrecord"], "format": "tfrecord"}, "output": {"path": "other"}}
+    with pytest.raises(UsageError, match="checks"):
+        run_convert(load_config({**settings, "checks": checks()}))

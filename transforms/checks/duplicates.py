@@ -1,0 +1,183 @@
+"""Records that are alike: all of a record is compared, or some of its columns.
+
+What is spilled of each batch is a line of JSON, which says where its rows come from, and a table of a digest, a split
+and a source entry for each record. So nothing is compared before all tasks are done, and nothing is held in memory.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Literal
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..errors import SchemaError
+from ..format.buffers.take import take_rows
+from ..format.encode.encode_rows import RowEncoder
+from ..format.flow.blocks import Frames
+from ..format.flow.observers import Finding, LeftOut, Observation, Seen
+from ..format.flow.rows import Origin
+from ..format.schema.schema import Schema
+from ..format.wording.nearest import nearest_name
+from ..format.wording.printable import printable
+from .digests import DIGEST, digests_of
+from .groups import ROW, Groups, Table, find_groups
+
+DUPLICATES: Final = "duplicates"
+
+_LENGTH: Final = np.dtype("<u4")
+
+
+@dataclass(frozen=True, slots=True)
+class Duplicates:
+    """Find records that are alike in `columns` (none: in everything), and leave out all but the first with `drop`.
+
+    Two nulls are alike. A nested column stands for all of its features.
+    """
+
+    columns: tuple[str, ...] = ()
+    action: Literal["report", "drop"] = "report"
+
+    @property
+    def name(self) -> str:
+        """What its summaries are filed under."""
+        return DUPLICATES
+
+    def check(self, schema: Schema) -> None:
+        """Check that the columns are there.
+
+        Raises:
+            SchemaError: one is not.
+        """
+        for column in self.columns:
+            if not self._features(schema, column):
+                known = sorted({feature.name for feature in schema} | {one.name.split("/")[0] for one in schema})
+                hint = nearest_name(column, known)
+                raise SchemaError(
+                    f'checks.duplicates.columns names "{printable(column)}", which is no column of the dataset; {hint}'
+                )
+
+    def observe(self, seen: Seen) -> Observation:
+        """Spill the digest of each record, and its place."""
+        rows = seen.written()
+        if not len(rows):
+            return Observation({"rows": 0, "splits": list(seen.names)})
+        splits = seen.splits[rows]
+        if self.columns:
+            digests = digests_of(self._encoded(seen, rows))
+        else:  # records are by split; a stable sort tells the rows of each
+            frames = [seen.frames[split] for split in seen.names if split in seen.frames]
+            digests = np.empty(len(rows), DIGEST)
+            digests[np.argsort(splits, kind="stable")] = np.concatenate([digests_of(one) for one in frames])
+        table = np.empty(len(rows), ROW)
+        table["high"], table["low"], table["split"] = digests["high"], digests["low"], splits
+        table["entry"] = seen.entry if isinstance(seen.entry, int) else seen.entry[rows]
+        header = json.dumps(_places(seen.origin, rows) | {"rows": len(rows)}).encode()
+        lengths = np.array([len(header)], _LENGTH)
+        return Observation(
+            {"rows": len(rows), "splits": list(seen.names)}, lengths.tobytes() + header + table.tobytes()
+        )
+
+    def merge(self, one: Any, other: Any) -> Any:
+        """Add up the rows."""
+        return one | {"rows": one["rows"] + other["rows"]}
+
+    def finish(self, summary: Any, spilled: Sequence[bytes]) -> Finding:
+        """Return what is to be said of records that are alike, and which are to be left out."""
+        names = [] if summary is None else summary["splits"]
+        sizes = [_rows_in(data) for data in spilled]
+        found = find_groups((_table(data) for data in spilled), sizes, mark=self.action == "drop")
+        check: dict[str, Any] = {
+            "columns": list(self.columns),
+            "records": found.repeats,
+            "groups": found.groups,
+        }
+        if self.action == "drop":
+            check["action"] = "drop"
+        if found.across:
+            shared = {" ".join(names[one] for one in pair): count for pair, count in found.across.items()}
+            check["splits"] = dict(sorted(shared.items()))
+        if found.examples:
+            check["examples"] = [_shown(example, spilled) for example in found.examples]
+        if self.action == "report":
+            return Finding(check)
+        return Finding(check, lambda number: _left_out(spilled[number], found, number, names))
+
+    def _features(self, schema: Schema, column: str) -> list[str]:
+        return [one.name for one in schema if one.name == column or one.name.startswith(f"{column}/")]
+
+    def _encoded(self, seen: Seen, rows: npt.NDArray[np.int64]) -> Frames:
+        """Return records of the columns alone, in the order of rows."""
+        names = {name for column in self.columns for name in self._features(seen.schema, column)}
+        schema = Schema(tuple(feature for feature in seen.schema if feature.name in names))
+        there = [name for name in seen.batch.schema.names if name in names]
+        batch = take_rows(seen.batch.select(there), rows)
+        if not there:  # the columns are absent in all rows
+            batch = pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([])))
+        (frames,) = RowEncoder(schema, field_bytes_limit=seen.field_bytes_limit).encode(batch).splits.values()
+        return frames
+
+
+def _places(origin: Origin, rows: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """Return the places of some rows of a batch, in ascending order: one file and a first row, where that is all."""
+    first, last = origin.place(int(rows[0])), origin.place(int(rows[-1]))
+    if first.row is None or last.row is None:
+        return {"places": [origin.place(row).source for row in rows.tolist()]}
+    if last.source == first.source and last.row - first.row == len(rows) - 1:
+        return {"source": first.source, "first": first.row}
+    places = [origin.place(row) for row in rows.tolist()]
+    return {"places": [[place.source, place.row] for place in places]}
+
+
+def _batches(data: bytes) -> Iterator[tuple[dict[str, Any], Table]]:
+    """Yield the header and the table of each batch of a task."""
+    at = 0
+    while at < len(data):
+        (length,) = np.frombuffer(data, _LENGTH, 1, at).tolist()
+        at += _LENGTH.itemsize + length
+        header = json.loads(data[at - length : at])
+        yield header, np.frombuffer(data, ROW, header["rows"], at)
+        at += header["rows"] * ROW.itemsize
+
+
+def _table(data: bytes) -> Table:
+    return np.concatenate([np.empty(0, ROW), *(table for _, table in _batches(data))])
+
+
+def _rows_in(data: bytes) -> int:
+    return sum(header["rows"] for header, _ in _batches(data))
+
+
+def _shown(example: tuple[int, tuple[tuple[int, int], ...]], spilled: Sequence[bytes]) -> dict[str, Any]:
+    """Return an example for people: how many records are alike, and where the first of them come from."""
+    count, places = example
+    return {"records": count, "places": [_place(spilled[file], row) for file, row in places]}
+
+
+def _place(data: bytes, row: int) -> str:
+    """Return where a row of a task comes from, as text."""
+    for header, _ in _batches(data):
+        if row < header["rows"]:
+            if "first" in header:
+                return f"{header['source']} row {header['first'] + row}"
+            place = header["places"][row]
+            return place if isinstance(place, str) else f"{place[0]} row {place[1]}"
+        row -= header["rows"]
+    raise IndexError(row)
+
+
+def _left_out(data: bytes, found: Groups, number: int, names: Sequence[str]) -> LeftOut | None:
+    """Return which records of a task are no firsts."""
+    if number not in found.gone:
+        return None
+    table = _table(data)
+    gone = np.unpackbits(found.gone[number], count=len(table), bitorder="little").astype(bool)
+    records = {}
+    for code in np.unique(table["split"][gone]).tolist():
+        records[names[code]] = np.flatnonzero(gone[table["split"] == code])
+    entries, counts = np.unique(table["entry"][gone], return_counts=True)
+    return LeftOut(records, dict(zip(entries.tolist(), counts.tolist(), strict=True)))

@@ -1,0 +1,154 @@
+"""Find equal digests over the rows of all tasks: exact, and in bounded memory.
+
+    files of tasks ──by the first bits──▶ buckets on disk ──one at a time──▶ sorted ──▶ groups of equal digests
+
+Rows of one digest are in one bucket, so a bucket needs to know of no other.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from .digests import DIGEST
+
+Table = npt.NDArray[np.void]
+
+ROW: Final = np.dtype([*DIGEST.descr, ("split", "<u4"), ("entry", "<u4")])
+"""What is known of a row: its digest, the number of its split, and of its source entry."""
+
+_PLACED: Final = np.dtype([*ROW.descr, ("file", "<u4"), ("row", "<u8")])
+
+_BUCKET_ROWS: Final = 1 << 21  # 80 MiB, and as much again to sort them
+_MOST_BUCKETS: Final = 256  # each is an open file
+
+EXAMPLES: Final = 5
+"""So many groups are shown."""
+
+SHOWN_ROWS: Final = 3
+"""So many rows of such a group."""
+
+
+@dataclass(slots=True)
+class Groups:
+    """Rows of equal digests.
+
+    `repeats` are the rows that are not the first of their group. `across` counts the groups that two splits share, by
+    the numbers of these. `examples` are the first groups: how many rows, and (file, row) of the first of
+    them. `gone[file]` is a bit for each row of a file, set for repeats; empty where none is.
+    """
+
+    repeats: int = 0
+    groups: int = 0
+    across: Counter[tuple[int, int]] = field(default_factory=Counter)
+    examples: list[tuple[int, tuple[tuple[int, int], ...]]] = field(default_factory=list)
+    gone: dict[int, npt.NDArray[np.uint8]] = field(default_factory=dict)
+
+
+def find_groups(
+    tables: Iterable[Table], sizes: Sequence[int], *, mark: bool, bucket_rows: int = _BUCKET_ROWS
+) -> Groups:
+    """Return the groups of equal digests of some files.
+
+    `tables` are of `ROW`, one for each file, taken one by one; `sizes` are their rows. Which row is the
+    first of a group is decided by the order of files, and of rows in them. With `mark` the bits of repeats are set.
+    """
+    found = Groups()
+    for bucket in _buckets(tables, sum(sizes), bucket_rows):
+        _look(bucket, found, sizes if mark else None)
+    return found
+
+
+def _buckets(tables: Iterable[Table], rows: int, bucket_rows: int) -> Iterator[Table]:
+    """Yield the rows of all files, those of one digest together, in the order of files and rows."""
+    bits = min(max(rows - 1, 0) // bucket_rows, _MOST_BUCKETS - 1).bit_length()
+    if not bits:
+        yield np.concatenate([np.empty(0, _PLACED), *_placed(tables)])
+        return
+    with ExitStack() as stack:
+        files = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(1 << bits)]
+        for table in _placed(tables):
+            bucket = (table["high"] >> np.uint64(64 - bits)).astype(np.int64)
+            order = np.argsort(bucket, kind="stable")
+            table, ends = table[order], np.cumsum(np.bincount(bucket, minlength=len(files)))
+            for file, start, end in zip(files, [0, *ends[:-1].tolist()], ends.tolist(), strict=True):
+                file.write(table[start:end].tobytes())
+        for file in files:
+            file.seek(0)
+            yield np.frombuffer(file.read(), _PLACED)
+
+
+def _placed(tables: Iterable[Table]) -> Iterator[Table]:
+    for number, table in enumerate(tables):
+        placed = np.empty(len(table), _PLACED)
+        for name in ROW.names or ():
+            placed[name] = table[name]
+        placed["file"], placed["row"] = number, np.arange(len(table))
+        yield placed
+
+
+def _look(bucket: Table, found: Groups, sizes: Sequence[int] | None) -> None:
+    """Add the groups of a bucket, whose rows are in the order of files and rows."""
+    high = np.ascontiguousarray(bucket["high"])
+    ordered = np.sort(high)  # many times faster than to sort the rows
+    twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
+    if not len(twice):
+        return
+    rows = bucket[twice[np.searchsorted(twice, high) % len(twice)] == high]
+    rows = rows[np.argsort(rows["high"], kind="stable")]
+    if (rows["low"][1:] != rows["low"][:-1])[rows["high"][1:] == rows["high"][:-1]].any():
+        rows = rows[np.lexsort((rows["low"], rows["high"]))]  # stable too
+    first = np.ones(len(rows), bool)
+    first[1:] = (rows["high"][1:] != rows["high"][:-1]) | (rows["low"][1:] != rows["low"][:-1])
+    alone = first & np.append(first[1:], True)
+    rows, first = rows[~alone], first[~alone]
+    if not len(rows):
+        return
+    starts = np.flatnonzero(first)
+    found.groups += len(starts)
+    found.repeats += len(rows) - len(starts)
+    _count_splits(rows["split"], first, found.across)
+    _show(rows, starts, found)
+    if sizes is not None:
+        _mark(rows[~first], found.gone, sizes)
+
+
+def _mark(rows: Table, gone: dict[int, npt.NDArray[np.uint8]], sizes: Sequence[int]) -> None:
+    """Set the bits of some rows."""
+    for number in np.unique(rows["file"]).tolist():
+        marked = np.sort(rows["row"][rows["file"] == number]).astype(np.int64)
+        places = marked >> 3
+        starts = np.flatnonzero(np.diff(places, prepend=-1))
+        bits = np.bitwise_or.reduceat(np.uint8(1) << (marked & 7).astype(np.uint8), starts)
+        gone.setdefault(number, np.zeros(-(-sizes[number] // 8), np.uint8))[places[starts]] |= bits
+
+
+def _count_splits(splits: npt.NDArray[Any], first: npt.NDArray[np.bool_], across: Counter[tuple[int, int]]) -> None:
+    """Count the groups that two splits share, for each pair of splits."""
+    names, columns = np.unique(splits, return_inverse=True)
+    if len(names) > 1:
+        there = np.zeros((int(first.sum()), len(names)), np.float64)
+        there[np.cumsum(first) - 1, columns] = 1
+        shared = there.T @ there
+        for one, other in zip(*np.nonzero(np.triu(shared, 1)), strict=True):
+            across[int(names[one]), int(names[other])] += int(shared[one, other])
+
+
+def _show(rows: Table, starts: npt.NDArray[Any], found: Groups) -> None:
+    """Keep the examples whose first rows come first."""
+    counts = np.diff(starts, append=len(rows))
+    heads = rows[["file", "row"]][starts]
+    chosen = np.lexsort((heads["row"], heads["file"]))[:EXAMPLES]
+    for start, count in zip(starts[chosen].tolist(), counts[chosen].tolist(), strict=True):
+        shown = rows[start : start + min(count, SHOWN_ROWS)]
+        places = tuple(zip(shown["file"].tolist(), shown["row"].tolist(), strict=True))
+        found.examples.append((count, places))
+    found.examples.sort(key=lambda example: example[1])
+    del found.examples[EXAMPLES:]
