@@ -54,7 +54,7 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "split.fractions": "splits and their shares, like `{train: 0.9, val: 0.1}`; they add up to 1",
     "split.key": "the column whose hash decides the split; without it the hash of the record does",
     "shuffle.seed": "a random order of images that is the same on every machine",
-    "checks.duplicates.columns": "the columns, as the dataset names them, in which records are compared; none: all of the record",
+    "checks.duplicates.columns": "the columns in which records are compared, as the dataset names them; none: all",
     "checks.duplicates.action": "count records that repeat an earlier one, or leave them out as well",
     "output.path": "the dataset's folder or URL; relative to the config",
     "output.shard_size": "the most bytes of a shard on disk; at least 64KiB",

@@ -98,6 +98,7 @@ class TestValues:
             "schema": {"infer": "auto", "columns": {}, "constants": {}},
             "split": None,
             "shuffle": None,
+            "checks": None,
             "output": {
                 "path": str(folder / "out/people"),
                 "shard_size": 134217728,

@@ -1,7 +1,7 @@
 """Leave records out of what a task staged: its parts are written once more without them.
 
-The parts that were staged stay, as do the files of observers: whoever plans again, after a crash or a step that an
-engine repeats, finds the same.
+The parts that were staged stay, and so do the files of observers. So a plan that is made again, after a crash or
+because an engine repeats the step, is the same.
 """
 
 from __future__ import annotations

@@ -12,17 +12,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ..schema.schema import Schema
 from .blocks import Frames, Narrowing
 from .rows import Notes, Origin
-
-if TYPE_CHECKING:
-    from ..schema.schema import Schema
 
 NARROWED: Final = "narrowed"
 """Feature -> type before, type after, values, largest relative error, values that became zero."""
