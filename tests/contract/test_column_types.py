@@ -9,6 +9,8 @@ import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.transforms.errors import SchemaError
+from shardmill.transforms.format.nested.unsupported import refuse_unsupported, without_json
+from shardmill.transforms.format.schema.schema import ColumnRule
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -35,6 +37,29 @@ def test_all_columns_that_are_not_supported_are_told_at_once_with_what_keeps_the
     columns = {"age": {"as": "json"}, "either": {"as": "json"}}
     convert(data=table, output=desk.root / "out", schema={"columns": columns})
     assert desk.records() == [{"id": 1, "age": "[1,2,3]", "either": "5"}]
+
+
+def day_time_interval() -> pa.DataType:
+    """Return a type that files may hold, and that pyarrow cannot make."""
+    data = pa.schema({"x": pa.month_day_nano_interval()}).serialize().to_pybytes()
+    unit = data.rindex(b"\2\0")
+    (column,) = pa.ipc.read_schema(pa.py_buffer(data[:unit] + b"\1" + data[unit + 1 :]))
+    assert str(column.type) == "day_time_interval"
+    return column.type
+
+
+def test_json_text_is_proposed_for_those_columns_alone_that_it_holds() -> None:
+    day, month = pa.field("day", day_time_interval()), pa.field("age", INTERVALS.type)
+    said = []
+    for columns in ([day], [day, pa.field("n", pa.int8())], [day, month]):
+        with pytest.raises(SchemaError) as caught:
+            refuse_unsupported(columns, "a.arrow", ",".join)
+        said.append(str(caught.value).splitlines()[-1])
+    assert said[0].endswith("no feature holds it; convert it before")
+    assert said[1].endswith("no feature holds it; leave it out: day")
+    assert said[2] == 'keep "age" as JSON text (--set schema.columns.NAME.as=json)'
+    as_json = {"day": ColumnRule(as_="json"), "age": ColumnRule(as_="json")}
+    assert without_json([day, month], as_json) == [day]
 
 
 def screen_lines(desk: Any, *args: str) -> list[str]:

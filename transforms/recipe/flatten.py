@@ -14,7 +14,7 @@ from ..format.manifest.details import ColumnEntry
 from ..format.nested.flatten import JSON, Flattened, empty_array, flatten_column
 from ..format.nested.keys import MASK, PRESENT, has_decimals, is_flat, stored_type
 from ..format.nested.type_documents import type_document, with_floats
-from ..format.nested.unsupported import refuse_unsupported
+from ..format.nested.unsupported import refuse_unsupported, without_json
 from ..format.schema.arrow_checks import counts_nanoseconds
 from ..format.schema.column_types import named_type
 from ..format.schema.schema import ColumnRule
@@ -44,9 +44,8 @@ class Flatten:
         if not nested:
             return None
         declared = {column.name: rules.get(column.origin or "", ColumnRule()) for column in nested}
-        as_json = {name for name, rule in declared.items() if rule.as_ == JSON}
-        others = [column.field for column in columns if column.name not in as_json]
-        refuse_unsupported(others, "", exclude_columns)
+        fields = [column.field for column in columns]
+        refuse_unsupported(without_json(fields, declared), "", exclude_columns)
         found = []
         for column in nested:
             rule = declared[column.name]

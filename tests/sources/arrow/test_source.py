@@ -11,11 +11,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.feather
 import pytest
+from shardmill.pipelines import convert, open_dataset
 from shardmill.transforms.errors import RunError, SchemaError, SourceError
 from shardmill.transforms.format.encode.encode_rows import RowEncoder
 from shardmill.transforms.format.flow.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule
 from shardmill.transforms.sources.arrow import source as arrow_source
+from shardmill.transforms.sources.arrow.flatbuffer import Table
 from shardmill.transforms.sources.arrow.source import ArrowSource
 from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
 
@@ -215,3 +217,48 @@ class TestDamage:
         survey, rows = load(tmp_path)
         block = RowEncoder(survey.frozen.schema).encode(rows[0])
         assert [(reject.place.row, reject.errors[0].code) for reject in block.rejects] == [(2, "BAD_UTF8")]
+
+
+def big_endian(data: bytes) -> bytes:
+    """Return a stream of one int32 column as a machine whose numbers have their high byte first writes it."""
+    made = bytearray(data)
+    length = int.from_bytes(made[4:8], "little")
+    schema = Table.root(bytes(made[8 : 8 + length])).table(2)
+    vtable = schema.at - int.from_bytes(schema.data[schema.at : schema.at + 4], "little", signed=True)
+    # The order of bytes is the schema's first field, left out where it is 0: let it be the 1 that is the next number.
+    one = schema.data.index((1).to_bytes(2, "little"), schema.at + 4) - schema.at
+    made[8 + vtable + 4 : 8 + vtable + 6] = one.to_bytes(2, "little")
+    values = np.array(SWAPPED, "<i4").tobytes()
+    assert made.count(values) == 1
+    return bytes(made.replace(values, np.array(SWAPPED, ">i4").tobytes()))
+
+
+SWAPPED = [1, 2, 300, -7, 2**31 - 1]
+
+
+def test_a_stream_whose_numbers_have_their_high_byte_first_has_the_same_values(tmp_path: Path) -> None:
+    write(tmp_path / "a.arrow", pa.table({"n": pa.array(SWAPPED, pa.int32())}), "stream")
+    (tmp_path / "a.arrow").write_bytes(big_endian((tmp_path / "a.arrow").read_bytes()))
+    _, rows = load(tmp_path)
+    assert table_of(rows) == [{"n": n} for n in SWAPPED]
+
+
+@pytest.mark.parametrize("form", ["file", "stream"])
+def test_a_column_of_nulls_is_read_where_there_are_no_rows(tmp_path: Path, form: str) -> None:
+    write(tmp_path / "a.arrow", pa.table({"n": pa.nulls(0), "m": pa.array([], pa.int8())}), form)
+    survey, rows = load(tmp_path)
+    assert rows == []
+    assert [(one.name, one.nullable) for one in survey.frozen.schema] == [("m", False), ("n", True)]
+
+
+@pytest.mark.parametrize("form", ["file", "stream"])
+def test_nulls_in_runs_are_nulls_of_their_column(tmp_path: Path, form: str) -> None:
+    ends = pa.array([2, 3, 6], pa.int16())
+    runs = [pa.RunEndEncodedArray.from_arrays(ends, pa.array(values)) for values in (["a", None, "b"], ["x", "y", "z"])]
+    write(tmp_path / "a.arrow", pa.table({"r": runs[0], "s": runs[1]}), form)
+    survey, _ = load(tmp_path)
+    assert [(one.name, one.nullable) for one in survey.fields] == [("r", True), ("s", False)]
+    convert(tmp_path / "a.arrow", output=tmp_path / "out")
+    assert open_dataset(tmp_path / "out").to_table().to_pydict() == {
+        "r": ["a", "a", None, "b", "b", "b"], "s": ["x", "x", "y", "z", "z", "z"],
+    }  # fmt: skip

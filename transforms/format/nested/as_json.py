@@ -10,6 +10,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from ..schema.column_types import is_string
+from .keys import is_any_list, stored_type
 
 
 def as_json(values: pa.Array) -> pa.Array:
@@ -20,6 +21,18 @@ def as_json(values: pa.Array) -> pa.Array:
     """
     texts = [None if value is None else _text(_plain(value, values.type)) for value in values.to_pylist()]
     return pa.array(texts, pa.string())
+
+
+def has_json(kind: pa.DataType) -> bool:
+    """Return whether pyarrow gives values of a type to Python: those of two kinds of intervals it does not.
+
+    >>> has_json(pa.list_(pa.month_day_nano_interval()))
+    True
+    """
+    kind = stored_type(kind)
+    if str(kind) in ("month_interval", "day_time_interval"):  # types that pyarrow has no names for
+        return False
+    return all(has_json(kind.field(index).type) for index in range(kind.num_fields))
 
 
 def _text(value: Any) -> str:
@@ -34,12 +47,13 @@ def _plain(value: Any, kind: pa.DataType) -> Any:
     """Return a value whose maps are objects or lists of pairs."""
     if value is None:
         return None
+    kind = stored_type(kind)
     if types.is_map(kind):
         pairs = [(_plain(key, kind.key_type), _plain(item, kind.item_type)) for key, item in value]
         named = dict(pairs) if is_string(kind.key_type) else {}
         return named if len(named) == len(pairs) and is_string(kind.key_type) else pairs
     if types.is_struct(kind):
         return {field.name: _plain(value[field.name], field.type) for field in kind}
-    if types.is_list(kind) or types.is_large_list(kind) or types.is_fixed_size_list(kind):
+    if is_any_list(kind):
         return [_plain(one, kind.value_type) for one in value]
     return value

@@ -11,6 +11,7 @@ import pyarrow as pa
 from ...errors import SchemaError
 from ..schema.schema import ColumnRule
 from ..wording.printable import printable
+from .as_json import has_json
 from .keys import unheld
 
 
@@ -27,24 +28,34 @@ def refuse_unsupported(columns: Iterable[pa.Field], name: str, leave_out: Callab
     found = [(column, why) for column in columns if (why := unheld(column.type)) is not None]
     if not found:
         return
-    gone = [column.name for column, _ in found]
-    others = len(gone) < len(columns)
     where = f"{name}: " if name else ""
+    fix = _fix([column for column, _ in found], leave_out if len(found) < len(columns) else None)
     if len(found) == 1:
         ((column, why),) = found
-        fix = (
-            f"keep it as JSON text: {_as_json(column.name)}{f'; or leave it out: {leave_out(gone)}' if others else ''}"
-        )
         shown = printable(str(column.type))
         raise SchemaError(f'{where}column "{printable(column.name)}": {shown} is not supported, {why}; {fix}')
     lines = "".join(f'  "{printable(c.name)}": {printable(str(c.type))}, {why}\n' for c, why in found)
-    fix = f"keep them as JSON text ({_as_json('NAME')}){f', or leave them out: {leave_out(gone)}' if others else ''}"
     raise SchemaError(f"{where}{len(found)} columns are not supported:\n{lines}{fix}")
 
 
+def _fix(found: Sequence[pa.Field], leave_out: Callable[[Sequence[str]], str] | None) -> str:
+    """Return what to do with columns; `leave_out` is None where there are no others."""
+    one = len(found) == 1
+    them = "it" if one else "them"
+    texts = [column.name for column in found if has_json(column.type)]
+    ways = []
+    if texts:
+        of = them if len(texts) == len(found) else ", ".join(f'"{printable(name)}"' for name in texts)
+        ways.append(f"keep {of} as JSON text" + (f": {_as_json(texts[0])}" if one else f" ({_as_json('NAME')})"))
+    if leave_out is not None:
+        ways.append(f"leave {them} out: {leave_out([column.name for column in found])}")
+    return ("; or " if one else ", or ").join(ways) or f"convert {them} before"
+
+
 def without_json(columns: Iterable[pa.Field], rules: Mapping[str, ColumnRule]) -> list[pa.Field]:
-    """Return the columns that a config does not keep as JSON text."""
-    return [column for column in columns if rules.get(column.name, ColumnRule()).as_ != "json"]
+    """Return the columns that a config does not keep as JSON text, or that cannot be."""
+    kept = {name for name, rule in rules.items() if rule.as_ == "json"}
+    return [column for column in columns if column.name not in kept or not has_json(column.type)]
 
 
 def _as_json(name: str) -> str:

@@ -23,7 +23,7 @@ from .messages import FEATHER_V1, FILE_MAGIC, BatchPlace, DamagedFile, arrays_in
 READ_ERRORS: Final = (pa.ArrowException, OSError, ValueError, TypeError, MemoryError, OverflowError, DamagedFile)
 """What reading a damaged file raises."""
 
-Form = Literal["file", "stream", "stream of dictionaries"]
+Form = Literal["file", "stream", "stream in turn"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,7 +112,7 @@ def choose_columns(schema: pa.Schema, selection: Selection, name: str) -> list[i
 def read_batches(
     data: pa.NativeFile, form: Form, columns: Sequence[int], places: Sequence[tuple[int, int]]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the chosen columns of record batches, given by their numbers and offsets; of dictionaries all of them."""
+    """Yield the chosen columns of record batches, given by their numbers and offsets; all of a stream in turn."""
     data.seek(0)
     with ExitStack() as stack:
         if form == "file":
@@ -122,7 +122,7 @@ def read_batches(
                 yield reader.get_batch(number)
             return
         stream = stack.enter_context(pa.ipc.open_stream(data, options=pa.ipc.IpcReadOptions(use_threads=False)))
-        if form == "stream of dictionaries":
+        if form == "stream in turn":
             yield from (batch.select(list(columns)) for batch in stream)
             return
         for _, start in places:
@@ -141,8 +141,8 @@ def _batches(data: pa.NativeFile, entry: SourceEntry) -> tuple[Form, list[BatchP
         )  # fmt: skip
     if head.startswith(FILE_MAGIC):
         return "file", batches_of_file(data, entry.bytes)
-    found, dictionaries = batches_of_stream(data, entry.bytes)
-    return ("stream of dictionaries" if dictionaries else "stream"), found
+    found, in_turn = batches_of_stream(data, entry.bytes)
+    return ("stream in turn" if in_turn else "stream"), found
 
 
 def _nulls(
@@ -160,9 +160,14 @@ def _nulls(
             )
     fields, reasons = [], []
     for column in chosen:
-        nulls = sum(place.nulls[where[column.name]] for place in places)
-        reasons.append(f"{nulls:,} null{'s' * (nulls != 1)}" if nulls else "no nulls")
-        fields.append(pa.field(column.name, storage_type(column.type), bool(nulls)))
+        kind = storage_type(column.type)
+        # Runs have no nulls of their own: the array of their values does, which is the second within.
+        runs = pa.types.is_run_end_encoded(kind)
+        nulls = sum(place.nulls[where[column.name] + 2 * runs] for place in places)
+        counted = f"{nulls:,} {'run of ' * runs}null{'s' * (nulls != 1)}"
+        reasons.append(counted if nulls else "no nulls")
+        # A column of nulls is nullable without rows too; what a union holds is not counted.
+        fields.append(pa.field(column.name, kind, bool(nulls) or pa.types.is_null(kind) or pa.types.is_union(kind)))
     return fields, reasons
 
 

@@ -22,8 +22,12 @@ from .flatbuffer import DamagedTable, Table
 FILE_MAGIC: Final = b"ARROW1"
 FEATHER_V1: Final = b"FEA1"
 _CONTINUED: Final = b"\xff\xff\xff\xff"
+_SCHEMA: Final = 1
 _DICTIONARY: Final = 2
 _BATCH: Final = 3
+_SWAPPED: Final = -1
+"""The schema of numbers whose high byte is first."""
+
 _MOST_METADATA: Final = 256 << 20
 _NODE: Final = "<qq"
 _BLOCK: Final = "<qi4xq"
@@ -70,17 +74,20 @@ def batches_of_file(data: pa.NativeFile, size: int) -> list[BatchPlace]:
 
 
 def batches_of_stream(data: pa.NativeFile, size: int) -> tuple[list[BatchPlace], bool]:
-    """Return the record batches of a file in the stream format, and whether there are dictionaries among them.
+    """Return the record batches of a file in the stream format, and whether they can only be read in turn.
+
+    That is so where there are dictionaries among them, or numbers have their high byte first: what reads a stream from
+    its start puts the bytes in this machine's order, what reads one record batch does not.
 
     Raises:
         DamagedFile: it is cut, or its metadata are damaged.
     """
-    found, dictionaries = [], False
+    found, in_turn = [], False
     for kind, place in _messages(data, size):
-        dictionaries = dictionaries or kind == _DICTIONARY
+        in_turn = in_turn or kind in (_DICTIONARY, _SWAPPED)
         if place is not None:
             found.append(place)
-    return found, dictionaries
+    return found, in_turn
 
 
 def _messages(data: pa.NativeFile, size: int) -> Iterator[tuple[int, BatchPlace | None]]:
@@ -116,6 +123,8 @@ def _message(metadata: bytes, start: int, stop: int, size: int) -> tuple[int, Ba
     try:
         message = Table.root(metadata[8 if metadata[:4] == _CONTINUED else 4 :])
         kind = message.number(1, "<B")
+        if kind == _SCHEMA and message.table(2).number(0, "<h"):
+            return _SWAPPED, None
         if kind != _BATCH:
             return kind, None
         batch = message.table(2)

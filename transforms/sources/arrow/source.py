@@ -37,7 +37,7 @@ meanwhile kills the process, so that others are read."""
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArrowPiece(Piece):
-    """One record batch of a file; all of them, where a stream has dictionaries, which may change on the way.
+    """One record batch of a file; all of them, where a stream is read in turn: see `batches_of_stream`.
 
     `batch` is its number, `start` the offset of its message.
     """
@@ -130,13 +130,13 @@ class ArrowSource:
                 places = [(one.batch, one.start) for one in pieces]
                 owners = iter(pieces)
                 for batch in read_batches(data, form, columns, places):
-                    if form != "stream of dictionaries":
+                    if form != "stream in turn":
                         piece, done = next(owners), 0
                     for part in _parts(batch):
                         check_batch(part)
                         yield _as_stored(part), piece, done
                         done += part.num_rows
-                    if form != "stream of dictionaries":
+                    if form != "stream in turn":
                         _check_rows(piece, done)
                 _check_rows(piece, done)
         except (SourceError, SchemaError):
@@ -149,7 +149,7 @@ class ArrowSource:
 
 
 def _pieces(index: int, entry: SourceEntry, head: ArrowHead) -> Iterator[ArrowPiece]:
-    whole = head.form == "stream of dictionaries"
+    whole = head.form == "stream in turn"
     rows = sum(place.rows for place in head.batches)
     spans = [(0, 0, entry.bytes, rows)] if whole and rows else []
     if not whole:
@@ -173,7 +173,7 @@ def _pieces(index: int, entry: SourceEntry, head: ArrowHead) -> Iterator[ArrowPi
 
 def _form(name: str) -> Form:
     forms: dict[str, Form] = {"file": "file", "stream": "stream"}
-    return forms.get(name, "stream of dictionaries")
+    return forms.get(name, "stream in turn")
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
