@@ -50,6 +50,9 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "schema.columns.<name>.thousands": 'the sign between thousands of such numbers, like `"."`',
     "schema.columns.<name>.format": 'the form of dates and times, like `"%d.%m.%Y"`, or a list of forms',
     "schema.columns.<name>.null": "what becomes of nulls: `{fill: VALUE}`, `mask`, `drop_row`, `error`",
+    "schema.columns.<name>.file": "`path`: the column holds paths, and the feature the bytes of these files",
+    "schema.files_root": "the folder that such paths begin in and do not leave; relative to the config; by default the "
+    "table's",
     "schema.columns.<name>.nullable": "`false`: a null rejects its row",
     "split.fractions": "splits and their shares, like `{train: 0.9, val: 0.1}`; they add up to 1",
     "split.key": "the column whose hash decides the split; without it the hash of the record does",
@@ -130,10 +133,19 @@ REJECT_WORDS: Final[dict[str, tuple[str, str]]] = {
         "Convert it, for example to a baseline JPEG or a PNG; flatten the values.",
     ),
     "TOO_MANY_PIXELS": ("A picture has more pixels than `limits.pixels`.", "Raise the limit, or scale the picture."),
-    "MISSING_FILE": ("A file was listed, and is gone.", "Restore it, or run the command again."),
+    "MISSING_FILE": (
+        "A file was listed, and is gone; a column (`file: path`) names a file that is not there.",
+        "Restore it, or run the command again; fix the path, or set `schema.files_root`.",
+    ),
     "UNREADABLE": ("A file cannot be read.", "Check its permissions and its disk."),
-    "NOT_A_FILE": ("An entry is a pipe, a socket or a device.", "Remove it, or leave it out."),
-    "OUTSIDE_ROOT": ("A link leads out of the root folder.", "Copy the file, or convert the folder it is in."),
+    "NOT_A_FILE": (
+        "An entry is a pipe, a socket or a device; a path in a column names one, or a folder.",
+        "Remove it, or leave it out; fix the path.",
+    ),
+    "OUTSIDE_ROOT": (
+        "A link leads out of the root folder; a path in a column does, is absolute, has `..` in it, or is a URL.",
+        "Copy the file, or convert the folder it is in; write paths below `schema.files_root`.",
+    ),
     "BAD_DTYPE": (
         "An array has another dtype or rank than those before it, or one without a feature.",
         "Save it with the dtype of the others.",

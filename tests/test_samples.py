@@ -14,7 +14,7 @@ from PIL import Image
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 SAMPLES = CONFIGS / "samples"
-DATA_FOLDERS = ("pets", "people", "trips", "arrays", "reviews")
+DATA_FOLDERS = ("pets", "people", "trips", "arrays", "reviews", "clips")
 
 
 def files_below(folder: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""Make the sample data of this folder, the same each time: pets, people, trips, arrays, reviews, orders, carts.
+"""Make the sample data of this folder, the same each time: pets, people, trips, arrays, reviews, orders, carts, clips.
 
     python configs/samples/make_samples.py
 
@@ -13,6 +13,7 @@ import datetime as dt
 import hashlib
 import json
 import math
+import wave
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -257,6 +258,22 @@ def cart(number: int) -> dict[str, Any]:
     }
 
 
+def make_clips(folder: Path) -> None:
+    """A table that names sounds of a twentieth of a second, each a tone; one row names none."""
+    (folder / "sounds").mkdir(parents=True, exist_ok=True)
+    rows = ["id,clip,tone"]
+    for number, tone in enumerate((220, 330, 440, 550, 660, 880), 1):
+        name = f"sounds/tone-{tone}.wav"
+        moments = np.arange(400) / 8000
+        with wave.open(str(folder / name), "wb") as file:
+            file.setnchannels(1)
+            file.setsampwidth(1)
+            file.setframerate(8000)
+            file.writeframes((128 + 100 * np.sin(2 * np.pi * tone * moments)).round().astype(np.uint8).tobytes())
+        rows.append(f"{number},{name},{tone}")
+    (folder / "clips.csv").write_text("\n".join([*rows, "7,,0"]) + "\n")
+
+
 def make_all(folder: Path = HERE) -> None:
     """Write all samples below a folder."""
     make_pets(folder / "pets")
@@ -266,6 +283,7 @@ def make_all(folder: Path = HERE) -> None:
     make_reviews(folder / "reviews")
     make_orders(folder / "orders")
     make_carts(folder / "carts")
+    make_clips(folder / "clips")
 
 
 if __name__ == "__main__":

@@ -148,6 +148,8 @@ def _apply_set(document: Document, text: str, cwd: str) -> None:
         _resolve_output(document, cwd)
     if path in (("input",), ("input", "paths")):
         _absolute_paths(document, cwd)
+    if path == ("schema", "files_root") and isinstance(value, str) and value and not _is_url(value):
+        _put(document, path, os.path.join(cwd, value), place)
 
 
 def _read_value(text: str) -> Any:
@@ -233,6 +235,9 @@ def _absolute_paths(document: Document, cwd: str) -> None:
 def _fill_defaults(document: Document, base: str, command: str, *, data_given: bool) -> None:
     """Fill in what others decide: format and delimiter by the paths' suffixes, the name by the output folder."""
     _fill_runner(document)
+    schema = _section(document, "schema")
+    if isinstance(schema.get("files_root"), str) and schema["files_root"]:
+        schema["files_root"] = _below(schema["files_root"], base)
     if document.values.get("input") is None and not data_given:
         fix = "is missing; say what to read: input: {paths: [data/*.csv]}"
         document.problems.append(Problem(document.place(("input",)), f"input: {fix}"))
@@ -263,6 +268,7 @@ def _fill_runner(document: Document) -> None:
     named: dict[Path, object] = {
         ("input", "paths", i): path for i, path in enumerate(paths if isinstance(paths, list) else [])
     }
+    named[("schema", "files_root")] = _section(document, "schema").get("files_root")
     named[("output", "path")] = _section(document, "output").get("path")
     for key, path in named.items():
         problem = out_of_reach(name, path) if isinstance(path, str) else None

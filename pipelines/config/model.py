@@ -60,6 +60,12 @@ def _check_output_path(value: str) -> str:
     return value.rstrip("/")
 
 
+def _check_folder(value: str) -> str:
+    if is_store_url(check_path(value)):
+        raise ValueError(f"{quoted(value)}: files that columns name are not read from stores yet; copy them here")
+    return value
+
+
 Size: TypeAlias = Annotated[int, BeforeValidator(parse_size), AfterValidator(_check_positive)]
 RecordSize: TypeAlias = Annotated[Size, AfterValidator(_check_record_size)]
 ShardSize: TypeAlias = Annotated[int, BeforeValidator(parse_size), AfterValidator(check_shard_size)]
@@ -98,6 +104,7 @@ class ColumnConfig(_Section):
     thousands: Annotated[str, AfterValidator(check_sign)] | None = None
     strip: bool | str = False
     null: Annotated[Literal["absent", "drop_row", "error", "mask"] | Fill, BeforeValidator(check_null)] = "absent"
+    file: Literal["path"] | None = None
 
     @model_validator(mode="after")
     def _keys_agree(self) -> ColumnConfig:
@@ -105,6 +112,20 @@ class ColumnConfig(_Section):
             raise ValueError(f"decimal and thousands are both {quoted(self.decimal)}; they must differ")
         if self.label and self.null == "mask":
             raise ValueError("null: mask does not go with label, since 0 is a class; leave it out, or fill the nulls")
+        if self.file is not None:
+            given = {
+                "type": self.type,
+                "as": self.as_,
+                "unit": self.unit,
+                "timezone": self.timezone,
+                "label": self.label,
+            }
+            others = [name for name, value in given.items() if value]
+            others += ["strip, decimal, thousands or format"] if self.is_written else []
+            if others:
+                raise ValueError(
+                    f"file does not go with {' and '.join(others)}: it makes bytes of paths; leave one out"
+                )
         return self
 
     @property
@@ -119,6 +140,7 @@ class SchemaConfig(_Section):
     infer: Literal["auto", "full", "none"] = "auto"
     columns: dict[str, ColumnConfig] = {}
     constants: dict[str, str | bool | int | float] = {}
+    files_root: Annotated[str, AfterValidator(_check_folder)] | None = None
 
 
 class SplitConfig(_Section):

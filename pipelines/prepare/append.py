@@ -197,7 +197,7 @@ def _settled(config: Config, latest: Manifest, schema: Schema) -> Config:
         found = FORMATS[config.input.format].load()
         updates["input"] = found.settled(config.input, schema, latest.labels, where)
     if config.input is None or "schema.columns" not in FORMATS[config.input.format].load().refused_keys:
-        updates["schema_"] = _settled_nulls(_settled_labels(config.schema_, latest.labels), latest)
+        updates["schema_"] = _settled_columns(_settled_labels(config.schema_, latest.labels), latest)
     return config.model_copy(update=updates)
 
 
@@ -213,8 +213,8 @@ def _settled_labels(section: SchemaConfig, labels: Mapping[str, object]) -> Sche
     return section.model_copy(update={"columns": columns})
 
 
-def _settled_nulls(section: SchemaConfig, latest: Manifest) -> SchemaConfig:
-    """Return the columns with what becomes of nulls in the dataset, where the config does not say."""
+def _settled_columns(section: SchemaConfig, latest: Manifest) -> SchemaConfig:
+    """Return the columns with what becomes of nulls and paths in the dataset, where the config does not say."""
     named = {rule.name or name: name for name, rule in section.columns.items()}
     columns = dict(section.columns)
     for entry in latest.columns:
@@ -222,7 +222,9 @@ def _settled_nulls(section: SchemaConfig, latest: Manifest) -> SchemaConfig:
         rule = columns.get(name, ColumnConfig())
         if entry.null not in ("absent", "present") and rule.null == "absent":
             null = entry.null if entry.fill is None else Fill(fill=entry.fill)
-            columns[name] = rule.model_copy(update={"null": null})
+            rule = columns[name] = rule.model_copy(update={"null": null})
+        if entry.file is not None and rule.file is None and rule.type is None:
+            columns[name] = rule.model_copy(update={"file": entry.file})
     return section.model_copy(update={"columns": columns})
 
 

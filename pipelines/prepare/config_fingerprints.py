@@ -16,7 +16,7 @@ from ..config.model import Config
 
 LATER_KEYS: Final[dict[str, dict[str, Any]]] = {
     "input": {"exclude_columns": [], "limit": None, "where": None},
-    "schema": {"constants": {}},
+    "schema": {"constants": {}, "files_root": None},
 }
 """Keys that came after the first release, by section, and their defaults: these are in no fingerprint.
 
@@ -25,6 +25,7 @@ Those of one format are its own to name.
 
 _LATER_COLUMN_KEYS: Final[dict[str, Any]] = {
     "name": None, "label": False, "null": "absent", "format": None, "decimal": ".", "thousands": None, "strip": False,
+    "file": None,
 }  # fmt: skip
 """The same of the keys of a column in `schema.columns`."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
@@ -11,21 +12,24 @@ from ...transforms.format.encode.encode_rows import RowEncoder
 from ...transforms.format.encode.splits import SplitRule
 from ...transforms.format.schema.schema import ColumnRule
 from ...transforms.format.tfrecord.scan import RECORD_BYTES_LIMIT
-from ...transforms.format.wording.printable import quoted
+from ...transforms.format.wording.printable import printable_path, quoted
 from ...transforms.recipe.source import with_steps
 from ...transforms.recipe.step import Step
 from ...transforms.recipe.steps.columns import Constants, Rename
 from ...transforms.recipe.steps.expression import columns_in, read_expression
+from ...transforms.recipe.steps.files import Files
 from ...transforms.recipe.steps.label import Label
 from ...transforms.recipe.steps.nulls import Nulls
 from ...transforms.recipe.steps.where import Where
 from ...transforms.sources.contract.call import Call, typed_path
 from ...transforms.sources.contract.source import Frozen, Source
+from ...transforms.sources.files.below_root import is_missing_or_empty
 from ...transforms.sources.registry.format import keep_step
 from ...transforms.sources.registry.formats import FORMATS
 from ...transforms.sources.registry.options import Options
 from ...transforms.sources.registry.settings import Limits, Settings
 from ...transforms.sources.text.written import Written
+from ...transforms.stores.common.store_url import is_store_url
 from ..config.model import ColumnConfig, Config, Fill, SchemaConfig
 
 if TYPE_CHECKING:
@@ -37,6 +41,11 @@ def column_rules(config: Config) -> dict[str, ColumnRule]:
     """Return what `schema.columns` declares, by column."""
     rules = {name: _rule(rule) for name, rule in config.schema_.columns.items()}
     rules |= {name: ColumnRule("string") for name, rule in config.schema_.columns.items() if rule.is_written}
+    rules |= {
+        name: ColumnRule("string", nullable=rule.nullable)
+        for name, rule in config.schema_.columns.items()
+        if rule.file is not None
+    }
     return {name: rule for name, rule in rules.items() if rule != ColumnRule()}
 
 
@@ -125,13 +134,12 @@ def with_recipe(source: Source, config: Config) -> Source:
     names = {name: rule.name for name, rule in config.schema_.columns.items() if rule.name is not None}
     if names:
         steps.append(Rename(tuple(sorted(names.items()))))
-    for name, rule in sorted(config.schema_.columns.items()):
-        if rule.null != "absent":
-            steps.append(_nulls(rule.name or name, rule.null))
+    steps += _nulls_of(config, of_files=False)
     for name, rule in sorted(config.schema_.columns.items()):
         if rule.label:
             classes = None if rule.label is True else rule.label
             steps.append(Label.of(rule.name or name, classes))
+    steps += [*_files(config), *_nulls_of(config, of_files=True)]
     if config.schema_.constants:
         steps.append(Constants.of(config.schema_.constants))
     limit = None if options is None else options.limit
@@ -141,6 +149,38 @@ def with_recipe(source: Source, config: Config) -> Source:
 def _written(name: str, rule: ColumnConfig) -> Written:
     formats = (rule.format,) if isinstance(rule.format, str) else tuple(rule.format or ())
     return Written(name, _rule(rule), rule.strip, rule.decimal, rule.thousands or "", formats)
+
+
+def _nulls_of(config: Config, *, of_files: bool) -> list[Nulls]:
+    """Return the steps for the nulls of columns of files, which are settled when these are read, or of the others."""
+    rules = sorted(config.schema_.columns.items())
+    chosen = [(name, rule) for name, rule in rules if rule.null != "absent" and (rule.file is not None) == of_files]
+    return [_nulls(rule.name or name, rule.null) for name, rule in chosen]
+
+
+def _files(config: Config) -> tuple[Files, ...]:
+    """Return the step that reads the files that columns name, if there are some.
+
+    Raises:
+        UsageError: there is no such root, or the table is in a store, where files are not read.
+    """
+    rules = sorted(config.schema_.columns.items())
+    names = tuple(rule.name or name for name, rule in rules if rule.file is not None)
+    if not names:
+        return ()
+    root = config.schema_.files_root
+    if root is not None:
+        root = os.path.join(config.base, root)
+        if is_missing_or_empty(os.fsencode(root)):
+            raise UsageError(f"schema.files_root: {printable_path(root)}: no such folder, or it is empty")
+    elif config.input is None:
+        root = config.base  # data in memory are in no folder
+    elif any(is_store_url(path) for path in config.input.paths):
+        raise UsageError(
+            f"schema.columns: files that a table in a store names ({quoted(names[0])}) are not read from there yet; "
+            f"copy them here, and name their folder: --set schema.files_root=FOLDER"
+        )
+    return (Files(names, min(config.limits.field_bytes, config.limits.record_bytes), root),)
 
 
 def _nulls(column: str, null: str | Fill) -> Nulls:

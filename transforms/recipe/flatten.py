@@ -107,7 +107,7 @@ def _flattened(name: str, array: pa.Array, how: tuple[bool, str | None]) -> Flat
 
 def column_entries(columns: Sequence[Column], flatten: Flatten | None) -> tuple[ColumnEntry, ...]:
     """Return what the manifest says of columns before they are flattened; nothing where each is a feature as it is."""
-    if flatten is None and all(column.null == "absent" for column in columns):
+    if flatten is None and all(column.null == "absent" and column.file is None for column in columns):
         return ()
     masks = {f"{column.name}/{MASK}" for column in columns if column.null == MASK}
     entries = []
@@ -115,7 +115,9 @@ def column_entries(columns: Sequence[Column], flatten: Flatten | None) -> tuple[
         entry = None if flatten is None else flatten.entry(column)
         if entry is None and column.name not in masks:
             names = (column.name, f"{column.name}/{MASK}") if column.null == MASK else (column.name,)
-            entry = ColumnEntry(column.name, type_document(column.field.type), names, column.null, column.fill)
+            entry = ColumnEntry(
+                column.name, type_document(column.field.type), names, column.null, column.fill, column.file
+            )
         entries += [] if entry is None else [entry]
     return tuple(entries)
 

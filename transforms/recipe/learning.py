@@ -60,11 +60,11 @@ def learn(source: Source, survey: Survey, recipe: Recipe, columns: Sequence[Colu
 
 def _look_at_piece(piece: Piece, look: _Look) -> Sequence[Any] | None:
     """Return what each step finds in a piece; None where there are no rows."""
-    rows = look.source.read(Task(0, (piece,)), look.frozen)
+    rows, recipe = look.source.read(Task(0, (piece,)), look.frozen), look.recipe.at(piece.path)
     found: Sequence[Any] | None = None
     for batch in rows if look.last is None else until(rows, look.last):
         if batch.batch.num_rows:
-            found = look.recipe.merge(found, look.recipe.look(batch, piece.name))
+            found = recipe.merge(found, recipe.look(batch, piece.name))
     return found
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
@@ -16,7 +16,7 @@ from ..format.buffers.take import take_rows
 from ..format.flow.rejects import CellProblem, Place
 from ..format.flow.rows import Origin, Rows
 from ..format.wording.printable import printable
-from .step import Column, FileStep, LearningStep, Step, Stepped, TypedStep
+from .step import Column, FileStep, LearningStep, ReadingStep, Step, Stepped, TypedStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,6 +120,26 @@ class Recipe:
             return replace(rows, batch=batch, problems=tuple(problems))
         return _picked(rows, batch, kept, problems)
 
+    def at(self, path: bytes) -> Recipe:
+        """Return the recipe for the rows of a file, whose path is given."""
+        return Recipe(tuple(step.at(path) if isinstance(step, ReadingStep) else step for step in self.steps))
+
+    def parts(self, rows: Rows, file: str, origins: dict[str, str]) -> Iterator[Rows]:
+        """Yield what the steps make of a batch, as `apply` does: in several parts, where a step reads much for it."""
+        first = next((i for i, step in enumerate(self.steps) if isinstance(step, ReadingStep)), None)
+        if first is None:
+            yield self.apply(rows, file, origins)
+            return
+        step, after = self.steps[first], Recipe(self.steps[first + 1 :])
+        assert isinstance(step, ReadingStep)
+        rows, start = Recipe(self.steps[:first]).apply(rows, file, origins), 0
+        while start < rows.batch.num_rows or start == 0:
+            stepped, count = step.take(rows.batch.slice(start))
+            part = _part_of(rows, start, count)
+            part = replace(part, batch=stepped.batch, problems=(*part.problems, *stepped.problems))
+            yield from after.parts(part, file, {})
+            start += max(count, 1)
+
 
 NO_STEPS: Final = Recipe()
 
@@ -144,6 +164,24 @@ def _under_new_name(problem: CellProblem, origins: dict[str, str]) -> CellProble
     if name is None or origins.get(name, name) == name:
         return problem
     return replace(problem, error=replace(problem.error, column=origins[name]))
+
+
+def _part_of(rows: Rows, start: int, count: int) -> Rows:
+    """Return some rows of a batch that follow each other; its notes, rejects and counts are in the first part."""
+    if start == 0 and count == rows.batch.num_rows:
+        return rows
+    stop, first = start + count, start == 0
+    return replace(
+        rows,
+        entry=rows.entry if isinstance(rows.entry, int) else rows.entry[start:stop],
+        batch=rows.batch.slice(start, count),
+        origin=PickedOrigin(rows.origin, np.arange(start, stop)),
+        problems=tuple(replace(one, row=one.row - start) for one in rows.problems if start <= one.row < stop),
+        rejects=rows.rejects if first else (),
+        split_codes=None if rows.split_codes is None else rows.split_codes[start:stop],
+        notes=rows.notes if first else {},
+        dropped=rows.dropped if first else {},
+    )
 
 
 def _picked(rows: Rows, batch: pa.RecordBatch, kept: npt.NDArray[np.int64], problems: Sequence[CellProblem]) -> Rows:

@@ -126,15 +126,18 @@ class RecipeSource:
         if not isinstance(frozen, RecipeFrozen):
             yield from self.source.read(task, frozen)
             return
-        files = {piece.entry: piece.name for piece in task.pieces}
-        source, recipe = frozen.found.source, frozen.found.recipe
+        files = {piece.entry: piece for piece in task.pieces}
+        source, recipe, ordinal = frozen.found.source, frozen.found.recipe, 0
         rows = source.read(task, frozen.inner)
         for batch in rows if frozen.last is None else until(rows, frozen.last):
-            if recipe.steps:
-                file = files[batch.entry] if isinstance(batch.entry, int) else ""
-                batch = recipe.apply(_typed(batch, frozen.fields), file, frozen.origins)
-                batch = replace(batch, batch=as_planned(batch.batch, frozen.planned, file))
-            yield batch
+            if not recipe.steps:
+                yield batch
+                continue
+            file = files[batch.entry] if isinstance(batch.entry, int) else None
+            name, here = ("", recipe) if file is None else (file.name, recipe.at(file.path))
+            for part in here.parts(_typed(batch, frozen.fields), name, frozen.origins):
+                yield replace(part, ordinal=ordinal, batch=as_planned(part.batch, frozen.planned, name))
+                ordinal += 1
 
 
 def with_steps(

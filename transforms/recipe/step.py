@@ -35,7 +35,8 @@ class Column:
     `form` is the column of the source whose feature it becomes (an image, a class, `as: bytes`), or None.
     `labels` are the names of classes, by number, where it holds these numbers (int64). `rule` is what feature a column
     of a step becomes, where its type alone leaves that open. `null` is what became of its nulls, as the manifest
-    states it, and `fill` the value in their place.
+    states it, and `fill` the value in their place. `file` is `path` where its values are the bytes of files that the
+    source's column names.
     """
 
     field: pa.Field
@@ -46,6 +47,7 @@ class Column:
     rule: ColumnRule | None = None
     null: str = "absent"
     fill: str | int | float | bool | None = None
+    file: str | None = None
 
     @property
     def name(self) -> str:
@@ -155,6 +157,19 @@ class LearningStep(Step, Protocol):
 
     def learned(self, summary: Any) -> Step:
         """Return the step that knows the summary of all rows, None if there are no rows."""
+        ...
+
+
+@runtime_checkable
+class ReadingStep(Step, Protocol):
+    """A step that reads what rows name, and takes some rows of a batch at a time, as memory may not hold all of it."""
+
+    def at(self, path: bytes) -> Step:
+        """Return the step for the rows of a file, whose absolute path (or URL) is given."""
+        ...
+
+    def take(self, batch: pa.RecordBatch) -> tuple[Stepped, int]:
+        """Return the first rows of a batch after the step, and how many these are: at least one, if there are any."""
         ...
 
 

@@ -39,6 +39,7 @@ COLUMNS = st.builds(
     TYPES,
     st.lists(NAMES, min_size=1, max_size=3).map(tuple),
     st.sampled_from(["absent", "mask", "present", "drop_row", "error"]),
+    file=st.sampled_from([None, "path"]),
 )
 DETAILS = st.builds(
     Details,
@@ -89,6 +90,7 @@ def nested(levels: int) -> Any:
         ({"columns": [{**COLUMN, "features": []}]}, "details.columns[0].features is empty"),
         ({"columns": [{**COLUMN, "null": "fill"}]}, "details.columns[0].fill and null disagree"),
         ({"columns": [{**COLUMN, "null": "zero"}]}, 'details.columns[0].null is "zero", not one of'),
+        ({"columns": [{**COLUMN, "file": "link"}]}, 'details.columns[0].file is "link", not one of path'),
         ({"split_rule": {"by": "magic"}}, 'details.split_rule.by is "magic"'),
         ({"split_rule": {"by": "folds", "folds": 1}}, 'details.split_rule.folds is "1"'),
         ({"shuffle": {}}, "details.shuffle.seed is missing"),

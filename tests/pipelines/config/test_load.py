@@ -95,7 +95,7 @@ class TestValues:
                 "short_rows": "reject",
                 "partitions": None,
             },
-            "schema": {"infer": "auto", "columns": {}, "constants": {}},
+            "schema": {"infer": "auto", "columns": {}, "constants": {}, "files_root": None},
             "split": None,
             "shuffle": None,
             "checks": None,

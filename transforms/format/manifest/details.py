@@ -35,7 +35,7 @@ class ColumnEntry:
 
     `type` is its Arrow type: text, or an object for a nested one. `null` is how a null was written: `absent`, `mask`
     (the feature `NAME/mask` is beside it), `present` (`NAME/present`), `drop_row`, `error`, or `fill`, and then
-    with `fill`, the value.
+    with `fill`, the value. `file` is `path` where it held the paths of files, whose bytes the feature holds.
     """
 
     name: str
@@ -43,6 +43,7 @@ class ColumnEntry:
     features: tuple[str, ...]
     null: str = "absent"
     fill: str | int | float | bool | None = None
+    file: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +93,8 @@ def _column_document(column: ColumnEntry) -> dict[str, Any]:
         del document["null"]
     if column.fill is None:
         del document["fill"]
+    if column.file is None:
+        del document["file"]
     return document
 
 
@@ -153,12 +156,13 @@ _SPLIT_RULE: Final = ("key", "stratify", "column", "fractions", "names", "before
 take_columns: Final[Take[tuple[ColumnEntry, ...]]] = items(
     object_of(
         _column,
-        ("null", "fill"),
+        ("null", "fill", "file"),
         name=text(),
         type=take_type,
         features=_NAMES,
         null=choice("absent", "mask", "present", "drop_row", "error", "fill"),
         fill=only(_is_scalar, "a number, text, true or false"),
+        file=choice("path"),
     )
 )
 

@@ -23,20 +23,14 @@ from ...format.wording.printable import printable_path
 from ...stores.common.object_store import ChangedObject
 from ...stores.common.store_url import StoreUrl, parse_store_url
 from ...stores.connect import store_at
+from ..files.below_root import MACHINE_ERRORS, OPEN_FLAGS, is_inside, is_missing_or_empty
 from ..files.object_listing import object_name
 from ..files.open_file import is_object
 from ..files.stamp import not_here
 from .formats.facts import ImageProblem
 from .pieces import ReadFolder
 from .table import ImageFile
-from .walk import NOT_READABLE, is_inside
-
-_FLAGS: Final = os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-"""A link is opened only after it was resolved, and a named pipe that took a file's place cannot block."""
-
-_MACHINE_ERRORS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ESTALE, errno.ETIMEDOUT})
-"""The machine's trouble and not the file's: another run may succeed, so it must not become a reject."""
-
+from .walk import NOT_READABLE
 
 THREADS: Final = 2
 """Threads that fetch the images of one task."""
@@ -66,7 +60,7 @@ def read_image_bytes(path: bytes, root: bytes, size: int, mtime_ns: int, memory:
         finally:
             os.close(descriptor)
     except OSError as error:
-        if isinstance(error, FileNotFoundError) and _is_empty(root):
+        if isinstance(error, FileNotFoundError) and is_missing_or_empty(root):
             raise SourceError(printable_path(root), not_here(error, root)) from None
         raise _problem_of(error, path) from None
     if count != size or status.st_mtime_ns != mtime_ns:
@@ -78,24 +72,13 @@ def read_image_bytes(path: bytes, root: bytes, size: int, mtime_ns: int, memory:
 
 def _open(path: bytes, root: bytes) -> int:
     try:
-        return os.open(path, _FLAGS)
+        return os.open(path, OPEN_FLAGS)
     except OSError as error:
         if error.errno != errno.ELOOP:
             raise
     if not is_inside(path, root):
         raise _outside(path)
-    return os.open(os.path.realpath(path), _FLAGS)
-
-
-def _is_empty(folder: bytes) -> bool:
-    """Return whether a folder is missing, or holds nothing, like one where nothing is mounted."""
-    try:
-        with os.scandir(folder) as entries:
-            return next(entries, None) is None
-    except FileNotFoundError:
-        return True
-    except OSError:
-        return False
+    return os.open(os.path.realpath(path), OPEN_FLAGS)
 
 
 def _explain(path: bytes, root: bytes) -> Exception:
@@ -119,7 +102,7 @@ def _explain(path: bytes, root: bytes) -> Exception:
 
 def _problem_of(error: OSError, path: bytes) -> Exception:
     reason = error.strerror or type(error).__name__
-    if error.errno in _MACHINE_ERRORS:
+    if error.errno in MACHINE_ERRORS:
         return SourceError(printable_path(path), f"cannot be read: {reason}; run again")
     if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ELOOP):
         message = "the file is gone" if not os.path.islink(path) else "the link leads nowhere"

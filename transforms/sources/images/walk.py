@@ -22,6 +22,7 @@ from typing import Final, NamedTuple, Protocol
 
 from ...errors import InputError
 from ...format.wording.printable import printable_path
+from ..files.below_root import is_inside
 from ..files.listing import holds_dataset
 from ..files.open_file import is_object
 from ..files.skipped_names import Ignored, is_other_file, why_skipped
@@ -199,12 +200,6 @@ class ImageWalk:
     def skip(self, reason: str) -> None:
         """Count what is passed over."""
         self.skipped[reason] = self.skipped.get(reason, 0) + 1
-
-
-def is_inside(path: bytes, root: bytes) -> bool:
-    """Return whether a path is a root folder or is below it, the links of both resolved."""
-    real, real_root = os.path.realpath(path), os.path.realpath(root)
-    return real == real_root or real.startswith(real_root.rstrip(b"/") + b"/")
 
 
 def _measure(entry: FolderEntry, root: bytes) -> tuple[int, int]:

@@ -1,0 +1,119 @@
+"""Columns of paths become columns of the bytes of these files: `schema.columns.NAME.file: path`.
+
+    clip             clip
+    a/1.wav    ──▶   52 49 46 46 ...    the file's own bytes, below `schema.files_root`, or beside the table
+    a/2.wav          MISSING_FILE       a reject of its row, as is any path that leads elsewhere
+    null             null
+
+Files are read for some rows at a time, so that a batch of many large ones is never in memory at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Final
+
+import pyarrow as pa
+
+from ...errors import RunError, SchemaError
+from ...format.flow.rejects import CellError, CellProblem
+from ...format.wording.nearest import nearest_name
+from ...format.wording.printable import printable
+from ...sources.files.below_root import FileProblem, FilesBelow
+from ..step import Column, Stepped, as_text, is_text, with_column
+
+PATH: Final = "path"
+
+_PART_BYTES: Final = 8 << 20
+"""Rows that are read at a time end with the file that reaches this: writing more at once is no faster."""
+
+_PATHS: Final = 256
+"""Paths that are made Python's own values at a time."""
+
+
+@dataclass(frozen=True, slots=True)
+class Files:
+    """Read the files that `columns` name, of at most `most` bytes each.
+
+    Paths are relative to the folder `root`, or, where it is None, to that of the file which holds the row.
+    """
+
+    columns: tuple[str, ...]
+    most: int
+    root: str | None = None
+    part_bytes: int = field(default=_PART_BYTES, repr=False, compare=False)
+    _table: bytes | None = field(default=None, repr=False, compare=False)
+
+    def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
+        """Return the columns, these as bytes.
+
+        Raises:
+            SchemaError: there is no such column, or it holds no text.
+        """
+        known = {column.name: column for column in columns}
+        for name in self.columns:
+            if name not in known:
+                hint = nearest_name(name, list(known))
+                raise SchemaError(f'schema.columns names "{printable(name)}", which is not a column; {hint}')
+            if not is_text(known[name]):
+                raise SchemaError(
+                    f'column "{printable(name)}": file reads the files that paths name, which are text, and it holds '
+                    f"{printable(str(known[name].field.type))}; leave file out"
+                )
+        return [self._planned(column) if column.name in self.columns else column for column in columns]
+
+    def at(self, path: bytes) -> Files:
+        """Return the step for the rows of a file, whose path is given."""
+        return self if self.root is not None else replace(self, _table=path)
+
+    def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:  # noqa: ARG002
+        """Return the batch with the bytes of all of its files; files that are not read are problems."""
+        stepped, _ = replace(self, part_bytes=1 << 62).take(batch)
+        return stepped
+
+    def take(self, batch: pa.RecordBatch) -> tuple[Stepped, int]:
+        """Return the first rows of a batch with the bytes of their files, and how many rows these are."""
+        files = self._files()
+        values: dict[str, list[bytes | None]] = {name: [] for name in self.columns}
+        problems, size, rows = list[CellProblem](), 0, 0
+        for row, paths in enumerate(self._paths(batch)):
+            for name, path in zip(self.columns, paths, strict=True):
+                data = None
+                try:
+                    data = None if path is None else files.read(path)
+                except FileProblem as problem:
+                    value = printable(path)
+                    problems.append(
+                        CellProblem(row, CellError(name, problem.code, value, problem.expected, str(problem)))
+                    )
+                values[name].append(data)
+                size += len(data or b"")
+            rows = row + 1
+            if size >= self.part_bytes:
+                break
+        batch = batch.slice(0, rows)
+        for name, column in values.items():
+            batch = with_column(batch, name, pa.array(column, pa.large_binary()))
+        return Stepped(batch, None, tuple(problems)), rows
+
+    def _planned(self, column: Column) -> Column:
+        kind = pa.field(column.name, pa.large_binary(), column.field.nullable)
+        return Column(kind, reason="the bytes of the files that it names", file=PATH)
+
+    def _paths(self, batch: pa.RecordBatch) -> Iterator[tuple[str | None, ...]]:
+        """Yield the paths of each row."""
+        for start in range(0, batch.num_rows, _PATHS):
+            some = batch.slice(start, _PATHS)
+            yield from zip(*(as_text(some[name]).to_pylist() for name in self.columns), strict=True)
+
+    def _files(self) -> FilesBelow:
+        if self.root is not None:
+            return FilesBelow(os.fsencode(self.root), self.most, "schema.files_root")
+        if self._table is None:
+            raise RunError(
+                "these rows are in no one file; name the folder of the files that they name: "
+                "--set schema.files_root=FOLDER"
+            )
+        return FilesBelow(os.path.dirname(self._table), self.most, "the folder of the table")
