@@ -193,19 +193,22 @@ def cut_stream(
         SourceError: a quote is never closed, or a record is larger than `record_bytes`.
     """
     held, offset, wanted = b"", start, block_bytes
+    gathered, size = list[bytes](), 0  # joined when there is enough of them: a long record is not copied for each block
     tail = b"\r" if dialect.quote is None else bytes([dialect.quote, CR])
     for block in blocks:
-        held += block
-        if len(held) < wanted:
+        gathered.append(block)
+        size += len(block)
+        if size < wanted:
             continue
+        held = b"".join(gathered)
         # what follows decides what a run of quotes, or a CR, at the end of the block means
         found = record_ends(np.frombuffer(held.rstrip(tail), np.uint8), dialect)
         if len(found.ends):
-            size = int(found.ends[-1]) + 1
+            end = int(found.ends[-1]) + 1
             blanks = int(np.count_nonzero(found.blank))
             records = int(np.count_nonzero(found.of_records))
-            yield held[:size], Cut(offset, records, blanks, int(found.lines[-1]))
-            held, offset, wanted = held[size:], offset + size, block_bytes
+            yield held[:end], Cut(offset, records, blanks, int(found.lines[-1]))
+            held, offset, wanted = held[end:], offset + end, block_bytes
         elif len(held) > record_bytes:
             opened = f"; a quote opens at byte {offset + found.open_at}: is it ever closed?" if found.inside else ""
             raise SourceError(
@@ -213,6 +216,8 @@ def cut_stream(
             )
         else:
             wanted = 2 * len(held)
+        gathered, size = [held], len(held)
+    held = b"".join(gathered)
     if held:
         data = np.frombuffer(held, np.uint8)
         found = record_ends(data, dialect)
