@@ -25,6 +25,7 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "input.trim": "blanks around cells are no part of them; runs of blanks are the delimiter where no sign is",
     "input.short_rows": "a row with too few cells is a reject, or `null`: its last cells are null",
     "input.partitions": "folders like `year=2024` are columns; `none` leaves them out",
+    "input.columns_differ": "files whose columns differ are refused; `union`: the columns of all, with nulls",
     "input.checksums": "verify page checksums, where the file has them",
     "input.layout": "what folders mean: classes, splits, splits of classes, nothing",
     "input.check": "how far a picture is checked; `decode` also decodes its pixels",

@@ -88,8 +88,8 @@ def test_a_column_of_one_file_only_is_left_out(desk: Any) -> None:
     ran = desk.convert("a.parquet", "b.parquet")
     fix = "--set 'input.exclude_columns=[\"more\"]'"
     message = (
-        f'b.parquet has a column "more" (int64), and a.parquet has none; convert them apart, or leave the column '
-        f"out: {fix}"
+        f'b.parquet has a column "more" (int64), and a.parquet has none; read the columns of all files, null where a '
+        f"file lacks one: --set input.columns_differ=union; or leave the column out: {fix}; or convert them apart"
     )
     assert (ran.code, ran.err) == (2, f"error: {message}\n")
     assert desk.convert("a.parquet", "b.parquet", "--exclude-columns", "more").code == 0

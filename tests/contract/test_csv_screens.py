@@ -605,7 +605,8 @@ def test_files_of_two_headers_are_refused_by_the_names_of_both(desk: Any) -> Non
     desk.put({"a.csv": b"a,b\n1,2\n", "b.csv": b"a,c\n1,2\n"})
     message = (
         'a.csv has a column "b", and b.csv has "c" instead; columns match by name: rename it in one of the files, or '
-        "convert them separately"
+        "convert them separately; or read the columns of all files, null where a file lacks one: "
+        "--set input.columns_differ=union"
     )
     desk.assert_refused(desk.convert("a.csv", "b.csv"), 2, message)
 

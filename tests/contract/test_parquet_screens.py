@@ -146,8 +146,9 @@ REFUSED: dict[str, tuple[Files, Sequence[str], str]] = {
     "a column in one file only": (
         pair(pa.table({"a": [1]}), pa.table({"a": [1], "b": [2]})),
         [],
-        'b.parquet has a column "b" (int64), and a.parquet has none; convert them apart, or leave the column out: '
-        "--set 'input.exclude_columns=[\"b\"]'",
+        'b.parquet has a column "b" (int64), and a.parquet has none; read the columns of all files, null where a file '
+        "lacks one: --set input.columns_differ=union; or leave the column out: "
+        "--set 'input.exclude_columns=[\"b\"]'; or convert them apart",
     ),
     "a column of two types": (
         pair(pa.table({"a": [1]}), pa.table({"a": ["x"]})),
@@ -159,7 +160,7 @@ REFUSED: dict[str, tuple[Files, Sequence[str], str]] = {
         pair(pa.table({"a": [1]}), pa.table({"a": [0.5]})),
         [],
         'column "a" is int64 in a.parquet, and double in b.parquet; write one of them again with the other\'s type, or '
-        "convert them apart",
+        "convert them apart; or read both as double, where that is exact: --set input.columns_differ=union",
     ),
     "a column that is not there": (
         {"a.parquet": GOOD},

@@ -94,6 +94,7 @@ class TestValues:
                 "trim": False,
                 "short_rows": "reject",
                 "partitions": None,
+                "columns_differ": "refuse",
             },
             "schema": {"infer": "auto", "columns": {}, "constants": {}, "files_root": None},
             "split": None,
@@ -134,6 +135,7 @@ class TestValues:
                     "where": None,
                     "checksums": False,
                     "partitions": None,
+                    "columns_differ": "refuse",
                 },
             ),
             (
@@ -189,6 +191,7 @@ class TestValues:
                     "limit": None,
                     "where": None,
                     "partitions": None,
+                    "columns_differ": "refuse",
                 },
             ),
             (

@@ -106,6 +106,31 @@ def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     return pa.type_for_alias(f"int{bits}") if bits <= _WIDEST_INTEGER else None
 
 
+def promoted_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """Return a type for the values of two types, where these may also be integers and floats, or of no type (null).
+
+    It is the smallest float that holds both; but for int64 and uint64 it holds all integers of their type exactly.
+
+    >>> promoted_type(pa.int16(), pa.float32()), promoted_type(pa.int64(), pa.float32())
+    (DataType(float), DataType(double))
+    """
+    one, other = meaning(one), meaning(other)
+    if pa.types.is_null(one) or pa.types.is_null(other):
+        return other if pa.types.is_null(one) else one
+    if (is_list(one) and is_list(other)) or (_fixed_size(one) == _fixed_size(other) is not None):
+        value = promoted_type(one.value_type, other.value_type)
+        wide = any(kind.value_type in (pa.int64(), pa.uint64()) for kind in (one, other))
+        if value is None or (wide and pa.types.is_floating(value)):
+            return None
+        return with_value_type(one, value)
+    integers = [kind for kind in (one, other) if pa.types.is_integer(kind)]
+    floats = [kind for kind in (one, other) if pa.types.is_floating(kind)]
+    if not integers or not floats:
+        return common_type(one, other)
+    holds = {8: pa.float16(), 16: pa.float32()}.get(integers[0].bit_width, pa.float64())
+    return max(holds, floats[0], key=lambda kind: kind.bit_width)
+
+
 def _fixed_size(kind: pa.DataType) -> int | None:
     return kind.list_size if pa.types.is_fixed_size_list(kind) else None
 

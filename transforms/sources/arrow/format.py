@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Final, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from ..registry.format import Format, partition_steps
-from ..registry.options import Options, Partitions
+from ..registry.options import ColumnsDiffer, Options, Partitions
 from ..registry.settings import Settings
 
 if TYPE_CHECKING:
@@ -18,6 +19,7 @@ class ArrowInput(Options):
 
     format: Literal["arrow"] = "arrow"
     partitions: Partitions = None
+    columns_differ: ColumnsDiffer = "refuse"
 
 
 _STARTER: Final = """\
@@ -31,6 +33,8 @@ class ArrowFormat(Format[ArrowInput]):
     """Tables with types, in record batches."""
 
     options = ArrowInput
+    later_keys: ClassVar[Mapping[str, Any]] = {"columns_differ": "refuse"}
+    choosing_keys = ("columns_differ",)
     projects = True
     takes_types = True
     shows_columns = True
@@ -46,6 +50,7 @@ class ArrowFormat(Format[ArrowInput]):
             exclude=tuple(options.exclude_columns),
             rules=dict(settings.rules),
             partitions=options.partitions or "read",
+            union=options.columns_differ == "union",
             call=settings.call,
         )
 

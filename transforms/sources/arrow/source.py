@@ -23,6 +23,7 @@ from ..files.partitions import check_folders
 from ..files.stamp import check_stamp
 from ..registry.formats import suffixes_of
 from ..typed.survey_columns import survey_columns
+from ..typed.united import as_united
 from .head import READ_ERRORS, ArrowHead, Form, choose_columns, open_arrow, read_batches, read_head, schema_of
 
 BATCH_ROWS: Final = 32_000
@@ -53,7 +54,8 @@ class ArrowSource:
 
     `paths` are files, folders and globs, relative to the folder `base`; `columns` are the ones to keep (None: all),
     `exclude` those to leave out, as names or globs; `rules` are declared types, by column. Columns in the names of
-    folders are refused, unless `partitions` says who reads them, as for Parquet. `call` is what the user typed.
+    folders are refused, unless `partitions` says who reads them, as for Parquet. With `union` the columns of the files
+    may differ. `call` is what the user typed.
     """
 
     paths: tuple[str, ...]
@@ -62,12 +64,13 @@ class ArrowSource:
     exclude: tuple[str, ...] = ()
     rules: dict[str, ColumnRule] = field(default_factory=dict)
     partitions: Literal["none", "read"] | None = None
+    union: bool = False
     call: Call = field(default_factory=Call, compare=False, repr=False)
 
     @property
     def selection(self) -> Selection:
         """The columns that are read."""
-        return Selection(self.columns, self.exclude)
+        return Selection(self.columns, self.exclude, self.union)
 
     def selecting(self, selection: Selection) -> ArrowSource:
         """Return the source that reads other columns."""
@@ -100,9 +103,9 @@ class ArrowSource:
             for index, (entry, head) in enumerate(zip(listing.entries, heads, strict=True))
             for piece in _pieces(index, entry, head)
         )
-        return Survey(Frozen(found.schema), found.choices, pieces, found.warnings, fields=found.fields)
+        return Survey(found.frozen, found.choices, pieces, found.warnings, fields=found.fields)
 
-    def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:  # noqa: ARG002
+    def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         """Yield the rows of a task in batches of at most 32,000, and of about 8 MiB at most.
 
         Raises:
@@ -114,7 +117,8 @@ class ArrowSource:
             first = pieces[0]
             check_stamp(first)
             for batch, piece, done in self._read_file(pieces):
-                yield Rows(task.ordinal, ordinal, piece.entry, batch, RowOrigin(piece.name, piece.first_row + done + 1))
+                origin = RowOrigin(piece.name, piece.first_row + done + 1)
+                yield as_united(Rows(task.ordinal, ordinal, piece.entry, batch, origin), frozen)
                 ordinal += 1
             check_stamp(first)
 
@@ -193,4 +197,6 @@ def _check_rows(piece: ArrowPiece, done: int) -> None:
 
 def _as_stored(batch: pa.RecordBatch) -> pa.RecordBatch:
     columns = [storage_column(column) for column in batch.columns]
+    if not columns:
+        return batch  # its rows are all that it has
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)

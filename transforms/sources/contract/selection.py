@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Final
 
@@ -23,11 +23,13 @@ _NAMED_COLUMNS: Final = 200
 class Selection:
     """The columns to keep, None for all, without those to `exclude`: names, or globs like `feat_*`.
 
-    A name of a column is that column, also where it reads as a glob.
+    A name of a column is that column, also where it reads as a glob. With `union` a file need not have all columns that
+    are named, as long as another one has them.
     """
 
     columns: tuple[str, ...] | None = None
     exclude: tuple[str, ...] = ()
+    union: bool = False
 
     def pick(self, names: Sequence[str], *, where: str = "", hint: Callable[[str], str] | None = None) -> list[str]:
         """Return the names of the columns to read, in the order of `names`; `where` begins a message.
@@ -37,7 +39,7 @@ class Selection:
         Raises:
             SchemaError: a name is no column, a glob matches none, or no column is left.
         """
-        kept = self.pick_of_file(names, where=where, hint=hint)
+        kept = replace(self, union=False).pick_of_file(names, where=where, hint=hint)
         self.check_excluded(names, where=where, hint=hint)
         return kept
 
@@ -45,6 +47,8 @@ class Selection:
         self, names: Sequence[str], *, where: str = "", hint: Callable[[str], str] | None = None
     ) -> list[str]:
         """Do as `pick`, for one file of several: what is left out may be a column of another one."""
+        if self.union:
+            return self.of_some(names)
         kept = list(names) if self.columns is None else self._matches("columns", self.columns, names, where, hint)
         if not self.exclude:
             return kept
@@ -73,7 +77,7 @@ class Selection:
         """Return the selection without these names: they are columns that the source does not hold."""
         gone = set(names)
         columns = None if self.columns is None else tuple(name for name in self.columns if name not in gone)
-        return Selection(columns, tuple(name for name in self.exclude if name not in gone))
+        return replace(self, columns=columns, exclude=tuple(name for name in self.exclude if name not in gone))
 
     def _keeps(self, name: str) -> bool:
         kept = self.columns is None or any(_matching(one, frozenset((name,))) for one in self.columns)
@@ -103,6 +107,8 @@ def _matching(wanted: str, names: frozenset[str]) -> set[str]:
 
 
 EVERY_COLUMN: Final = Selection()
+UNITE: Final = "--set input.columns_differ=union"
+"""The option that reads files whose columns differ."""
 
 
 def exclude_columns(names: Sequence[str]) -> str:

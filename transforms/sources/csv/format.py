@@ -10,7 +10,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 from ...format.wording.printable import quoted
 from ..contract.call import Call
 from ..registry.format import Detected, Format, partition_steps
-from ..registry.options import Columns, Options, Partitions
+from ..registry.options import Columns, ColumnsDiffer, Options, Partitions
 from ..registry.settings import Settings
 from .signs import wrong_signs
 
@@ -71,6 +71,7 @@ class CsvInput(Options):
     trim: bool = False
     short_rows: ShortRows = "reject"
     partitions: Partitions = None
+    columns_differ: ColumnsDiffer = "refuse"
 
     @model_validator(mode="after")
     def _signs_differ(self) -> CsvInput:
@@ -97,7 +98,9 @@ class CsvFormat(Format[CsvInput]):
     options = CsvInput
     later_keys: ClassVar[Mapping[str, Any]] = {
         "partitions": None, "skip_lines": 0, "comment": None, "escape": None, "trim": False, "short_rows": "reject",
+        "columns_differ": "refuse",
     }  # fmt: skip
+    choosing_keys = ("columns_differ",)
     detected_option = "delimiter"
     projects = True
     takes_types = True
@@ -129,6 +132,7 @@ class CsvFormat(Format[CsvInput]):
             rules=dict(settings.rules),
             limits=CsvLimits(limits.field_bytes, limits.record_bytes, limits.columns),
             partitions=options.partitions or "read",
+            union=options.columns_differ == "union",
             check_header="header" not in options.model_fields_set,
             detected=settings.detected,
             call=settings.call,

@@ -14,6 +14,7 @@ from ...errors import SchemaError, SourceError
 from ...format.schema.schema import Feature
 from ...format.wording.printable import printable
 from ..contract.call import Call
+from ..contract.selection import UNITE
 from ..contract.source import SourceEntry
 from ..text.open_text import TextForm, plain_encoding, sniff_text, stream_text
 from ..text.pieces import Cut
@@ -85,6 +86,45 @@ def read_head(entry: SourceEntry, options: HeadOptions) -> FileHead:
     return FileHead(entry.name, form, names, data, warnings, cells, skipped)
 
 
+def shared_names(heads: Sequence[FileHead], *, union: bool = False) -> tuple[str, ...]:
+    """Return the column names that all files have, in the order of the first; with `union` those of any file.
+
+    Raises:
+        SchemaError: two files differ.
+        SourceError: no file holds a record.
+    """
+    full = [head for head in heads if head.names is not None]
+    if not full:
+        others = {1: "", 2: ", and so is the other file"}.get(
+            len(heads), f", and so are the {len(heads) - 1} other files"
+        )
+        lines = heads[0].skipped
+        after = f" after the {lines} lines that input.skip_lines skips" if lines else ""
+        raise SourceError(heads[0].name, f"is empty{after}{others}: there is no header and no row")
+    first = full[0]
+    names = first.names or ()
+    if union:
+        return tuple(dict.fromkeys(name for head in full for name in head.names or ()))
+    for head in full[1:]:
+        if head.names != names and set(head.names or ()) != set(names):
+            raise SchemaError(_difference(first.name, names, head.name, head.names or ()))
+    return names
+
+
+def _difference(one: str, names: Sequence[str], other: str, others: Sequence[str]) -> str:
+    missing = [name for name in names if name not in set(others)]
+    extra = [name for name in others if name not in set(names)]
+    if missing and extra:
+        differ = f'{one} has a column "{printable(missing[0])}", and {other} has "{printable(extra[0])}" instead'
+    else:
+        longer, shorter, name = (one, other, missing[0]) if missing else (other, one, extra[0])
+        differ = f'{longer} has a column "{printable(name)}", and {shorter} has none'
+    return (
+        f"{differ}; columns match by name: rename it in one of the files, or convert them separately; or read the "
+        f"columns of all files, null where a file lacks one: {UNITE}"
+    )
+
+
 def header_warnings(heads: Sequence[FileHead]) -> list[str]:
     """Return what is odd about the headers, once for all files that share it."""
     files: dict[str, list[str]] = {}
@@ -130,14 +170,24 @@ def refuse_data_as_header(
 
     Return what is to be said of one that may be a row, and is taken for names: even numbers, or where all is text.
 
+    Where the columns of files differ, each header is looked at.
+
     Names of a user's own replace the header, so that a first row would be lost without a word. Numbers in even steps
     are names (pandas' own 0, 1, 2; years). Declared columns have no say.
 
     Raises:
         SourceError: the first record of a file is not a header.
     """
-    head = next(head for head in heads if head.names is not None)
+    headers = {frozenset(head.names): head for head in reversed(heads) if head.names is not None}
+    found = [_what_header_may_be(heads, head, features, rules) for head in reversed(headers.values())]
+    return tuple(note for notes in found for note in notes)
+
+
+def _what_header_may_be(
+    heads: Sequence[FileHead], head: FileHead, features: Sequence[Feature], rules: Container[str]
+) -> tuple[str, ...]:
     cells = dict(zip(head.names or (), head.cells, strict=True))
+    features = [feature for feature in features if feature.name in cells]
     names = [cells[f.name] for f in features if f.name not in rules and f.type in ("int64", "float64")]
     numbers = [_number(name) for name in names]
     known = [number for number in numbers if number is not None]

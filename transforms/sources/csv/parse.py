@@ -60,6 +60,15 @@ class Parser:
     fills: bool = False
     limits: CsvLimits = field(default_factory=CsvLimits)
 
+    def of_file(self, columns: tuple[str, ...]) -> Parser:
+        """Return the parser of a file with these columns, which may be in another order, or not all that are read.
+
+        Where it has none of these its first one is read, to count the rows.
+        """
+        own = frozenset(columns)
+        kept = self.kept if own.issuperset(self.kept) else tuple(name for name in self.kept if name in own)
+        return replace(self, names=columns, kept=kept or columns[:1])
+
     @property
     def blank_rows(self) -> bool:
         """Whether a blank line is a row: in a file of one column it is an empty cell."""
@@ -116,28 +125,34 @@ def cast_cells(
 ) -> tuple[pa.RecordBatch, list[CellProblem]]:
     """Cast parsed cells to the types of the features; bad cells become null and are returned, in row order.
 
+    A feature that is no column of the file is null.
+
     Raises:
         SourceError: text is not UTF-8, and no column is declared binary.
     """
     checked = check_utf8(cells, [feature.type for feature in features.values()], name)
     problems: list[CellProblem] = []
-    arrays = []
+    arrays: dict[str, pa.Array] = {}
     large = len(cells.origin.chunk.text) > parser.limits.field_bytes
     for column, values in zip(parser.kept, cells.columns, strict=True):
+        if column not in features:
+            continue
         target = text_type(features[column])
         if large:
             values, found = _without_large_fields(values, column, target, parser.limits.field_bytes)
             problems += found
         if checked and target == pa.string():
-            arrays.append(values.view(target))
+            arrays[column] = values.view(target)
             continue
-        array, found = cast_column(values, target, column)
-        arrays.append(array)
+        arrays[column], found = cast_column(values, target, column)
         problems += found
     if len(problems) > 1:
         order = {column: i for i, column in enumerate(parser.kept)}
         problems.sort(key=lambda p: (p.row, order[p.error.column or ""]))
-    return pa.RecordBatch.from_arrays(arrays, names=list(parser.kept)), problems
+    for column, feature in features.items():
+        if column not in arrays:
+            arrays[column] = pa.nulls(cells.rows, text_type(feature))
+    return pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays)), problems
 
 
 def check_utf8(cells: Cells, types: Sequence[str], name: str) -> bool:

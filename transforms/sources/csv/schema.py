@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
+from itertools import groupby
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...errors import SourceError
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.column_types import DEFAULT_UNIT, named_type
 from ...format.schema.schema import Choice, ColumnRule, Feature
@@ -44,7 +46,7 @@ def look_at_piece(
     Raises:
         SourceError: the file is damaged, or not in its encoding.
     """
-    parser = replace(parser, names=piece.columns)
+    shared, parser = parser.kept, parser.of_file(piece.columns)
     joined = PieceEvidence(0, 0, tuple(Evidence("null", 0) for _ in parser.kept))
     located = is_transparent(encoding)
     for _, chunk in read_chunks([piece], parser, encoding):
@@ -67,7 +69,9 @@ def look_at_piece(
         )
         if limit is not None and joined.rows >= limit:
             break
-    return joined
+    of_file = dict(zip(parser.kept, joined.columns, strict=True))
+    columns = tuple(of_file.get(name, Evidence("null", joined.rows)) for name in shared)
+    return replace(joined, columns=columns)
 
 
 def _count_empty(columns: Sequence[pa.Array]) -> int:
@@ -78,9 +82,17 @@ def _count_empty(columns: Sequence[pa.Array]) -> int:
 
 
 def choose_types(
-    parser: Parser, rules: Mapping[str, ColumnRule], evidence: Sequence[PieceEvidence], *, infer: str, whole: bool
+    parser: Parser,
+    rules: Mapping[str, ColumnRule],
+    evidence: Sequence[PieceEvidence],
+    *,
+    infer: str,
+    whole: bool,
+    lacking: Mapping[str, str],
 ) -> tuple[list[Feature], tuple[Choice, ...], list[tuple[str, Obstacles]]]:
     """Return the feature of each column that is kept, in file order, the reason of each, and what keeps some text.
+
+    `lacking` says in which files a column is missing.
 
     Raises:
         SchemaError: a declared type cannot be read from text, or does not fit what else is declared.
@@ -102,8 +114,29 @@ def choose_types(
             arrow, reason = inferred.arrow(DEFAULT_UNIT, None), explain(found, rows, whole=whole)
             if found.obstacles is not None and found.obstacles.are_exceptions(rows - found.nulls):
                 kept_text.append((name, found.obstacles))
-        nullable = found.nulls > 0 or not whole or found.kind == "null"
+        nullable = found.nulls > 0 or not whole or found.kind == "null" or name in lacking
         feature, how = feature_of(pa.field(name, arrow, nullable), rule)
         features.append(feature)
-        choices.append(Choice(name, feature.type, f"{reason} ({how})" if how != str(arrow) else reason, found.nulls))
+        why = [f"{reason} ({how})" if how != str(arrow) else reason, *([lacking[name]] if name in lacking else [])]
+        choices.append(Choice(name, feature.type, "; ".join(why), found.nulls))
     return features, tuple(choices), kept_text
+
+
+def refuse_wide_files(pieces: Sequence[CsvPiece], evidence: Sequence[PieceEvidence]) -> None:
+    """Refuse a file whose rows, all that were read, have more columns than its header.
+
+    Raises:
+        SourceError: there is such a file.
+    """
+    for _, group in groupby(zip(pieces, evidence, strict=True), key=lambda pair: pair[0].entry):
+        pairs = list(group)
+        names = pairs[0][0].columns
+        rows = sum(found.rows for _, found in pairs)
+        if rows and sum(found.too_wide for _, found in pairs) == rows:
+            columns = "1 column" if len(names) == 1 else f"{len(names)} columns"
+            before = "--set 'input.comment=#'" if names[0].startswith("#") else "--set input.skip_lines=N"
+            raise SourceError(
+                pairs[0][0].name,
+                f"every row that was read ({rows}) has more than the {columns} of the header; fix the header, skip "
+                f"lines before it ({before}), or name the delimiter (--delimiter SIGN) or the columns (input.names)",
+            )

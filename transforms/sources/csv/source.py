@@ -10,11 +10,12 @@ from typing import Final, Literal
 
 import pyarrow as pa
 
-from ...errors import SchemaError, SourceError, UsageError
+from ...errors import SchemaError, UsageError
 from ...format.flow.rows import Rows
 from ...format.schema.schema import ColumnRule, Schema
 from ...format.wording.printable import printable
 from ..contract.call import Call
+from ..contract.lacking import apart_warning, files_apart, lacking_files
 from ..contract.selection import Selection
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
 from ..files.listing import list_entries
@@ -32,6 +33,7 @@ from .header import (
     read_head,
     refuse_data_as_header,
     refuse_names_of_other_headers,
+    shared_names,
 )
 from .hints import PandasCall, no_such_column
 from .infer_types import AUTO_ROWS
@@ -41,7 +43,7 @@ from .pieces import CsvPiece, check_count, file_pieces, read_chunks
 from .records.chunks import ScanJob, plan_scan, run_scan, unclosed_quote
 from .records.quote_bits import Dialect
 from .records.record_starts import FileScan, fold_blocks
-from .schema import PieceEvidence, choose_types, look_at_piece
+from .schema import PieceEvidence, choose_types, look_at_piece, refuse_wide_files
 from .signs import wrong_signs
 from .warnings import table_warnings
 
@@ -61,9 +63,9 @@ class CsvSource:
     itself; with `trim` blanks around cells are no part of them; rows with too few cells are rejects, or end with nulls
     where `fill_short_rows` says so. `infer` is `auto`, `full` or `none`; `rules` are declared types, by column.
     Columns in the names of folders (`year=2024`) are refused, unless `partitions` says that a recipe reads them
-    (`read`) or nobody does (`none`). With `check_header` a first record that looks like data is not a header;
-    `detected` says what was found out about the files before, for the user, and `call` what the user typed, for what a
-    message proposes.
+    (`read`) or nobody does (`none`). With `union` the columns of the files may differ. With `check_header` a first
+    record that looks like data is not a header; `detected` says what was found out about the files before, for the
+    user, and `call` what the user typed, for what a message proposes.
 
     Raises:
         UsageError: the delimiter, the quote or the encoding cannot be used.
@@ -88,6 +90,7 @@ class CsvSource:
     rules: dict[str, ColumnRule] = field(default_factory=dict)
     limits: CsvLimits = field(default_factory=CsvLimits)
     partitions: Literal["none", "read"] | None = None
+    union: bool = False
     check_header: bool = False
     detected: tuple[str, ...] = field(default=(), compare=False, repr=False)
     call: Call = field(default_factory=Call, compare=False, repr=False)
@@ -109,7 +112,7 @@ class CsvSource:
     @property
     def selection(self) -> Selection:
         """The columns that are read."""
-        return Selection(self.columns, self.exclude)
+        return Selection(self.columns, self.exclude, self.union)
 
     def selecting(self, selection: Selection) -> CsvSource:
         """Return the source that reads other columns."""
@@ -134,10 +137,12 @@ class CsvSource:
             SourceError: a file is not sound as a whole, or no file holds a record.
         """
         heads = run(partial(read_head, options=self._head_options()), listing.entries)
-        names = _shared_names(heads)
+        names = shared_names(heads, union=self.union)
+        of_files = [(head.name, head.names) for head in heads if head.names is not None and self.union]
+        lacking = lacking_files(of_files)
         if self.header and self.names is not None:
             refuse_names_of_other_headers(heads)
-        parser = self._parser(names)
+        parser = self._parser(names, self.selection.pick(names, hint=partial(self._no_such_column, names)))
         self._check_rules(names)
         _check_count(listing.entries[0].name, len(parser.kept), self.limits.columns)
         scans = self._scan(listing.entries, heads, run)
@@ -147,15 +152,17 @@ class CsvSource:
             for piece in file_pieces(index, entry, head, scans.get(index))
         ]
         evidence, whole = self._look(listing, pieces, parser, run)
-        _refuse_wide_files(pieces, evidence, names)
+        refuse_wide_files(pieces, evidence)
         if whole:  # the rows of streams are known by now
             pieces = [replace(p, rows=f.rows) if p.streamed else p for p, f in zip(pieces, evidence, strict=True)]
         seen = [found for found in evidence if found.rows]
-        features, choices, kept_text = choose_types(parser, self.rules, seen, infer=self.infer, whole=whole)
+        features, choices, kept_text = choose_types(
+            parser, self.rules, seen, infer=self.infer, whole=whole, lacking=lacking
+        )
         unsure = self.check_header and self.header and self.infer != "none"
         of_header = refuse_data_as_header(heads, features, self.rules) if unsure else ()
         schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
-        warnings = header_warnings(heads)
+        warnings = [*apart_warning(files_apart(of_files)), *header_warnings(heads)]
         warnings += table_warnings(heads, scans, pieces, evidence, parser, whole=whole)
         kept = tuple(p for p in pieces if p.rows != 0)
         detected = (*self.detected, *compressed_files(heads), *of_header, *self._notes(listing, kept_text, names))
@@ -186,8 +193,8 @@ class CsvSource:
             pieces = [piece for piece in group if isinstance(piece, CsvPiece)]
             first = pieces[0]
             check_stamp(first)
-            parser = self._parser(first.columns)
-            parser = replace(parser, kept=tuple(name for name in parser.kept if name in features))
+            parser = self._parser(first.columns, [name for name in first.columns if name in features])
+            parser = parser.of_file(first.columns)
             located = is_transparent(self.encoding)
             for piece, chunk in read_chunks(pieces, parser, self.encoding):
                 cells = parse_cells(parser, chunk, piece.name, piece.entry, located=located)
@@ -216,10 +223,9 @@ class CsvSource:
             self.call,
         )
 
-    def _parser(self, names: tuple[str, ...]) -> Parser:
-        kept = tuple(self.selection.pick(names, hint=partial(self._no_such_column, names)))
+    def _parser(self, names: tuple[str, ...], kept: Sequence[str]) -> Parser:
         inner = plain_encoding(self.encoding) if is_transparent(self.encoding) else "utf-8"
-        return Parser(names, kept, self._dialect(), inner, self.null_values, self.fill_short_rows, self.limits)
+        return Parser(names, tuple(kept), self._dialect(), inner, self.null_values, self.fill_short_rows, self.limits)
 
     def _check_rules(self, names: tuple[str, ...]) -> None:
         known = set(names)
@@ -284,56 +290,3 @@ def _check_count(name: str, count: int, most: int) -> None:
             f"{name}: {count} columns are more than limits.columns ({most}); keep some: input.columns, or raise it: "
             f"--set limits.columns={count}"
         )
-
-
-def _shared_names(heads: Sequence[FileHead]) -> tuple[str, ...]:
-    """Return the column names that all files have, in the order of the first.
-
-    Raises:
-        SchemaError: two files differ.
-        SourceError: no file holds a record.
-    """
-    full = [head for head in heads if head.names is not None]
-    if not full:
-        others = {1: "", 2: ", and so is the other file"}.get(
-            len(heads), f", and so are the {len(heads) - 1} other files"
-        )
-        lines = heads[0].skipped
-        after = f" after the {lines} lines that input.skip_lines skips" if lines else ""
-        raise SourceError(heads[0].name, f"is empty{after}{others}: there is no header and no row")
-    first = full[0]
-    names = first.names or ()
-    for head in full[1:]:
-        if head.names != names and set(head.names or ()) != set(names):
-            raise SchemaError(_difference(first.name, names, head.name, head.names or ()))
-    return names
-
-
-def _difference(one: str, names: Sequence[str], other: str, others: Sequence[str]) -> str:
-    missing = [name for name in names if name not in set(others)]
-    extra = [name for name in others if name not in set(names)]
-    if missing and extra:
-        differ = f'{one} has a column "{printable(missing[0])}", and {other} has "{printable(extra[0])}" instead'
-    else:
-        longer, shorter, name = (one, other, missing[0]) if missing else (other, one, extra[0])
-        differ = f'{longer} has a column "{printable(name)}", and {shorter} has none'
-    return f"{differ}; columns match by name: rename it in one of the files, or convert them separately"
-
-
-def _refuse_wide_files(pieces: Sequence[CsvPiece], evidence: Sequence[PieceEvidence], names: Sequence[str]) -> None:
-    """Refuse a file whose rows, all that were read, have more columns than its header.
-
-    Raises:
-        SourceError: there is such a file.
-    """
-    for _, group in groupby(zip(pieces, evidence, strict=True), key=lambda pair: pair[0].entry):
-        pairs = list(group)
-        rows = sum(found.rows for _, found in pairs)
-        if rows and sum(found.too_wide for _, found in pairs) == rows:
-            columns = "1 column" if len(names) == 1 else f"{len(names)} columns"
-            before = "--set 'input.comment=#'" if names[0].startswith("#") else "--set input.skip_lines=N"
-            raise SourceError(
-                pairs[0][0].name,
-                f"every row that was read ({rows}) has more than the {columns} of the header; fix the header, skip "
-                f"lines before it ({before}), or name the delimiter (--delimiter SIGN) or the columns (input.names)",
-            )

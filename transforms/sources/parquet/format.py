@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar, Final, Literal
 
 from ..registry.format import Format, partition_steps
-from ..registry.options import Options, Partitions
+from ..registry.options import ColumnsDiffer, Options, Partitions
 from ..registry.settings import Settings
 
 if TYPE_CHECKING:
@@ -20,6 +20,7 @@ class ParquetInput(Options):
     format: Literal["parquet"] = "parquet"
     checksums: bool = True
     partitions: Partitions = None
+    columns_differ: ColumnsDiffer = "refuse"
 
 
 _STARTER: Final = """\
@@ -34,8 +35,8 @@ class ParquetFormat(Format[ParquetInput]):
     """Tables with types, in row groups."""
 
     options = ParquetInput
-    later_keys: ClassVar[Mapping[str, Any]] = {"partitions": None}
-    choosing_keys = ("checksums",)
+    later_keys: ClassVar[Mapping[str, Any]] = {"partitions": None, "columns_differ": "refuse"}
+    choosing_keys = ("checksums", "columns_differ")
     projects = True
     takes_types = True
     shows_columns = True
@@ -52,6 +53,7 @@ class ParquetFormat(Format[ParquetInput]):
             checksums=options.checksums,
             rules=dict(settings.rules),
             partitions=options.partitions or "read",
+            union=options.columns_differ == "union",
             call=settings.call,
         )
 

@@ -27,6 +27,7 @@ from ..files.partitions import check_folders
 from ..files.stamp import check_stamp
 from ..registry.formats import suffixes_of
 from ..typed.survey_columns import survey_columns
+from ..typed.united import as_united
 from .footer import READ_ERRORS, ChangeFooter, Footer, choose_columns, open_parquet, read_footer
 from .int96 import exact_timestamps
 from .int96_reader import footer_of_raw_int96, int96_positions
@@ -62,8 +63,8 @@ class ParquetSource:
     `paths` are files, folders and globs, relative to the folder `base`; `columns` are the ones to keep (None: all),
     `exclude` those to leave out, as names or globs; `checksums` are those of the pages; `rules` are declared types, by
     column. Columns in the names of folders (`year=2024`) are refused, unless `partitions` says that a recipe reads them
-    (`read`) or nobody does (`none`). `call` is what the user typed, for what a message proposes; `batch_bytes` is about
-    what a batch holds.
+    (`read`) or nobody does (`none`). With `union` the columns of the files may differ. `call` is what the user typed,
+    for what a message proposes; `batch_bytes` is about what a batch holds.
     """
 
     paths: tuple[str, ...]
@@ -73,13 +74,14 @@ class ParquetSource:
     checksums: bool = True
     rules: dict[str, ColumnRule] = field(default_factory=dict)
     partitions: Literal["none", "read"] | None = None
+    union: bool = False
     call: Call = field(default_factory=Call, compare=False, repr=False)
     batch_bytes: int = field(default=BATCH_BYTES, compare=False, repr=False)
 
     @property
     def selection(self) -> Selection:
         """The columns that are read."""
-        return Selection(self.columns, self.exclude)
+        return Selection(self.columns, self.exclude, self.union)
 
     def selecting(self, selection: Selection) -> ParquetSource:
         """Return the source that reads other columns."""
@@ -113,8 +115,7 @@ class ParquetSource:
             for piece in _pieces(index, entry, footer)
         )
         remarks = _remarks(footers) if self.checksums else ()
-        frozen, warnings = Frozen(found.schema), found.warnings
-        return Survey(frozen, found.choices, pieces, warnings, remarks=remarks, fields=found.fields)
+        return Survey(found.frozen, found.choices, pieces, found.warnings, remarks=remarks, fields=found.fields)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         """Yield the rows of a task in batches of at most 32,000, and of about 32 MiB at most.
@@ -127,7 +128,7 @@ class ParquetSource:
             pieces = [piece for piece in group if isinstance(piece, ParquetPiece)]
             for batch, problems, piece, done in self._read_file(pieces, frozen.schema):
                 origin = RowOrigin(piece.name, piece.first_row + done + 1, piece.row_group)
-                yield Rows(task.ordinal, ordinal, piece.entry, batch, origin, problems)
+                yield as_united(Rows(task.ordinal, ordinal, piece.entry, batch, origin, problems), frozen)
                 ordinal += 1
 
     def _read_file(

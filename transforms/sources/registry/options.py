@@ -60,6 +60,8 @@ Count: TypeAlias = Annotated[int, Field(ge=1)]
 Columns: TypeAlias = Annotated[list[str], Field(min_length=1)] | None
 Partitions: TypeAlias = Literal["none"] | None
 """How to treat columns in the names of folders (`year=2024`): leave them out, or by default read them."""
+ColumnsDiffer: TypeAlias = Literal["refuse", "union"]
+"""How to treat files whose columns differ: refuse them, or read the columns of all, null where a file lacks one."""
 
 
 class SharedOptions(BaseModel):

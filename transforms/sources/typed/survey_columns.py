@@ -16,8 +16,11 @@ from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable
+from ..contract.lacking import apart_warning
 from ..contract.selection import Selection, exclude_columns
-from .shared_schema import FileColumns, shared_schema
+from ..contract.source import Frozen
+from .shared_schema import FileColumns, shared_columns
+from .united import UnitedFrozen
 
 MANY_COLUMNS: Final = 1000
 """From here on a user is warned: 10,000 columns are read, but every one of them costs time for each batch."""
@@ -27,7 +30,7 @@ MANY_COLUMNS: Final = 1000
 class SurveyedColumns:
     """The features of the columns of all files, why they are so, the Arrow fields, and what a user should know."""
 
-    schema: Schema
+    frozen: Frozen
     choices: tuple[Choice, ...]
     fields: tuple[pa.Field, ...]
     warnings: tuple[str, ...]
@@ -43,30 +46,35 @@ def survey_columns(
     """
     first = files[0]
     known = dict.fromkeys(name for file in files for name in file.columns)
-    selection.check_excluded(list(known), where=f"{first.name}: " if len(files) == 1 else "")
-    shared, reasons = shared_schema(files)
+    where = f"{first.name}: " if len(files) == 1 else ""
+    if selection.union:
+        selection.pick(list(known), where=where)
+    selection.check_excluded(list(known), where=where)
+    found = shared_columns(files, union=selection.union)
+    shared = found.schema
     refuse_unsupported(without_json(shared, rules), first.name, exclude_columns)
-    for column in rules:
-        if column not in first.columns:
-            hint = nearest_name(column, first.columns)
-            raise SchemaError(f'schema.columns names "{printable(column)}", which is not a column; {hint}')
+    for name in rules:
+        if name not in known:
+            hint = nearest_name(name, list(known))
+            raise SchemaError(f'schema.columns names "{printable(name)}", which is not a column; {hint}')
     features, choices, in_ns = [], [], []
-    for column, reason in zip(shared, reasons, strict=True):
+    for column, reason, file in zip(shared, found.reasons, found.files, strict=True):
         if not is_flat(column.type):
             continue
         rule = rules.get(column.name)
         if any(column.name in file.in_ns for file in files):
             in_ns += [column.name] if rule is None or rule.unit is None else []
             rule = in_nanoseconds(rule)
-        feature, choice = _feature(column, rule, reason, first.name)
+        feature, choice = _feature(column, rule, reason, file)
         features.append(feature)
         choices.append(choice)
     schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
-    warnings = nanoseconds_warning(in_ns)
+    warnings = (*apart_warning(found.apart), *nanoseconds_warning(in_ns))
     if len(shared) > MANY_COLUMNS:
         many = f"{first.name}: {len(shared)} columns are read for every row; input.columns keeps only some"
         warnings = (many, *warnings)
-    return SurveyedColumns(schema, tuple(choices), tuple(shared), warnings)
+    frozen = UnitedFrozen(schema, fields=shared) if selection.union else Frozen(schema)
+    return SurveyedColumns(frozen, tuple(choices), tuple(shared), warnings)
 
 
 def _feature(column: pa.Field, rule: ColumnRule | None, reason: str, file: str) -> tuple[Feature, Choice]:

@@ -1,0 +1,244 @@
+"""What a user of the command line meets where the columns of files differ: `input.columns_differ`."""
+
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from shardmill.pipelines.cli import main
+from shardmill.transforms.format.encode.example_proto import Example
+
+pytestmark = pytest.mark.usefixtures("without_engine")
+
+UNION = ("--set", "input.columns_differ=union")
+
+
+def parquet(columns: Any) -> bytes:
+    buffer = io.BytesIO()
+    pq.write_table(pa.table(columns), buffer)
+    return buffer.getvalue()
+
+
+def arrow(columns: Any) -> bytes:
+    table, sink = pa.table(columns), io.BytesIO()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
+
+
+def csv(columns: Any) -> bytes:
+    table = pa.table(columns).to_pydict()
+    lines = [
+        ",".join(table),
+        *(",".join("" if c is None else str(c) for c in row) for row in zip(*table.values(), strict=True)),
+    ]
+    return "\n".join([*lines, ""]).encode()
+
+
+MADE = {"csv": csv, "parquet": parquet, "arrow": arrow}
+FORMATS = pytest.mark.parametrize("kind", MADE)
+TABLES: dict[str, Any] = {
+    "a": {"id": pa.array([1, 2]), "x": pa.array([1, 2], pa.int32())},
+    "b": {"y": ["foo", None], "x": [1.5, 2.5], "id": pa.array([3, 4], pa.int16())},
+    "c": {"id": [5]},
+}
+ROWS = [
+    {"id": [1], "x": [1.0]},
+    {"id": [2], "x": [2.0]},
+    {"id": [3], "x": [1.5], "y": [b"foo"]},
+    {"id": [4], "x": [2.5]},
+    {"id": [5]},
+]
+
+
+def put(desk: Any, kind: str, tables: Any = TABLES) -> list[str]:
+    desk.put({f"{name}.{kind}": MADE[kind](table) for name, table in tables.items()})
+    return [f"{name}.{kind}" for name in tables]
+
+
+def parsed(root: Path) -> list[dict[str, Any]]:
+    """Return the records as protobuf parses them."""
+    rows = []
+    for path in sorted(root.glob("*.tfrecord")):
+        data, at = path.read_bytes(), 0
+        while at < len(data):
+            size = int.from_bytes(data[at : at + 8], "little")
+            features = Example.FromString(data[at + 12 : at + 12 + size]).features.feature
+            kinds = {name: getattr(one, one.WhichOneof("kind")).value for name, one in features.items()}
+            rows.append({name: list(values) for name, values in sorted(kinds.items())})
+            at += 16 + size
+    return rows
+
+
+def reasons(screen: Any) -> dict[str, str]:
+    lines = screen.out[screen.out.index("feature ") :].splitlines()[1:]
+    return {line.split()[0]: line for line in lines if line}
+
+
+@FORMATS
+def test_a_column_that_a_file_lacks_is_null_in_its_rows(desk: Any, kind: str) -> None:
+    assert desk.convert(*put(desk, kind), *UNION).code == 0
+    assert parsed(desk.root / "out") == ROWS
+
+
+@FORMATS
+def test_one_worker_and_two_write_the_same_bytes(desk: Any, kind: str) -> None:
+    files = put(desk, kind)
+    for out, options in {"one": ["--workers", "1"], "two": ["--workers", "2"]}.items():
+        with pytest.raises(SystemExit) as ended:
+            main(["convert", *files, *UNION, "-o", out, *options])
+        assert ended.value.code == 0
+    shards = [sorted(path.read_bytes() for path in (desk.root / out).glob("*.tfrecord")) for out in ("one", "two")]
+    assert shards[0] == shards[1]
+
+
+@FORMATS
+def test_the_dry_run_names_a_file_that_lacks_a_column(desk: Any, kind: str) -> None:
+    found = reasons(desk.convert(*put(desk, kind), *UNION, "--dry-run"))
+    assert list(found) == ["id", "x", "y"]
+    assert " no " in found["id"]
+    assert "missing" not in found["id"]
+    assert found["x"].endswith(f"; missing in c.{kind}")
+    assert found["y"].endswith(f"; missing in a.{kind} and 1 more")
+
+
+@FORMATS
+def test_without_the_key_such_files_are_refused_with_the_option_that_reads_them(desk: Any, kind: str) -> None:
+    screen = desk.convert(*put(desk, kind))
+    assert screen.code == 2
+    assert "; or read the columns of all files" in screen.err or "; read the columns of all files" in screen.err
+    assert "--set input.columns_differ=union" in screen.err
+
+
+@FORMATS
+def test_columns_of_some_files_are_chosen_left_out_and_declared(desk: Any, kind: str) -> None:
+    files = put(desk, kind)
+    assert desk.convert(*files, *UNION, "--columns", "y,id").code == 0
+    assert parsed(desk.root / "out") == [{k: v for k, v in row.items() if k != "x"} for row in ROWS]
+    declared = ["--set", "schema.columns.y.type=binary", "--exclude-columns", "x", "--set", "output.if_exists=replace"]
+    assert desk.convert(*files, *UNION, *declared).code == 0
+    assert [feature["type"] for feature in manifest(desk)["schema"]] == ["int64", "binary"]
+
+
+def manifest(desk: Any) -> Any:
+    return json.loads((desk.root / "out/manifest.json").read_text())
+
+
+@FORMATS
+def test_a_file_with_none_of_the_columns_gives_empty_records(desk: Any, kind: str) -> None:
+    files = put(desk, kind)
+    ran = desk.convert(*files, *UNION, "--columns", "y")
+    assert ran.code == 0
+    assert parsed(desk.root / "out") == [{k: v for k, v in row.items() if k == "y"} for row in ROWS]
+
+
+@FORMATS
+def test_files_without_a_common_column_are_named_in_a_warning(desk: Any, kind: str) -> None:
+    files = put(desk, kind, {"a": {"id": [1]}, "b": {"id": [2], "x": [1]}, "c": {"other": ["q"]}})
+    ran = desk.convert(*files, *UNION)
+    assert ran.code == 0
+    assert f"c.{kind}: has no column in common with the other files: is it of the same table?" in ran.out + ran.err
+    assert parsed(desk.root / "out") == [{"id": [1]}, {"id": [2], "x": [1]}, {"other": [b"q"]}]
+
+
+@FORMATS
+@pytest.mark.parametrize("option", ["--columns", "--exclude-columns"])
+def test_a_name_that_no_file_has_is_an_error(desk: Any, kind: str, option: str) -> None:
+    ran = desk.convert(*put(desk, kind), *UNION, option, "idd")
+    assert (ran.code, ran.err.endswith('names "idd", which is not a column; did you mean "id"?\n')) == (2, True)
+
+
+@FORMATS
+def test_declaring_a_column_that_no_file_has_is_an_error(desk: Any, kind: str) -> None:
+    ran = desk.convert(*put(desk, kind), *UNION, "--set", "schema.columns.idd.type=string")
+    assert (ran.code, ran.err) == (
+        2, 'error: schema.columns names "idd", which is not a column; did you mean "id"?\n'
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+@pytest.mark.parametrize("sign", [1, -1])
+def test_an_integer_that_is_no_float_is_a_reject_with_its_place(desk: Any, kind: str, sign: int) -> None:
+    exact = 1 << 53
+    files = put(desk, kind, {"a": {"x": [sign * exact, None, sign * (exact + 1)]}, "b": {"x": [0.5]}})
+    ran = desk.convert(*files, *UNION, "--max-rejects", "1", "--set", "schema.columns.x.as=bytes")
+    assert ran.code == 0
+    assert [row["x"] for row in desk.records() if row] == [sign * exact, 0.5]
+    (line,) = (desk.root / "out/rejects/00000001.jsonl").read_text().splitlines()
+    reject = json.loads(line)
+    (error,) = reject["errors"]
+    assert (reject["source"], reject["row"]) == (f"a.{kind}", 3)
+    assert (error["column"], error["code"], error["value"]) == ("x", "PRECISION_LOSS", str(sign * (exact + 1)))
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_what_a_nested_column_lacks_is_null_and_other_fields_are_refused(desk: Any, kind: str) -> None:
+    files = put(desk, kind, {"a": {"id": [1]}, "b": {"id": [2], "s": [{"k": 7, "l": [1, 2]}]}})
+    assert desk.convert(*files, *UNION).code == 0
+    assert desk.records() == [{"id": 1}, {"id": 2, "s": {"k": 7, "l": [1, 2]}}]
+    files = put(desk, kind, {"a": {"s": [{"k": 1}]}, "b": {"s": [{"k": 2, "m": 3}]}})
+    ran = desk.convert(*files, *UNION, "--set", "output.if_exists=replace")
+    assert ran.code == 2
+    assert 'column "s" is struct<k: int64> in a.' in ran.err
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_a_column_without_a_type_takes_that_of_the_other_files(desk: Any, kind: str) -> None:
+    tables = {
+        "a": {"n": pa.nulls(1), "l": pa.array([[]], pa.list_(pa.null()))},
+        "b": {"n": ["q"], "l": pa.array([[1]], pa.list_(pa.int32()))},
+        "c": {"n": ["r"], "l": pa.array([[1.5]], pa.list_(pa.float64()))},
+    }
+    assert desk.convert(*put(desk, kind, tables), *UNION).code == 0
+    assert parsed(desk.root / "out") == [{"l": []}, {"l": [1.0], "n": [b"q"]}, {"l": [1.5], "n": [b"r"]}]
+
+
+@pytest.mark.parametrize("kind", ["parquet", "arrow"])
+def test_lists_of_wide_integers_are_not_read_as_floats(desk: Any, kind: str) -> None:
+    ran = desk.convert(*put(desk, kind, {"a": {"l": [[1]]}, "b": {"l": [[0.5]]}}), *UNION)
+    assert ran.code == 2
+    assert 'column "l" is list<' in ran.err
+    assert "columns_differ" not in ran.err
+
+
+def test_files_without_a_header_match_by_number(desk: Any) -> None:
+    desk.put({"a.csv": b"1,2\n", "b.csv": b"3,4,x\n"})
+    assert desk.convert("a.csv", "b.csv", "--no-header", *UNION).code == 0
+    assert parsed(desk.root / "out") == [
+        {"column_0": [1], "column_1": [2]},
+        {"column_0": [3], "column_1": [4], "column_2": [b"x"]},
+    ]
+
+
+def test_a_row_of_another_width_than_its_own_header_is_a_reject(desk: Any) -> None:
+    desk.put({"a.csv": b"id,x\n1,2\n3\n", "b.csv": b"id,x,y\n4,5,6\n7,8\n"})
+    assert desk.convert("a.csv", "b.csv", *UNION, "--max-rejects", "2").code == 0
+    lines = (desk.root / "out/rejects/00000001.jsonl").read_text().splitlines()
+    found = [json.loads(line) for line in lines]
+    assert [(one["source"], one["row"], one["errors"][0]["expected"]) for one in found] == [
+        ("a.csv", 2, "2 columns"),
+        ("b.csv", 2, "3 columns"),
+    ]
+
+
+def test_a_cell_that_does_not_fit_is_rejected_with_its_own_column(desk: Any) -> None:
+    desk.put({"a.csv": b"id,x\n1,2\n", "b.csv": b"y,id\nq,1\nr,oops\n"})
+    options = ["--set", "schema.columns.id.type=int64", "--max-rejects", "1"]
+    assert desk.convert("a.csv", "b.csv", *UNION, *options).code == 0
+    (line,) = (desk.root / "out/rejects/00000001.jsonl").read_text().splitlines()
+    reject = json.loads(line)
+    assert (reject["source"], reject["row"], reject["errors"][0]["column"]) == ("b.csv", 2, "id")
+    assert reject["errors"][0]["value"] == "oops"
+
+
+def test_json_lines_have_no_such_key_since_they_are_always_read_so(desk: Any) -> None:
+    desk.put({"a.jsonl": b'{"a": 1}\n', "b.jsonl": b'{"b": 2}\n'})
+    ran = desk.convert("a.jsonl", "b.jsonl", *UNION)
+    assert ran.code == 2
+    assert "columns_differ" in ran.err
+    assert desk.convert("a.jsonl", "b.jsonl").code == 0
