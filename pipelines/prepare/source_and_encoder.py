@@ -67,8 +67,9 @@ def source_of(config: Config, command: str = "convert") -> Source:
         if _given(config, options, key):
             raise UsageError(f"{key}: does not go with {options.format} yet; leave the key out")
     settings = _settings(config, command)
-    if settings.rules and not found.takes_types:
-        name = quoted(next(iter(settings.rules)))
+    typed = [name for name in settings.rules if config.schema_.columns[name].file is None]
+    if typed and not found.takes_types:
+        name = quoted(typed[0])
         raise UsageError(f"schema.columns: types do not go with {options.format} yet; leave those of {name} out")
     source = found.source(_with_columns_of_where(options), settings)
     return with_recipe(source, config) if found.has_rows else source

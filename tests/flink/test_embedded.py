@@ -62,8 +62,8 @@ def test_a_function_over_batches_has_the_bytes_of_the_local_runner(flink: None, 
     same_bytes(table / "even-local", table / "even-flink")
 
 
-@pytest.mark.thorough("two more conversions on a Flink of its own each")
-@pytest.mark.parametrize("config", ["columns.yaml", "nested.yaml"])
+@pytest.mark.thorough("three more conversions on a Flink of its own each")
+@pytest.mark.parametrize("config", ["columns.yaml", "files.yaml", "nested.yaml"])
 def test_the_steps_of_a_config_and_nested_columns_have_the_bytes_of_the_local_runner(
     flink: None, config: str, tmp_path: Path
 ) -> None:

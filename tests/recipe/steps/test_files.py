@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import append, convert
@@ -22,6 +24,8 @@ from shardmill.transforms.format.encode.example_proto import Example
 from shardmill.transforms.recipe.steps.files import Files
 from shardmill.transforms.sources.contract.source import Task, map_in_turn
 from shardmill.transforms.sources.files.below_root import FileProblem, FilesBelow
+from shardmill.transforms.stores.common.store_url import parse_store_url
+from shardmill.transforms.stores.connect import store_at
 
 from ...command_line import Shardmill
 
@@ -232,6 +236,46 @@ def test_an_append_reads_files_as_the_dataset_does_also_where_its_config_does_no
     assert append("d/more.csv", **settings()).nothing_to_do
 
 
+def test_bytes_are_appended_to_a_dataset_of_files_where_the_config_says_that_they_are_bytes() -> None:
+    convert(table("a/1.wav", name="d/t.parquet"), **settings())
+    pq.write_table(pa.table({"id": [1], "clip": [b"x"]}), "bytes.parquet")
+    with pytest.raises(SchemaError, match=r"in an append .*: --set schema\.columns\.clip\.type=binary"):
+        append("bytes.parquet", output="out")
+    append("bytes.parquet", output="out", schema={"columns": {"clip": {"type": "binary"}}})
+    assert clips() == [SOUNDS["a/1.wav"], b"x"]
+
+
+def test_lines_of_text_and_json_name_files_too() -> None:
+    Path("d/list.txt").write_text("a/1.wav\na/2.wav\n")
+    convert("d/list.txt", output="out", schema={"columns": {"text": {"file": "path"}}})
+    assert open_dataset("out").to_table("train")["text"].to_pylist() == [SOUNDS["a/1.wav"], SOUNDS["a/2.wav"]]
+    Path("d/t.jsonl").write_text('{"clip": "a/1.wav"}\n{"clip": null}\n')
+    convert("d/t.jsonl", **settings() | {"output": "json"})
+    assert clips("json") == [SOUNDS["a/1.wav"], None]
+
+
+def test_a_users_function_gets_the_bytes() -> None:
+    def sizes(batch: pa.RecordBatch) -> dict[str, Any]:
+        return {"size": pc.binary_length(batch["clip"])}
+
+    convert(table("a/1.wav", "a/2.wav"), **settings(), map=sizes)
+    assert open_dataset("out").to_table("train")["size"].to_pylist() == [6, 10_240]
+
+
+def test_a_file_that_rows_name_one_after_the_other_is_read_once() -> None:
+    files = FilesBelow(b"d", 1 << 20, "it")
+    assert files.read("a/2.wav") is files.read("a/2.wav")
+    assert files.read("a/1.wav") == SOUNDS["a/1.wav"]
+    assert files.read("a/2.wav") == SOUNDS["a/2.wav"]
+
+
+def test_a_table_in_a_store_names_files_below_a_local_root(bucket_url: str) -> None:
+    url = parse_store_url(f"{bucket_url}/t.csv")
+    store_at(url).put(url.key, b"clip\na/1.wav\n")
+    convert(f"{bucket_url}/t.csv", **settings("d"))
+    assert clips() == [SOUNDS["a/1.wav"]]
+
+
 def test_a_dry_run_shows_the_column_and_files_that_are_missing(shardmill: Shardmill) -> None:
     table("a/1.wav", "no.wav")
     screen = shardmill("convert", "d/t.csv", "-o", "out", "--set", "schema.columns.clip.file=path", "--dry-run")
@@ -249,10 +293,11 @@ def many(count: int, size: int) -> None:
 
 @pytest.mark.parametrize("processes", [False, True])
 def test_one_worker_and_several_give_the_same_bytes(processes: bool) -> None:
-    many(40, 300_000)
+    many(40, 60_000)
+    pq.write_table(pacsv.read_csv("d/t.csv"), "d/t.parquet", row_group_size=4)  # so many tasks for the workers
     for name, workers in (("one", 1), ("two", 2)):
         how = {"runner__workers": workers, "runner__processes": processes and workers > 1}
-        convert("d/t.csv", **settings() | {"output": name}, shard_size="1MiB", **how)
+        convert("d/t.parquet", **settings() | {"output": name}, shard_size="256KiB", **how)
     digests = [
         {file.name: hashlib.sha256(file.read_bytes()).hexdigest() for file in Path(name).glob("train-*")}
         for name in ("one", "two")

@@ -21,6 +21,7 @@ from ...errors import RunError, SchemaError
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable
+from ...sources.contract.call import set_column
 from ...sources.files.below_root import FileProblem, FilesBelow
 from ..step import Column, Stepped, as_text, is_text, with_column
 
@@ -58,9 +59,11 @@ class Files:
                 hint = nearest_name(name, list(known))
                 raise SchemaError(f'schema.columns names "{printable(name)}", which is not a column; {hint}')
             if not is_text(known[name]):
+                option = set_column(name, "type", "binary")
                 raise SchemaError(
                     f'column "{printable(name)}": file reads the files that paths name, which are text, and it holds '
-                    f"{printable(str(known[name].field.type))}; leave file out"
+                    f"{printable(str(known[name].field.type))}; leave file out; in an append to a dataset that was "
+                    f"made with it, say that bytes are there: {option}"
                 )
         return [self._planned(column) if column.name in self.columns else column for column in columns]
 
@@ -75,14 +78,14 @@ class Files:
 
     def take(self, batch: pa.RecordBatch) -> tuple[Stepped, int]:
         """Return the first rows of a batch with the bytes of their files, and how many rows these are."""
-        files = self._files()
+        files = {name: self._files() for name in self.columns}
         values: dict[str, list[bytes | None]] = {name: [] for name in self.columns}
         problems, size, rows = list[CellProblem](), 0, 0
         for row, paths in enumerate(self._paths(batch)):
             for name, path in zip(self.columns, paths, strict=True):
                 data = None
                 try:
-                    data = None if path is None else files.read(path)
+                    data = None if path is None else files[name].read(path)
                 except FileProblem as problem:
                     value = printable(path)
                     problems.append(

@@ -50,6 +50,7 @@ class FilesBelow:
         self._most = most
         self._shown = shown
         self._folders: dict[bytes, bytes | None] = {}
+        self._last: tuple[str, bytes] | None = None  # rows often name one file several times, one after the other
 
     def read(self, path: str) -> bytes:
         """Return the bytes of a file whose path is relative to the root.
@@ -58,11 +59,13 @@ class FilesBelow:
             FileProblem: MISSING_FILE, NOT_A_FILE, OUTSIDE_ROOT, FIELD_TOO_LARGE or UNREADABLE.
             SourceError: the file changes while it is read, the machine is out of something, or it has not the root.
         """
-        self._check_text(path)
-        try:
-            return self._read(path)
-        except OSError as error:
-            raise self._problem_of(error, path) from None
+        if self._last is None or self._last[0] != path:
+            self._check_text(path)
+            try:
+                self._last = path, self._read(path)
+            except OSError as error:
+                raise self._problem_of(error, path) from None
+        return self._last[1]
 
     def _check_text(self, path: str) -> None:
         shown = printable(path)
