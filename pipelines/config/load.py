@@ -271,7 +271,8 @@ def _fill_runner(document: Document) -> None:
     named[("schema", "files_root")] = _section(document, "schema").get("files_root")
     named[("output", "path")] = _section(document, "output").get("path")
     for key, path in named.items():
-        problem = out_of_reach(name, path) if isinstance(path, str) else None
+        local_only = key == ("schema", "files_root")
+        problem = out_of_reach(name, path, local_only=local_only) if isinstance(path, str) else None
         if problem is not None:
             document.problems.append(Problem(document.place(key), f"{dotted(key)}: {problem}"))
 

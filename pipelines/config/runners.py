@@ -234,9 +234,13 @@ def not_a_runner(value: object) -> str:
     return f"{quoted(value)} is not a runner{hint} choices: {', '.join(RUNNERS)}"
 
 
-def out_of_reach(runner: object, path: str) -> str | None:
-    """Return why the machines of a runner cannot see a path, or None if they can."""
+def out_of_reach(runner: object, path: str, *, local_only: bool = False) -> str | None:
+    """Return why the machines of a runner cannot see a path, or None if they can.
+
+    What is `local_only` is not read from a store.
+    """
     if runner != "dataflow" or is_store_url(path):
         return None
     stores = " or ".join(f"{scheme}://" for scheme in sorted(STORES))  # Google's own first
-    return f"{quoted(path)} is on this machine, where Dataflow's workers cannot see it; it must be {stores}"
+    fix = "convert these rows on this machine, or on Flink" if local_only else f"it must be {stores}"
+    return f"{quoted(path)} is on this machine, where Dataflow's workers cannot see it; {fix}"

@@ -167,9 +167,11 @@ def _files(config: Config) -> tuple[Files, ...]:
     """
     rules = sorted(config.schema_.columns.items())
     names = tuple(rule.name or name for name, rule in rules if rule.file is not None)
+    root = config.schema_.files_root
+    if not names and root is not None:
+        raise UsageError("schema.files_root: no column names files; say which: --set schema.columns.NAME.file=path")
     if not names:
         return ()
-    root = config.schema_.files_root
     if root is not None:
         root = os.path.join(config.base, root)
         if is_missing_or_empty(os.fsencode(root)):

@@ -219,6 +219,17 @@ def test_a_column_that_holds_no_paths_is_refused_by_name() -> None:
         Files(("clip",), 9).apply(pa.record_batch({"clip": ["a"]}), "")
 
 
+def test_a_root_without_a_column_that_names_files_is_refused_with_the_fix() -> None:
+    with pytest.raises(UsageError, match=r"no column names files; say which: --set schema\.columns\.NAME\.file=path"):
+        convert(table("a/1.wav"), output="out", schema={"files_root": "d"})
+
+
+def test_a_null_path_is_a_reject_where_the_column_is_declared_without_nulls() -> None:
+    convert(table("a/1.wav", None), **settings(nullable=False), max_rejects=1)
+    assert clips() == [SOUNDS["a/1.wav"]]
+    assert [one.name for one in open_dataset("out").manifest.schema or () if one.nullable] == []
+
+
 def test_tables_and_roots_in_stores_are_refused_by_name() -> None:
     with pytest.raises(UsageError, match="files that columns name are not read from stores yet"):
         convert(table("a/1.wav"), **settings("s3://bucket/x"))

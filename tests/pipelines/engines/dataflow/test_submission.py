@@ -106,19 +106,24 @@ def test_a_value_that_is_right_is_taken(key: str, value: object) -> None:
 def test_all_that_is_wrong_is_told_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.csv").write_text("a\n1\n")
     command = ["convert", str(tmp_path / "a.csv"), "-o", str(tmp_path / "out"), "--runner", "DataflowRunner"]
+    command += ["--set", f"schema.files_root={tmp_path}"]
     with pytest.raises(SystemExit) as ended:
         main([*command, "--project", "1", "--region", "europe-west", "--no-wait"])
     assert ended.value.code == 2
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "error: config: 6 problems"
+    assert lines[0] == "error: config: 7 problems"
     reach = "is on this machine, where Dataflow's workers cannot see it; it must be gs:// or s3://"
+    alone = (
+        "is on this machine, where Dataflow's workers cannot see it; convert these rows on this machine, or on Flink"
+    )
     assert f'  -o: output.path: "{tmp_path}/out" {reach}' in lines
     assert f'  "{tmp_path}/a.csv" {reach}' in lines
+    assert f'  --set schema.files_root={tmp_path}: schema.files_root: "{tmp_path}" {alone}' in lines
     assert '  --project: runner.project: "1" is the project\'s number; give its id, like my-project' in lines
     mend = "is missing; name a folder for the job's files: --staging gs://my-bucket/staging"
     assert f"  --runner: runner.staging: {mend}" in lines
     assert [line.split(": ")[1] for line in lines[2:]] == [
-        "output.path", "runner.project", "runner.region", "runner.staging", "runner.image",
+        "schema.files_root", "output.path", "runner.project", "runner.region", "runner.staging", "runner.image",
     ]  # fmt: skip
     assert not (tmp_path / "out").exists()
 
