@@ -12,7 +12,7 @@ from ..sources.contract.selection import Selection
 from ..sources.contract.source import Frozen, LastRow, ParallelMap, Piece, Source, Survey, Task
 from .first_rows import until
 from .recipe import Recipe
-from .step import Column
+from .step import Column, LearningStep, NarrowStep
 
 
 @runtime_checkable
@@ -69,12 +69,21 @@ def _look_at_piece(piece: Piece, look: _Look) -> Sequence[Any] | None:
 
 
 def _narrow(source: Source, frozen: Frozen, recipe: Recipe, columns: Sequence[Column]) -> tuple[Source, Frozen]:
-    """Return the source that reads no other columns than those that are looked at, if it can."""
-    first = next(index for index, step in enumerate(recipe.steps) if step in recipe.learning)
-    planned = {column.name: column.origin for column in Recipe(recipe.steps[:first]).plan(columns)}
-    wanted = [planned.get(step.column) for step in recipe.learning]
-    if not isinstance(source, Selecting) or None in wanted:
+    """Return the source that reads no other columns than those that are looked at, if it can.
+
+    The steps before one that learns look at columns too: which rows there are may depend on any of them.
+    """
+    names: dict[str, None] = {}
+    known = columns
+    for step in recipe.steps[: 1 + max(recipe.steps.index(step) for step in recipe.learning)]:
+        if not isinstance(step, LearningStep | NarrowStep):
+            return source, frozen
+        origins = {column.name: column.origin or column.form for column in known}
+        looked_at = (step.column,) if isinstance(step, LearningStep) else step.reads
+        # What has no origin was made by a step before, of what that looks at.
+        names |= {origin: None for name in looked_at if (origin := origins.get(name)) is not None}
+        known = known if isinstance(step, LearningStep) else Recipe((step,)).plan(known)
+    if not isinstance(source, Selecting) or not names:
         return source, frozen
-    names = tuple(dict.fromkeys(name for name in wanted if name is not None))
     features = tuple(feature for feature in frozen.schema if feature.name in names)
-    return source.selecting(Selection(names)), replace(frozen, schema=Schema(features))
+    return source.selecting(Selection(tuple(names))), replace(frozen, schema=Schema(features))

@@ -106,6 +106,16 @@ class Step(Protocol):
 
 
 @runtime_checkable
+class NarrowStep(Step, Protocol):
+    """A step that says what it looks at: it takes a batch that lacks other columns too."""
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The columns that it looks at, by their names before it."""
+        ...
+
+
+@runtime_checkable
 class FileStep(Step, Protocol):
     """A step that adds columns that the names of files tell: it looks at all names before it is planned."""
 

@@ -180,6 +180,30 @@ def test_only_the_rows_that_are_read_have_classes() -> None:
     assert labels_of() == ([1, 0], ("cat", "dog"))
 
 
+@pytest.mark.parametrize("file", ["a.csv", "a.parquet", "a.jsonl"])
+@pytest.mark.parametrize(
+    ("beside", "names"),
+    [
+        ({"where": "n < 3"}, ("cat", "dog")),
+        ({"where": "n != 2 and n != 4", "columns": ["kind"]}, ("dog", "owl")),
+        ({"schema": {"columns": {"kind": {"label": True}, "n": {"null": "drop_row"}}}}, ("cat", "dog", "owl")),
+        ({"schema": {"columns": {"kind": {"label": True}, "s": {"null": "drop_row"}}}}, ("cat", "dog")),
+        ({"schema": {"columns": {"kind": {"label": True, "name": "k"}, "s": {"null": "mask", "name": "z"}}}}, None),
+        ({"schema": {"columns": {"kind": {"label": True}, "s": {"format": "%Y-%m-%d"}}}}, ("cat", "dog", "owl")),
+    ],
+    ids=["where", "where of a column that is not kept", "no nulls", "nulls", "other names", "written"],
+)
+def test_classes_are_learned_of_the_rows_that_other_settings_of_columns_leave(
+    file: str, beside: dict[str, Any], names: tuple[str, ...] | None
+) -> None:
+    rows = [{"kind": kind, "n": n, "s": f"2024-01-0{n}" if n != 3 else None} for n, kind in enumerate(KINDS, 1)]
+    Path("a.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    Path("a.csv").write_text("kind,n,s\n" + "".join(f"{r['kind']},{r['n']},{r['s'] or ''}\n" for r in rows))
+    put({name: [row[name] for row in rows] for name in rows[0]})
+    summary = convert(file, output="out", **settings(True) | beside)
+    assert list(summary.manifest.labels.values()) == [names or ("cat", "dog", "owl")]
+
+
 def test_a_column_that_is_no_label_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
     put({"kind": [0.5, 1.5], "text": ["a", "b"]})
     with pytest.raises(SchemaError, match='"kind": a label is text, a whole number or a bool, and it holds double'):

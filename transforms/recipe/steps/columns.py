@@ -23,6 +23,11 @@ class Keep:
 
     selection: Selection
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """No column: it looks at names alone."""
+        return ()
+
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
         """Return the columns that are kept.
 
@@ -42,6 +47,11 @@ class Rename:
     """Give columns other names: pairs of the name in the source and the name in the dataset."""
 
     names: tuple[tuple[str, str], ...]
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """No column: it looks at names alone."""
+        return ()
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
         """Return the columns under their new names.

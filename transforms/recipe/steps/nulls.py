@@ -40,6 +40,11 @@ class Nulls:
     fill: str | int | float | bool | None = None
     kind: pa.DataType | None = None
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The column that it looks at."""
+        return (self.column,)
+
     def under(self, dataset: Mapping[str, pa.DataType], labels: Mapping[str, tuple[str, ...]]) -> Nulls:
         """Return the step for a column that has the type of a dataset, before and after it."""
         return self if self.column in labels else replace(self, kind=dataset.get(self.column))

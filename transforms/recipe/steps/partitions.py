@@ -44,6 +44,11 @@ class Partitions:
         shown = ", ".join(printable(name) for name, _, _ in self.columns)
         return f"columns {shown}, from the names of folders (input.partitions)"
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """No column: it looks at names alone."""
+        return ()
+
     def of_files(self, files: Sequence[str]) -> Partitions | None:
         """Return the step for these files, None where no folder names a column.
 

@@ -40,7 +40,7 @@ class Where:
     text: str
 
     @property
-    def columns(self) -> tuple[str, ...]:
+    def reads(self) -> tuple[str, ...]:
         """The columns that it looks at."""
         return columns_in(_read(self.text))
 
@@ -51,12 +51,12 @@ class Where:
             SchemaError: there is no such column, or what is done to one does not fit its type.
         """
         known = {column.name: column.field for column in columns}
-        for name in self.columns:
+        for name in self.reads:
             if name not in known:
                 hint = nearest_name(name, list(known))
                 raise SchemaError(f'input.where names "{printable(name)}", which is not a column; {hint}')
-        fields = [known[name] for name in self.columns]
-        empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], names=list(self.columns))
+        fields = [known[name] for name in self.reads]
+        empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], names=list(self.reads))
         held = ", ".join(f'"{printable(field.name)}" is {field.type}' for field in fields)
         try:
             found = _evaluate(_read(self.text), empty)

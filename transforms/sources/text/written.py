@@ -49,6 +49,11 @@ class Written:
     thousands: str = ""
     formats: tuple[str, ...] = ()
 
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The column that it looks at."""
+        return (self.column,)
+
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
         """Return the columns, this one with its type; where it is left out they stay as they are.
 
