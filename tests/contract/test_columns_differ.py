@@ -242,3 +242,45 @@ def test_json_lines_have_no_such_key_since_they_are_always_read_so(desk: Any) ->
     assert ran.code == 2
     assert "columns_differ" in ran.err
     assert desk.convert("a.jsonl", "b.jsonl").code == 0
+
+
+def append(desk: Any, *args: str) -> Any:
+    desk.capsys.readouterr()
+    with pytest.raises(SystemExit) as ended:
+        main(["append", *args, "-o", "out"])
+    out, err = desk.capsys.readouterr()
+    return ended.value.code, out, err
+
+
+@FORMATS
+@pytest.mark.parametrize("options", [[], ["--set", "schema.constants.origin=web"]], ids=["", "with a step"])
+def test_an_append_whose_files_lack_a_nullable_column_has_nulls_there(desk: Any, kind: str, options: list[str]) -> None:
+    files = put(desk, kind)
+    assert desk.convert(*files, *UNION, *options).code == 0
+    desk.put({f"d.{kind}": MADE[kind]({"x": [7.5], "id": pa.array([6])})})
+    code, _, err = append(desk, f"d.{kind}", *options)
+    assert (code, "read missing columns as nulls: --set input.columns_differ=union; or convert" in err) == (2, True)
+    code, out, err = append(desk, f"d.{kind}", *UNION, *options, "--dry-run")
+    assert (code, err) == (0, "")
+    assert "Detected: y: a column that no file has, so null in all rows" in out
+    assert append(desk, f"d.{kind}", *UNION, *options)[0] == 0
+    extra = {"origin": [b"web"]} if options else {}
+    rows = [row | extra for row in [*ROWS, {"id": [6], "x": [7.5]}]]
+    assert sorted(parsed(desk.root / "out"), key=str) == sorted(rows, key=lambda row: str(dict(sorted(row.items()))))
+
+
+@FORMATS
+def test_an_append_whose_files_lack_a_column_without_nulls_is_refused(desk: Any, kind: str) -> None:
+    assert desk.convert(*put(desk, kind), *UNION).code == 0
+    desk.put({f"d.{kind}": MADE[kind]({"x": [7.5]})})
+    code, _, err = append(desk, f"d.{kind}", *UNION)
+    assert (code, "columns_differ" in err) == (2, False)
+    assert "1 feature missing" in err
+
+
+@FORMATS
+def test_an_append_with_the_key_skips_the_files_that_the_dataset_has(desk: Any, kind: str) -> None:
+    desk.put({f"a.{kind}": MADE[kind](TABLES["a"])})
+    assert desk.convert(f"a.{kind}").code == 0
+    code, out, _ = append(desk, f"a.{kind}", *UNION)
+    assert (code, out.startswith("Nothing to do")) == (0, True)

@@ -233,6 +233,13 @@ class Frozen:
     columns: tuple[ColumnEntry, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class UnitedFrozen(Frozen):
+    """What tasks share where the columns of typed files may differ: `fields` are those of all files."""
+
+    fields: pa.Schema = field(kw_only=True)
+
+
 class LastRow(NamedTuple):
     """The last row that is read of a source: row `row` of its entry, counted from 1."""
 

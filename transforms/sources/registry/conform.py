@@ -7,7 +7,8 @@ What a source may follow the dataset in, where its config leaves it open:
     images       classes have the numbers that they have; new ones come at the end
 
 A feature that is added, missing or re-typed is refused with both schemas side by side: that is a migration, and no
-append. Nulls are decided row by row: one in a feature that has none is a reject.
+append. Nulls are decided row by row: one in a feature that has none is a reject. Where columns of files may differ
+(`input.columns_differ: union`), a nullable feature that is missing is null in all rows.
 """
 
 from __future__ import annotations
@@ -16,6 +17,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol, Self, runtime_checkable
+
+import pyarrow as pa
 
 from ...errors import SchemaError
 from ...format.manifest.details import ColumnEntry
@@ -28,10 +31,13 @@ from ...format.wording.printable import printable
 from ...recipe.flatten import following
 from ...recipe.source import RecipeSource, fields_of
 from ...recipe.step import Column
-from ..contract.source import Listing, ParallelMap, Source, Survey
+from ..contract.selection import UNITE
+from ..contract.source import Listing, ParallelMap, Source, Survey, UnitedFrozen
 
 _STEPS: Final = "give the steps that the dataset was made with"
 _RETYPE: Final = "declare the dataset's type, where the values fit: --set schema.columns.NAME.type=TYPE"
+
+_SHOWN_MISSING: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +45,8 @@ class DatasetSchema:
     """The schema of an existing dataset; with `no_rejects`, a column with only bad cells counts as re-typed.
 
     `wanted_split` is the split that an append named for records of files that name none. `columns` are those of the
-    source, where some are nested or decimals.
+    source, where some are nested or decimals. `may_unite` says that the source can read columns that its files lack as
+    nulls, and was not asked to.
     """
 
     name: str
@@ -48,6 +55,27 @@ class DatasetSchema:
     no_rejects: bool = True
     wanted_split: str | None = None
     columns: tuple[ColumnEntry, ...] = ()
+    may_unite: bool = False
+
+    def missing_in(self, found: Schema) -> list[Feature]:
+        """Return the features that a source lacks and that may be null in all of its rows."""
+        names = {feature.name for feature in found}
+        parts = {part for column in self.columns for part in column.features}
+        return [
+            feature
+            for feature in self.schema
+            if feature.name not in names | parts and feature.nullable and feature.type not in ("image", "label")
+        ]
+
+
+@runtime_checkable
+class Uniting(Source, Protocol):
+    """A source of files whose columns may differ, with `union`: a file may lack some."""
+
+    @property
+    def union(self) -> bool:
+        """Whether they may."""
+        ...
 
 
 @runtime_checkable
@@ -98,6 +126,8 @@ def survey_under(source: Source, listing: Listing, run: ParallelMap, dataset: Da
         SchemaError: a feature is added, missing or re-typed; or what the source's own survey raises.
         SourceError: a file is corrupt as a whole.
     """
+    read = source.source if isinstance(source, RecipeSource) else source
+    dataset = replace(dataset, may_unite=isinstance(read, Uniting) and not read.union)
     if isinstance(source, RecipeSource):
         found, survey = _recipe_under(source, listing, run, dataset)
         _refuse_other_types(dataset, survey.frozen.columns)
@@ -128,6 +158,9 @@ def _recipe_under(
         read = column.origin or column.form
         if read in own and column.name in wanted:
             own[read] = replace(wanted[column.name], name=read)
+    if isinstance(found.source, Uniting) and found.source.union:
+        made = Schema(tuple(sorted((wanted[one.name] for one in columns if one.name in wanted), key=lambda f: f.name)))
+        own |= {one.name: one for one in dataset.missing_in(made) if one.name not in own}
     as_read = replace(dataset, schema=Schema(tuple(sorted(own.values(), key=lambda feature: feature.name))))
     inner, survey = _conformed(found.source, survey, listing, run, as_read)
     found = replace(found, source=inner)
@@ -144,6 +177,7 @@ def _conformed(
     if forms and isinstance(source, Ruled):
         source = source.with_rules({**source.rules, **forms})
         survey = source.survey(listing, run)
+    survey = _with_columns(survey, _missing_columns(source, survey, dataset))
     if isinstance(source, Casting):
         survey = source.cast_to(survey, dataset)
     refuse_others(dataset, survey.frozen.schema, _RETYPE)
@@ -153,6 +187,31 @@ def _conformed(
     choices += tuple(choice for choice in survey.choices if choice.column in own)
     choices = tuple({choice.column: choice for choice in choices}.values())
     return source, replace(survey, frozen=replace(survey.frozen, schema=dataset.schema), choices=choices)
+
+
+def _missing_columns(source: Source, survey: Survey, dataset: DatasetSchema) -> list[Feature]:
+    """Return the features that are null in all rows of a source whose columns may differ; text has no lists."""
+    if not isinstance(source, Uniting) or not source.union:
+        return []
+    missing = dataset.missing_in(survey.frozen.schema)
+    return [one for one in missing if one.shape == () or not isinstance(source, Casting)]
+
+
+def _with_columns(survey: Survey, features: Sequence[Feature]) -> Survey:
+    """Return the survey of a source with columns that no file has."""
+    if not features:
+        return survey
+    fields = (*survey.fields, *(pa.field(one.name, arrow_type_of(one), nullable=True) for one in features))
+    schema = Schema(tuple(sorted((*survey.frozen.schema, *features), key=lambda feature: feature.name)))
+    frozen = replace(survey.frozen, schema=schema)
+    if isinstance(frozen, UnitedFrozen):
+        frozen = replace(frozen, fields=pa.schema(fields))
+    names = [printable(one.name) for one in features]
+    shown = ", ".join(
+        [*names[:_SHOWN_MISSING], *([f"{len(names) - _SHOWN_MISSING:,} more"] * (len(names) > _SHOWN_MISSING))]
+    )
+    note = f"{shown}: {'a column' if len(names) == 1 else 'columns'} that no file has, so null in all rows"
+    return replace(survey, frozen=frozen, fields=fields, detected=(*survey.detected, note))
 
 
 def _refuse_other_types(dataset: DatasetSchema, columns: Sequence[ColumnEntry]) -> None:
@@ -192,16 +251,20 @@ def refuse_others(dataset: DatasetSchema, found: Schema, retype: str) -> None:
     table = schemas_side_by_side(dataset.schema, found, ("the dataset", "the source"), marked=marked)
     raise SchemaError(
         f"the source does not match the schema of {dataset.name} ({', '.join(words)}), and rows of another schema "
-        f"are not appended:\n{table}\n{_fix(marked, dataset.schema, retype)}"
+        f"are not appended:\n{table}\n{_fix(marked, dataset, found, retype)}"
     )
 
 
-def _fix(marked: Mapping[str, str], wanted: Schema, retype: str) -> str:
-    """Return what helps: columns may be left out, and scalars declared; to fill in or reshape is a migration."""
+def _fix(marked: Mapping[str, str], dataset: DatasetSchema, found: Schema, retype: str) -> str:
+    """Return what helps: columns may be left out or be null, and scalars declared; to reshape is a migration."""
     hows = set(marked.values())
-    fixed = [f for f in wanted if marked.get(f.name) == "re-typed" and (f.shape or f.type.startswith("array_"))]
+    filled = {feature.name for feature in dataset.missing_in(found)} if dataset.may_unite else set()
+    missing = {name for name, how in marked.items() if how == "missing"}
+    fixed = [f for f in dataset.schema if marked.get(f.name) == "re-typed" and (f.shape or f.type.startswith("array_"))]
     fixes = []
-    if "missing" not in hows and not fixed:
+    if missing <= filled and not fixed:
+        if missing:
+            fixes.append(f"read missing columns as nulls: {UNITE}")
         if "added" in hows:
             fixes.append("keep only the columns that the dataset has: --set 'input.columns=[NAME, ...]'")
         if "re-typed" in hows:

@@ -18,9 +18,8 @@ from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable
 from ..contract.lacking import apart_warning
 from ..contract.selection import Selection, exclude_columns
-from ..contract.source import Frozen
+from ..contract.source import Frozen, UnitedFrozen
 from .shared_schema import FileColumns, shared_columns
-from .united import UnitedFrozen
 
 MANY_COLUMNS: Final = 1000
 """From here on a user is warned: 10,000 columns are read, but every one of them costs time for each batch."""

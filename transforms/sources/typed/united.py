@@ -8,7 +8,7 @@ An integer becomes a float where that is exact: up to 2**53 for double, which ho
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -19,19 +19,12 @@ from ...format.buffers.arrow_memory import raw_values, valid_mask
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.flow.rows import Rows
 from ...format.schema.arrow_types import is_list
-from ..contract.source import Frozen
+from ..contract.source import Frozen, UnitedFrozen
 
 _EXACT: Final = 1 << 53
 """Every integer up to here has a float64 of its own."""
 
 _WIDEST: Final = 64
-
-
-@dataclass(frozen=True, slots=True)
-class UnitedFrozen(Frozen):
-    """What tasks share where the columns of files may differ: `fields` are those of all files."""
-
-    fields: pa.Schema = field(kw_only=True)
 
 
 def as_united(rows: Rows, frozen: Frozen) -> Rows:
