@@ -39,13 +39,17 @@ class Peer:
     slow: bool = False
 
 
+FLAT = tuple(name for name in WORKLOADS if name != "nested")
+LOOP = ("protobuf<7", "crc32c", "pyarrow", "numpy", "pillow")
+
 PEERS = {
     peer.name: peer
     for peer in (
         Peer("tfx_bsl", "tfx_bsl_encoder.py", ("tfx-bsl==1.21.0",), ("parquet", "csv", "floats", "floats_x8")),
-        Peer("tutorial", "tutorial_loop.py", ("tensorflow==2.21.0", "pyarrow", "pillow"), tuple(WORKLOADS), slow=True),
-        Peer("protobuf", "protobuf_loop.py", ("protobuf<7", "crc32c", "pyarrow", "numpy", "pillow"), tuple(WORKLOADS)),
-        Peer("tfrecord", "tfrecord_package.py", ("tfrecord", "pyarrow", "pillow"), tuple(WORKLOADS), slow=True),
+        Peer("tutorial", "tutorial_loop.py", ("tensorflow==2.21.0", "pyarrow", "pillow"), FLAT, slow=True),
+        Peer("protobuf", "protobuf_loop.py", LOOP, FLAT),
+        Peer("protobuf by hand", "nested_loop.py", LOOP, ("nested",)),
+        Peer("tfrecord", "tfrecord_package.py", ("tfrecord", "pyarrow", "pillow"), FLAT, slow=True),
         Peer(
             "beam",
             "beam_map.py",

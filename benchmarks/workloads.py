@@ -12,6 +12,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute
 import pyarrow.csv
 import pyarrow.parquet
 from PIL import Image
@@ -75,6 +76,37 @@ def make_jsonl(folder: Path, rows: int) -> None:
                 file.writelines(json.dumps(row) + "\n" for row in batch.to_pylist())
 
 
+def make_nested(folder: Path, rows: int) -> None:
+    """Write a struct, a list of structs, a list of lists and a decimal a row, a tenth of them null, in two files."""
+    for i, count in enumerate((rows // 2, rows - rows // 2)):
+        rng = np.random.default_rng(100 + i)
+        lines, outer = rng.integers(0, 5, count), rng.integers(0, 4, count)
+        inner = rng.integers(0, 9, int(outer.sum()))
+        user = pa.StructArray.from_arrays(
+            [random_strings(rng, count), pa.array(rng.integers(0, 99, count))], ["name", "age"]
+        )
+        price = pa.array(rng.normal(0, 9, int(lines.sum())).astype(np.float32))
+        line = pa.StructArray.from_arrays([random_strings(rng, len(price)), price], ["item", "price"])
+        floats = pa.array(rng.normal(0, 1, int(inner.sum())).astype(np.float32))
+        columns = {
+            "id": pa.array(np.arange(count)),
+            "user": user,
+            "lines": _lists(lines, line),
+            "points": _lists(outer, _lists(inner, floats)),
+            "total": pa.array(rng.integers(0, 10**6, count)).cast(pa.decimal128(21, 2)).cast(pa.decimal128(12, 2)),
+        }
+        null = pa.array(rng.random(count) < 0.1)
+        for name in ("user", "lines", "points", "total"):
+            columns[name] = pa.compute.if_else(null, pa.scalar(None, columns[name].type), columns[name])
+        pa.parquet.write_table(
+            pa.table(columns), folder / f"part-{i:02d}.parquet", row_group_size=1 << 16, write_page_checksum=True
+        )
+
+
+def _lists(lengths: np.ndarray, values: pa.Array) -> pa.Array:
+    return pa.ListArray.from_arrays(pa.array(np.concatenate([[0], np.cumsum(lengths)]).astype(np.int32)), values)
+
+
 def make_floats(folder: Path, rows: int) -> None:
     """Write rows of one list of 256 float32 values, in two Parquet files."""
     rng = np.random.default_rng(7)
@@ -122,6 +154,7 @@ WORKLOADS = {
         Workload("parquet", "parquet", 8_000_000, 1_000_000, make_parquet),
         Workload("csv", "csv", 8_000_000, 1_000_000, make_csv),
         Workload("jsonl", "jsonl", 4_000_000, 500_000, make_jsonl),
+        Workload("nested", "parquet", 800_000, 100_000, make_nested),
         Workload("floats", "parquet", 100_000, 12_500, make_floats),
         # The same eight times: the start-up of some peers varies more than what they take for 100 MB.
         Workload("floats_x8", "parquet", 800_000, 100_000, make_floats),

@@ -14,7 +14,7 @@ from PIL import Image
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 SAMPLES = CONFIGS / "samples"
-DATA_FOLDERS = ("pets", "people", "trips", "arrays", "reviews", "clips")
+DATA_FOLDERS = ("pets", "people", "trips", "arrays", "reviews", "clips", "orders", "stations", "rides", "lines")
 
 
 def files_below(folder: Path) -> list[str]:
@@ -42,10 +42,11 @@ def test_the_script_makes_the_files_that_are_shipped(made: Path) -> None:
     assert files_below(made) == files_below(SAMPLES)
 
 
-@pytest.mark.parametrize(
-    "name", [name for name in files_below(SAMPLES) if name.endswith((".csv", ".npy", ".db", ".jsonl"))]
-)
-def test_csv_numpy_and_json_files_are_made_again_byte_by_byte(made: Path, name: str) -> None:
+MADE_BY_US = (".csv", ".npy", ".db", ".jsonl", ".txt")
+
+
+@pytest.mark.parametrize("name", [name for name in files_below(SAMPLES) if name.endswith(MADE_BY_US)])
+def test_text_and_numpy_files_are_made_again_byte_by_byte(made: Path, name: str) -> None:
     assert (made / name).read_bytes() == (SAMPLES / name).read_bytes()
 
 
@@ -106,6 +107,12 @@ def test_the_trips_have_lists_nulls_time_stamps_and_page_checksums() -> None:
         pq.read_table(pa.BufferReader(bytes(damaged)), page_checksum_verification=True)
 
 
+def test_the_arrow_file_is_made_again_with_the_same_rows(made: Path) -> None:
+    ours, theirs = (pa.ipc.open_file(folder / "rides/rides.arrow") for folder in (SAMPLES, made))
+    assert ours.num_record_batches == theirs.num_record_batches == 2
+    assert ours.read_all().equals(theirs.read_all())
+
+
 def test_the_arrays_share_one_type_and_rank_in_several_lengths() -> None:
     arrays = [np.load(path) for path in sorted((SAMPLES / "arrays").glob("*.npy"))]
     assert {array.dtype.newbyteorder("<").str for array in arrays} == {"<f4"}
@@ -119,7 +126,7 @@ def test_the_samples_stay_small() -> None:
     assert sum((SAMPLES / name).stat().st_size for name in files_below(SAMPLES)) < 1_500_000
 
 
-@pytest.mark.parametrize("name", ["quickstart", "images", "csv", "jsonl", "parquet", "numpy"])
+@pytest.mark.parametrize("name", sorted(path.stem for path in CONFIGS.glob("*.yaml")))
 def test_every_line_of_a_config_stays_within_the_page(name: str) -> None:
     lines = (CONFIGS / f"{name}.yaml").read_text().splitlines()
     assert max(map(len, lines)) <= 120

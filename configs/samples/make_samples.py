@@ -1,4 +1,4 @@
-"""Make the sample data of this folder, the same each time: pets, people, trips, arrays, reviews, orders, carts, clips.
+"""Make the sample data of this folder, the same each time: a folder each, by the functions of `make_all`.
 
     python configs/samples/make_samples.py
 
@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.ipc
 import pyarrow.parquet as pq
 from PIL import Image, ImageDraw
 
@@ -274,6 +275,63 @@ def make_clips(folder: Path) -> None:
     (folder / "clips.csv").write_text("\n".join([*rows, "7,,0"]) + "\n")
 
 
+PLACES = ("Kiel", "Århus", "Poznań", '"Gdańsk | Oliwa"')
+
+
+def make_stations(folder: Path) -> None:
+    """A table as a logger prints it: a title, remarks, blanks that align columns, a sign for what is missing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    lines = ["Weather stations, exported on 2024-05-01", "# degrees Celsius, millimetres of rain"]
+    lines.append("station | place            | kind    | degrees | rain")
+    for number in range(90):
+        if number % 30 == 29:
+            lines.append("# the battery was changed")
+        lines.append(station(number))
+    (folder / "stations.csv").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
+def station(number: int) -> str:
+    """Return one line; those that end early lack their last cell."""
+    dice = noise(f"station {number}", 4).tolist()
+    degrees = "-" if dice[2] % 9 == 0 else f"{dice[2] / 8 - 9:.1f}"
+    cells = [
+        f"{number:<7}",
+        f"{PLACES[dice[0] % len(PLACES)]:<16}",
+        f"{('coast', 'inland', 'island')[dice[1] % 3]:<7}",
+        f"{degrees:>7}",
+    ]
+    return " | ".join([*cells, f"{dice[3] % 40:>4}"] if dice[3] % 11 else cells)
+
+
+def make_rides(folder: Path) -> None:
+    """An Arrow file (Feather) as polars and pandas write it: categories, a list, times of day, a duration, nulls."""
+    folder.mkdir(parents=True, exist_ok=True)
+    dice = noise("rides", 80, 4).astype(int)
+    table = pa.table(
+        {
+            "bike": pa.array([f"bike {one % 9}" for one in dice[:, 0].tolist()]).dictionary_encode(),
+            "taken": pa.array([one * 300 for one in dice[:, 1].tolist()], pa.time32("s")),
+            "lasted": pa.array([one * 20 if one % 8 else None for one in dice[:, 2].tolist()], pa.duration("s")),
+            "stops": pa.array([[one % 7, one % 5][: one % 3] for one in dice[:, 3].tolist()], pa.list_(pa.int16())),
+        }
+    )
+    with pa.ipc.new_file(folder / "rides.arrow", table.schema) as file:
+        file.write_table(table, max_chunksize=40)
+
+
+def make_lines(folder: Path) -> None:
+    """A text file of one sentence a line, some of them empty."""
+    folder.mkdir(parents=True, exist_ok=True)
+    words = ("the cat", "an owl", "Søren", "nobody", "sleeps", "reads", "waits", "here", "there", "at noon")
+    lines = []
+    for number in range(100):
+        first, second, third = (
+            value % n for value, n in zip(noise(f"line {number}", 3).tolist(), (4, 3, 3), strict=True)
+        )
+        lines.append(f"{words[first]} {words[4 + second]} {words[7 + third]}" if number % 12 else "")
+    (folder / "lines.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+
+
 def make_all(folder: Path = HERE) -> None:
     """Write all samples below a folder."""
     make_pets(folder / "pets")
@@ -284,6 +342,9 @@ def make_all(folder: Path = HERE) -> None:
     make_orders(folder / "orders")
     make_carts(folder / "carts")
     make_clips(folder / "clips")
+    make_stations(folder / "stations")
+    make_rides(folder / "rides")
+    make_lines(folder / "lines")
 
 
 if __name__ == "__main__":
