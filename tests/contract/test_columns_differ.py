@@ -226,6 +226,14 @@ def test_a_row_of_another_width_than_its_own_header_is_a_reject(desk: Any) -> No
     ]
 
 
+def test_a_blank_line_is_a_row_of_a_file_of_one_column_alone(desk: Any) -> None:
+    desk.put({"a.csv": b"id,x\n\n1,2\n", "b.csv": b"id\n\n5\n"})
+    ran = desk.convert("a.csv", "b.csv", *UNION, "--dry-run")
+    assert [line for line in ran.out.splitlines() if "blank" in line] == ["Warning: a.csv: 1 blank line skipped"]
+    assert desk.convert("a.csv", "b.csv", *UNION).code == 0
+    assert parsed(desk.root / "out") == [{"id": [1], "x": [2]}, {}, {"id": [5]}]
+
+
 def test_a_cell_that_does_not_fit_is_rejected_with_its_own_column(desk: Any) -> None:
     desk.put({"a.csv": b"id,x\n1,2\n", "b.csv": b"y,id\nq,1\nr,oops\n"})
     options = ["--set", "schema.columns.id.type=int64", "--max-rejects", "1"]

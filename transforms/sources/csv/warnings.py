@@ -33,12 +33,12 @@ def table_warnings(
         if head.names is None:
             found.append(f"{head.name}: is empty: no header and no row")
             continue
-        blanks, nul = 0, False
+        blanks, nul, blank_rows = 0, False, len(head.names) == 1
         if index in scans:
-            blanks, nul = scans[index].end.blanks - head.data.blanks * parser.blank_rows, scans[index].nul
+            blanks, nul = scans[index].end.blanks - head.data.blanks * blank_rows, scans[index].nul
         elif index in streams:
             blanks, nul = streams[index].blanks, streams[index].nul
-        if blanks and not parser.blank_rows:
+        if blanks and not blank_rows:
             found.append(f"{head.name}: {blanks} blank line{'s' * (blanks > 1)} skipped")
         if nul:
             found.append(f"{head.name}: holds NUL bytes; they are kept")
