@@ -278,6 +278,17 @@ def test_an_append_whose_files_lack_a_nullable_column_has_nulls_there(desk: Any,
 
 
 @FORMATS
+def test_an_append_may_name_columns_that_the_dataset_alone_has(desk: Any, kind: str) -> None:
+    options = [*UNION, "--columns", "id,x,y", "--set", "schema.columns.y.type=string"]
+    assert desk.convert(*put(desk, kind), *options).code == 0
+    desk.put({f"d.{kind}": MADE[kind]({"id": pa.array([6]), "zz": [1]})})
+    assert append(desk, f"d.{kind}", *options)[0] == 0
+    assert {"id": [6]} in parsed(desk.root / "out")
+    code, _, err = append(desk, f"d.{kind}", *UNION, "--columns", "id,yy")
+    assert (code, 'input.columns names "yy", which is not a column' in err) == (2, True)
+
+
+@FORMATS
 def test_an_append_whose_files_lack_a_column_without_nulls_is_refused(desk: Any, kind: str) -> None:
     assert desk.convert(*put(desk, kind), *UNION).code == 0
     desk.put({f"d.{kind}": MADE[kind]({"x": [7.5]})})

@@ -21,6 +21,7 @@ from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, 
 from ..files.listing import list_entries
 from ..files.partitions import check_folders
 from ..files.stamp import check_stamp
+from ..registry.conform import DatasetSchema
 from ..registry.formats import suffixes_of
 from ..typed.survey_columns import survey_columns
 from ..typed.united import as_united
@@ -55,7 +56,7 @@ class ArrowSource:
     `paths` are files, folders and globs, relative to the folder `base`; `columns` are the ones to keep (None: all),
     `exclude` those to leave out, as names or globs; `rules` are declared types, by column. Columns in the names of
     folders are refused, unless `partitions` says who reads them, as for Parquet. With `union` the columns of the files
-    may differ. `call` is what the user typed.
+    may differ, and a dataset has those that are `elsewhere`. `call` is what the user typed.
     """
 
     paths: tuple[str, ...]
@@ -65,12 +66,13 @@ class ArrowSource:
     rules: dict[str, ColumnRule] = field(default_factory=dict)
     partitions: Literal["none", "read"] | None = None
     union: bool = False
+    elsewhere: tuple[str, ...] = ()
     call: Call = field(default_factory=Call, compare=False, repr=False)
 
     @property
     def selection(self) -> Selection:
         """The columns that are read."""
-        return Selection(self.columns, self.exclude, self.union)
+        return Selection(self.columns, self.exclude, self.union, self.elsewhere)
 
     def selecting(self, selection: Selection) -> ArrowSource:
         """Return the source that reads other columns."""
@@ -79,6 +81,10 @@ class ArrowSource:
     def with_rules(self, rules: dict[str, ColumnRule]) -> ArrowSource:
         """Return the source whose columns have other declared types."""
         return replace(self, rules=rules)
+
+    def following(self, dataset: DatasetSchema) -> ArrowSource:
+        """Return the source whose files may lack columns that a dataset has."""
+        return replace(self, elsewhere=dataset.may_lack) if self.union else self
 
     def list_files(self) -> Listing:
         """Return the files to read.

@@ -24,12 +24,14 @@ class Selection:
     """The columns to keep, None for all, without those to `exclude`: names, or globs like `feat_*`.
 
     A name of a column is that column, also where it reads as a glob. With `union` a file need not have all columns that
-    are named, as long as another one has them.
+    are named, as long as another one has them, or the dataset that
+    they are appended to, which has those that are `elsewhere`.
     """
 
     columns: tuple[str, ...] | None = None
     exclude: tuple[str, ...] = ()
     union: bool = False
+    elsewhere: tuple[str, ...] = ()
 
     def pick(self, names: Sequence[str], *, where: str = "", hint: Callable[[str], str] | None = None) -> list[str]:
         """Return the names of the columns to read, in the order of `names`; `where` begins a message.
@@ -90,6 +92,8 @@ class Selection:
         known, chosen = frozenset(names), set[str]()
         for one in wanted:
             found = _matching(one, known)
+            if not found and one in self.elsewhere:
+                continue
             if not found and not _MAGIC.isdisjoint(one):
                 raise SchemaError(f'{where}input.{key}: "{printable(one)}" matches no column')
             if not found:

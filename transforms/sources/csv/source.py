@@ -63,7 +63,8 @@ class CsvSource:
     itself; with `trim` blanks around cells are no part of them; rows with too few cells are rejects, or end with nulls
     where `fill_short_rows` says so. `infer` is `auto`, `full` or `none`; `rules` are declared types, by column.
     Columns in the names of folders (`year=2024`) are refused, unless `partitions` says that a recipe reads them
-    (`read`) or nobody does (`none`). With `union` the columns of the files may differ. With `check_header` a first
+    (`read`) or nobody does (`none`). With `union` the columns of the files may differ, and a
+    dataset has those that are `elsewhere`. With `check_header` a first
     record that looks like data is not a header; `detected` says what was found out about the files before, for the
     user, and `call` what the user typed, for what a message proposes.
 
@@ -91,6 +92,7 @@ class CsvSource:
     limits: CsvLimits = field(default_factory=CsvLimits)
     partitions: Literal["none", "read"] | None = None
     union: bool = False
+    elsewhere: tuple[str, ...] = ()
     check_header: bool = False
     detected: tuple[str, ...] = field(default=(), compare=False, repr=False)
     call: Call = field(default_factory=Call, compare=False, repr=False)
@@ -112,11 +114,15 @@ class CsvSource:
     @property
     def selection(self) -> Selection:
         """The columns that are read."""
-        return Selection(self.columns, self.exclude, self.union)
+        return Selection(self.columns, self.exclude, self.union, self.elsewhere)
 
     def selecting(self, selection: Selection) -> CsvSource:
         """Return the source that reads other columns."""
         return replace(self, columns=selection.columns, exclude=selection.exclude)
+
+    def following(self, dataset: DatasetSchema) -> CsvSource:
+        """Return the source whose files may lack columns that a dataset has."""
+        return replace(self, elsewhere=dataset.may_lack) if self.union else self
 
     def list_files(self) -> Listing:
         """Return the files to read.
@@ -230,7 +236,7 @@ class CsvSource:
     def _check_rules(self, names: tuple[str, ...]) -> None:
         known = set(names)
         for name in self.rules:
-            if name not in known:
+            if name not in known and name not in self.elsewhere:
                 hint = self._no_such_column(names, name)
                 raise SchemaError(f'schema.columns names "{printable(name)}", which is not a column; {hint}')
 

@@ -25,6 +25,7 @@ from ..files.listing import list_entries
 from ..files.open_file import OpenFile, ReadAt, expect, open_file, open_listed, read_at
 from ..files.partitions import check_folders
 from ..files.stamp import check_stamp
+from ..registry.conform import DatasetSchema
 from ..registry.formats import suffixes_of
 from ..typed.survey_columns import survey_columns
 from ..typed.united import as_united
@@ -63,7 +64,8 @@ class ParquetSource:
     `paths` are files, folders and globs, relative to the folder `base`; `columns` are the ones to keep (None: all),
     `exclude` those to leave out, as names or globs; `checksums` are those of the pages; `rules` are declared types, by
     column. Columns in the names of folders (`year=2024`) are refused, unless `partitions` says that a recipe reads them
-    (`read`) or nobody does (`none`). With `union` the columns of the files may differ. `call` is what the user typed,
+    (`read`) or nobody does (`none`). With `union` the columns of the files may differ, and a
+    dataset has those that are `elsewhere`. `call` is what the user typed,
     for what a message proposes; `batch_bytes` is about what a batch holds.
     """
 
@@ -75,13 +77,14 @@ class ParquetSource:
     rules: dict[str, ColumnRule] = field(default_factory=dict)
     partitions: Literal["none", "read"] | None = None
     union: bool = False
+    elsewhere: tuple[str, ...] = ()
     call: Call = field(default_factory=Call, compare=False, repr=False)
     batch_bytes: int = field(default=BATCH_BYTES, compare=False, repr=False)
 
     @property
     def selection(self) -> Selection:
         """The columns that are read."""
-        return Selection(self.columns, self.exclude, self.union)
+        return Selection(self.columns, self.exclude, self.union, self.elsewhere)
 
     def selecting(self, selection: Selection) -> ParquetSource:
         """Return the source that reads other columns."""
@@ -90,6 +93,10 @@ class ParquetSource:
     def with_rules(self, rules: dict[str, ColumnRule]) -> ParquetSource:
         """Return the source whose columns have other declared types."""
         return replace(self, rules=rules)
+
+    def following(self, dataset: DatasetSchema) -> ParquetSource:
+        """Return the source whose files may lack columns that a dataset has."""
+        return replace(self, elsewhere=dataset.may_lack) if self.union else self
 
     def list_files(self) -> Listing:
         """Return the files to read.

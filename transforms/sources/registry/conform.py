@@ -57,6 +57,11 @@ class DatasetSchema:
     columns: tuple[ColumnEntry, ...] = ()
     may_unite: bool = False
 
+    @property
+    def may_lack(self) -> tuple[str, ...]:
+        """The features that may be null in all rows of a source."""
+        return tuple(feature.name for feature in self.missing_in(Schema(())))
+
     def missing_in(self, found: Schema) -> list[Feature]:
         """Return the features that a source lacks and that may be null in all of its rows."""
         names = {feature.name for feature in found}

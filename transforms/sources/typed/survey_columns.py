@@ -53,7 +53,7 @@ def survey_columns(
     shared = found.schema
     refuse_unsupported(without_json(shared, rules), first.name, exclude_columns)
     for name in rules:
-        if name not in known:
+        if name not in known and name not in selection.elsewhere:
             hint = nearest_name(name, list(known))
             raise SchemaError(f'schema.columns names "{printable(name)}", which is not a column; {hint}')
     features, choices, in_ns = [], [], []
