@@ -110,6 +110,27 @@ def test_a_column_of_any_type_comes_back_as_it_was(drawn: tuple[pa.DataType, lis
     assert put_together(array).to_pylist() == array.to_pylist()
 
 
+def in_views(kind: pa.DataType) -> pa.DataType:
+    """Return a type whose lists of any length are list views."""
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(in_views(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(kind.key_type, in_views(kind.item_type))
+    if pa.types.is_fixed_size_list(kind):
+        return pa.list_(in_views(kind.value_type), kind.list_size)
+    listed = pa.types.is_list(kind) or pa.types.is_large_list(kind)
+    return pa.list_view(in_views(kind.value_type)) if listed else kind
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(drawn=COLUMNS)
+def test_list_views_at_any_depth_come_back_as_lists(drawn: tuple[pa.DataType, list[Any], int]) -> None:
+    kind, values, cut = drawn
+    assume(unheld(kind) is None and cut < len(values))
+    array = pa.array(values, in_views(kind)).slice(cut)
+    assert put_together(array).to_pylist() == array.to_pylist()
+
+
 LISTS = pa.array([[[1, 2], []], None, [[3]], []], pa.list_(pa.list_(pa.int16())))
 BOXES = pa.array([[[0.0, 0.5, 1.0, 1.0]], None, []], pa.list_(pa.list_(pa.float32(), 4)))
 STRUCTS = pa.array([{"a": 1, "b": {"c": "x"}}, None, {"a": None, "b": None}])

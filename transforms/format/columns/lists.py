@@ -105,9 +105,32 @@ def _selectable(values: pa.Array) -> pa.Array:
     """Return values of a type that Arrow can take and filter, which views are not."""
     if types.is_string_view(values.type):
         return values.cast(pa.large_string())
+    if types.is_nested(values.type) and "list_view" in str(values.type):
+        return _without_list_views(values)
     if types.is_nested(values.type) and "_view" in str(values.type):
         return values.cast(meaning(values.type))
     return values.cast(pa.large_binary()) if types.is_binary_view(values.type) else values
+
+
+def _without_list_views(array: pa.Array) -> pa.Array:
+    """Return nested values whose list views, at any depth, are lists: Arrow's own cast forgets the last offset."""
+    kind = array.type
+    mask = array.is_null()
+    if types.is_struct(kind):
+        children = [_selectable(plain_array(child)) for child in array.flatten()]
+        fields = [field.with_type(child.type) for field, child in zip(kind, children, strict=True)]
+        return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+    if types.is_fixed_size_list(kind):
+        flat = array.values.slice(array.offset * kind.list_size, len(array) * kind.list_size)
+        return pa.FixedSizeListArray.from_arrays(_selectable(plain_array(flat)), kind.list_size, mask=mask)
+    if types.is_map(kind):
+        fields = [kind.key_field, kind.item_field]
+        pairs = pa.list_(pa.field("entries", pa.struct(fields), nullable=False))
+        lists = _without_list_views(array.cast(pairs))
+        return pa.MapArray.from_arrays(lists.offsets.cast(pa.int32()), *lists.values.flatten(), mask=mask)
+    cells = lists_of(array)
+    assert cells.offsets is not None
+    return pa.LargeListArray.from_arrays(int64_array(cells.offsets), _selectable(cells.values), mask=mask)
 
 
 def _list_views(array: pa.Array, present: npt.NDArray[np.bool_] | None) -> Cells:
