@@ -129,7 +129,8 @@ NESTED: Final[tuple[pa.DataType, ...]] = (
     pa.decimal128(10, 2), pa.struct([("a", pa.int64()), ("b", pa.list_(pa.string()))]),
     pa.list_(pa.struct([("a", pa.int64()), ("b", pa.list_(pa.float32()))])), pa.map_(pa.string(), pa.int64()),
     pa.list_(pa.list_(pa.int64())), pa.list_(pa.list_(pa.list_(pa.string()))), pa.list_(pa.list_(pa.float32(), 4)),
-    pa.list_(pa.decimal128(10, 2)),
+    pa.list_(pa.decimal128(10, 2)), pa.decimal256(50, 2), pa.run_end_encoded(pa.int32(), pa.string()),
+    pa.list_view(pa.list_view(pa.int64())),
 )  # fmt: skip
 """The types of columns that become several features, or text."""
 
