@@ -18,6 +18,9 @@ from .terminal import Terminal, in_lines, plain_table, shown_path
 _RATES_AFTER: Final = 10.0
 """Seconds. Loading the engine takes up to two of them: of a shorter run that is much, and a rate would be too low."""
 
+_SHOWN_PAIRS: Final = 5
+"""So many pairs of splits that share records are shown; the manifest has all."""
+
 
 def print_summary(terminal: Terminal, summary: Summary) -> None:
     """Print a summary; the first line says what was written, and where."""
@@ -99,9 +102,12 @@ def _duplicates(terminal: Terminal, manifest: Manifest) -> None:
     left = "left out" if check.get("action") == "drop" else "kept"
     repeats = f"{counted(check['records'], 'record')} {'repeats' if check['records'] == 1 else 'repeat'}"
     terminal.text(f"\nDuplicates{alike}: {repeats} an earlier one{where}, {left}:", "bold yellow")
-    for splits, groups in check.get("splits", {}).items():
+    shared = sorted(check.get("splits", {}).items(), key=lambda pair: -pair[1])
+    for splits, groups in shared[:_SHOWN_PAIRS]:
         alike = f"{counted(groups, 'group')} of equal records {'was' if groups == 1 else 'were'}"
         terminal.text(f"  {alike} in more than one split: {', '.join(splits.split())}", "yellow")
+    if len(shared) > _SHOWN_PAIRS:
+        terminal.text(f"  and {counted(len(shared) - _SHOWN_PAIRS, 'pair')} of splits more", "yellow")
     for example in check.get("examples", ()):
         more = example["records"] - len(example["places"])
         others = f" and {more:,} more" if more else ""

@@ -23,6 +23,8 @@ from shardmill.transforms.dataset.stage.spec import DatasetSpec
 from shardmill.transforms.dataset.stage.task_result import TaskResult
 from shardmill.transforms.errors import SchemaError, UsageError
 
+from ..command_line import Shardmill
+
 Settings = dict[str, Any]
 
 TEXTS = [f"{n * n % 977} {'x' * 300}" for n in range(4000)]
@@ -147,6 +149,29 @@ def test_splits_that_share_records_are_named(work: Path) -> None:
     run_convert(load_config(settings_of("dropped", checks=checks("text", action="drop"), split=split)))
     left = [text for name in split["fractions"] for _, text in rows_of("dropped", name)]
     assert sorted(left) == sorted(set(TEXTS))
+
+
+def test_of_many_pairs_of_splits_that_share_records_those_that_share_most_are_shown(
+    work: Path, shardmill: Shardmill
+) -> None:
+    names = [f"s{number}" for number in range(6)]
+    for name in names:
+        for picture in range(2 if name in {"s4", "s5"} else 1):
+            (work / "pets" / name).mkdir(parents=True, exist_ok=True)
+            Image.new("RGB", (4, 4), ("red", "blue")[picture]).save(work / "pets" / name / f"{picture}.png")
+    options = [f"--set={text}" for text in ("input.layout=split", "checks.duplicates.columns=[image/encoded]")]
+    out = shardmill("convert", "pets", "-o", "out", *options).out
+    assert len(found_in()["splits"]) == 15
+    shown = [line.strip() for line in out.splitlines() if "in more than one split" in line]
+    assert len(shown) == 5
+    assert shown[0] == "2 groups of equal records were in more than one split: s4, s5"
+    assert "and 10 pairs of splits more" in out
+
+
+def test_two_nan_are_alike_and_the_two_zeros_are_not(work: Path) -> None:
+    pq.write_table(pa.table({"id": range(4), "x": [0.0, -0.0, float("nan"), float("nan")]}), "a.parquet")
+    run_convert(load_config(settings_of(paths=("a.parquet",), checks=checks("x", action="drop"))))
+    assert open_dataset("out").to_table("train")["id"].to_pylist() == [0, 1, 2]
 
 
 def test_nulls_are_alike_and_a_nested_column_stands_for_all_its_features(work: Path) -> None:
