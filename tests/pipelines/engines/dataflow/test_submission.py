@@ -106,7 +106,7 @@ def test_a_value_that_is_right_is_taken(key: str, value: object) -> None:
 def test_all_that_is_wrong_is_told_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "a.csv").write_text("a\n1\n")
     command = ["convert", str(tmp_path / "a.csv"), "-o", str(tmp_path / "out"), "--runner", "DataflowRunner"]
-    command += ["--set", f"schema.files_root={tmp_path}"]
+    command += ["--set", "schema.files_root=/clips"]
     with pytest.raises(SystemExit) as ended:
         main([*command, "--project", "1", "--region", "europe-west", "--no-wait"])
     assert ended.value.code == 2
@@ -118,7 +118,7 @@ def test_all_that_is_wrong_is_told_at_once(tmp_path: Path, capsys: pytest.Captur
     )
     assert f'  -o: output.path: "{tmp_path}/out" {reach}' in lines
     assert f'  "{tmp_path}/a.csv" {reach}' in lines
-    assert f'  --set schema.files_root={tmp_path}: schema.files_root: "{tmp_path}" {alone}' in lines
+    assert f'  --set schema.files_root=/clips: schema.files_root: "/clips" {alone}' in lines
     assert '  --project: runner.project: "1" is the project\'s number; give its id, like my-project' in lines
     mend = "is missing; name a folder for the job's files: --staging gs://my-bucket/staging"
     assert f"  --runner: runner.staging: {mend}" in lines
