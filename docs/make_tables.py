@@ -15,6 +15,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Collection, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, Literal
 
@@ -147,9 +148,23 @@ def nested_rows() -> Iterator[Row]:
         yield (
             code(_arrow_name(arrow)),
             ", ".join(f"{code(f.name)} ({f.kind}{' list' if f.shape else ''})" for f in features),
+            ", ".join(_tf_io_nested(features)),
             ", ".join(f"{code(key)} {_tfds_class(entry)}" for key, entry in document.items()),
             code(_arrow_name(back)),
         )
+
+
+def _tf_io_nested(features: Sequence[Feature]) -> Iterator[str]:
+    """Yield how tf.io reads each key, and the parts of a ragged list at once."""
+    for feature in features:
+        name, ragged, part = feature.name.partition("/ragged_")
+        if not ragged:
+            may_lack = feature.nullable and not feature.shape  # then a fixed length has no value to give
+            yield f"{code(name)} {code(_in_tf_io(replace(feature, shape=(-1,)) if may_lack else feature))}"
+        elif part == "flat_values":
+            lengths = sum(other.name.startswith(f"{name}/ragged_row_lengths_") for other in features)
+            several = "s" if lengths > 1 else ""
+            yield f"{code(name)} {code(f'RaggedFeature({DTYPES[feature.kind]})')} in {lengths} partition{several}"
 
 
 def _tfds_class(entry: dict[str, Any]) -> str:
@@ -331,7 +346,7 @@ def tables() -> dict[str, str]:
     columns = ("column", "in a record", "tf.io", "TFDS", "TFDS, null", "open_dataset")
     return {
         "types": table(columns, list(type_rows())),
-        "nested types": table(("column", "in a record", "TFDS", "open_dataset"), list(nested_rows())),
+        "nested types": table(("column", "in a record", "tf.io", "TFDS", "open_dataset"), list(nested_rows())),
         "refused types": refused_text(),
         "image features": table(("feature", "in a record", "what it is"), list(image_rows())),
         **config_tables(),
