@@ -124,13 +124,10 @@ class Duplicates:
 
 def _places(origin: Origin, rows: npt.NDArray[np.int64]) -> dict[str, Any]:
     """Return the places of some rows of a batch, in ascending order: one file and a first row, where that is all."""
-    first, last = origin.place(int(rows[0])), origin.place(int(rows[-1]))
-    if first.row is None or last.row is None:
-        return {"places": [origin.place(row).source for row in rows.tolist()]}
-    if last.source == first.source and last.row - first.row == len(rows) - 1:
-        return {"source": first.source, "first": first.row}
-    places = [origin.place(row) for row in rows.tolist()]
-    return {"places": [[place.source, place.row] for place in places]}
+    (source, first), (other, last) = origin.number(int(rows[0])), origin.number(int(rows[-1]))
+    if first is not None and last is not None and source == other and last - first == len(rows) - 1:
+        return {"source": source, "first": first}
+    return {"places": [origin.number(row) for row in rows.tolist()]}
 
 
 def _batches(data: bytes) -> Iterator[tuple[dict[str, Any], Table]]:
@@ -164,8 +161,8 @@ def _place(data: bytes, row: int) -> str:
         if row < header["rows"]:
             if "first" in header:
                 return f"{header['source']} row {header['first'] + row}"
-            place = header["places"][row]
-            return place if isinstance(place, str) else f"{place[0]} row {place[1]}"
+            source, number = header["places"][row]
+            return f"{source}" if number is None else f"{source} row {number}"
         row -= header["rows"]
     raise IndexError(row)
 

@@ -70,11 +70,17 @@ def _buckets(tables: Iterable[Table], rows: int, bucket_rows: int) -> Iterator[T
     """Yield the rows of all files, those of one digest together, in the order of files and rows."""
     bits = min(max(rows - 1, 0) // bucket_rows, _MOST_BUCKETS - 1).bit_length()
     if not bits:
-        yield np.concatenate([np.empty(0, _PLACED), *_placed(tables)])
+        bucket, start = np.empty(rows, _PLACED), 0
+        for number, table in enumerate(tables):
+            _place(table, number, bucket[start : start + len(table)])
+            start += len(table)
+        yield bucket
         return
     with ExitStack() as stack:
         files = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(1 << bits)]
-        for table in _placed(tables):
+        for number, own in enumerate(tables):
+            table = np.empty(len(own), _PLACED)
+            _place(own, number, table)
             bucket = (table["high"] >> np.uint64(64 - bits)).astype(np.int64)
             order = np.argsort(bucket, kind="stable")
             table, ends = table[order], np.cumsum(np.bincount(bucket, minlength=len(files)))
@@ -85,13 +91,11 @@ def _buckets(tables: Iterable[Table], rows: int, bucket_rows: int) -> Iterator[T
             yield np.frombuffer(file.read(), _PLACED)
 
 
-def _placed(tables: Iterable[Table]) -> Iterator[Table]:
-    for number, table in enumerate(tables):
-        placed = np.empty(len(table), _PLACED)
-        for name in ROW.names or ():
-            placed[name] = table[name]
-        placed["file"], placed["row"] = number, np.arange(len(table))
-        yield placed
+def _place(table: Table, number: int, placed: Table) -> None:
+    """Write the rows of a file, and which they are, into another table."""
+    for name in ROW.names or ():
+        placed[name] = table[name]
+    placed["file"], placed["row"] = number, np.arange(len(table))
 
 
 def _look(bucket: Table, found: Groups, sizes: Sequence[int] | None) -> None:

@@ -30,6 +30,10 @@ class PickedOrigin:
         """Return the place of a row."""
         return self.origin.place(int(self.rows[row]))
 
+    def number(self, row: int) -> tuple[str, int | None]:
+        """Return the file of a row, and its number there."""
+        return self.origin.number(int(self.rows[row]))
+
 
 @dataclass(frozen=True, slots=True)
 class Recipe:

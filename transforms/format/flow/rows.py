@@ -26,6 +26,9 @@ class Origin(Protocol):
     def place(self, row: int) -> Place:
         """Return the place of row `row`, counted from 0 in the batch."""
 
+    def number(self, row: int) -> tuple[str, int | None]:
+        """Return the file of a row and its number there, None where it is the file: `place` may take longer."""
+
 
 @dataclass(frozen=True, slots=True)
 class RowOrigin:
@@ -38,6 +41,10 @@ class RowOrigin:
     def place(self, row: int) -> Place:
         """Return the file, the row and its row group."""
         return Place(self.source, row=self.first_row + row, row_group=self.row_group)
+
+    def number(self, row: int) -> tuple[str, int]:
+        """Return the file and the row."""
+        return self.source, self.first_row + row
 
 
 @dataclass(frozen=True, slots=True, eq=False)

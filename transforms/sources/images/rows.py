@@ -73,6 +73,10 @@ class ImageOrigin:
         """Return the file of a row."""
         return image_place(*self.files[row])
 
+    def number(self, row: int) -> tuple[str, None]:
+        """Return the file of a row."""
+        return self.place(row).source, None
+
 
 def image_place(folder: str, name: bytes) -> Place:
     """Return the place of a file in a folder whose shown name is given."""

@@ -36,6 +36,10 @@ class FileOrigin:
         """Return the file of a row."""
         return Place(self.sources[row])
 
+    def number(self, row: int) -> tuple[str, None]:
+        """Return the file of a row."""
+        return self.sources[row], None
+
 
 @dataclass(frozen=True, slots=True)
 class _Expected:

@@ -110,6 +110,10 @@ class LineOrigin:
         """Return the file, the row, its line and its offset."""
         return Place(self.source, row=int(self.rows[row]), line=int(self.lines[row]), offset=int(self.offsets[row]))
 
+    def number(self, row: int) -> tuple[str, int]:
+        """Return the file and the row."""
+        return self.source, int(self.rows[row])
+
 
 def origin_of(lines: Lines, name: str, kept: npt.NDArray[np.int64]) -> LineOrigin:
     """Return the origin of some records, counted from 0 in these lines."""

@@ -83,15 +83,24 @@ class CsvOrigin:
 
     def place(self, row: int) -> Place:
         """Return the file, the row, its line and offset; `row` counts from 0 in the batch."""
-        record = row
+        return self.place_of_record(self._record(row))
+
+    def number(self, row: int) -> tuple[str, int]:
+        """Return the file and the row, without a look at the text."""
+        return self.source, self._rows_before() + self._record(row) + 1
+
+    def _record(self, row: int) -> int:
         for gap in self.missing:
-            record += gap <= record
-        return self.place_of_record(record)
+            row += gap <= row
+        return row
+
+    def _rows_before(self) -> int:
+        before = self.chunk.before
+        return before.records + (before.blanks if self.blank_rows else 0)
 
     def place_of_record(self, record: int) -> Place:
         """Return the place of a record, counted from 0 in the chunk."""
-        before = self.chunk.before
-        rows = before.records + (before.blanks if self.blank_rows else 0)
+        before, rows = self.chunk.before, self._rows_before()
         starts, lines = self._layout()
         offset = before.offset + int(starts[record]) if self.located else None
         return Place(self.source, row=rows + record + 1, line=before.lines + int(lines[record]) + 1, offset=offset)
