@@ -1,4 +1,4 @@
-"""Records that are alike are reported or left out: the first of each group stays, whoever converts them."""
+"""Records that are alike are reported or left out: the first of each group stays, with any number of workers."""
 
 from __future__ import annotations
 

@@ -88,9 +88,8 @@ class Duplicates:
 
     def finish(self, summary: Any, spilled: Sequence[bytes]) -> Finding:
         """Return what is to be said of records that are alike, and which are to be left out."""
-        names = [] if summary is None else summary["splits"]
-        sizes = [_rows_in(data) for data in spilled]
-        found = find_groups((_table(data) for data in spilled), sizes, mark=self.action == "drop")
+        names, rows = ([], 0) if summary is None else (summary["splits"], summary["rows"])
+        found = find_groups((_table(data) for data in spilled), rows, mark=self.action == "drop")
         check: dict[str, Any] = {
             "columns": list(self.columns),
             "records": found.repeats,
@@ -143,10 +142,6 @@ def _batches(data: bytes) -> Iterator[tuple[dict[str, Any], Table]]:
 
 def _table(data: bytes) -> Table:
     return np.concatenate([np.empty(0, ROW), *(table for _, table in _batches(data))])
-
-
-def _rows_in(data: bytes) -> int:
-    return sum(header["rows"] for header, _ in _batches(data))
 
 
 def _shown(example: tuple[int, tuple[tuple[int, int], ...]], spilled: Sequence[bytes]) -> dict[str, Any]:

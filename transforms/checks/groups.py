@@ -52,16 +52,20 @@ class Groups:
     gone: dict[int, npt.NDArray[np.uint8]] = field(default_factory=dict)
 
 
-def find_groups(
-    tables: Iterable[Table], sizes: Sequence[int], *, mark: bool, bucket_rows: int = _BUCKET_ROWS
-) -> Groups:
+def find_groups(tables: Iterable[Table], rows: int, *, mark: bool, bucket_rows: int = _BUCKET_ROWS) -> Groups:
     """Return the groups of equal digests of some files.
 
-    `tables` are of `ROW`, one for each file, taken one by one; `sizes` are their rows. Which row is the
-    first of a group is decided by the order of files, and of rows in them. With `mark` the bits of repeats are set.
+    `tables` are of `ROW`, one for each file, taken one by one, with `rows` rows in all. Which row is the first of a
+    group is decided by the order of files, and of rows in them. With `mark` the bits of repeats are set.
     """
-    found = Groups()
-    for bucket in _buckets(tables, sum(sizes), bucket_rows):
+    found, sizes = Groups(), list[int]()
+
+    def taken() -> Iterator[Table]:
+        for table in tables:
+            sizes.append(len(table))
+            yield table
+
+    for bucket in _buckets(taken(), rows, bucket_rows):
         _look(bucket, found, sizes if mark else None)
     return found
 
@@ -74,7 +78,7 @@ def _buckets(tables: Iterable[Table], rows: int, bucket_rows: int) -> Iterator[T
         for number, table in enumerate(tables):
             _place(table, number, bucket[start : start + len(table)])
             start += len(table)
-        yield bucket
+        yield bucket[:start]
         return
     with ExitStack() as stack:
         files = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(1 << bits)]
