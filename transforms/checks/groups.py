@@ -65,51 +65,62 @@ def find_groups(tables: Iterable[Table], rows: int, *, mark: bool, bucket_rows: 
             sizes.append(len(table))
             yield table
 
-    for bucket in _buckets(taken(), rows, bucket_rows):
-        _look(bucket, found, sizes if mark else None)
+    bits = min(max(rows - 1, 0) // bucket_rows, _MOST_BUCKETS - 1).bit_length()
+    for alike in _by_bucket(taken(), bits) if bits else _at_once(taken()):
+        _look(alike, found, sizes if mark else None)
     return found
 
 
-def _buckets(tables: Iterable[Table], rows: int, bucket_rows: int) -> Iterator[Table]:
-    """Yield the rows of all files, those of one digest together, in the order of files and rows."""
-    bits = min(max(rows - 1, 0) // bucket_rows, _MOST_BUCKETS - 1).bit_length()
-    if not bits:
-        bucket, start = np.empty(rows, _PLACED), 0
-        for number, table in enumerate(tables):
-            _place(table, number, bucket[start : start + len(table)])
-            start += len(table)
-        yield bucket[:start]
+def _at_once(tables: Iterable[Table]) -> Iterator[Table]:
+    """Yield the rows whose first half of a digest is there twice, in the order of files and rows."""
+    held = list(tables)
+    alike, start = _repeated([table["high"] for table in held]), 0
+    if alike is None:
         return
+    placed = []
+    for number, table in enumerate(held):
+        rows = np.flatnonzero(alike[start : start + len(table)])
+        placed.append(_placed(table[rows], number, rows))
+        start += len(table)
+    yield np.concatenate(placed)
+
+
+def _by_bucket(tables: Iterable[Table], bits: int) -> Iterator[Table]:
+    """Yield for each bucket what `_at_once` does for all rows; rows go into one by the first bits of their digests."""
     with ExitStack() as stack:
         files = [stack.enter_context(tempfile.TemporaryFile()) for _ in range(1 << bits)]
-        for number, own in enumerate(tables):
-            table = np.empty(len(own), _PLACED)
-            _place(own, number, table)
+        for number, table in enumerate(tables):
             bucket = (table["high"] >> np.uint64(64 - bits)).astype(np.int64)
             order = np.argsort(bucket, kind="stable")
-            table, ends = table[order], np.cumsum(np.bincount(bucket, minlength=len(files)))
+            placed, ends = _placed(table[order], number, order), np.cumsum(np.bincount(bucket, minlength=len(files)))
             for file, start, end in zip(files, [0, *ends[:-1].tolist()], ends.tolist(), strict=True):
-                file.write(table[start:end].tobytes())
+                file.write(placed[start:end].tobytes())
         for file in files:
             file.seek(0)
-            yield np.frombuffer(file.read(), _PLACED)
+            rows = np.frombuffer(file.read(), _PLACED)
+            if (alike := _repeated([rows["high"]])) is not None:
+                yield rows[alike]
 
 
-def _place(table: Table, number: int, placed: Table) -> None:
-    """Write the rows of a file, and which they are, into another table."""
+def _placed(table: Table, number: int, rows: npt.NDArray[np.int64]) -> Table:
+    """Return rows of a file with which they are."""
+    placed = np.empty(len(table), _PLACED)
     for name in ROW.names or ():
         placed[name] = table[name]
-    placed["file"], placed["row"] = number, np.arange(len(table))
+    placed["file"], placed["row"] = number, rows
+    return placed
 
 
-def _look(bucket: Table, found: Groups, sizes: Sequence[int] | None) -> None:
-    """Add the groups of a bucket, whose rows are in the order of files and rows."""
-    high = np.ascontiguousarray(bucket["high"])
-    ordered = np.sort(high)  # many times faster than to sort the rows
+def _repeated(halves: Sequence[npt.NDArray[np.uint64]]) -> npt.NDArray[np.bool_] | None:
+    """Return which of some numbers are there more than once, or None where none is."""
+    numbers = np.concatenate([np.empty(0, np.uint64), *halves])
+    ordered = np.sort(numbers)  # many times faster than to sort the rows
     twice = np.unique(ordered[1:][ordered[1:] == ordered[:-1]])
-    if not len(twice):
-        return
-    rows = bucket[twice[np.searchsorted(twice, high) % len(twice)] == high]
+    return twice[np.searchsorted(twice, numbers) % len(twice)] == numbers if len(twice) else None
+
+
+def _look(rows: Table, found: Groups, sizes: Sequence[int] | None) -> None:
+    """Add the groups of rows that are in the order of files and rows."""
     rows = rows[np.argsort(rows["high"], kind="stable")]
     if (rows["low"][1:] != rows["low"][:-1])[rows["high"][1:] == rows["high"][:-1]].any():
         rows = rows[np.lexsort((rows["low"], rows["high"]))]  # stable too
