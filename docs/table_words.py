@@ -56,7 +56,12 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "table's",
     "schema.columns.<name>.nullable": "`false`: a null rejects its row",
     "split.fractions": "splits and their shares, like `{train: 0.9, val: 0.1}`; they add up to 1",
-    "split.key": "the column whose hash decides the split; without it the hash of the record does",
+    "split.key": "the column whose hash decides: rows of one value stay together; without it that of the record",
+    "split.folds": "so many splits of equal size, `fold_0` and on, by the hash of `key` or of the record",
+    "split.of": "cut this folder alone, where the folders of the source are splits",
+    "split.column": "the column whose values are the splits",
+    "split.names": 'the splits of its values, like `{"0": train}`; others are rejects',
+    "split.before": "the column and the day each split ends before: `{column: day, train: 2024-01-01, rest: test}`",
     "shuffle.seed": "a random order of images that is the same on every machine",
     "checks.duplicates.columns": "the columns in which records are compared, as the dataset names them; none: all",
     "checks.duplicates.action": "count records that repeat an earlier one, or leave them out as well",
@@ -160,6 +165,10 @@ REJECT_WORDS: Final[dict[str, tuple[str, str]]] = {
         "of those in `input.labels`.",
         "Add it to the list, fix the row, or let the classes be learned: `label: true`; leave the folder out "
         "(`input.ignore`).",
+    ),
+    "NO_SPLIT": (
+        "The column that decides the split holds null, a value that is no split, or no date.",
+        "Name the value in `split.names`, fill or fix it, or leave such rows out: `--where 'fold is not None'`.",
     ),
 }
 

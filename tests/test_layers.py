@@ -18,7 +18,7 @@ MODULES = sorted(
     for path in (ROOT / folder).rglob("*.py")
 )
 PACKAGES = """
-transforms/format: wording buffers schema flow tfrecord columns nested encode decode manifest sidecars
+transforms/format: wording buffers schema flow tfrecord columns nested manifest splits encode decode sidecars
 transforms: checks
 transforms/stores: common s3 gcs .
 transforms/dataset: shard_plan storage records generations stage shards commit reading integrity cleanup

@@ -100,7 +100,6 @@ def _missing(path: Path) -> str:
         ("runner", "staging"): "is missing; name a folder for the job's files: --staging gs://my-bucket/staging",
         ("runner", "image"): "is missing; name the image that the workers run (docs/image.md): --image host/name:0.1.0",
         ("shuffle", "seed"): "is missing; give a number, like {seed: 7}",
-        ("split", "fractions"): "is missing; give each split its share, like {train: 0.9, val: 0.1}",
     }
     return fixes.get(path, "is missing")
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import re
-from fractions import Fraction
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import (
@@ -32,6 +31,8 @@ from ...transforms.stores.common.store_url import is_store_url
 from .checks import check_format, check_label, check_null, check_sign
 from .inputs import InputSection
 from .runners import LocalRunner, RunnerSection
+from .splits import SplitConfig as SplitConfig
+from .splits import SplitName
 
 if TYPE_CHECKING:
     from ...transforms.format.flow.observers import Observer
@@ -70,7 +71,6 @@ Size: TypeAlias = Annotated[int, BeforeValidator(parse_size), AfterValidator(_ch
 RecordSize: TypeAlias = Annotated[Size, AfterValidator(_check_record_size)]
 ShardSize: TypeAlias = Annotated[int, BeforeValidator(parse_size), AfterValidator(check_shard_size)]
 OutputPath: TypeAlias = Annotated[str, AfterValidator(_check_output_path)]
-SplitName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
 
 
 class _Section(BaseModel):
@@ -141,22 +141,6 @@ class SchemaConfig(_Section):
     columns: dict[str, ColumnConfig] = {}
     constants: dict[str, str | bool | int | float] = {}
     files_root: Annotated[str, AfterValidator(_check_folder)] | None = None
-
-
-class SplitConfig(_Section):
-    """Splits by fractions of the hash of a key column, or of the record."""
-
-    fractions: dict[SplitName, Annotated[float, Field(gt=0, le=1)]]
-    key: str | None = None
-
-    @model_validator(mode="after")
-    def _fractions_are_whole(self) -> SplitConfig:
-        total = sum(Fraction(repr(share)) for share in self.fractions.values())  # as the decimals that were written
-        if not self.fractions:
-            raise ValueError("fractions: name at least one split, like {train: 0.9, val: 0.1}")
-        if total != 1:
-            raise ValueError(f"fractions: they add up to {float(total)}, and must add up to 1")
-        return self
 
 
 class ShuffleConfig(_Section):

@@ -17,6 +17,7 @@ from ..config.model import Config
 LATER_KEYS: Final[dict[str, dict[str, Any]]] = {
     "input": {"exclude_columns": [], "limit": None, "where": None},
     "schema": {"constants": {}, "files_root": None},
+    "split": {"folds": None, "of": None, "column": None, "names": None, "before": None},
 }
 """Keys that came after the first release, by section, and their defaults: these are in no fingerprint.
 
@@ -109,7 +110,7 @@ def _without(defaults: dict[str, Any], section: dict[str, Any]) -> dict[str, Any
 
 def _digest(document: dict[str, Any], config: Config) -> str:
     """Return the digest of a document of a config, with its steps and the order of its splits."""
-    if config.split is not None:
+    if config.split is not None and config.split.fractions is not None:
         document["split"]["fractions"] = list(config.split.fractions.items())
     if config.steps:
         document["map"] = [repr(step) for step in config.steps]

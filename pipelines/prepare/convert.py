@@ -20,6 +20,7 @@ from ..workers.worker_processes import WorkerProcesses
 from .known_inputs import in_part
 from .prepared import Prepared
 from .source_and_encoder import encoder_of, observers_of, source_of
+from .splitters import most_splits_of
 from .staged_plan import Fingerprints, ListedSource, mark_of
 from .stopped_runs import find_stopped
 
@@ -154,4 +155,6 @@ def spec_of(
         append_to=append_to,
         operation=operation,
         observers=observers_of(config),
+        split_rule={} if config.split is None else config.split.rule(),
+        most_splits=most_splits_of(config),
     )

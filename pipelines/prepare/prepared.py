@@ -103,11 +103,10 @@ class Prepared:
 
     def _split_estimates(self) -> tuple[SplitEstimate, ...]:
         estimate = self.plan.estimate
-        counted = self.plan.survey.split_rows
-        total = sum(counted.values())
-        shares = self.encoder.split_shares()
-        if total:
-            shares = {name: rows / total for name, rows in sorted(counted.items())}
+        shares = self.encoder.split_shares(self.plan.survey.split_rows)
+        if not shares:  # the rows themselves tell
+            total = sum(estimate.splits.values())
+            shares = {name: records / total for name, records in sorted(estimate.splits.items())}
         estimates = []
         for name, share in shares.items():
             size = int(estimate.bytes * share)

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from ...transforms.errors import UsageError
 from ...transforms.format.encode.encode_rows import RowEncoder
-from ...transforms.format.encode.splits import SplitRule
 from ...transforms.format.schema.schema import ColumnRule
 from ...transforms.format.tfrecord.scan import RECORD_BYTES_LIMIT
 from ...transforms.format.wording.printable import printable_path, quoted
@@ -31,6 +29,7 @@ from ...transforms.sources.registry.settings import Limits, Settings
 from ...transforms.sources.text.written import Written
 from ...transforms.stores.common.store_url import is_store_url
 from ..config.model import ColumnConfig, Config, Fill, SchemaConfig
+from .splitters import splitter_of
 
 if TYPE_CHECKING:
     from ...transforms.checks.duplicates import Duplicates
@@ -198,24 +197,20 @@ def encoder_of(config: Config, frozen: Frozen) -> RowEncoder:
 
     Raises:
         UsageError: the config splits what the source's folders split already, or allows records that cannot be read.
-        SchemaError: the key of the split is not a scalar feature.
+        SchemaError: the column that decides the split is not there, or none that can.
     """
-    if config.split is not None and frozen.splits:
-        raise UsageError(_split_twice(config, config.split.fractions, frozen))
+    if config.split is not None and config.split.of is None and frozen.splits:
+        raise UsageError(_split_twice(config, frozen))
     if config.output.compression == "gzip" and config.limits.record_bytes > RECORD_BYTES_LIMIT:
         raise UsageError(
             f"limits.record_bytes: {config.limits.record_bytes} is more than {RECORD_BYTES_LIMIT}, which is 1GiB, and "
             f"readers believe no longer record of a compressed file; write plain ones: output.compression=none"
         )
-    if config.split is None:
-        rule = SplitRule.fixed(config.output.split)
-    else:
-        rule = SplitRule.by_fraction(config.split.fractions, config.split.key)
     for check in checks_of(config):
         check.check(frozen.schema)
     return RowEncoder(
         frozen.schema,
-        rule,
+        splitter_of(config, frozen),
         splits_by_code=frozen.splits,
         record_bytes_limit=config.limits.record_bytes,
         field_bytes_limit=_field_bytes(config),
@@ -238,12 +233,12 @@ def observers_of(config: Config) -> tuple[Observer, ...]:
     return (*checks_of(config), *config.observers)
 
 
-def _split_twice(config: Config, fractions: Mapping[str, float], frozen: Frozen) -> str:
-    """Return what to do about fractions of a source that is in splits."""
+def _split_twice(config: Config, frozen: Frozen) -> str:
+    """Return what to do about a rule for a source that is in splits."""
     known = ", ".join(frozen.splits)
     options = config.input
     if options is not None:
-        text = FORMATS[options.format].load().split_twice(options, _settings(config, "convert"), fractions, frozen)
+        text = FORMATS[options.format].load().split_twice(options, frozen)
         if text is not None:
             return f"split: the folders split the source already ({known}); {text}"
     return f"split: the source is in splits already ({known}); leave split out"

@@ -101,21 +101,17 @@ def test_folders_that_bear_the_names_of_splits_and_hold_no_classes_are_splits(de
 
 
 @pytest.mark.parametrize("classes", [["cat/", "dog/"], [""]])
-def test_one_folder_of_splits_is_cut_by_the_commands_that_the_refusal_names(desk: Any, classes: list[str]) -> None:
+def test_one_folder_of_splits_is_cut_by_the_key_that_the_refusal_names(desk: Any, classes: list[str]) -> None:
     pictures = {
         f"in/{split}/{kind}{i}.jpg": draw(i) for split in ("train", "test") for kind in classes for i in range(9)
     }
     desk.put(pictures)
-    screen = desk.convert("in", "--split-fractions", "train=0.5,val=0.5")
-    refused, *commands = screen.err.splitlines()
-    assert (screen.code, "the folders split the source already (test, train)" in refused) == (2, True)
-    assert len(commands) == 2
-    for command in commands:
-        with pytest.raises(SystemExit) as ended:
-            main([*shlex.split(command)[1:], "--workers", "1"])
-        assert ended.value.code == 0
-    splits = read_manifest(str(desk.root / "out")).splits
-    records = {name: split.records for name, split in splits.items()}
+    asked = ("in", "--split-fractions", "train=0.5,val=0.5")
+    refused = desk.convert(*asked)
+    assert (refused.code, "the folders split the source already (test, train)" in refused.err) == (2, True)
+    key = refused.err.strip().partition("or cut one folder: ")[2]
+    assert desk.convert(*asked, *shlex.split(key)).code == 0
+    records = splits(desk)
     assert sorted(records) == ["test", "train", "val"]
     assert (records["test"], records["train"] + records["val"]) == (9 * len(classes), 9 * len(classes))
     assert min(records.values()) > 0

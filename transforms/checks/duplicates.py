@@ -65,7 +65,7 @@ class Duplicates:
         """Spill the digest of each record, and its place."""
         rows = seen.written()
         if not len(rows):
-            return Observation({"rows": 0, "splits": list(seen.names)})
+            return Observation({"rows": 0, "splits": []})
         splits = seen.splits[rows]
         if self.columns:
             digests = digests_of(self._encoded(seen, rows))
@@ -76,20 +76,21 @@ class Duplicates:
         table = np.empty(len(rows), ROW)
         table["high"], table["low"], table["split"] = digests["high"], digests["low"], splits
         table["entry"] = seen.entry if isinstance(seen.entry, int) else seen.entry[rows]
-        header = json.dumps(_places(seen.origin, rows) | {"rows": len(rows)}).encode()
+        header = json.dumps(_places(seen.origin, rows) | {"rows": len(rows), "splits": seen.names}).encode()
         lengths = np.array([len(header)], _LENGTH)
         return Observation(
             {"rows": len(rows), "splits": list(seen.names)}, lengths.tobytes() + header + table.tobytes()
         )
 
     def merge(self, one: Any, other: Any) -> Any:
-        """Add up the rows."""
-        return one | {"rows": one["rows"] + other["rows"]}
+        """Add up the rows, and the splits that they are in."""
+        splits = list(dict.fromkeys([*one["splits"], *other["splits"]]))
+        return {"rows": one["rows"] + other["rows"], "splits": splits}
 
     def finish(self, summary: Any, spilled: Sequence[bytes]) -> Finding:
         """Return what is to be said of records that are alike, and which are to be left out."""
         names, rows = ([], 0) if summary is None else (summary["splits"], summary["rows"])
-        found = find_groups((_table(data) for data in spilled), rows, mark=self.action == "drop")
+        found = find_groups((_table(data, names) for data in spilled), rows, mark=self.action == "drop")
         check: dict[str, Any] = {
             "columns": list(self.columns),
             "records": found.repeats,
@@ -140,8 +141,15 @@ def _batches(data: bytes) -> Iterator[tuple[dict[str, Any], Table]]:
         at += header["rows"] * ROW.itemsize
 
 
-def _table(data: bytes) -> Table:
-    return np.concatenate([np.empty(0, ROW), *(table for _, table in _batches(data))])
+def _table(data: bytes, names: Sequence[str]) -> Table:
+    """Return the table of a task; splits are numbered as in `names`, and not as in each batch."""
+    tables = [np.empty(0, ROW)]
+    for header, table in _batches(data):
+        if header["splits"] != names[: len(header["splits"])]:
+            table = table.copy()
+            table["split"] = np.array([names.index(name) for name in header["splits"]], np.uint32)[table["split"]]
+        tables.append(table)
+    return np.concatenate(tables)
 
 
 def _shown(example: tuple[int, tuple[tuple[int, int], ...]], spilled: Sequence[bytes]) -> dict[str, Any]:
@@ -166,7 +174,7 @@ def _left_out(data: bytes, found: Groups, number: int, names: Sequence[str]) -> 
     """Return which records of a task are no firsts."""
     if number not in found.gone:
         return None
-    table = _table(data)
+    table = _table(data, names)
     gone = np.unpackbits(found.gone[number], count=len(table), bitorder="little").astype(bool)
     records = {}
     for code in np.unique(table["split"][gone]).tolist():

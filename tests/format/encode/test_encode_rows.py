@@ -17,13 +17,13 @@ from shardmill.transforms.errors import SchemaError
 from shardmill.transforms.format.encode import encode_rows as module
 from shardmill.transforms.format.encode.encode_rows import RowEncoder
 from shardmill.transforms.format.encode.example_proto import Example
-from shardmill.transforms.format.encode.splits import SplitRule
 from shardmill.transforms.format.flow.blocks import Block, EntryCounts, Frames, Narrowing
 from shardmill.transforms.format.flow.observers import narrowings_in
 from shardmill.transforms.format.flow.rejects import CellError, CellProblem, Place, Reject
 from shardmill.transforms.format.flow.rows import RowOrigin, Rows
 from shardmill.transforms.format.schema.arrow_types import feature_of
 from shardmill.transforms.format.schema.schema import ColumnRule, Feature, Schema
+from shardmill.transforms.format.splits.by_hash import HashSplits
 
 from ...examples import encode_rows, example_from_values
 
@@ -172,7 +172,7 @@ def test_splits_by_directory_follow_the_codes_and_rejects_name_theirs() -> None:
 @pytest.mark.parametrize("key", [None, "id"])
 def test_fraction_splits_take_every_row_once_whatever_its_neighbours(key: str | None) -> None:
     batch = pa.record_batch({"id": pa.array([None if i % 7 == 0 else f"k{i}" for i in range(300)]), "n": range(300)})
-    rule = SplitRule.by_fraction({"train": 0.7, "val": 0.3}, key)
+    rule = HashSplits.by_fraction({"train": 0.7, "val": 0.3}, key)
     whole = encode_rows(rows_of(batch), schema_of(batch), split=rule)
     taken = {name: [v for (v,) in values(frames, "n")] for name, frames in whole.splits.items()}
     assert sorted(taken["train"] + taken["val"]) == list(range(300))
@@ -251,13 +251,13 @@ def test_an_encoder_is_pickled_and_shared_by_threads() -> None:
 def test_the_shares_of_splits_are_those_of_the_rule() -> None:
     schema = Schema(())
     assert RowEncoder(schema).split_shares() == {"train": 1.0}
-    assert RowEncoder(schema, SplitRule.by_fraction({"a": 0.9, "b": 0.1})).split_shares() == {"a": 0.9, "b": 0.1}
+    assert RowEncoder(schema, HashSplits.by_fraction({"a": 0.9, "b": 0.1})).split_shares() == {"a": 0.9, "b": 0.1}
     assert RowEncoder(schema, splits_by_code=("a", "b")).split_shares() == {"a": 0.5, "b": 0.5}
 
 
 def test_a_split_key_that_is_no_feature_is_an_error() -> None:
     with pytest.raises(SchemaError, match=r"split\.key"):
-        RowEncoder(Schema(()), SplitRule.by_fraction({"a": 1.0}, "id"))
+        RowEncoder(Schema(()), HashSplits.by_fraction({"a": 1.0}, "id"))
 
 
 def test_encoding_good_and_bad_rows_of_lists_and_views_imports_neither_pandas_nor_beam(tmp_path: Path) -> None:

@@ -46,5 +46,10 @@ VALUES = {
 )
 def test_every_flag_sets_a_key_that_the_config_has(flag: Flag) -> None:
     given: Any = flag.given(VALUES.get(flag.name, True))
-    config = {"input": {"paths": ["a.csv"], "format": "csv", "delimiter": ","}, "output": {"path": "out"}}
+    config: dict[str, Any] = {
+        "input": {"paths": ["a.csv"], "format": "csv", "delimiter": ","},
+        "output": {"path": "out"},
+    }
+    if flag.key == "split.key":  # it needs fractions
+        config["split"] = {"fractions": {"a": 1.0}}
     load_config(config, flags={flag.key: given})

@@ -423,7 +423,8 @@ class TestProblems:
             ),
             (
                 "split: {key: id}",
-                "c.yaml:3:1: split.fractions: is missing; give each split its share, like {train: 0.9, val: 0.1}",
+                "c.yaml:3:1: split: says no splits; give one of fractions: {train: 0.9, val: 0.1}, folds: 5, "
+                "column: NAME, before: {column: NAME, train: 2024-01-01, rest: val}",
             ),
             (
                 "shuffle: {seed: 7}",

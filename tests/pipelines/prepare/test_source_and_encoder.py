@@ -10,8 +10,9 @@ import pytest
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.prepare.source_and_encoder import encoder_of, source_of
 from shardmill.transforms.errors import ConfigError, UsageError
-from shardmill.transforms.format.encode.splits import SplitRule
 from shardmill.transforms.format.schema.schema import ColumnRule, Feature, Schema
+from shardmill.transforms.format.splits.by_hash import HashSplits
+from shardmill.transforms.format.splits.splitter import OneSplit, Splitter
 from shardmill.transforms.format.tfrecord.scan import LARGEST_RECORD_BYTES
 from shardmill.transforms.recipe.source import RecipeSource
 from shardmill.transforms.sources.contract.source import Frozen
@@ -161,14 +162,14 @@ SCHEMA = Schema((Feature("id", "int64", "int64"),))
 @pytest.mark.parametrize(
     ("split", "rule"),
     [
-        (None, SplitRule.fixed("all")),
+        (None, OneSplit("all")),
         (
             {"fractions": {"train": 0.9, "val": 0.1}, "key": "id"},
-            SplitRule.by_fraction({"train": 0.9, "val": 0.1}, "id"),
+            HashSplits.by_fraction({"train": 0.9, "val": 0.1}, "id"),
         ),
     ],
 )
-def test_the_encoder_has_the_split_of_the_config(split: object, rule: SplitRule) -> None:
+def test_the_encoder_has_the_split_of_the_config(split: object, rule: Splitter) -> None:
     config = load_config({"output": {"path": "o", "split": "all"}, "split": split}, data_given=True)
     assert encoder_of(config, Frozen(SCHEMA)).split == rule
 

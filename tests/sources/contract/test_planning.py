@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.format.encode.encode_rows import RowEncoder
-from shardmill.transforms.format.encode.splits import SplitRule
 from shardmill.transforms.format.flow.rows import RowOrigin, Rows
 from shardmill.transforms.format.schema.schema import Feature, Schema
+from shardmill.transforms.format.splits.splitter import OneSplit
 from shardmill.transforms.sources.contract.planning import Plan, make_plan, plan_tasks
 from shardmill.transforms.sources.contract.source import (
     Frozen,
@@ -88,7 +88,7 @@ class _Numbers:
         )
         schema = Schema((Feature("t", "bytes", "string"),))
         survey = Survey(Frozen(schema), (), pieces)
-        encoder = RowEncoder(schema, SplitRule.fixed("train"))
+        encoder = RowEncoder(schema, OneSplit("train"))
         listing = Listing("test", entries, len(entries), 0)
         source: Source = self  # type: ignore[assignment]
         return make_plan(source, listing, survey, shard_size, encoder.encode, compression)
@@ -130,7 +130,7 @@ def test_a_task_may_span_files_and_large_files_are_cut(tmp_path: Path) -> None:
     source = CsvSource(("*.csv",), str(tmp_path))
     listing = source.list_files()
     survey = source.survey(listing, map_in_turn)
-    encoder = RowEncoder(survey.frozen.schema, SplitRule.fixed("train"))
+    encoder = RowEncoder(survey.frozen.schema, OneSplit("train"))
     plan = make_plan(source, listing, survey, 1 * MIB, encoder.encode)
     assert len(plan.tasks) > 3
     assert len({piece.entry for piece in plan.tasks[0].pieces}) == 31

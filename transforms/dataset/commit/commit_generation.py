@@ -253,7 +253,7 @@ def _manifest(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob], generat
         schema=spec.schema,
         labels=spec.labels,
         narrowed=draft.narrowed,
-        details=Details(columns=spec.columns, checks=draft.checks),
+        details=Details(columns=spec.columns, split_rule=spec.split_rule, checks=draft.checks),
         splits=splits,
         sidecars=(),
         run=RunInfo(

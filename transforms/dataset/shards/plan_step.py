@@ -12,6 +12,7 @@ from ...format.flow.blocks import Narrowing
 from ...format.flow.observers import Finding, Summaries, image_formats_in, merged, narrowings_in
 from ...format.manifest.manifest import RowCounts
 from ...format.manifest.naming import shard_file_name
+from ...format.splits.splitter import TOO_MANY_SPLITS
 from ..shard_plan.shard_plan import CUTS_PER_SHARD, Part, PartRange, PlannedShard, plan_shards
 from ..stage.max_rejects import rejects_allowed
 from ..stage.spec import DatasetSpec
@@ -142,6 +143,9 @@ def _decide(spec: DatasetSpec, results: Sequence[TaskResult], accounts: Accounts
     if accounts.problems:
         refusal = refuse("failed", _lines(["rows do not add up; nothing was committed", *accounts.problems]))
         return replace(refusal, again=True)
+    named = {name for result in results for name in result.splits}
+    if spec.most_splits is not None and len(named) > spec.most_splits:
+        return refuse("failed", TOO_MANY_SPLITS)
     allowed = rejects_allowed(spec.max_rejects, total.read)
     if total.rejected > allowed:
         codes = ", ".join(f"{code} {count}" for code, count in accounts.by_code.items())

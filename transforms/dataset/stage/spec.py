@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 from ...errors import UsageError
 from ...format.flow.observers import Observer
@@ -94,7 +94,8 @@ class DatasetSpec:
     it replaces no later one. `append_to` is the dataset that the run adds to, None for one that makes a dataset;
     `operation` is how that is made: "create", or "merge" from records of others. `plan_file` is what the launcher has
     written into the staging folder, None if nothing. `observers` see every batch. `columns` are those of the source,
-    where some are in several features, or in another form than their own.
+    where some are in several features, or in another form than their own. `split_rule` is what the manifest states of
+    how rows were cut into splits. `most_splits` bounds splits that the data name, None where they do not.
     """
 
     path: str
@@ -127,6 +128,8 @@ class DatasetSpec:
     operation: Literal["create", "merge"] = "create"
     plan_file: str | None = None
     observers: tuple[Observer, ...] = ()
+    split_rule: dict[str, Any] = field(default_factory=dict)
+    most_splits: int | None = None
 
     def __post_init__(self) -> None:
         """Check the values.
@@ -187,4 +190,5 @@ class DatasetSpec:
             in_append=in_append,
             proof=self.proof,
             observers=self.observers,
+            most_splits=self.most_splits,
         )

@@ -40,6 +40,7 @@ class StageSettings:
 
     `in_append` says that its schema was there before, which rejects then tell. `proof` is a file of the launcher's
     that a worker must see before it stages anything: see `shared_folder`. `observers` merge what they have seen.
+    `most_splits` bounds splits that the data name, None where they do not.
     """
 
     shard_size: int
@@ -48,6 +49,7 @@ class StageSettings:
     in_append: bool = False
     proof: str | None = None
     observers: tuple[Observer, ...] = ()
+    most_splits: int | None = None
 
 
 class SplitStager:

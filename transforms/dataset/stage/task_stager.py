@@ -16,12 +16,13 @@ import uuid
 from collections import Counter
 from typing import Final
 
-from ...errors import UsageError
+from ...errors import RunError, UsageError
 from ...format.flow.blocks import Block, EntryCounts, Frames
 from ...format.flow.observers import Summaries, merged
 from ...format.flow.rejects import Reject
 from ...format.flow.rows import TaskEnd
 from ...format.manifest.naming import is_split_name
+from ...format.splits.splitter import TOO_MANY_SPLITS
 from ...format.wording.printable import printable
 from ..storage.contract import PartFile, Storage
 from ..storage.shared_folder import check_shared
@@ -94,6 +95,8 @@ class TaskStager:
                 raise UsageError(
                     f'"{printable(split)}" cannot name a split: use [a-z][a-z0-9_]*, at most 64 characters'
                 )
+            if len(self._splits) == self._settings.most_splits:
+                raise RunError(TOO_MANY_SPLITS)
             stager = SplitStager(self._task, self._settings, lambda number: self._create(f"{split}-{number:04d}.part"))
             self._splits[split] = stager
         stager.add(frames)

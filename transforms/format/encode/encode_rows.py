@@ -29,11 +29,12 @@ from ..flow.observers import IMAGE_FORMATS, Observer, Seen, Summaries, narrowed_
 from ..flow.rejects import CellError, Reject
 from ..flow.rows import RowOrigin, Rows
 from ..schema.schema import Schema
+from ..splits.folders import FolderSplits
+from ..splits.splitter import Assigned, Candidates, OneSplit, Splitter
 from ..tfrecord.framing import join_frames
 from ..wording.printable import printable
 from .example import ExampleEncoder, ExampleLayout
 from .framed_rows import FramedRows
-from .splits import SplitRule
 
 DEFAULT_RECORD_BYTES: Final = 1 << 30
 
@@ -49,12 +50,12 @@ _MIN_RUN_ROWS: Final = 64  # with 100,000 columns 200 MiB of views: fewer rows w
 class _Run:
     """What became of one run: frames by split name, and errors by row of the batch.
 
-    Row `numbers[i]` of the batch became a record of the split with number `codes[i]`.
+    Row `numbers[i]` of the batch became a record of the split that is assigned to row i.
     """
 
     frames: dict[str, Frames]
     numbers: I64
-    codes: I64
+    assigned: Assigned
     errors: dict[int, tuple[CellError, ...]]
     narrowed: tuple[Narrowing, ...]
 
@@ -68,11 +69,11 @@ class RowEncoder:
     `observers` see every batch.
 
     Raises:
-        SchemaError: the key of the split is not a scalar feature.
+        SchemaError: a feature that decides the split is not there, or none that can.
     """
 
     schema: Schema
-    split: SplitRule = field(default_factory=SplitRule)
+    split: Splitter = field(default_factory=OneSplit)
     splits_by_code: tuple[str, ...] = ()
     record_bytes_limit: int = DEFAULT_RECORD_BYTES
     field_bytes_limit: int = DEFAULT_FIELD_BYTES
@@ -81,17 +82,27 @@ class RowEncoder:
     _local: Any = field(default_factory=threading.local, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        self.split.check_key(self.schema)
+        self.split.check(self.schema)
 
     def __reduce__(self) -> tuple[Any, ...]:
         limits = (self.record_bytes_limit, self.field_bytes_limit, self.run_rows, self.observers)
         return type(self), (self.schema, self.split, self.splits_by_code, *limits)
 
-    def split_shares(self) -> dict[str, float]:
-        """Return the part of the records that each split is expected to get."""
-        if self.splits_by_code:
-            return dict.fromkeys(self.splits_by_code, 1 / len(self.splits_by_code))
-        return self.split.shares()
+    def split_shares(self, rows: Mapping[str, int] | None = None) -> dict[str, float]:
+        """Return the part of the records that each split is expected to get; nothing where only reading tells.
+
+        `rows` are those of the splits that the source has itself, where they are known.
+        """
+        if not self.splits_by_code:
+            return self.split.shares()
+        total = sum(rows.values()) if rows else 0
+        shares = {name: count / total for name, count in sorted(rows.items())} if rows and total else {}
+        shares = shares or dict.fromkeys(self.splits_by_code, 1 / len(self.splits_by_code))
+        if isinstance(self.split, FolderSplits) and self.split.of in shares:
+            cut = shares.pop(self.split.of)
+            for name, share in self.split.shares().items():
+                shares[name] = shares.get(name, 0.0) + cut * share
+        return dict(sorted(shares.items()))
 
     def encode(self, rows: Rows | pa.RecordBatch) -> Block:
         """Return the records of a batch by split, in order, and its rejects in row order; framed rows pass as they are.
@@ -139,10 +150,7 @@ class RowEncoder:
             observed[IMAGE_FORMATS] = list(formats)
         spilled = {}
         if self.observers:
-            splits = np.full(rows.batch.num_rows, -1, np.int64)
-            for run in runs:
-                splits[run.numbers] = run.codes
-            names = self.split.names if rows.split_codes is None else self.splits_by_code
+            names, splits = _splits_of(rows.batch.num_rows, runs)
             seen = Seen(rows.batch, splits, names, rows.entry, rows.origin, frames, self.schema, self.field_bytes_limit)
             for observer in self.observers:
                 found = observer.observe(seen)
@@ -188,6 +196,8 @@ class RowEncoder:
         first = True
         while True:
             columns, narrowed, found = self._convert(batch, _excused(errors, start) if first else {})
+            given = self._candidates(rows, numbers, columns)
+            found += self._in_no_split(given, _excused(errors, start) if first else {}, found)
             if not found and not (first and errors):
                 layout = self._encoder.lay_out(columns, batch.num_rows)
                 found = self._too_large(layout.lengths)
@@ -197,27 +207,45 @@ class RowEncoder:
                 errors.setdefault(int(numbers[row]), []).append(error)
             good = np.flatnonzero(~np.isin(numbers, list(errors)))
             batch, numbers, first = take_rows(batch, good), numbers[good], False
-        frames, codes = self._frames(rows, numbers, columns, layout)
-        return _Run(frames, numbers, codes, {row: tuple(found) for row, found in errors.items()}, narrowed)
+        frames, assigned = self._frames(given, layout)
+        return _Run(frames, numbers, assigned, {row: tuple(found) for row, found in errors.items()}, narrowed)
 
-    def _frames(
-        self, rows: Rows, numbers: I64, columns: list[FeatureColumn], layout: ExampleLayout
-    ) -> tuple[dict[str, Frames], I64]:
-        """Write and frame the records of rows `numbers` of the batch, by split; return the split of each too."""
-        names = self.split.names if rows.split_codes is None else self.splits_by_code
-        if len(names) == 1 and len(numbers):
+    def _splitter(self, given: Candidates) -> Splitter:
+        """Return what splits these rows: the folders of the source come before a rule that does not know them."""
+        if given.codes is None or isinstance(self.split, FolderSplits):
+            return self.split
+        return OneSplit(given.folders[0]) if len(given.folders) == 1 else _BY_FOLDER
+
+    def _candidates(self, rows: Rows, numbers: I64, columns: Sequence[FeatureColumn]) -> Candidates:
+        codes = None if rows.split_codes is None else rows.split_codes[numbers]
+        wanted = self.split.reads
+        there = {column.name: column for column in columns if column.name in wanted} if wanted else {}
+        return Candidates(self.schema, there, len(numbers), _not_written, self.splits_by_code, codes)
+
+    def _in_no_split(
+        self, given: Candidates, excused: Mapping[str | None, set[int]], found: Sequence[tuple[int, CellError]]
+    ) -> list[tuple[int, CellError]]:
+        """Return the rows that no split takes, but for those whose cell is known to be bad."""
+        problems = self._splitter(given).problems(given)
+        known = {(row, error.column) for row, error in found} if problems else set()
+        return [
+            (row, error)
+            for row, error in problems
+            if row not in excused.get(error.column, ()) and (row, error.column) not in known
+        ]
+
+    def _frames(self, given: Candidates, layout: ExampleLayout) -> tuple[dict[str, Frames], Assigned]:
+        """Write and frame the records of rows, by split; return the split of each too."""
+        splitter = self._splitter(given)
+        if splitter.only is not None and given.rows:
             framed = layout.write_framed()
             if framed is not None:
-                return {names[0]: framed}, np.zeros(len(numbers), np.int64)
+                return {splitter.only: framed}, OneSplit(splitter.only).assign(given)
         records = layout.write()
-        if rows.split_codes is None:
-            key = next((column for column in columns if column.name == self.split.key), None)
-            codes = self.split.codes(key, len(numbers), records.payload)
-        else:
-            codes = rows.split_codes[numbers]
-        crcs = records.checksums()
+        assigned = splitter.assign(replace(given, payload=records.payload))
+        crcs, codes = records.checksums(), assigned.codes
         parts = {code: records.frame(crcs, np.flatnonzero(codes == code)) for code in np.unique(codes).tolist()}
-        return {names[code]: frames for code, frames in parts.items()}, codes
+        return {assigned.names[code]: frames for code, frames in parts.items()}, assigned
 
     @property
     def _encoder(self) -> ExampleEncoder:
@@ -261,6 +289,23 @@ class RowEncoder:
             split = None if rows.split_codes is None else self.splits_by_code[int(rows.split_codes[row])]
             own.append(Reject(_entry(rows, row), rows.origin.place(row), errors[row], split))
         return tuple(sorted((*rows.rejects, *own), key=lambda reject: (reject.entry, reject.place.row or 0)))
+
+
+_BY_FOLDER: Final = FolderSplits()
+
+
+def _not_written(row: int) -> bytes:
+    raise AssertionError(f"the record of row {row} is not written yet")
+
+
+def _splits_of(rows: int, runs: Sequence[_Run]) -> tuple[tuple[str, ...], I64]:
+    """Return the splits that occur in a batch, and the number of each row's, -1 for a reject."""
+    names = tuple(dict.fromkeys(name for run in runs for name in run.assigned.names))
+    splits = np.full(rows, -1, np.int64)
+    for run in runs:
+        numbers = np.array([names.index(name) for name in run.assigned.names], np.int64)
+        splits[run.numbers] = numbers[run.assigned.codes] if len(numbers) else run.assigned.codes
+    return names, splits
 
 
 def _run_rows(batch: pa.RecordBatch, most: int = _RUN_ROWS) -> int:

@@ -151,7 +151,7 @@ _SCALARS: Final = mapping(only(_is_scalar, "a number, text, true or false"))
 _NAMES: Final = items(text())
 _COUNTED: Final = ("records", "groups")
 _EXAMPLES: Final = items(_part((), records=integer(2), places=lambda value: list(_NAMES(value))))
-_SPLIT_RULE: Final = ("key", "stratify", "column", "fractions", "names", "before", "folds")
+_SPLIT_RULE: Final = ("key", "stratify", "column", "fractions", "names", "before", "rest", "folds", "of")
 
 take_columns: Final[Take[tuple[ColumnEntry, ...]]] = items(
     object_of(
@@ -179,7 +179,9 @@ take_details: Final[Take[Details]] = object_of(
         fractions=mapping(number()),
         names=mapping(text()),
         before=mapping(text()),
+        rest=text(),
         folds=integer(2, 64),
+        of=text(),
     ),
     shuffle=_part((), seed=integer()),
     image=_part((), steps=_SCALARS, codec=text(), version=text()),

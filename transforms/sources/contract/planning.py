@@ -9,8 +9,9 @@ The number of workers plays no part: the same source and config give the same ta
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Final
 
@@ -40,13 +41,15 @@ BLIND_EXPANSION: Final = 4
 class Estimate:
     """The expected output of a conversion: rows and bytes of records, framing and compression included.
 
-    `sampled` rows were encoded to tell, and `rejects` of them will be rejected.
+    `sampled` rows were encoded to tell, and `rejects` of them will be rejected; `splits` are the records of each split
+    among them.
     """
 
     rows: int
     bytes: int
     sampled: int = 0
     rejects: tuple[Reject, ...] = ()
+    splits: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +125,7 @@ def make_plan(
     ranges = plan_tasks(outputs, shard_size) if survey.tasks is None else survey.tasks
     tasks = tuple(Task(i, survey.pieces[r.start : r.stop]) for i, r in enumerate(ranges))
     sizes = tuple(int(outputs[r.start : r.stop].sum()) for r in ranges)
-    estimate = Estimate(rows, int(outputs.sum()), sample.rows, sample.rejects)
+    estimate = Estimate(rows, int(outputs.sum()), sample.rows, sample.rejects, dict(sample.splits))
     return Plan(_read_part(listing, survey), survey, tasks, sizes, estimate)
 
 
@@ -145,6 +148,7 @@ class _Sample:
     rows: int = 0
     rejects: tuple[Reject, ...] = ()
     kept: float = 1.0
+    splits: Counter[str] = field(default_factory=Counter)
 
 
 def _estimate(survey: Survey, sample: _Sample) -> tuple[npt.NDArray[np.int64], int]:
@@ -185,6 +189,7 @@ def _sample(source: Source, survey: Survey, encode: Callable[[Rows], Block], *, 
     rows = output = read = records = 0
     input_bytes = 0.0
     rejects: list[Reject] = []
+    splits: Counter[str] = Counter()
     for piece in pieces:
         batch = _first_batch(source, piece, survey.frozen)
         if batch is None:
@@ -196,12 +201,13 @@ def _sample(source: Source, survey: Survey, encode: Callable[[Rows], Block], *, 
         rows += held
         read += held + len(block.rejects)
         rejects += block.rejects
+        splits.update({name: frames.records for name, frames in block.splits.items()})
         output += sum(len(compress_member(f.buffers)) if gzip else f.bytes for f in block.splits.values())
         if piece.rows:
             input_bytes += piece.bytes * held / piece.rows
     expansion = output / input_bytes if input_bytes else float(BLIND_EXPANSION)
     kept = records / rows if rows else 1.0
-    return _Sample(output / rows if rows else 1.0, expansion, read, tuple(rejects), kept)
+    return _Sample(output / rows if rows else 1.0, expansion, read, tuple(rejects), kept, splits)
 
 
 def first_pieces(survey: Survey) -> list[Piece]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
@@ -11,7 +9,6 @@ from pydantic import BeforeValidator, Field, StringConstraints
 
 from ...errors import UsageError
 from ...format.wording.printable import quoted
-from ..contract.call import typed_path
 from ..registry.format import Format
 from ..registry.options import Options, check_classes
 from ..registry.settings import Limits, Settings
@@ -89,23 +86,11 @@ class ImagesFormat(Format[ImagesInput]):
         """Return the largest file."""
         return limits.image_bytes
 
-    def split_twice(
-        self, options: ImagesInput, settings: Settings, fractions: Mapping[str, float], frozen: Frozen
-    ) -> str:
-        """Return the two layouts without splits, and how to cut one folder and append the others."""
-        root = options.paths[0] if len(options.paths) == 1 else "FOLDER"
-        if os.path.isdir(os.path.join(settings.base, root)):
-            root = typed_path(os.path.join(settings.base, root))
-        cut, *others = sorted(frozen.splits, key=lambda name: (name != "train", name))
-        shares = ",".join(f"{name}={share}" for name, share in fractions.items())
-        to = f"-o {shlex.quote(settings.call.output)}"
-        lines = [f"shardmill convert {shlex.quote(f'{root}/{cut}')} {to} --split-fractions {shlex.quote(shares)}"]
-        lines += [f"shardmill append {shlex.quote(f'{root}/{one}')} {to} --split {shlex.quote(one)}" for one in others]
+    def split_twice(self, options: ImagesInput, frozen: Frozen) -> str:  # noqa: ARG002
+        """Return the two ways to read all folders as one, or to cut one of them."""
+        cut = min(frozen.splits, key=lambda name: (name != "train", name))
         layout = "label" if frozen.labels else "flat"
-        return (
-            f"leave split out, or set input.layout={layout}; or cut one folder, and append the others:\n  "
-            + "\n  ".join(lines)
-        )
+        return f"leave split out, set input.layout={layout}, or cut one folder: --set split.of={cut}"
 
     def settled(
         self, options: ImagesInput, schema: Schema, labels: Mapping[str, Sequence[str]], where: str

@@ -112,14 +112,8 @@ class Format(Generic[OptionsT]):
         """Return the largest value of one feature."""
         return limits.field_bytes
 
-    def split_twice(
-        self,
-        options: OptionsT,  # noqa: ARG002
-        settings: Settings,  # noqa: ARG002
-        fractions: Mapping[str, float],  # noqa: ARG002
-        frozen: Frozen,  # noqa: ARG002
-    ) -> str | None:
-        """Return what to do about fractions of a source whose folders are splits; None where folders never are."""
+    def split_twice(self, options: OptionsT, frozen: Frozen) -> str | None:  # noqa: ARG002
+        """Return what to do about a rule for a source whose folders are splits; None where folders never are."""
         return None
 
     def settled(

@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.errors import SchemaError, UsageError
 from shardmill.transforms.format.columns.feature_column import FeatureColumn, feature_column
-from shardmill.transforms.format.encode.splits import SplitRule
 from shardmill.transforms.format.schema.arrow_types import feature_of
 from shardmill.transforms.format.schema.schema import Feature, Schema
+from shardmill.transforms.format.splits.by_hash import HashSplits
 
 
 def column(array: pa.Array) -> FeatureColumn:
@@ -37,13 +37,13 @@ def slow_code(text: bytes, fractions: list[Decimal]) -> int:
 def test_rows_go_where_exact_arithmetic_sends_them(weights: list[int], keys: list[bytes]) -> None:
     fractions = [Decimal(weight) / 1000 for weight in weights]
     fractions.append(1 - sum(fractions))
-    rule = SplitRule.by_fraction({f"s{i}": float(fraction) for i, fraction in enumerate(fractions)}, "id")
+    rule = HashSplits.by_fraction({f"s{i}": float(fraction) for i, fraction in enumerate(fractions)}, "id")
     codes = rule.codes(column(pa.array(keys, pa.binary())), len(keys), no_payload)
     assert codes.tolist() == [slow_code(key, fractions) for key in keys]
 
 
 def test_the_splits_of_these_keys_are_frozen() -> None:
-    rule = SplitRule.by_fraction({"train": 0.6, "val": 0.3, "test": 0.1}, "id")
+    rule = HashSplits.by_fraction({"train": 0.6, "val": 0.3, "test": 0.1}, "id")
     codes = rule.codes(column(pa.array([str(i) for i in range(24)])), 24, no_payload)
     assert "".join(rule.names[code][0:2] + " " for code in codes) == (
         "tr tr va tr tr te te tr tr tr tr tr tr tr tr va va tr tr tr te tr tr tr "
@@ -51,7 +51,7 @@ def test_the_splits_of_these_keys_are_frozen() -> None:
 
 
 def test_an_int_and_its_digits_go_the_same_way() -> None:
-    rule = SplitRule.by_fraction({"a": 0.5, "b": 0.5}, "id")
+    rule = HashSplits.by_fraction({"a": 0.5, "b": 0.5}, "id")
     numbers = [-(2**63), -1, 0, 7, 2**63 - 1, *range(100, 200)]
     as_ints = rule.codes(column(pa.array(numbers)), len(numbers), no_payload)
     as_texts = rule.codes(column(pa.array([str(n) for n in numbers])), len(numbers), no_payload)
@@ -60,27 +60,22 @@ def test_an_int_and_its_digits_go_the_same_way() -> None:
 
 
 def test_a_float_key_is_hashed_as_its_four_bytes() -> None:
-    rule = SplitRule.by_fraction({"a": 0.5, "b": 0.5}, "id")
+    rule = HashSplits.by_fraction({"a": 0.5, "b": 0.5}, "id")
     values = np.arange(50, dtype="<f4") / 3
     codes = rule.codes(column(pa.array(values)), 50, no_payload)
     assert codes.tolist() == [slow_code(value.tobytes(), [Decimal("0.5")] * 2) for value in values]
 
 
 def test_a_row_without_the_key_is_hashed_as_its_record() -> None:
-    rule = SplitRule.by_fraction({"a": 0.5, "b": 0.5}, "id")
+    rule = HashSplits.by_fraction({"a": 0.5, "b": 0.5}, "id")
     records = [b"%d" % i for i in range(40)]
     expected = [slow_code(record, [Decimal("0.5")] * 2) for record in records]
     assert rule.codes(column(pa.nulls(40, pa.int64())), 40, records.__getitem__).tolist() == expected
-    assert SplitRule.by_fraction({"a": 0.5, "b": 0.5}).codes(None, 40, records.__getitem__).tolist() == expected
-
-
-def test_a_fixed_split_takes_every_row() -> None:
-    rule = SplitRule.fixed("val")
-    assert (rule.names, rule.codes(None, 3, no_payload).tolist()) == (("val",), [0, 0, 0])
+    assert HashSplits.by_fraction({"a": 0.5, "b": 0.5}).codes(None, 40, records.__getitem__).tolist() == expected
 
 
 def test_decimals_that_floats_cannot_add_add_up() -> None:
-    assert SplitRule.by_fraction({f"s{i}": 0.1 for i in range(10)}).names[9] == "s9"
+    assert HashSplits.by_fraction({f"s{i}": 0.1 for i in range(10)}).names[9] == "s9"
 
 
 @pytest.mark.parametrize(
@@ -90,19 +85,18 @@ def test_decimals_that_floats_cannot_add_add_up() -> None:
         (("a", "b"), (1.0, 0.0), None, "above 0"),
         (("a", "b"), (1.5, -0.5), None, "above 0"),
         (("a", "a"), (0.5, 0.5), None, "names must differ"),
-        (("a", "b"), (), None, "need fractions"),
-        (("a",), (), "id", "need fractions"),
+        (("a", "b"), (), None, "needs a fraction"),
     ],
 )
 def test_wrong_fractions_are_an_error(
     names: tuple[str, ...], fractions: tuple[float, ...], key: str | None, says: str
 ) -> None:
     with pytest.raises(UsageError, match=says):
-        SplitRule(names, fractions, key)
+        HashSplits(names, fractions, key)
 
 
 def test_a_key_that_is_no_scalar_feature_is_an_error_with_the_choices() -> None:
     schema = Schema((Feature("emb", "float", "float32", (-1,)), Feature("id", "int64", "int64")))
-    SplitRule.by_fraction({"a": 1.0}, "id").check_key(schema)
-    with pytest.raises(SchemaError, match=r'split.key: "emb" is not a scalar feature; the choices are id'):
-        SplitRule.by_fraction({"a": 1.0}, "emb").check_key(schema)
+    HashSplits.by_fraction({"a": 1.0}, "id").check(schema)
+    with pytest.raises(SchemaError, match=r'split.key: "emb" is not a scalar feature; there are: id'):
+        HashSplits.by_fraction({"a": 1.0}, "emb").check(schema)

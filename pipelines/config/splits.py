@@ -1,0 +1,141 @@
+"""The section `split`: how rows are cut into splits."""
+
+from __future__ import annotations
+
+import datetime as dt
+from fractions import Fraction
+from itertools import pairwise
+from typing import Annotated, Any, Final, TypeAlias
+
+from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, model_validator
+
+from ...transforms.format.manifest.naming import is_split_name
+from ...transforms.format.splits.by_time import microseconds, parse_moment
+from ...transforms.format.splits.splitter import MOST_SPLITS
+from ...transforms.format.wording.printable import printable, quoted
+from ...transforms.sources.registry.options import STRICT
+
+SplitName: TypeAlias = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]{0,63}$")]
+
+_WAYS: Final = {
+    "fractions": "fractions: {train: 0.9, val: 0.1}",
+    "folds": "folds: 5",
+    "column": "column: NAME",
+    "before": "before: {column: NAME, train: 2024-01-01, rest: val}",
+}
+_COLUMN: Final = "column"
+_REST: Final = "rest"
+
+
+def _check_names(value: object) -> object:
+    """Return the splits of values: a number, true or false names the text that it is."""
+    if not isinstance(value, dict):
+        return value
+    if not value:
+        raise ValueError('is empty; name at least one value, like {"0": train}')
+    named = {_text(key): split for key, split in value.items()}
+    if len(set(map(str, named.values()))) > MOST_SPLITS:
+        raise ValueError(f"names more than {MOST_SPLITS} splits")
+    return named
+
+
+def _text(value: object) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _check_before(value: object) -> object:
+    """Return the column, the bound of each split as text, and the rest.
+
+    Raises:
+        ValueError: there is no column or no bound, a bound is no date, or the bounds are not in order.
+    """
+    if not isinstance(value, dict):
+        return value
+    stated = {str(key): one.isoformat() if isinstance(one, dt.date) else one for key, one in value.items()}
+    if not isinstance(stated.get(_COLUMN), str):
+        raise ValueError("names no column; give one: {column: day, train: 2024-01-01, rest: val}")
+    bounds = [(name, text) for name, text in stated.items() if name not in (_COLUMN, _REST)]
+    splits = [*(name for name, _ in bounds), *([stated[_REST]] if _REST in stated else [])]
+    for name in splits:
+        if not isinstance(name, str) or not is_split_name(name):
+            raise ValueError(f"{quoted(name)} cannot name a split: lowercase letters, digits and _")
+    if not bounds or len(splits) > MOST_SPLITS:
+        raise ValueError(f"needs a bound, like train: 2024-01-01, and names at most {MOST_SPLITS} splits")
+    moments = [(name, text, _moment(name, text)) for name, text in bounds]
+    for (one, before, first), (other, after, second) in pairwise(moments):
+        if first >= second:
+            raise ValueError(
+                f"{printable(other)} ends at {after}, which is not after {before}, where {printable(one)} ends; give "
+                "bounds in their order"
+            )
+    return stated
+
+
+def _moment(name: str, text: object) -> int:
+    try:
+        return microseconds(parse_moment(text if isinstance(text, str) else ""))
+    except ValueError:
+        raise ValueError(
+            f"{printable(name)}: {quoted(text)} is no date or time, like 2024-01-31 or 2024-01-31T12:00:00"
+        ) from None
+
+
+class SplitConfig(BaseModel):
+    """How rows are cut: in fractions or folds, by the values of a column, or by time."""
+
+    model_config = STRICT
+
+    fractions: dict[SplitName, Annotated[float, Field(gt=0, le=1)]] | None = None
+    key: str | None = None
+    folds: Annotated[int, Field(ge=2, le=MOST_SPLITS)] | None = None
+    of: SplitName | None = None
+    column: str | None = None
+    names: Annotated[dict[str, SplitName] | None, BeforeValidator(_check_names)] = None
+    before: Annotated[dict[str, str] | None, BeforeValidator(_check_before)] = None
+
+    @model_validator(mode="after")
+    def _fractions_are_whole(self) -> SplitConfig:
+        if self.fractions is None:
+            return self
+        total = sum(Fraction(repr(share)) for share in self.fractions.values())  # as the decimals that were written
+        if not self.fractions:
+            raise ValueError("fractions: name at least one split, like {train: 0.9, val: 0.1}")
+        if len(self.fractions) > MOST_SPLITS:
+            raise ValueError(f"fractions: {len(self.fractions)} splits are more than {MOST_SPLITS}")
+        if total != 1:
+            raise ValueError(f"fractions: they add up to {float(total)}, and must add up to 1")
+        return self
+
+    @model_validator(mode="after")
+    def _keys_agree(self) -> SplitConfig:
+        ways = [name for name in _WAYS if getattr(self, name) is not None]
+        if len(ways) != 1:
+            said = f"{' and '.join(ways)} do not go together; leave one out" if ways else "says no splits; give one of"
+            raise ValueError(said if ways else f"{said} {', '.join(_WAYS.values())}")
+        if ways[0] in ("column", "before") and self.key is not None:
+            raise ValueError(f"key does not go with {ways[0]}; leave it out")
+        if self.names is not None and self.column is None:
+            raise ValueError("names are those of the values of a column; give it: column: NAME")
+        return self
+
+    def shares(self) -> dict[str, Fraction]:
+        """Return the fraction of each split: those of the config, or equal ones of folds."""
+        if self.folds is not None:
+            return {f"fold_{number}": Fraction(1, self.folds) for number in range(self.folds)}
+        return {name: Fraction(repr(share)) for name, share in (self.fractions or {}).items()}
+
+    def rule(self) -> dict[str, Any]:
+        """Return what the manifest states; nothing of fractions by hash, which the first version has no place for."""
+        of = {} if self.of is None else {"of": self.of}
+        if self.before is not None:
+            bounds = {name: text for name, text in self.before.items() if name not in (_COLUMN, _REST)}
+            rest = {_REST: self.before[_REST]} if _REST in self.before else {}
+            return {"by": "before", "column": self.before[_COLUMN], "before": bounds, **rest, **of}
+        if self.column is not None:
+            return {"by": "column", "column": self.column, **({"names": dict(self.names)} if self.names else {}), **of}
+        if self.folds is None and self.of is None:
+            return {}
+        stated: dict[str, Any] = {"by": "hash" if self.folds is None else "folds"}
+        stated |= {"key": self.key} if self.key is not None else {}
+        stated |= {"fractions": dict(self.fractions)} if self.fractions else {"folds": self.folds}
+        return stated | of

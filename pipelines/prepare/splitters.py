@@ -1,0 +1,46 @@
+"""The splitter that a config asks for."""
+
+from __future__ import annotations
+
+from ...transforms.errors import UsageError
+from ...transforms.format.splits.by_column import ColumnSplits
+from ...transforms.format.splits.by_hash import HashSplits
+from ...transforms.format.splits.by_time import TimeSplits
+from ...transforms.format.splits.folders import FolderSplits
+from ...transforms.format.splits.splitter import MOST_SPLITS, OneSplit, Splitter
+from ...transforms.format.wording.nearest import nearest_name
+from ...transforms.format.wording.printable import printable
+from ...transforms.sources.contract.source import Frozen
+from ..config.model import Config, SplitConfig
+
+
+def splitter_of(config: Config, frozen: Frozen) -> Splitter:
+    """Return what says which split a row goes to.
+
+    Raises:
+        UsageError: the folder that is to be cut is not there.
+    """
+    rule = config.split
+    if rule is None:
+        return OneSplit(config.output.split)
+    if rule.of is None:
+        return _splitter(rule)
+    if frozen.opaque or rule.of not in frozen.splits:
+        hint = nearest_name(rule.of, frozen.splits) if frozen.splits else "the source has no folders that are splits"
+        raise UsageError(f'split.of: "{printable(rule.of)}" is no folder that is a split; {hint}')
+    return FolderSplits(_splitter(rule), rule.of)
+
+
+def _splitter(rule: SplitConfig) -> Splitter:
+    if rule.column is not None:
+        return ColumnSplits(rule.column, tuple((rule.names or {}).items()))
+    if rule.before is not None:
+        bounds = [(name, text) for name, text in rule.before.items() if name not in ("column", "rest")]
+        return TimeSplits(rule.before["column"], tuple(bounds), rule.before.get("rest"))
+    return HashSplits.by_fraction(rule.shares(), rule.key)
+
+
+def most_splits_of(config: Config) -> int | None:
+    """Return how many splits the values of a column may name, None where they name none."""
+    rule = config.split
+    return MOST_SPLITS if rule is not None and rule.column is not None and rule.names is None else None

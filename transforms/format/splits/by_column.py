@@ -1,0 +1,133 @@
+"""The values of a column are the splits, or each is named: `split: {column: fold, names: {"0": train}}`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from ...errors import RunError, SchemaError
+from ..buffers.views import I64
+from ..flow.rejects import CellError
+from ..manifest.naming import is_split_name
+from ..schema.arrow_types import arrow_type_of
+from ..schema.column_types import column_type, is_binary, is_string
+from ..schema.schema import Schema
+from ..wording.printable import printable
+from .by_hash import binary_values
+from .splitter import MOST_SPLITS, TOO_MANY_SPLITS, Assigned, Candidates, present_rows, scalar_feature
+
+NO_SPLIT: Final = "NO_SPLIT"
+
+_TAKEN: Final = "text, whole numbers and bools"
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnSplits:
+    """The value of the feature `column` is the split, or the one that `named` gives it: (value, split) pairs.
+
+    Values are compared as text: the digits of a number, `true` and `false`. With `named` a value that is not there is a
+    reject; a null always is.
+    """
+
+    column: str
+    named: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def only(self) -> str | None:
+        """None, even if all are named alike: other values are rejects."""
+        return None
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+    def check(self, schema: Schema) -> None:
+        """Check that the column is a scalar of text, whole numbers or bools.
+
+        Raises:
+            SchemaError: it is not.
+        """
+        feature = scalar_feature(schema, self.column, "split.column")
+        kind = arrow_type_of(feature)
+        whole = types.is_integer(kind) or types.is_boolean(kind) or is_string(kind) or is_binary(kind)
+        if not whole or feature.kind == "float" or column_type(feature).own_limit:
+            dates = types.is_date(kind) or types.is_timestamp(kind)
+            name = printable(self.column)
+            fix = f"by days: split.before: {{column: {name}, ...}}" if dates else "choose another"
+            raise SchemaError(f'split.column: "{name}" holds {feature.type}, and splits are named by {_TAKEN}; {fix}')
+
+    def shares(self) -> dict[str, float]:
+        """Return nothing: only reading tells."""
+        return {}
+
+    def problems(self, given: Candidates) -> list[tuple[int, CellError]]:
+        """Return the rows without a value, or with one that is no split."""
+        _, codes, wrong = self._look(given)
+        return [(row, wrong[code]) for row, code in enumerate(codes.tolist()) if code < 0] if wrong else []
+
+    def assign(self, given: Candidates) -> Assigned:
+        """Return the split of each row.
+
+        Raises:
+            RunError: there are more than 64.
+        """
+        names, codes, _ = self._look(given)
+        if len(names) > MOST_SPLITS:
+            raise RunError(TOO_MANY_SPLITS)
+        return Assigned(names, codes)
+
+    def _look(self, given: Candidates) -> tuple[tuple[str, ...], I64, dict[int, CellError]]:
+        """Return the splits that occur, the number of each row's, and what is wrong where that is negative."""
+        there = present_rows(given.columns[self.column], given.rows)
+        texts, values = self._texts(given)
+        known, names = dict(self.named), dict[str, int]()
+        wrong: dict[int, CellError] = {-1: self._missing()}
+        numbers = np.empty(len(texts), np.int64)
+        occurring = np.unique(values[there]) if len(texts) else np.zeros(0, np.int64)
+        for value in occurring.tolist():
+            split = known.get(texts[value]) if self.named else texts[value]
+            if split is None or not is_split_name(split):
+                numbers[value] = -2 - value
+                wrong[-2 - value] = self._unnamed(texts[value])
+            else:
+                numbers[value] = names.setdefault(split, len(names))
+        codes = np.full(given.rows, -1, np.int64)
+        codes[there] = numbers[values[there]]
+        return tuple(names), codes, wrong if (codes < 0).any() else {}
+
+    def _texts(self, given: Candidates) -> tuple[list[str], I64]:
+        """Return the values that occur, as text, and which of them each row has."""
+        column, rows = given.columns[self.column], given.rows
+        if column.kind == "int64":
+            found, values = np.unique(column.values, return_inverse=True)
+            is_bool = types.is_boolean(arrow_type_of(scalar_feature(given.schema, self.column, "split.column")))
+            texts = [("false", "true")[number != 0] if is_bool else str(number) for number in found.tolist()]
+            return texts, values.astype(np.int64)
+        encoded = binary_values(column, rows).cast(pa.large_binary()).dictionary_encode()
+        texts = [value.decode("utf-8", "backslashreplace") for value in encoded.dictionary.to_pylist()]
+        return texts, pc.cast(encoded.indices, pa.int64()).to_numpy(zero_copy_only=False)
+
+    def _missing(self) -> CellError:
+        name = printable(self.column)
+        text = f"null, and split.column says the split of a row: fill it (schema.columns.{name}.null), or leave the "
+        return CellError(
+            self.column, NO_SPLIT, "null", self._expected(), f"{text}row out: --where '{name} is not None'"
+        )
+
+    def _unnamed(self, value: str) -> CellError:
+        shown = printable(value)
+        if self.named:
+            reason = f'"{shown}" is in no split; name it in split.names: {{"{shown}": train}}'
+        else:
+            reason = f'"{shown}" cannot name a split (lowercase letters, digits and _); name it: split.names: '
+            reason += f'{{"{shown}": train}}'
+        return CellError(self.column, NO_SPLIT, shown, self._expected(), reason)
+
+    def _expected(self) -> str:
+        return f"one of {', '.join(printable(value) for value, _ in self.named)}" if self.named else "a split"

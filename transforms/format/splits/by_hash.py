@@ -1,0 +1,161 @@
+"""Fractions of the rows, by a hash that never changes.
+
+A row's number is the first eight bytes, big-endian, of the SHA-256 of its key's bytes. With the fractions read as the
+decimals that they are written as, split k takes the numbers below `floor(2**64 * (f0 + ... + fk))` that no split before
+it took: exact integer arithmetic, so the same on every machine and in every version.
+
+    0 ────────────── train: 0.9 ──────────────┬─ val: 0.1 ─ 2**64
+
+A key's bytes are those of a string or a binary value, the decimal digits of an int64 (so that `17` in a CSV file and 17
+in a Parquet file go the same way), the four little-endian bytes of a float. A row without the key, and every row where
+no key is named, is hashed as the bytes of its serialized record.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import accumulate
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ...errors import UsageError
+from ..buffers.views import I64
+from ..columns.feature_column import FeatureColumn
+from ..flow.rejects import CellError
+from ..schema.schema import Schema
+from ..wording.printable import printable
+from .splitter import Assigned, Candidates, scalar_feature
+
+
+@dataclass(frozen=True, slots=True)
+class HashSplits:
+    """`fractions` of the rows, by a hash of the feature `key` or, without it, of the record."""
+
+    names: tuple[str, ...]
+    fractions: tuple[float | Fraction, ...]
+    key: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check the fractions.
+
+        Raises:
+            UsageError: they are not positive or do not add up to 1, or a name comes twice.
+        """
+        check_fractions(self.names, self.fractions)
+
+    @classmethod
+    def by_fraction(cls, fractions: Mapping[str, float | Fraction], key: str | None = None) -> HashSplits:
+        """Return the splitter for these fractions, which add up to 1; their order matters.
+
+        Raises:
+            UsageError: they are not positive or do not add up to 1.
+        """
+        return cls(tuple(fractions), tuple(map(exact_fraction, fractions.values())), key)
+
+    @property
+    def only(self) -> str | None:
+        """The split, if there is one alone."""
+        return self.names[0] if len(self.names) == 1 else None
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The key."""
+        return () if self.key is None else (self.key,)
+
+    def check(self, schema: Schema) -> None:
+        """Check that the key is a scalar feature.
+
+        Raises:
+            SchemaError: it is not.
+        """
+        if self.key is not None:
+            scalar_feature(schema, self.key, "split.key")
+
+    def shares(self) -> dict[str, float]:
+        """Return the fractions."""
+        return {name: float(fraction) for name, fraction in zip(self.names, self.fractions, strict=True)}
+
+    def problems(self, given: Candidates) -> list[tuple[int, CellError]]:  # noqa: ARG002
+        """Return nothing: a row without the key is hashed as its record."""
+        return []
+
+    def assign(self, given: Candidates) -> Assigned:
+        """Return the split of each row."""
+        key = None if self.key is None else given.columns[self.key]
+        return Assigned(self.names, self.codes(key, given.rows, given.payload))
+
+    def codes(self, key: FeatureColumn | None, rows: int, payload: Callable[[int], bytes]) -> I64:
+        """Return the index into `names` of each row's split.
+
+        `key` is the column of the feature that `self.key` names, `payload` gives the serialized record of a row.
+        """
+        bounds = bounds_of(self.fractions)
+        return np.searchsorted(bounds, hash_numbers(key, rows, payload), "right").astype(np.int64)
+
+
+def check_fractions(names: tuple[str, ...], fractions: tuple[float | Fraction, ...]) -> None:
+    """Check the fractions of splits.
+
+    Raises:
+        UsageError: they are not positive or do not add up to 1, or a name comes twice.
+    """
+    if len(set(names)) != len(names) or not names:
+        raise UsageError(f"split: names must differ, and are {', '.join(map(printable, names)) or 'none'}")
+    shown = ", ".join(f"{printable(name)}: {value}" for name, value in zip(names, fractions, strict=False))
+    if len(fractions) != len(names) or not all(fraction > 0 for fraction in fractions):
+        raise UsageError(f"split: every split needs a fraction above 0; they are {shown or 'none'}")
+    total = sum(map(exact_fraction, fractions))
+    if total != 1:
+        raise UsageError(f"split: the fractions add up to {float(total)}, not to 1: {shown}")
+
+
+def exact_fraction(fraction: float | Fraction) -> Fraction:
+    """Return a fraction as the decimal that it is written as."""
+    return fraction if isinstance(fraction, Fraction) else Fraction(repr(fraction))
+
+
+def bounds_of(fractions: Iterable[float | Fraction]) -> npt.NDArray[np.uint64]:
+    """Return the first number of every split but the first."""
+    sums = list(accumulate(map(exact_fraction, fractions)))[:-1]
+    return np.array([int(total * (1 << 64)) for total in sums], np.uint64)
+
+
+def hash_numbers(key: FeatureColumn | None, rows: int, payload: Callable[[int], bytes]) -> npt.NDArray[np.uint64]:
+    """Return the number of each row: of its key, or of its record where there is none."""
+    keys = [None] * rows if key is None else _key_bytes(key, rows)
+    texts = (payload(row) if text is None else text for row, text in enumerate(keys))
+    return _numbers(texts, rows)
+
+
+def _numbers(texts: Iterable[bytes], rows: int) -> npt.NDArray[np.uint64]:
+    digests = b"".join(hashlib.sha256(text).digest()[:8] for text in texts)
+    return np.frombuffer(digests, ">u8", rows).astype(np.uint64)
+
+
+def _key_bytes(column: FeatureColumn, rows: int) -> list[bytes | None]:
+    """Return the bytes that are hashed for each row, or None where the key is absent."""
+    if column.kind == "int64":
+        texts = [b"%d" % value for value in column.values.tolist()]
+    elif column.kind == "float":
+        packed = column.values.astype("<f4").tobytes()
+        texts = [packed[at : at + 4] for at in range(0, len(packed), 4)]
+    else:
+        texts = binary_values(column, rows).to_pylist()
+    if column.present is None:
+        return list(texts)
+    return [text if there else None for text, there in zip(texts, column.present.tolist(), strict=True)]
+
+
+def binary_values(column: FeatureColumn, rows: int) -> pa.Array:
+    """Return the values of a scalar feature of bytes as an Arrow array; those of absent ones are empty."""
+    if not rows:
+        return pa.array([], pa.binary_view())
+    values = column.values if column.present is None else np.where(column.present, column.values, 0)
+    return pa.Array.from_buffers(
+        pa.binary_view(), rows, [None, pa.py_buffer(np.ascontiguousarray(values)), *column.buffers]
+    )

@@ -1,0 +1,180 @@
+"""Splits by time: the rows before a day, those before another, and the rest.
+
+    split: {before: {column: day, train: 2024-01-01, val: 2024-02-01, rest: test}}
+
+    ── train ──┤ 2024-01-01 ├── val ──┤ 2024-02-01 ├── test ──▶
+
+A bound is not before itself. A bound without a clock is midnight, in the time zone of the column if it has one. Of text
+that is ISO 8601, and of a bound for it, what has no offset is in UTC.
+"""
+
+from __future__ import annotations
+
+import datetime as dt
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from ...errors import SchemaError
+from ..buffers.views import I64
+from ..columns.feature_column import FeatureColumn
+from ..flow.rejects import CellError
+from ..schema.arrow_types import arrow_type_of
+from ..schema.column_types import is_string
+from ..schema.schema import Feature, Schema
+from ..wording.printable import printable
+from .by_column import NO_SPLIT
+from .by_hash import binary_values
+from .splitter import Assigned, Candidates, present_rows, scalar_feature
+
+_KEY: Final = "split.before.column"
+_DAY: Final = 86_400_000_000
+_MICROSECONDS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
+_EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class TimeSplits:
+    """Rows whose feature `column` is before a bound, in ISO 8601, go to its split; of `bounds` the first counts.
+
+    Others go to `rest`; without it they are rejects, as nulls always are.
+    """
+
+    column: str
+    bounds: tuple[tuple[str, str], ...]
+    rest: str | None = None
+
+    @property
+    def only(self) -> str | None:
+        """None: a null is in no split."""
+        return None
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The column."""
+        return (self.column,)
+
+    @property
+    def _names(self) -> tuple[str, ...]:
+        names = (*(name for name, _ in self.bounds), *(() if self.rest is None else (self.rest,)))
+        return tuple(dict.fromkeys(names))
+
+    def check(self, schema: Schema) -> None:
+        """Check that the column holds dates, timestamps or text, and that its time zone agrees with the bounds.
+
+        Raises:
+            SchemaError: it does not.
+        """
+        feature = scalar_feature(schema, self.column, _KEY)
+        name = printable(self.column)
+        kind = arrow_type_of(feature)
+        if not (types.is_date(kind) or types.is_timestamp(kind) or is_string(kind)):
+            raise SchemaError(
+                f'{_KEY}: "{name}" holds {feature.type}, which is no date; choose a column of dates, timestamps or '
+                f"text in ISO 8601, or declare its type (schema.columns.{name}.type)"
+            )
+        offsets = [text for _, text in self.bounds if parse_moment(text).tzinfo is not None]
+        if offsets and not is_string(kind) and feature.timezone is None:
+            raise SchemaError(
+                f'split.before: {offsets[0]} has an offset, and "{name}" has no time zone; leave the offset out'
+            )
+
+    def shares(self) -> dict[str, float]:
+        """Return nothing: only reading tells."""
+        return {}
+
+    def problems(self, given: Candidates) -> list[tuple[int, CellError]]:
+        """Return the rows without a value, those that are no dates, and those after the last bound without `rest`."""
+        places, bad = self._places(given)
+        there = present_rows(given.columns[self.column], given.rows)
+        wrong = [(row, self._missing()) for row in np.flatnonzero(~there).tolist()]
+        wrong += [(row, self._no_date(value)) for row, value in bad.items() if there[row]]
+        if self.rest is None:
+            late = there & (places == len(self.bounds))
+            late[list(bad)] = False
+            wrong += [(row, self._late()) for row in np.flatnonzero(late).tolist()]
+        return sorted(wrong, key=lambda problem: problem[0])
+
+    def assign(self, given: Candidates) -> Assigned:
+        """Return the split of each row."""
+        names = self._names
+        places, _ = self._places(given)
+        splits = [names.index(name) for name, _ in self.bounds] + [0 if self.rest is None else names.index(self.rest)]
+        return Assigned(names, np.array(splits, np.int64)[places])
+
+    def _places(self, given: Candidates) -> tuple[I64, dict[int, str]]:
+        """Return how many bounds each row is not before, and by row the texts that are no dates."""
+        feature = scalar_feature(given.schema, self.column, _KEY)
+        column = given.columns[self.column]
+        bounds = np.array([_bound(feature, text) for _, text in self.bounds], np.int64)
+        values, bad = _moments(column, given.rows) if feature.kind == "bytes" else (column.values, {})
+        return np.searchsorted(bounds, values, "right").astype(np.int64), bad
+
+    def _missing(self) -> CellError:
+        name = printable(self.column)
+        text = f"null, and {_KEY} says the split of a row: fill it (schema.columns.{name}.null), or leave the row "
+        return CellError(self.column, NO_SPLIT, "null", "a date", f"{text}out: --where '{name} is not None'")
+
+    def _no_date(self, value: str) -> CellError:
+        name, shown = printable(self.column), printable(value)
+        text = f'"{shown}" is no date or time in ISO 8601; declare how it is written: schema.columns.{name}.format'
+        return CellError(self.column, NO_SPLIT, shown, "a date like 2024-01-31", text)
+
+    def _late(self) -> CellError:
+        split, bound = self.bounds[-1]
+        text = f"not before {bound}, the bound of {split}; name the split of later rows: split.before.rest"
+        return CellError(self.column, NO_SPLIT, "a later time", f"before {bound}", text)
+
+
+def parse_moment(text: str) -> dt.datetime:
+    """Return a date or a time in ISO 8601; it has a time zone if the text has an offset.
+
+    Raises:
+        ValueError: it is none.
+    """
+    return dt.datetime.fromisoformat(text.strip())
+
+
+def microseconds(moment: dt.datetime) -> int:
+    """Return the microseconds since 1970; without a time zone in UTC."""
+    aware = moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.UTC)
+    return (aware - _EPOCH) // dt.timedelta(microseconds=1)
+
+
+def _bound(feature: Feature, text: str) -> int:
+    """Return the first value of a feature that is not before a bound."""
+    moment = parse_moment(text)
+    if feature.timezone is not None and moment.tzinfo is None:
+        local = pc.assume_timezone(
+            pa.scalar(moment, pa.timestamp("us")), feature.timezone, ambiguous="earliest", nonexistent="earliest"
+        )
+        micros = int(local.cast(pa.int64()).as_py())
+    else:
+        micros = microseconds(moment)
+    if types.is_date(arrow_type_of(feature)):
+        return -(-micros // _DAY)
+    if feature.unit == "ns":
+        return micros * 1000
+    return -(-micros // _MICROSECONDS[feature.unit or "us"])
+
+
+def _moments(column: FeatureColumn, rows: int) -> tuple[npt.NDArray[np.int64], dict[int, str]]:
+    """Return text as microseconds since 1970, and by row the texts that are no dates."""
+    there = present_rows(column, rows)
+    texts = binary_values(column, rows).cast(pa.large_binary()).dictionary_encode()
+    indices = pc.cast(texts.indices, pa.int64()).to_numpy(zero_copy_only=False)
+    found = np.zeros(len(texts.dictionary), np.int64)
+    wrong: dict[int, str] = {}
+    for number, value in enumerate(texts.dictionary.to_pylist()):
+        text = value.decode("utf-8", "backslashreplace")
+        try:
+            found[number] = microseconds(parse_moment(text))
+        except ValueError:
+            wrong[number] = text
+    bad = {row: wrong[number] for row, number in enumerate(indices.tolist()) if number in wrong} if wrong else {}
+    return found[indices], {row: text for row, text in bad.items() if there[row]}

@@ -1,0 +1,76 @@
+"""The folders of a source are its splits; the rows of one of them may be cut by another splitter.
+
+split: {fractions: {train: 0.9, val: 0.1}, of: train}
+
+train/  ──┬─ 0.9 ─▶ train
+          └─ 0.1 ─▶ val
+test/   ──────────▶ test
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..buffers.views import I64
+from ..flow.rejects import CellError
+from ..schema.schema import Schema
+from .splitter import Assigned, Candidates, Splitter
+
+
+@dataclass(frozen=True, slots=True)
+class FolderSplits:
+    """Each row goes to the split of its folder, but rows of the folder `of` where `inner` says."""
+
+    inner: Splitter | None = None
+    of: str | None = None
+
+    @property
+    def only(self) -> str | None:
+        """None: it is the source that has one split or several."""
+        return None
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """What the other splitter looks at."""
+        return () if self.inner is None else self.inner.reads
+
+    def check(self, schema: Schema) -> None:
+        """Check the features of the other splitter.
+
+        Raises:
+            SchemaError: they are not there.
+        """
+        if self.inner is not None:
+            self.inner.check(schema)
+
+    def shares(self) -> dict[str, float]:
+        """Return the shares of the rows that are cut."""
+        return {} if self.inner is None else self.inner.shares()
+
+    def problems(self, given: Candidates) -> list[tuple[int, CellError]]:
+        """Return the problems of the rows that are cut."""
+        rows = self._cut(given)
+        if self.inner is None or not len(rows):
+            return []
+        found = self.inner.problems(given.take(rows, self.inner.reads))
+        return [(int(rows[row]), error) for row, error in found]
+
+    def assign(self, given: Candidates) -> Assigned:
+        """Return the split of each row."""
+        assert given.codes is not None
+        rows = self._cut(given)
+        if self.inner is None or not len(rows):
+            return Assigned(given.folders, given.codes)
+        inner = self.inner.assign(given.take(rows, self.inner.reads))
+        names = tuple(dict.fromkeys((*given.folders, *inner.names)))
+        codes = given.codes.copy()
+        codes[rows] = np.array([names.index(name) for name in inner.names], np.int64)[inner.codes]
+        return Assigned(names, codes)
+
+    def _cut(self, given: Candidates) -> I64:
+        """Return the rows that are cut."""
+        if self.of not in given.folders or given.codes is None:
+            return np.zeros(0, np.int64)
+        return np.flatnonzero(given.codes == given.folders.index(self.of))
