@@ -22,10 +22,11 @@ transforms/format: wording buffers schema flow tfrecord columns nested manifest 
 transforms: checks
 transforms/stores: common s3 gcs .
 transforms/dataset: shard_plan storage records generations stage shards commit reading integrity cleanup
+transforms: pictures
 transforms/sources: contract files
 transforms: recipe recipe/steps
 transforms/sources: registry text csv/records csv jsonl txt typed arrow parquet
-transforms/sources: images/formats images numpy memory tfrecord
+transforms/sources: images numpy memory tfrecord
 transforms: .
 pipelines: config report screens workers prepare engines engines/local engines/flink engines/dataflow runs commands .
 """

@@ -275,6 +275,18 @@ def make_clips(folder: Path) -> None:
     (folder / "clips.csv").write_text("\n".join([*rows, "7,,0"]) + "\n")
 
 
+def make_portraits(folder: Path) -> None:
+    """A table of captions that names its pictures, two of which are drawn for each kind of pet."""
+    (folder / "pictures").mkdir(parents=True, exist_ok=True)
+    rows = ["photo,caption"]
+    for kind in ("cat", "dog", "owl"):
+        for number, words in enumerate(("looks straight at you", "against the light"), 1):
+            name = f"pictures/{kind}-{number}.jpg"
+            draw_pet(kind, f"{kind} portrait {number}").save(folder / name, quality=93)
+            rows.append(f"{name},A {kind} that {words}" if number == 1 else f'{name},"A {kind}, {words}"')
+    (folder / "captions.csv").write_text("\n".join(rows) + "\n")
+
+
 PLACES = ("Kiel", "Århus", "Poznań", '"Gdańsk | Oliwa"')
 
 
@@ -342,6 +354,7 @@ def make_all(folder: Path = HERE) -> None:
     make_orders(folder / "orders")
     make_carts(folder / "carts")
     make_clips(folder / "clips")
+    make_portraits(folder / "portraits")
     make_stations(folder / "stations")
     make_rides(folder / "rides")
     make_lines(folder / "lines")

@@ -105,6 +105,14 @@ class ColumnConfig(_Section):
     strip: bool | str = False
     null: Annotated[Literal["absent", "drop_row", "error", "mask"] | Fill, BeforeValidator(check_null)] = "absent"
     file: Literal["path"] | None = None
+    image: Literal["path", "bytes"] | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _a_picture_is_there(cls, given: Any) -> Any:
+        """Make a null picture a reject, unless it is said what becomes of it: few readers take an absent one."""
+        pictures = isinstance(given, dict) and given.get("image") is not None and "null" not in given
+        return given | {"null": "error"} if pictures else given
 
     @model_validator(mode="after")
     def _keys_agree(self) -> ColumnConfig:
@@ -112,26 +120,35 @@ class ColumnConfig(_Section):
             raise ValueError(f"decimal and thousands are both {quoted(self.decimal)}; they must differ")
         if self.label and self.null == "mask":
             raise ValueError("null: mask does not go with label, since 0 is a class; leave it out, or fill the nulls")
-        if self.file is not None:
+        if self.image is not None and (self.null == "mask" or isinstance(self.null, Fill)):
+            raise ValueError("null: fill and mask do not go with image; leave it out, or take drop_row or error")
+        for key in ("file", "image"):
+            if getattr(self, key) is None:
+                continue
             given = {
                 "type": self.type,
                 "as": self.as_,
                 "unit": self.unit,
                 "timezone": self.timezone,
                 "label": self.label,
+                "image": self.image if key == "file" else None,
             }
             others = [name for name, value in given.items() if value]
             others += ["strip, decimal, thousands or format"] if self.is_written else []
             if others:
-                raise ValueError(
-                    f"file does not go with {' and '.join(others)}: it makes bytes of paths; leave one out"
-                )
+                what = "bytes of paths" if key == "file" else "the features of pictures"
+                raise ValueError(f"{key} does not go with {' and '.join(others)}: it makes {what}; leave one out")
         return self
 
     @property
     def is_written(self) -> bool:
         """Whether text is read in a form of its own."""
         return bool(self.format or self.thousands or self.strip) or self.decimal != "."
+
+    @property
+    def names_files(self) -> bool:
+        """Whether the column holds the paths of files, which are read."""
+        return self.file is not None or self.image == "path"
 
 
 class SchemaConfig(_Section):

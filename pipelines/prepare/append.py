@@ -214,11 +214,19 @@ def _settled_labels(section: SchemaConfig, labels: Mapping[str, object]) -> Sche
 
 
 def _settled_columns(section: SchemaConfig, latest: Manifest) -> SchemaConfig:
-    """Return the columns with what becomes of nulls and paths in the dataset, where the config does not say."""
+    """Return the columns with what becomes of nulls, paths and pictures in the dataset, where the config is silent."""
     named = {rule.name or name: name for name, rule in section.columns.items()}
     columns = dict(section.columns)
+    features = {feature.name for feature in latest.schema or ()}
+    pictures = {one.name: one.name.removesuffix("/encoded") for one in latest.schema or () if one.type == "image"}
+    for picture in pictures.values():
+        name = named.get(picture, picture)
+        rule = columns.get(name, ColumnConfig())
+        if rule.image is None and rule.file is None and rule.type is None:
+            columns[name] = rule.model_copy(update={"image": "path" if f"{picture}/filename" in features else "bytes"})
     for entry in latest.columns:
-        name = named.get(entry.name, entry.name)
+        feature = pictures.get(entry.name, entry.name)
+        name = named.get(feature, feature)
         rule = columns.get(name, ColumnConfig())
         if entry.null not in ("absent", "present") and rule.null == "absent":
             null = entry.null if entry.fill is None else Fill(fill=entry.fill)

@@ -19,10 +19,10 @@ from dataclasses import dataclass
 from ...transforms.dataset.reading.open_dataset import Dataset
 from ...transforms.errors import SourceError
 from ...transforms.format.manifest.manifest import Manifest
+from ...transforms.pictures.facts import ImageProblem
 from ...transforms.sources.contract.source import Listing
 from ...transforms.sources.files.open_file import is_object
 from ...transforms.sources.images.bytes import read_image_object
-from ...transforms.sources.images.formats.facts import ImageProblem
 from ...transforms.sources.images.listing import ImageListing
 from ...transforms.sources.images.rows import ENCODED, image_place
 from ...transforms.sources.images.table import ImageFile

@@ -11,6 +11,7 @@ from ...transforms.format.encode.encode_rows import RowEncoder
 from ...transforms.format.schema.schema import ColumnRule
 from ...transforms.format.tfrecord.scan import RECORD_BYTES_LIMIT
 from ...transforms.format.wording.printable import printable_path, quoted
+from ...transforms.pictures.check import ImageCheck
 from ...transforms.recipe.source import with_steps
 from ...transforms.recipe.step import Step
 from ...transforms.recipe.steps.columns import Constants, Rename
@@ -18,6 +19,7 @@ from ...transforms.recipe.steps.expression import columns_in, read_expression
 from ...transforms.recipe.steps.files import Files
 from ...transforms.recipe.steps.label import Label
 from ...transforms.recipe.steps.nulls import Nulls
+from ...transforms.recipe.steps.pictures import Pictures
 from ...transforms.recipe.steps.where import Where
 from ...transforms.sources.contract.call import Call, typed_path
 from ...transforms.sources.contract.source import Frozen, Source
@@ -43,7 +45,7 @@ def column_rules(config: Config) -> dict[str, ColumnRule]:
     rules |= {
         name: ColumnRule("string", nullable=rule.nullable)
         for name, rule in config.schema_.columns.items()
-        if rule.file is not None
+        if rule.names_files
     }
     return {name: rule for name, rule in rules.items() if rule != ColumnRule()}
 
@@ -66,7 +68,7 @@ def source_of(config: Config, command: str = "convert") -> Source:
         if _given(config, options, key):
             raise UsageError(f"{key}: does not go with {options.format} yet; leave the key out")
     settings = _settings(config, command)
-    typed = [name for name in settings.rules if config.schema_.columns[name].file is None]
+    typed = [name for name in settings.rules if not config.schema_.columns[name].names_files]
     if typed and not found.takes_types:
         name = quoted(typed[0])
         raise UsageError(f"schema.columns: types do not go with {options.format} yet; leave those of {name} out")
@@ -139,7 +141,7 @@ def with_recipe(source: Source, config: Config) -> Source:
         if rule.label:
             classes = None if rule.label is True else rule.label
             steps.append(Label.of(rule.name or name, classes))
-    steps += [*_files(config), *_nulls_of(config, of_files=True)]
+    steps += [*_files(config), *_nulls_of(config, of_files=True), *_pictures(config)]
     if config.schema_.constants:
         steps.append(Constants.of(config.schema_.constants))
     limit = None if options is None else options.limit
@@ -155,7 +157,7 @@ def _nulls_of(config: Config, *, of_files: bool) -> list[Nulls]:
     """Return the steps for the nulls of columns of files, which are settled when these are read, or of the others."""
     rules = sorted(config.schema_.columns.items())
     chosen = [(name, rule) for name, rule in rules if rule.null != "absent" and (rule.file is not None) == of_files]
-    return [_nulls(rule.name or name, rule.null) for name, rule in chosen]
+    return [_nulls(rule.name or name, rule.null) for name, rule in chosen if rule.image is None]
 
 
 def _files(config: Config) -> tuple[Files, ...]:
@@ -165,7 +167,8 @@ def _files(config: Config) -> tuple[Files, ...]:
         UsageError: there is no such root, or the table is in a store, where files are not read.
     """
     rules = sorted(config.schema_.columns.items())
-    names = tuple(rule.name or name for name, rule in rules if rule.file is not None)
+    names = tuple(rule.name or name for name, rule in rules if rule.names_files)
+    pictures = tuple(rule.name or name for name, rule in rules if rule.image == "path")
     root = config.schema_.files_root
     if not names and root is not None:
         raise UsageError("schema.files_root: no column names files; say which: --set schema.columns.NAME.file=path")
@@ -182,7 +185,14 @@ def _files(config: Config) -> tuple[Files, ...]:
             f"schema.columns: files that a table in a store names ({quoted(names[0])}) are not read from there yet; "
             f"copy them here, and name their folder: --set schema.files_root=FOLDER"
         )
-    return (Files(names, min(config.limits.field_bytes, config.limits.record_bytes), root),)
+    return (Files(names, min(config.limits.field_bytes, config.limits.record_bytes), root, pictures),)
+
+
+def _pictures(config: Config) -> tuple[Pictures, ...]:
+    """Return the step that looks at the pictures of columns, if there are some."""
+    rules = sorted(config.schema_.columns.items())
+    names = tuple((rule.name or name, str(rule.null)) for name, rule in rules if rule.image is not None)
+    return (Pictures(names, ImageCheck(pixels_limit=config.limits.pixels)),) if names else ()
 
 
 def _nulls(column: str, null: str | Fill) -> Nulls:

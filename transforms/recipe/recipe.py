@@ -116,7 +116,7 @@ class Recipe:
             batch = stepped.batch
             if batch.num_rows != len(kept):
                 raise ValueError(f"{step!r} returned {batch.num_rows} rows of {len(kept)}")
-            problems += [CellProblem(int(kept[problem.row]), problem.error) for problem in stepped.problems]
+            problems += _others(problems, [replace(one, row=int(kept[one.row])) for one in stepped.problems])
             if stepped.keep is not None:
                 chosen = _chosen(stepped.keep, kept, problems)
                 batch, kept = take_rows(batch, chosen), kept[chosen]
@@ -151,6 +151,12 @@ NO_STEPS: Final = Recipe()
 def _applied(step: Step, batch: pa.RecordBatch, file: str) -> Stepped:
     done = step.apply(batch, file)
     return done if isinstance(done, Stepped) else Stepped(done)
+
+
+def _others(known: Sequence[CellProblem], found: Sequence[CellProblem]) -> list[CellProblem]:
+    """Return those of the problems found that are not of a cell which is known to be bad, and is null for that."""
+    bad = {(problem.row, problem.error.column) for problem in known} if found else set()
+    return [problem for problem in found if (problem.row, problem.error.column) not in bad]
 
 
 def _chosen(

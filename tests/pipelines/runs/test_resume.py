@@ -331,7 +331,7 @@ class TestRejects:
 
 
 def _unreadable(path: bytes, *_: object) -> memoryview:
-    from shardmill.transforms.sources.images.formats.facts import ImageProblem
+    from shardmill.transforms.pictures.facts import ImageProblem
 
     raise ImageProblem("UNREADABLE", f"{path!r} cannot be read", expected="a readable file")
 

@@ -9,7 +9,6 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 
 from ...errors import DamageError, InputError
 from ...format.buffers.checksum import add_digests, crc32c, record_digests
@@ -30,8 +29,6 @@ from .intact_records import walk_records
 from .record_walk import DamagedRange
 
 _READ_BYTES: Final = 4 << 20
-
-_FORMAT_FEATURE: Final = "image/format"
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,12 +226,9 @@ class _Shard:
             decoded = decoder.try_decode(run.payloads.tail(first).head(decoder.rows_at_once))
             for problem in decoded.problems:
                 self._add_row(run, first + problem.row, problem.reason)
-            self._note_formats(decoded.batch)
-
-    def _note_formats(self, batch: pa.RecordBatch) -> None:
-        if _FORMAT_FEATURE in batch.schema.names:
-            formats = batch.column(_FORMAT_FEATURE).unique().to_pylist()
-            self.image_formats.update(str(value) for value in formats if value is not None)
+            for name in self.check.schema.format_features if self.check.schema else ():
+                formats = decoded.batch.column(name).unique().to_pylist()
+                self.image_formats.update(str(value) for value in formats if value is not None)
 
     def _add_row(self, run: RecordRun, row: int, reason: str) -> None:
         self.add(reason, run.first_record + row, int(run.offsets[row]))

@@ -38,7 +38,6 @@ from .framed_rows import FramedRows
 
 DEFAULT_RECORD_BYTES: Final = 1 << 30
 
-FORMAT_FEATURE: Final = "image/format"
 
 _RUN_ROWS: Final = 1 << 14  # each costs some 0.5 ms of Python, whatever its rows
 _RUN_VIEWS: Final = 1 << 19  # 8 MiB of views
@@ -161,12 +160,13 @@ class RowEncoder:
 
     def _image_formats(self, batch: pa.RecordBatch, errors: Mapping[int, object]) -> tuple[str, ...]:
         """Return the formats of the images that became records: whether TensorFlow can decode all of them."""
-        if FORMAT_FEATURE not in batch.schema.names or all(feature.type != "image" for feature in self.schema):
-            return ()
-        formats = batch.column(FORMAT_FEATURE)
-        if errors:
-            formats = formats.filter(pa.array(~np.isin(np.arange(batch.num_rows), list(errors))))
-        return tuple(sorted(str(value) for value in formats.unique().to_pylist() if value is not None))
+        found = set[str]()
+        for name in set(self.schema.format_features) & set(batch.schema.names):
+            formats = batch.column(name)
+            if errors:
+                formats = formats.filter(pa.array(~np.isin(np.arange(batch.num_rows), list(errors))))
+            found.update(str(value) for value in formats.unique().to_pylist() if value is not None)
+        return tuple(sorted(found))
 
     def _check_splits(self, rows: Rows) -> None:
         if (
@@ -262,7 +262,7 @@ class RowEncoder:
         columns, narrowed, found = [], [], []
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
         for feature in self.schema:
-            rows = excused.get(feature.name, set())
+            rows = _excused_in(feature.name, excused) if excused else set()
             if feature.name in arrays:
                 limit = self.field_bytes_limit
                 conversion = feature_column(arrays[feature.name], feature, excused=rows, field_bytes_limit=limit)
@@ -322,6 +322,12 @@ def _excused(errors: Mapping[int, list[CellError]], start: int) -> dict[str | No
         for error in found:
             excused[error.column].add(row - start)
     return excused
+
+
+def _excused_in(name: str, excused: Mapping[str | None, set[int]]) -> set[int]:
+    """Return the rows whose feature is null since its column, or the one that it is a part of, is bad."""
+    ends = [at for at, sign in enumerate(name) if sign == "/"]
+    return set[int]().union(*(excused.get(name[:end], ()) for end in (*ends, len(name))))
 
 
 def _record_message(size: int, limit: int) -> str:

@@ -18,7 +18,18 @@ from pyarrow import types
 
 from ...errors import SchemaError
 from ..wording.printable import printable
-from .column_types import DEFAULT_UNIT, UNITS, ColumnType, Form, column_type, form_of, like, named_type, natural_type
+from .column_types import (
+    DEFAULT_UNIT,
+    TYPES,
+    UNITS,
+    ColumnType,
+    Form,
+    column_type,
+    form_of,
+    like,
+    named_type,
+    natural_type,
+)
 from .schema import ColumnRule, Feature
 
 
@@ -105,7 +116,7 @@ def _declared_type(name: str, natural: ColumnType, rule: ColumnRule) -> ColumnTy
     if rule.type is None:
         return natural
     # Between integers and floats, `float` is what records hold.
-    declared = named_type("float32" if rule.type == "float" else rule.type)
+    declared = TYPES.get(rule.type or "") or named_type("float32" if rule.type == "float" else rule.type)
     if declared is natural or (declared is not None and natural.name in declared.stays):
         return natural
     # Forms but the first keep values of the type itself alone.

@@ -199,7 +199,7 @@ _TABLE: Final = (
                (Form("int64", types.is_duration, "timedelta64[{unit}]", " in {unit}"),), types.is_duration,
                unit=True, text=False),
     ColumnType("label", _always(pa.int64()), (Form("int64", _is_whole, "int64"),), text=False),
-    ColumnType("image", _always(pa.binary()), (Form("bytes", _is_bytes),),
+    ColumnType("image", _always(pa.binary()), (Form("bytes", _is_bytes),), reads=("binary",),
                text=False, own_limit=True, tfds_feature="Image", domains={"": "image_domain { }"}),
     ColumnType("array_shape", _always(pa.int64()), (Form("int64", _is_whole),), text=False),
     ColumnType("array_data", _always(pa.binary()), (Form("bytes", _is_bytes),),

@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Final, Literal
 
 Kind = Literal["int64", "float", "bytes"]
 
@@ -59,6 +59,9 @@ class Feature:
         return cls(**{**document, "shape": tuple(document["shape"])})
 
 
+_ENCODED: Final = "/encoded"
+
+
 @dataclass(frozen=True, slots=True)
 class Schema:
     """The features of a dataset, sorted by name; names are unique."""
@@ -70,6 +73,14 @@ class Schema:
 
     def __len__(self) -> int:
         return len(self.features)
+
+    @property
+    def format_features(self) -> tuple[str, ...]:
+        """The features that say of what format the images of others are: `image/format` of `image/encoded`."""
+        names = {feature.name for feature in self}
+        images = (feature.name for feature in self if feature.type == "image" and feature.name.endswith(_ENCODED))
+        found = (f"{name.removesuffix(_ENCODED)}/format" for name in images)
+        return tuple(name for name in found if name in names)
 
     def to_json(self) -> list[dict[str, Any]]:
         """Return the manifest's `schema` list."""

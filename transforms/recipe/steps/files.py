@@ -1,4 +1,4 @@
-"""Columns of paths become columns of the bytes of these files: `schema.columns.NAME.file: path`.
+"""Columns of paths become columns of the bytes of these files: `schema.columns.NAME.file: path`, or `image: path`.
 
     clip             clip
     a/1.wav    ──▶   52 49 46 46 ...    the file's own bytes, below `schema.files_root`, or beside the table
@@ -26,6 +26,7 @@ from ...sources.files.below_root import FileProblem, FilesBelow
 from ..step import Column, Stepped, as_text, is_text, with_column
 
 PATH: Final = "path"
+FILENAME: Final = "filename"
 
 _PART_BYTES: Final = 8 << 20
 """Rows that are read at a time end with the file that reaches this: writing more at once is no faster."""
@@ -38,12 +39,14 @@ _PATHS: Final = 256
 class Files:
     """Read the files that `columns` name, of at most `most` bytes each.
 
-    Paths are relative to the folder `root`, or, where it is None, to that of the file which holds the row.
+    Paths are relative to the folder `root`, or, where it is None, to that of the file which holds the row. Those of
+    `pictures` are kept as `NAME/filename`.
     """
 
     columns: tuple[str, ...]
     most: int
     root: str | None = None
+    pictures: tuple[str, ...] = ()
     part_bytes: int = field(default=_PART_BYTES, repr=False, compare=False)
     _table: bytes | None = field(default=None, repr=False, compare=False)
 
@@ -58,14 +61,16 @@ class Files:
             if name not in known:
                 hint = nearest_name(name, list(known))
                 raise SchemaError(f'schema.columns names "{printable(name)}", which is not a column; {hint}')
-            if not is_text(known[name]):
+            if not is_text(known[name]) and name not in self.pictures:
                 option = set_column(name, "type", "binary")
                 raise SchemaError(
                     f'column "{printable(name)}": file reads the files that paths name, which are text, and it holds '
                     f"{printable(str(known[name].field.type))}; leave file out; in an append to a dataset that was "
                     f"made with it, say that bytes are there: {option}"
                 )
-        return [self._planned(column) if column.name in self.columns else column for column in columns]
+        read = {name for name in self.columns if is_text(known[name])}  # others are pictures, which are there
+        paths = [known[name].renamed(f"{name}/{FILENAME}") for name in self.pictures if name in read]
+        return [*(self._planned(one) if one.name in read else one for one in columns), *paths]
 
     def at(self, path: bytes) -> Files:
         """Return the step for the rows of a file, whose path is given."""
@@ -78,11 +83,14 @@ class Files:
 
     def take(self, batch: pa.RecordBatch) -> tuple[Stepped, int]:
         """Return the first rows of a batch with the bytes of their files, and how many rows these are."""
-        files = {name: self._files() for name in self.columns}
-        values: dict[str, list[bytes | None]] = {name: [] for name in self.columns}
+        names = [name for name in self.columns if is_text(Column(batch.schema.field(name)))]
+        if not names:
+            return Stepped(batch), batch.num_rows
+        files = {name: self._files() for name in names}
+        values: dict[str, list[bytes | None]] = {name: [] for name in names}
         problems, size, rows = list[CellProblem](), 0, 0
-        for row, paths in enumerate(self._paths(batch)):
-            for name, path in zip(self.columns, paths, strict=True):
+        for row, paths in enumerate(_paths(batch, names)):
+            for name, path in zip(names, paths, strict=True):
                 data = None
                 try:
                     data = None if path is None else files[name].read(path)
@@ -97,19 +105,16 @@ class Files:
             if size >= self.part_bytes:
                 break
         batch = batch.slice(0, rows)
+        for name in values.keys() & set(self.pictures):
+            batch = with_column(batch, f"{name}/{FILENAME}", batch[name])
         for name, column in values.items():
             batch = with_column(batch, name, pa.array(column, pa.large_binary()))
         return Stepped(batch, None, tuple(problems)), rows
 
     def _planned(self, column: Column) -> Column:
         kind = pa.field(column.name, pa.large_binary(), column.field.nullable)
-        return Column(kind, reason="the bytes of the files that it names", file=PATH)
-
-    def _paths(self, batch: pa.RecordBatch) -> Iterator[tuple[str | None, ...]]:
-        """Yield the paths of each row."""
-        for start in range(0, batch.num_rows, _PATHS):
-            some = batch.slice(start, _PATHS)
-            yield from zip(*(as_text(some[name]).to_pylist() for name in self.columns), strict=True)
+        file = None if column.name in self.pictures else PATH
+        return Column(kind, reason="the bytes of the files that it names", file=file)
 
     def _files(self) -> FilesBelow:
         if self.root is not None:
@@ -120,3 +125,10 @@ class Files:
                 "--set schema.files_root=FOLDER"
             )
         return FilesBelow(os.path.dirname(self._table), self.most, "the folder of the table")
+
+
+def _paths(batch: pa.RecordBatch, names: Sequence[str]) -> Iterator[tuple[str | None, ...]]:
+    """Yield the paths of each row."""
+    for start in range(0, batch.num_rows, _PATHS):
+        some = batch.slice(start, _PATHS)
+        yield from zip(*(as_text(some[name]).to_pylist() for name in names), strict=True)

@@ -20,6 +20,7 @@ from typing import Final, TypeAlias
 
 from ...errors import SourceError, StoreAccessError, StoreError
 from ...format.wording.printable import printable_path
+from ...pictures.facts import ImageProblem
 from ...stores.common.object_store import ChangedObject
 from ...stores.common.store_url import StoreUrl, parse_store_url
 from ...stores.connect import store_at
@@ -27,7 +28,6 @@ from ..files.below_root import MACHINE_ERRORS, OPEN_FLAGS, is_inside, is_missing
 from ..files.object_listing import object_name
 from ..files.open_file import is_object
 from ..files.stamp import not_here
-from .formats.facts import ImageProblem
 from .pieces import ReadFolder
 from .table import ImageFile
 from .walk import NOT_READABLE

@@ -25,8 +25,8 @@ import pyarrow as pa
 from ...format.flow.rejects import Place
 from ...format.schema.schema import Feature, Schema
 from ...format.wording.printable import printable_path
+from ...pictures.facts import ImageFacts
 from ..contract.selection import EVERY_COLUMN, Selection
-from .formats.facts import ImageFacts
 
 ENCODED: Final = "image/encoded"
 LABEL: Final = "image/class/label"

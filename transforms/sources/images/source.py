@@ -20,13 +20,13 @@ from ...errors import UsageError
 from ...format.flow.rejects import Reject
 from ...format.flow.rows import Notes, Rows
 from ...format.schema.schema import Choice
+from ...pictures.check import DEFAULT_FORMATS, ImageCheck
+from ...pictures.facts import Check, ImageProblem
 from ...recipe.steps.label import refuse_other_numbers
 from ..contract.selection import Selection
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task
 from ..registry.conform import DatasetSchema
 from .bytes import Fetched, fetch_ahead, read_image_bytes
-from .check import DEFAULT_FORMATS, ImageCheck
-from .formats.facts import Check, ImageProblem
 from .layout import (
     MAX_LABEL_OFFSET,
     FolderRole,

@@ -29,8 +29,6 @@ from .pieces import RecordsPiece
 CUT_A_RECORD: Final = "a record was cut in two"
 """Part of the error that says that a place which looked like the start of a record was none."""
 
-_FORMAT_FEATURE: Final = "image/format"
-
 _FIXES: Final = {
     WRONG_DATA: "copy the file again",
     NO_EXAMPLE: "to keep such records as they are: --set input.records=opaque",
@@ -125,8 +123,8 @@ class PieceReader:
         found: tuple[str, ...] = ()
         if formats is not None:
             sound = run.payloads.take(rows_without(len(run), reasons)) if reasons else run.payloads
-            values = formats.try_decode(sound).batch.column(0).unique().to_pylist()
-            found = tuple(sorted(str(value) for value in values if value is not None))
+            columns = formats.try_decode(sound).batch.columns
+            found = tuple(sorted({str(one) for values in columns for one in values.unique().to_pylist() if one}))
         return FramedRows(
             task, ordinal, piece.entry, empty_batch(frames.records), RowOrigin(piece.name, 1), rejects=rejects,
             split=piece.split, frames=frames, image_formats=found,
@@ -173,7 +171,5 @@ class PieceReader:
 
 def _formats_decoder(schema: Schema) -> ExampleDecoder | None:
     """Return what reads the formats of images, where records hold images."""
-    names = {feature.name for feature in schema}
-    if _FORMAT_FEATURE not in names or all(feature.type != "image" for feature in schema):
-        return None
-    return ExampleDecoder(schema, [_FORMAT_FEATURE])
+    names = schema.format_features
+    return ExampleDecoder(schema, names) if names else None

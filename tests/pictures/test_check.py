@@ -16,10 +16,10 @@ from PIL import Image
 from PIL.PngImagePlugin import PngInfo
 from shardmill.transforms.errors import UsageError
 from shardmill.transforms.format.flow.rejects import CODES
-from shardmill.transforms.sources.images.check import DEFAULT_FORMATS, ImageCheck, tell_image_format
-from shardmill.transforms.sources.images.formats.facts import ImageFacts, ImageProblem
+from shardmill.transforms.pictures.check import DEFAULT_FORMATS, ImageCheck, tell_image_format
+from shardmill.transforms.pictures.facts import ImageFacts, ImageProblem
 
-from ...tiers import examples
+from ..tiers import examples
 
 STRUCTURE = ImageCheck("structure")
 DECODE = ImageCheck("decode")

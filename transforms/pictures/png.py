@@ -15,7 +15,7 @@ from typing import Final
 
 from isal.isal_zlib import crc32  # several times as fast as zlib's own
 
-from ....format.wording.printable import printable
+from ..format.wording.printable import printable
 from .facts import CHANNELS, Content, ImageFacts, ImageProblem, corrupt, truncated, unsupported
 
 PNG_SIGNATURE: Final = b"\x89PNG\r\n\x1a\n"

@@ -1,6 +1,6 @@
 """Detect the format of an image by its content, and whether it is whole.
 
-    bytes ──tell──▶ jpeg | png | gif | webp | bmp ──▶ header or structure rules (formats/jpeg.py, ...) ──▶ ImageFacts
+    bytes ──tell──▶ jpeg | png | gif | webp | bmp ──▶ header or structure rules (jpeg.py, ...) ──▶ ImageFacts
                     tiff | avif | jpeg2000, where `formats` names them ──▶ Pillow
                     anything else ──▶ NOT_AN_IMAGE or UNSUPPORTED
 
@@ -16,14 +16,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from ...errors import UsageError
-from .formats.bmp import BMP_HEADER_SIZES, check_bmp
-from .formats.facts import Check, Content, ImageFacts, ImageProblem, too_many_pixels, unsupported
-from .formats.gif import check_gif
-from .formats.jpeg import check_jpeg, may_be_passed_over
-from .formats.pillow_decode import PILLOW_NAMES, decode_image
-from .formats.png import PNG_SIGNATURE, check_png
-from .formats.webp import check_webp
+from ..errors import UsageError
+from .bmp import BMP_HEADER_SIZES, check_bmp
+from .facts import Check, Content, ImageFacts, ImageProblem, too_many_pixels, unsupported
+from .gif import check_gif
+from .jpeg import check_jpeg, may_be_passed_over
+from .pillow_decode import PILLOW_NAMES, decode_image
+from .png import PNG_SIGNATURE, check_png
+from .webp import check_webp
 
 DEFAULT_FORMATS: Final = ("jpeg", "png", "gif", "webp", "bmp")
 """The formats that pass unless a config says otherwise; TensorFlow reads these and no others."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Final, Literal, NamedTuple
 
-from ....format.flow.rejects import CellError
-from ....format.wording.printable import printable
+from ..format.flow.rejects import CellError
+from ..format.wording.printable import printable
 
 Content = bytes | memoryview
 """The bytes of a file: a view, of unsigned bytes, where they are among those of other files."""

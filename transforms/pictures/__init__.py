@@ -1,0 +1,1 @@
+"""What a picture is by its bytes, mostly without decoding, a module for each format; Pillow where pixels are wanted."""
