@@ -60,6 +60,8 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "schema.columns.<name>.nullable": "`false`: a null rejects its row",
     "split.fractions": "splits and their shares, like `{train: 0.9, val: 0.1}`; they add up to 1",
     "split.key": "the column whose hash decides: rows of one value stay together; without it that of the record",
+    "split.by": "`exact`: fractions of the records by counts, where `hash` meets them closely",
+    "split.stratify": "with `exact`: the column of whose values each is cut by itself",
     "split.folds": "so many splits of equal size, `fold_0` and on, by the hash of `key` or of the record",
     "split.of": "cut this folder alone, where the folders of the source are splits",
     "split.column": "the column whose values are the splits",

@@ -5,12 +5,13 @@ from __future__ import annotations
 import datetime as dt
 from fractions import Fraction
 from itertools import pairwise
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, model_validator
 
 from ...transforms.format.manifest.naming import is_split_name
 from ...transforms.format.splits.by_time import microseconds, parse_moment
+from ...transforms.format.splits.exact_keys import MOST_EXACT_SPLITS
 from ...transforms.format.splits.splitter import MOST_SPLITS
 from ...transforms.format.wording.printable import printable, quoted
 from ...transforms.sources.registry.options import STRICT
@@ -87,6 +88,8 @@ class SplitConfig(BaseModel):
 
     fractions: dict[SplitName, Annotated[float, Field(gt=0, le=1)]] | None = None
     key: str | None = None
+    by: Literal["hash", "exact"] = "hash"
+    stratify: str | None = None
     folds: Annotated[int, Field(ge=2, le=MOST_SPLITS)] | None = None
     of: SplitName | None = None
     column: str | None = None
@@ -112,8 +115,17 @@ class SplitConfig(BaseModel):
         if len(ways) != 1:
             said = f"{' and '.join(ways)} do not go together; leave one out" if ways else "says no splits; give one of"
             raise ValueError(said if ways else f"{said} {', '.join(_WAYS.values())}")
-        if ways[0] in ("column", "before") and self.key is not None:
-            raise ValueError(f"key does not go with {ways[0]}; leave it out")
+        given = {"key": self.key, "stratify": self.stratify, "by": None if self.by == "hash" else self.by}
+        if ways[0] in ("column", "before"):
+            for name, value in given.items():
+                if value is not None:
+                    raise ValueError(f"{name} does not go with {ways[0]}; leave it out")
+        if self.stratify is not None and self.by == "hash":
+            raise ValueError("stratify does not go with by: hash, which counts nothing; set by: exact")
+        if self.stratify is not None and self.key is not None:
+            raise ValueError("stratify does not go with key: a group may have rows of several classes; leave one out")
+        if self.by == "exact" and self.key is not None and len(self.shares()) > MOST_EXACT_SPLITS:
+            raise ValueError(f"by: exact with a key makes at most {MOST_EXACT_SPLITS} splits")
         if self.names is not None and self.column is None:
             raise ValueError("names are those of the values of a column; give it: column: NAME")
         return self
@@ -133,9 +145,9 @@ class SplitConfig(BaseModel):
             return {"by": "before", "column": self.before[_COLUMN], "before": bounds, **rest, **of}
         if self.column is not None:
             return {"by": "column", "column": self.column, **({"names": dict(self.names)} if self.names else {}), **of}
-        if self.folds is None and self.of is None:
+        if self.folds is None and self.of is None and self.by == "hash":
             return {}
-        stated: dict[str, Any] = {"by": "hash" if self.folds is None else "folds"}
-        stated |= {"key": self.key} if self.key is not None else {}
+        stated: dict[str, Any] = {"by": "folds" if self.folds is not None and self.by == "hash" else self.by}
+        stated |= {key: value for key in ("key", "stratify") if (value := getattr(self, key)) is not None}
         stated |= {"fractions": dict(self.fractions)} if self.fractions else {"folds": self.folds}
         return stated | of

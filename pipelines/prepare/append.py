@@ -21,6 +21,7 @@ from ...transforms.errors import TargetError, UsageError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.manifest.naming import dataset_name, names_its_count
 from ...transforms.format.schema.schema import Schema
+from ...transforms.format.splits.folders import settling
 from ...transforms.format.wording.printable import printable_path
 from ...transforms.sources.contract.planning import make_plan
 from ...transforms.sources.contract.source import Listing, Source, Survey
@@ -119,7 +120,8 @@ def prepare_append(
         encoder = encoder_of(config, plan.survey.frozen)
     split_warnings = _check_split(config, latest, plan.survey)
     to = append_to(latest, options_fingerprint(config), force=force)
-    spec = spec_of(config, plan, prints, _run_id(run_id_of(config, prints), plan.survey, latest, path), append_to=to)
+    run_id, aside = _run_id(run_id_of(config, prints), plan.survey, latest, path), settling(encoder.split)
+    spec = spec_of(config, plan, prints, run_id, append_to=to, aside=aside)
     prepared = Prepared(source, plan, encoder, spec, mark, listed, stopped)
     return AppendPlan(
         latest, prepared, whole.files, found.unchanged, found.rejected, (*found.warnings, *split_warnings)

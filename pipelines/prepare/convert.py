@@ -10,6 +10,8 @@ from typing import Literal
 from ...transforms.dataset.generations.manifest_files import list_generations
 from ...transforms.dataset.stage.spec import AppendTo, DatasetSpec, EntryInfo
 from ...transforms.errors import SchemaError, TargetError
+from ...transforms.format.splits.folders import settling
+from ...transforms.format.splits.splitter import Settling
 from ...transforms.format.wording.printable import printable_path
 from ...transforms.sources.contract.planning import Plan, make_plan
 from ...transforms.sources.contract.source import Listing, Source, SourceEntry, Survey
@@ -56,7 +58,8 @@ def prepare(
         check_columns(survey, config.limits.columns)
         encoder = encoder_of(config, survey.frozen)
         plan = make_plan(source, listing, survey, config.output.shard_size, encoder.encode, config.output.compression)
-    spec = spec_of(config, plan, prints, run_id_of(config, prints), operation=operation)
+    aside = settling(encoder.split)
+    spec = spec_of(config, plan, prints, run_id_of(config, prints), operation=operation, aside=aside)
     return Prepared(source, plan, encoder, spec, mark, listed, stopped)
 
 
@@ -122,6 +125,7 @@ def spec_of(
     *,
     operation: Literal["create", "merge"] = "create",
     append_to: AppendTo | None = None,
+    aside: Settling | None = None,
 ) -> DatasetSpec:
     """Return what the run of a plan is to make."""
     listing, frozen, output = plan.listing, plan.survey.frozen, config.output
@@ -157,4 +161,5 @@ def spec_of(
         observers=observers_of(config),
         split_rule={} if config.split is None else config.split.rule(),
         most_splits=most_splits_of(config),
+        settling=aside,
     )

@@ -6,6 +6,8 @@ from ...transforms.errors import UsageError
 from ...transforms.format.splits.by_column import ColumnSplits
 from ...transforms.format.splits.by_hash import HashSplits
 from ...transforms.format.splits.by_time import TimeSplits
+from ...transforms.format.splits.exact import ExactSplits
+from ...transforms.format.splits.exact_keys import ExactKeySplits
 from ...transforms.format.splits.folders import FolderSplits
 from ...transforms.format.splits.splitter import MOST_SPLITS, OneSplit, Splitter
 from ...transforms.format.wording.nearest import nearest_name
@@ -18,11 +20,13 @@ def splitter_of(config: Config, frozen: Frozen) -> Splitter:
     """Return what says which split a row goes to.
 
     Raises:
-        UsageError: the folder that is to be cut is not there.
+        UsageError: the folder that is to be cut is not there, or something else does not go with exact splits.
     """
     rule = config.split
     if rule is None:
         return OneSplit(config.output.split)
+    if rule.by == "exact":
+        _check_exact(config)
     if rule.of is None:
         return _splitter(rule)
     if frozen.opaque or rule.of not in frozen.splits:
@@ -37,7 +41,24 @@ def _splitter(rule: SplitConfig) -> Splitter:
     if rule.before is not None:
         bounds = [(name, text) for name, text in rule.before.items() if name not in ("column", "rest")]
         return TimeSplits(rule.before["column"], tuple(bounds), rule.before.get("rest"))
-    return HashSplits.by_fraction(rule.shares(), rule.key)
+    if rule.by == "hash":
+        return HashSplits.by_fraction(rule.shares(), rule.key)
+    if rule.key is not None:
+        return ExactKeySplits.by_fraction(rule.shares(), rule.key)
+    return ExactSplits.by_fraction(rule.shares(), rule.stratify)
+
+
+def _check_exact(config: Config) -> None:
+    if config.output.order == "source":
+        raise UsageError(
+            "split.by: exact deals some records last, so that a split does not follow the source throughout; leave "
+            "order: source out, or split by: hash"
+        )
+    if config.checks is not None and config.checks.duplicates is not None:
+        raise UsageError(
+            "checks.duplicates: does not go with split.by: exact yet, which says the split of some records after they "
+            "are compared; leave one out"
+        )
 
 
 def most_splits_of(config: Config) -> int | None:

@@ -63,6 +63,7 @@ class Summary(RunReport):
     they are there: the first 20 are enough; `reject_groups` has equal ones together. `nothing_to_do` says that the
     manifest's generation held the same source and config before; of an append, that the dataset holds all files, which
     are all that were `listed`. `seconds` is wall clock. `left_behind` are the bytes that earlier runs staged, and left.
+    `asked` is the fraction of the records that each split was to get, where fractions were asked for.
     """
 
     path: str
@@ -73,6 +74,7 @@ class Summary(RunReport):
     nothing_to_do: bool = False
     left_behind: int = 0
     listed: int = 0
+    asked: Mapping[str, float] = field(default_factory=dict)
 
     def __repr__(self) -> str:
         """Return one line: what was written, and where."""
@@ -93,6 +95,17 @@ class Summary(RunReport):
         """The number of shards that were written."""
         return len(self.manifest.own_shards)
 
+    @property
+    def fractions(self) -> dict[str, float]:
+        """The fraction of the records that were written which each split got that was asked for one."""
+        added = {
+            name: sum(shard.records for shard in split.shards if shard.generation == self.manifest.generation)
+            for name, split in self.manifest.splits.items()
+            if name in self.asked
+        }
+        total = sum(added.values())
+        return {name: added.get(name, 0) / total for name in self.asked} if total else {}
+
     def to_json(self) -> dict[str, Any]:
         """Return the document that `convert --json` prints."""
         manifest = self.manifest
@@ -112,6 +125,7 @@ class Summary(RunReport):
                 }
                 for name, split in manifest.splits.items()
             },
+            **({"fractions": {"asked": dict(self.asked), "found": self.fractions}} if self.asked else {}),
             "rejects": {
                 **asdict(manifest.rejects),
                 "first": [json.loads(line) for line in self.first_rejects],

@@ -219,9 +219,16 @@ def summary_of(
         done_before=len(prepared.done),
         detected=survey.detected,
         remarks=survey.remarks,
+        asked=_asked(prepared),
         left_behind=0 if nothing_to_do else staged_by_dead_runs(spec.storage, spec.run_id),
         order_note=order_note(prepared.plan.listing.traits, manifest.order, tasks, _own_shards(manifest)),
     )
+
+
+def _asked(prepared: Prepared) -> dict[str, float]:
+    """Return the fractions of the splits, where several were asked for."""
+    shares = prepared.encoder.split.shares()
+    return shares if len(shares) > 1 else {}
 
 
 def _own_shards(manifest: Manifest) -> list[int]:

@@ -35,6 +35,7 @@ def print_summary(terminal: Terminal, summary: Summary) -> None:
         return
     terminal.text(f"Wrote {where}: {size} (generation {manifest.generation}).", "bold green")
     _splits(terminal, manifest)
+    _fractions(terminal, summary)
     terminal.text(_read_line(manifest))
     print_notes(terminal, summary)
     print_schema(terminal, manifest.schema, summary.choices, planned=False)
@@ -69,6 +70,7 @@ def _print_append(terminal: Terminal, summary: Summary, size: str) -> None:
         terminal.text(f"Left out: {in_lines(unchanged_line(summary.unchanged))}")
     print_rejected_before(terminal, summary)
     _splits(terminal, manifest, grown=True)
+    _fractions(terminal, summary)
     terminal.text(_read_line(manifest))
     print_new_classes(terminal, summary.new_classes)
     print_notes(terminal, summary)
@@ -156,6 +158,14 @@ def _splits(terminal: Terminal, manifest: Manifest, *, grown: bool = False) -> N
         terminal.out.print()
         terminal.table(table)
         terminal.out.print()
+
+
+def _fractions(terminal: Terminal, summary: Summary) -> None:
+    """Print the fractions that came out beside those that were asked for."""
+    found = [f"{name} {share:.4g} ({summary.asked[name]:.4g} asked)" for name, share in summary.fractions.items()]
+    if found:
+        new = " of the new records" if summary.command == "append" else ""
+        terminal.text(f"Fractions{new}: {', '.join(found)}")
 
 
 def _shard_cells(split: SplitEntry) -> tuple[str, str, str]:

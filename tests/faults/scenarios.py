@@ -39,6 +39,7 @@ _COMMON = ["--workers", "1", "-q", "--max-rejects", "10%", "--set", "schema.colu
 _SPLIT = ["--set", "split.fractions={train: 0.8, val: 0.2}", "--set", "split.key=id"]
 _SIDECARS = ["--set", "output.sidecars=[tfds, tfx, index]", "--shard-size", "64KiB"]
 CREATE = ["convert", "a.csv", "b.csv", "-o", "out", *_COMMON, *_SPLIT, *_SIDECARS]
+EXACT = [*CREATE, "--set", "split={fractions: {train: 0.8, val: 0.2}, by: exact, stratify: kind}"]
 APPEND = ["append", "c.csv", "d.csv", "-o", "out", *_COMMON, *_SPLIT]
 MERGE = ["merge", "one", "two", "-o", "out", "--workers", "1", "-q", "--shard-size", "64KiB"]
 GC = ["gc", "out", "--older-than", "0s", "--keep", "1", "--delete", "-q"]
@@ -52,6 +53,16 @@ def _sources(folder: str, names: str) -> None:
 
 def _for_create(folder: str, run: Run) -> None:
     _sources(folder, "ab")
+
+
+def _for_exact(folder: str, run: Run) -> None:
+    _sources(folder, "ab")
+    for name in "ab":
+        with open(f"{folder}/{name}.csv") as file:
+            lines = file.read().splitlines()
+        kinds = ["kind", *("cat" if number % 3 else "dog" for number in range(len(lines) - 1))]
+        with open(f"{folder}/{name}.csv", "w") as file:
+            file.writelines(f"{kind},{line}\n" for kind, line in zip(kinds, lines, strict=True))
 
 
 def _for_append(folder: str, run: Run) -> None:
@@ -86,6 +97,7 @@ def _for_gc_much(folder: str, run: Run) -> None:
 
 SCENARIOS = {
     "create": Scenario(CREATE, _for_create),
+    "exact": Scenario(EXACT, _for_exact),
     "append": Scenario(APPEND, _for_append, 1),
     "merge": Scenario(MERGE, _for_merge),
     "gc": Scenario(GC, _for_gc, 2),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -73,15 +73,25 @@ def source(tmp_path: Path) -> Path:
         ids = pa.array(range(number * ROWS, (number + 1) * ROWS), pa.uint64())
         ids = pa.concat_arrays([ids.slice(0, 7), pa.array([2**63 + number], pa.uint64()), ids.slice(8)])
         text = pa.array([f"{n:08d}" * 12 for n in range(ROWS)])
-        pq.write_table(pa.table({"id": ids, "text": text}), tmp_path / f"{number}.parquet", row_group_size=1000)
+        table = pa.table({"id": ids, "text": text, "kind": [n * n % 7 for n in range(ROWS)]})
+        pq.write_table(table, tmp_path / f"{number}.parquet", row_group_size=1000)
     return tmp_path
 
 
-def run(machine: Machine, source: Path, out: Path, max_rejects: int = 10) -> tuple[Prepared, WriteOutcome]:
+EXACT = {"fractions": {"train": 0.7, "val": 0.3}, "by": "exact"}
+"""Splits whose records are counted over all tasks: some are set aside until all are done."""
+
+BY_KIND: Mapping[str, Any] = EXACT | {"stratify": "kind"}
+SPLITS: Mapping[str, Mapping[str, Any] | None] = {"one split": None, "exact by key": EXACT | {"key": "text"}}
+
+
+def run(
+    machine: Machine, source: Path, out: Path, max_rejects: int = 10, split: Mapping[str, Any] | None = BY_KIND
+) -> tuple[Prepared, WriteOutcome]:
     """Return what was left to do when the run began, and what became of it."""
     flags = {"output.path": ("-o", str(out)), "max_rejects": ("--max-rejects", max_rejects)}
     config = load_config(
-        {"name": "x", "output": {"shard_size": "64KiB"}}, paths=[str(source / "*.parquet")], flags=flags
+        {"name": "x", "output": {"shard_size": "64KiB"}, "split": split}, paths=[str(source / "*.parquet")], flags=flags
     )
     with WorkerProcesses(2, asked=machine.processes) as workers:
         left, outcome = run_prepared(prepare(config, workers), machine.engine, None, workers)
@@ -89,15 +99,19 @@ def run(machine: Machine, source: Path, out: Path, max_rejects: int = 10) -> tup
     return left, outcome
 
 
-def splits_of(machine: Machine, source: Path, out: Path) -> Mapping[str, SplitEntry]:
-    _, outcome = run(machine, source, out)
+def splits_of(machine: Machine, source: Path, out: Path, split: Mapping[str, Any] | None) -> Mapping[str, SplitEntry]:
+    _, outcome = run(machine, source, out, split=split)
     assert outcome.manifest is not None
     return outcome.manifest.splits
 
 
-def test_a_run_commits_the_bytes_that_any_engine_makes(machine: Machine, source: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("split", SPLITS.values(), ids=SPLITS)
+def test_a_run_commits_the_bytes_that_any_engine_makes(
+    machine: Machine, source: Path, tmp_path: Path, split: Mapping[str, Any] | None
+) -> None:
     in_threads = Machine(PlainEngine(), processes=False)
-    assert splits_of(machine, source, tmp_path / "out") == splits_of(in_threads, source, tmp_path / "plain")
+    made = splits_of(machine, source, tmp_path / "out", split)
+    assert made == splits_of(in_threads, source, tmp_path / "plain", split)
     assert len(verify_dataset(str(tmp_path / "out")).findings) == 0
     assert not (tmp_path / "out/.staging").exists()
 
@@ -114,6 +128,10 @@ def test_a_run_with_too_many_rejects_is_refused_and_one_that_allows_them_takes_i
     assert not left.plan.tasks
     assert outcome.manifest is not None
     assert outcome.manifest.counts.rejected == 3
+    made = outcome.manifest.splits
+    assert abs(made["val"].records - 0.3 * (3 * ROWS - 3)) < 2
+    in_threads = Machine(PlainEngine(), processes=False)
+    assert made == splits_of(in_threads, source, tmp_path / "plain", BY_KIND)
 
 
 def test_a_file_that_is_corrupt_fails_the_run_by_its_name_and_commits_nothing(

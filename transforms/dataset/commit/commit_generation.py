@@ -90,8 +90,8 @@ def plan_generation(spec: DatasetSpec, results: Iterable[TaskResult]) -> Plan | 
     manifest = commit.manifest
     if is_replaced(spec.path, manifest.generation):
         problem = f"generation {list_generations(spec.path)[-1]} has replaced it"
-    elif any(check.get("action") == "drop" for check in manifest.details.checks.values()):
-        return Plan(replace(plan.draft, shards=0), ())  # which records were left out is no longer to be known
+    elif spec.settling is not None or any(one.get("action") == "drop" for one in manifest.details.checks.values()):
+        return Plan(replace(plan.draft, shards=0), ())  # what became of records is no longer to be known
     elif not _states(manifest, plan):
         problem = "this is not what it held"
     else:

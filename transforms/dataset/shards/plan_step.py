@@ -9,7 +9,7 @@ from typing import Any, Literal, cast, overload
 
 from ...format.buffers.checksum import add_digests, crc32c_combine, crc32c_range
 from ...format.flow.blocks import Narrowing
-from ...format.flow.observers import Finding, Summaries, image_formats_in, merged, narrowings_in
+from ...format.flow.observers import DEALT, Finding, Summaries, image_formats_in, merged, narrowings_in
 from ...format.manifest.manifest import RowCounts
 from ...format.manifest.naming import shard_file_name
 from ...format.splits.splitter import TOO_MANY_SPLITS
@@ -20,6 +20,7 @@ from ..stage.task_result import NO_TASK, TaskResult
 from .accounting import Accounts, Ledger
 from .leave_out import leave_out
 from .refusal import REFUSAL_FILE, Refusal
+from .settle import settle
 from .source_list import source_lines
 
 _SHOWN_PROBLEMS = 20
@@ -75,7 +76,7 @@ def plan_dataset(spec: DatasetSpec, results: Iterable[TaskResult], *, committed:
     """Plan the dataset, or refuse it; leaves `rejects.jsonl`, and `sources.jsonl` or `refusal.json`, in staging.
 
     A run that has committed has left its lists there, which may not be published yet: they stay. Observers have
-    finished then, and are not asked again.
+    finished then, and are not asked again; nor is settled again where records go that were set aside.
 
     The same results, in any order, give the same plan: an engine may try this step again. They are taken one by one:
     of a shuffled source each covers many entries, and is let go of when that is added up.
@@ -96,6 +97,8 @@ def plan_dataset(spec: DatasetSpec, results: Iterable[TaskResult], *, committed:
     findings = {} if committed else _finish(spec, ordered, observed)
     for name, finding in findings.items():
         ordered, accounts = _leave_out(spec, ordered, accounts, name, finding)
+    if spec.settling is not None and not committed:
+        ordered = settle(spec, spec.settling, ordered, observed.get(DEALT))
     if spec.source_entries and not committed:
         options = spec.append_to.options if spec.append_to else None
         spec.storage.replace(f"{spec.staging}/sources.jsonl", source_lines(spec.source_entries, accounts, options))

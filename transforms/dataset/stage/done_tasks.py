@@ -15,7 +15,7 @@ from collections.abc import Collection, Sequence
 from typing import Final
 
 from ...errors import DamageError, RunError
-from ...format.manifest.naming import is_split_name
+from ...format.manifest.naming import is_set_aside, is_split_name
 from ..generations.manifest_files import check_regular, read_file
 from ..storage.contract import Storage
 from .task_result import TaskResult
@@ -96,7 +96,7 @@ def _stands(storage: Storage, staging: str, result: TaskResult) -> bool:
             return False
         check_regular(storage.root, f"{staging}/{result.rejects.path}")
     for name, split in result.splits.items():
-        if not is_split_name(name):
+        if not is_split_name(name) and not is_set_aside(name):
             return False
         for number, part in enumerate(split.parts):
             if (part.number, part.path) != (number, f"{folder}/{name}-{number:04d}.part"):

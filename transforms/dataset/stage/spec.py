@@ -17,6 +17,7 @@ from ...format.flow.observers import Observer
 from ...format.manifest.details import ColumnEntry
 from ...format.manifest.naming import DATASET_NAME, DEFAULT_SHARD_NAME, STAGING_FOLDER, check_shard_name
 from ...format.schema.schema import Schema
+from ...format.splits.splitter import Settling
 from ...format.wording.printable import printable
 from ...format.wording.sizes import check_shard_size
 from ...stores.common.store_url import is_store_url
@@ -95,7 +96,8 @@ class DatasetSpec:
     `operation` is how that is made: "create", or "merge" from records of others. `plan_file` is what the launcher has
     written into the staging folder, None if nothing. `observers` see every batch. `columns` are those of the source,
     where some are in several features, or in another form than their own. `split_rule` is what the manifest states of
-    how rows were cut into splits. `most_splits` bounds splits that the data name, None where they do not.
+    how rows were cut into splits. `most_splits` bounds splits that the data name, None where they do not. `settling` is
+    the splitter that sets records aside, None where none are.
     """
 
     path: str
@@ -130,6 +132,7 @@ class DatasetSpec:
     observers: tuple[Observer, ...] = ()
     split_rule: dict[str, Any] = field(default_factory=dict)
     most_splits: int | None = None
+    settling: Settling | None = None
 
     def __post_init__(self) -> None:
         """Check the values.
@@ -191,4 +194,5 @@ class DatasetSpec:
             proof=self.proof,
             observers=self.observers,
             most_splits=self.most_splits,
+            sets_aside=self.settling is not None,
         )

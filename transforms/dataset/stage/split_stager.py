@@ -40,7 +40,8 @@ class StageSettings:
 
     `in_append` says that its schema was there before, which rejects then tell. `proof` is a file of the launcher's
     that a worker must see before it stages anything: see `shared_folder`. `observers` merge what they have seen.
-    `most_splits` bounds splits that the data name, None where they do not.
+    `most_splits` bounds splits that the data name, None where they do not. `sets_aside` says that records may wait for
+    the shard plan to know their split.
     """
 
     shard_size: int
@@ -50,6 +51,7 @@ class StageSettings:
     proof: str | None = None
     observers: tuple[Observer, ...] = ()
     most_splits: int | None = None
+    sets_aside: bool = False
 
 
 class SplitStager:

@@ -21,7 +21,7 @@ from ...format.flow.blocks import Block, EntryCounts, Frames
 from ...format.flow.observers import Summaries, merged
 from ...format.flow.rejects import Reject
 from ...format.flow.rows import TaskEnd
-from ...format.manifest.naming import is_split_name
+from ...format.manifest.naming import is_set_aside, is_split_name
 from ...format.splits.splitter import TOO_MANY_SPLITS
 from ...format.wording.printable import printable
 from ..storage.contract import PartFile, Storage
@@ -91,7 +91,7 @@ class TaskStager:
             return
         stager = self._splits.get(split)
         if stager is None:
-            if not is_split_name(split):
+            if not is_split_name(split) and not (self._settings.sets_aside and is_set_aside(split)):
                 raise UsageError(
                     f'"{printable(split)}" cannot name a split: use [a-z][a-z0-9_]*, at most 64 characters'
                 )

@@ -20,17 +20,17 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from ...errors import SchemaError
+from ...errors import SchemaError, UsageError
 from ..buffers.take import take_rows
 from ..buffers.views import BUFFER_LIMIT, I64
 from ..columns.feature_column import DEFAULT_FIELD_BYTES, FeatureColumn, absent_column, feature_column
 from ..flow.blocks import Block, EntryCounts, Frames, Narrowing
-from ..flow.observers import IMAGE_FORMATS, Observer, Seen, Summaries, narrowed_summary, notes_summary
+from ..flow.observers import IMAGE_FORMATS, Observer, Seen, Summaries, merged, narrowed_summary, notes_summary
 from ..flow.rejects import CellError, Reject
 from ..flow.rows import RowOrigin, Rows
 from ..schema.schema import Schema
-from ..splits.folders import FolderSplits
-from ..splits.splitter import Assigned, Candidates, OneSplit, Splitter
+from ..splits.folders import FolderSplits, settling
+from ..splits.splitter import Assigned, Candidates, OneSplit, Settling, Splitter
 from ..tfrecord.framing import join_frames
 from ..wording.printable import printable
 from .example import ExampleEncoder, ExampleLayout
@@ -79,9 +79,11 @@ class RowEncoder:
     run_rows: int = field(default=_RUN_ROWS, repr=False, compare=False)
     observers: tuple[Observer, ...] = ()
     _local: Any = field(default_factory=threading.local, init=False, repr=False, compare=False)
+    _settling: Settling | None = field(default=None, init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         self.split.check(self.schema)
+        object.__setattr__(self, "_settling", settling(self.split))
 
     def __reduce__(self) -> tuple[Any, ...]:
         limits = (self.record_bytes_limit, self.field_bytes_limit, self.run_rows, self.observers)
@@ -112,17 +114,20 @@ class RowEncoder:
             SchemaError: the batch is not of the schema.
         """
         if isinstance(rows, pa.RecordBatch):
+            if self._settling is not None:
+                raise UsageError("split.by: exact counts the records of tasks, and a bare record batch is of none")
             block = self.encode(Rows(0, 0, 0, rows, RowOrigin("batch", 1)))
             return replace(block, task=None)
         if isinstance(rows, FramedRows):
             return rows.to_block()
         self._check_names(rows.batch)
         self._check_splits(rows)
+        memory = self._memory_of(rows)
         known: dict[int, list[CellError]] = defaultdict(list)
         for problem in rows.problems:
             known[problem.row].append(problem.error)
         step = _run_rows(rows.batch, self.run_rows)
-        runs = [self._encode_run(rows, start, step, known) for start in range(0, rows.batch.num_rows, step)]
+        runs = [self._encode_run(rows, start, step, known, memory) for start in range(0, rows.batch.num_rows, step)]
         frames: dict[str, list[Frames]] = defaultdict(list)
         for run in runs:
             for name, part in run.frames.items():
@@ -144,6 +149,8 @@ class RowEncoder:
         """Return what observers find in a batch, and what they spill."""
         observed = narrowed_summary(narrowing for run in runs for narrowing in run.narrowed)
         observed |= notes_summary(rows.notes)
+        for run in runs:
+            observed = merged(observed, run.assigned.observed)
         formats = self._image_formats(rows.batch, errors)
         if formats:
             observed[IMAGE_FORMATS] = list(formats)
@@ -189,14 +196,32 @@ class RowEncoder:
             twice = next(name for name in names if names.count(name) > 1)
             raise SchemaError(f'column "{printable(twice)}" comes twice')
 
-    def _encode_run(self, rows: Rows, start: int, step: int, known: Mapping[int, list[CellError]]) -> _Run:
+    def _memory_of(self, rows: Rows) -> dict[str, Any]:
+        """Return what the splitter keeps of a task, whose batches come one after the other in one thread."""
+        if self._settling is None or not self._settling.in_order:
+            return {}
+        task, ordinal, memory = getattr(self._local, "task", (None, 0, {}))
+        if rows.ordinal == 0:
+            memory = {}
+        elif (task, ordinal) != (rows.task, rows.ordinal):
+            raise RuntimeError(
+                f"not fused: batch {rows.ordinal} of task {rows.task} came without those before it; split.by: exact "
+                f"counts the records of a task"
+            )
+        self._local.task = rows.task, rows.ordinal + 1, memory
+        kept: dict[str, Any] = memory
+        return kept
+
+    def _encode_run(
+        self, rows: Rows, start: int, step: int, known: Mapping[int, list[CellError]], memory: dict[str, Any]
+    ) -> _Run:
         batch = rows.batch.slice(start, step)
         numbers = np.arange(start, start + batch.num_rows)
         errors = {row: known[row] for row in range(start, start + batch.num_rows) if row in known} if known else {}
         first = True
         while True:
             columns, narrowed, found = self._convert(batch, _excused(errors, start) if first else {})
-            given = self._candidates(rows, numbers, columns)
+            given = self._candidates(rows, numbers, columns, memory)
             found += self._in_no_split(given, _excused(errors, start) if first else {}, found)
             if not found and not (first and errors):
                 layout = self._encoder.lay_out(columns, batch.num_rows)
@@ -216,11 +241,13 @@ class RowEncoder:
             return self.split
         return OneSplit(given.folders[0]) if len(given.folders) == 1 else _BY_FOLDER
 
-    def _candidates(self, rows: Rows, numbers: I64, columns: Sequence[FeatureColumn]) -> Candidates:
+    def _candidates(
+        self, rows: Rows, numbers: I64, columns: Sequence[FeatureColumn], memory: dict[str, Any]
+    ) -> Candidates:
         codes = None if rows.split_codes is None else rows.split_codes[numbers]
         wanted = self.split.reads
         there = {column.name: column for column in columns if column.name in wanted} if wanted else {}
-        return Candidates(self.schema, there, len(numbers), _not_written, self.splits_by_code, codes)
+        return Candidates(self.schema, there, len(numbers), _not_written, self.splits_by_code, codes, rows.task, memory)
 
     def _in_no_split(
         self, given: Candidates, excused: Mapping[str | None, set[int]], found: Sequence[tuple[int, CellError]]

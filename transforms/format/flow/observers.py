@@ -28,6 +28,9 @@ NARROWED: Final = "narrowed"
 IMAGE_FORMATS: Final = "image_formats"
 """The values of `image/format` that occur in records, sorted."""
 
+DEALT: Final = "dealt"
+"""Class -> how many of its records were set aside, and how many were dealt to each split (`format/splits/exact`)."""
+
 NOTES: Final = "notes"
 """Source entry, text, and how many rows: a list of such triples."""
 
@@ -142,6 +145,13 @@ def _merge_formats(one: Sequence[str], other: Sequence[str]) -> list[str]:
     return sorted({*one, *other})
 
 
+def _merge_dealt(one: Mapping[str, Sequence[int]], other: Mapping[str, Sequence[int]]) -> dict[str, list[int]]:
+    result = {name: list(counts) for name, counts in one.items()}
+    for name, counts in other.items():
+        result[name] = [a + b for a, b in zip(result[name], counts, strict=True)] if name in result else list(counts)
+    return result
+
+
 def _merge_notes(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
     counts = {(entry, text): count for entry, text, count in one}
     for entry, text, count in other:
@@ -182,4 +192,5 @@ _MERGES: Final[dict[str, Callable[[Any, Any], Any]]] = {
     NARROWED: _merge_narrowed,
     IMAGE_FORMATS: _merge_formats,
     NOTES: _merge_notes,
+    DEALT: _merge_dealt,
 }

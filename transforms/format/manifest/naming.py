@@ -24,6 +24,7 @@ DATASET_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 SPLIT_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 """The names of splits, which become parts of file names."""
 
+_ASIDE: Final = re.compile(r"aside\.[0-9]{1,3}")
 _SAFE_PATH: Final = re.compile(r"[A-Za-z0-9._=/-]+")
 _SHARD_PATH: Final = re.compile(r"[A-Za-z0-9=-][A-Za-z0-9._=-]*\.tfrecord(\.gz)?")
 _SIDECAR_PATH: Final = re.compile(
@@ -44,6 +45,20 @@ def is_split_name(name: str) -> bool:
     (True, False)
     """
     return SPLIT_NAME.fullmatch(name) is not None
+
+
+def set_aside(number: int) -> str:
+    """Return the name of records that are set aside until it is known which split they go to.
+
+    >>> set_aside(0), is_set_aside("aside.0"), is_split_name("aside.0")
+    ('aside.0', True, False)
+    """
+    return f"aside.{number}"
+
+
+def is_set_aside(name: str) -> bool:
+    """Return whether a name is that of records that are set aside: no split has such a name."""
+    return _ASIDE.fullmatch(name) is not None
 
 
 def is_safe_path(path: str) -> bool:

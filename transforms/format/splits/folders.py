@@ -16,7 +16,7 @@ import numpy as np
 from ..buffers.views import I64
 from ..flow.rejects import CellError
 from ..schema.schema import Schema
-from .splitter import Assigned, Candidates, Splitter
+from .splitter import Assigned, Candidates, Settling, Splitter
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +67,17 @@ class FolderSplits:
         names = tuple(dict.fromkeys((*given.folders, *inner.names)))
         codes = given.codes.copy()
         codes[rows] = np.array([names.index(name) for name in inner.names], np.int64)[inner.codes]
-        return Assigned(names, codes)
+        return Assigned(names, codes, inner.observed)
 
     def _cut(self, given: Candidates) -> I64:
         """Return the rows that are cut."""
         if self.of not in given.folders or given.codes is None:
             return np.zeros(0, np.int64)
         return np.flatnonzero(given.codes == given.folders.index(self.of))
+
+
+def settling(splitter: Splitter | None) -> Settling | None:
+    """Return what sets records aside of a splitter, None where nothing does."""
+    if isinstance(splitter, FolderSplits):
+        splitter = splitter.inner
+    return splitter if isinstance(splitter, Settling) else None

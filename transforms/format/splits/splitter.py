@@ -4,15 +4,18 @@
     by_column    the values of a column are the splits, or are named
     by_time      rows before a day, before another, and the rest
     folders      the folders of the source are splits; one of them may be cut by another splitter
+    exact        fractions of the records, or of each class of them, by counts
+    exact_keys   fractions of the records by counts, and all rows of one value in one split
 
-A splitter is a frozen, picklable value. What it says of a row depends on that row alone, unless it is said otherwise.
+A splitter is a frozen, picklable value. What it says of a row depends on that row alone; the last two are `Settling`:
+they set records aside, and say where these go when all are counted.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
-from typing import Final, Protocol
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -41,7 +44,8 @@ class Candidates:
     """Rows that become records: the values of their features, by name, for each of `rows` rows.
 
     `payload` returns the serialized record of a row, when records are written. `folders`, where the source splits by
-    folder, are the splits of its folders, of which row i is in that of number `codes[i]`.
+    folder, are the splits of its folders, of which row i is in that of number `codes[i]`. `task` is the number of the
+    task, `memory` what a splitter keeps from batch to batch of it.
     """
 
     schema: Schema
@@ -50,6 +54,8 @@ class Candidates:
     payload: Callable[[int], bytes]
     folders: tuple[str, ...] = ()
     codes: I64 | None = None
+    task: int = 0
+    memory: dict[str, Any] = field(default_factory=dict)
 
     def take(self, rows: I64, names: tuple[str, ...]) -> Candidates:
         """Return some of the rows, with the scalar features of these names."""
@@ -67,10 +73,11 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assigned:
-    """The split of each row: row i goes to `names[codes[i]]`."""
+    """The split of each row: row i goes to `names[codes[i]]`; `observed` is what a settling splitter wants to count."""
 
     names: tuple[str, ...]
     codes: I64
+    observed: dict[str, Any] = field(default_factory=dict)
 
 
 class Splitter(Protocol):
@@ -104,6 +111,39 @@ class Splitter(Protocol):
 
     def assign(self, given: Candidates) -> Assigned:
         """Return the splits of rows that have no problem."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Settlement:
+    """Where the records go that were set aside, when all are counted.
+
+    All records of stream `whole[i][0]` go to the split `whole[i][1]`. Those of the streams `dealt` go where `deal`
+    says, which is called with all of them in the order of tasks.
+    """
+
+    whole: tuple[tuple[str, str], ...]
+    dealt: tuple[str, ...]
+    deal: Callable[[Candidates], Assigned]
+
+
+@runtime_checkable
+class Settling(Splitter, Protocol):
+    """A splitter that sets records aside, in streams whose names `is_set_aside` knows."""
+
+    @property
+    def in_order(self) -> bool:
+        """Whether it must see the batches of a task in order, and needs its `memory`."""
+        ...
+
+    def settle(
+        self, records: Mapping[str, int], observed: Any, look: Callable[[str], Iterable[Candidates]]
+    ) -> Settlement:
+        """Return where records go that were set aside.
+
+        `records` are how many there are in each stream, `observed` what was counted under `DEALT`, and `look` returns
+        the records of a stream.
+        """
         ...
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from typing import Final
 
@@ -194,7 +194,7 @@ def _sample(source: Source, survey: Survey, encode: Callable[[Rows], Block], *, 
         batch = _first_batch(source, piece, survey.frozen)
         if batch is None:
             continue
-        block = encode(batch)
+        block = encode(replace(batch, ordinal=0))  # of a task of its own
         written = sum(frames.records for frames in block.splits.values())
         held = written + sum(batch.dropped.values())
         records += written

@@ -1,0 +1,128 @@
+"""Put the records that tasks set aside where the splitter wants them, when all are counted.
+
+    task 0   train │ val │ aside.0          aside.0 of all tasks, in their order ──▶ the splitter says where each goes
+    task 1   train │ val │ aside.0          train of task 0: its parts, and one more with what came from its aside.0
+
+A stream that goes to one split whole is not written again: its parts become that split's. The parts that were staged
+stay, so that a plan that is made again, after a crash or because an engine repeats the step, is the same.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from ...format.buffers.checksum import add_digests
+from ...format.columns.feature_column import FeatureColumn, feature_column
+from ...format.decode.decode_examples import ExampleDecoder
+from ...format.encode.framed_rows import frames_in_place
+from ...format.schema.schema import Schema
+from ...format.splits.splitter import Candidates, Settlement, Settling
+from ..records.record_file import read_record_batches
+from ..records.record_scan import RecordRun
+from ..stage.spec import DatasetSpec
+from ..stage.split_stager import SplitStager
+from ..stage.task_result import SplitParts, TaskResult
+from ..storage.contract import PartFile
+
+
+def settle(spec: DatasetSpec, splitter: Settling, results: Sequence[TaskResult], observed: Any) -> list[TaskResult]:
+    """Return the results of tasks, in their order, without records that are set aside."""
+    records: Counter[str] = Counter()
+    for result in results:
+        for name, split in result.splits.items():
+            records[name] += sum(part.records for part in split.parts)
+    reader = _Reader(spec, splitter.reads)
+    settlement = splitter.settle(
+        records, observed, lambda name: (given for result in results for _, given in reader.read(result, name))
+    )
+    return [_settled(spec, reader, settlement, result) for result in results]
+
+
+class _Reader:
+    """Reads the records of a stream, and of their features those that a splitter looks at."""
+
+    def __init__(self, spec: DatasetSpec, names: tuple[str, ...]) -> None:
+        self._spec = spec
+        self._features = {one.name: one for one in spec.schema or Schema(()) if one.name in names}
+        self._decoder = ExampleDecoder(spec.schema, names) if spec.schema is not None and names else None
+
+    def read(self, result: TaskResult, stream: str) -> Iterator[tuple[RecordRun, Candidates]]:
+        """Yield the records of a stream of a task, in their order."""
+        for part in result.splits[stream].parts if stream in result.splits else ():
+            path = self._spec.storage.path(f"{self._spec.staging}/{part.path}")
+            for run in read_record_batches(path):
+                step = len(run) if self._decoder is None else self._decoder.rows_at_once
+                for start in range(0, len(run), max(step, 1)):
+                    rows = np.arange(start, min(start + step, len(run)))
+                    taken = replace(run, payloads=run.payloads.take(rows), crcs=run.crcs[rows])
+                    yield taken, self._candidates(taken, result.task)
+
+    def _candidates(self, run: RecordRun, task: int) -> Candidates:
+        columns: dict[str, FeatureColumn] = {}
+        if self._decoder is not None:
+            batch = self._decoder.decode(run.payloads)
+            for name, feature in self._features.items():
+                columns[name] = feature_column(batch[name], feature).column
+        schema = self._spec.schema or Schema(())
+        return Candidates(schema, columns, len(run), run.payloads.__getitem__, task=task)
+
+
+def _settled(spec: DatasetSpec, reader: _Reader, settlement: Settlement, result: TaskResult) -> TaskResult:
+    """Return the result of a task whose records are all in splits."""
+    splits: dict[str, list[SplitParts]] = defaultdict(list)
+    gone = {*settlement.dealt, *(stream for stream, _ in settlement.whole)}
+    for name, split in result.splits.items():
+        if name not in gone:
+            splits[name].append(split)
+    for stream, name in settlement.whole:
+        if stream in result.splits:
+            splits[name].append(result.splits[stream])
+    if any(stream in result.splits for stream in settlement.dealt):
+        for name, split in _dealt(spec, reader, settlement, result).items():
+            splits[name].append(split)
+    return replace(result, splits={name: _joined(found) for name, found in sorted(splits.items())})
+
+
+def _dealt(spec: DatasetSpec, reader: _Reader, settlement: Settlement, result: TaskResult) -> dict[str, SplitParts]:
+    """Write the records of a task that are dealt one by one."""
+    task = max((part.task for split in result.splits.values() for part in split.parts), default=0)
+    folder = f"parts/{task:06d}-{uuid.uuid4().hex[:16]}"
+    stagers: dict[str, SplitStager] = {}
+
+    def create(name: str) -> Callable[[int], tuple[PartFile, str]]:
+        def one(number: int) -> tuple[PartFile, str]:
+            path = f"{folder}/{name}-{number:04d}.part"
+            return spec.storage.create_part(f"{spec.staging}/{path}"), path
+
+        return one
+
+    try:
+        for stream in settlement.dealt:
+            for run, given in reader.read(result, stream):
+                assigned = settlement.deal(given)
+                for code in np.unique(assigned.codes).tolist():
+                    name, rows = assigned.names[code], np.flatnonzero(assigned.codes == code)
+                    if name not in stagers:
+                        stagers[name] = SplitStager(task, spec.stage_settings, create(name))
+                    stagers[name].add(frames_in_place(run.payloads.take(rows), run.crcs[rows]))
+        found = {name: stager.finish() for name, stager in stagers.items()}
+    except BaseException:
+        for stager in stagers.values():
+            stager.abandon()
+        raise
+    if found:
+        spec.storage.sync(f"{spec.staging}/{folder}")
+    return found
+
+
+def _joined(found: Sequence[SplitParts]) -> SplitParts:
+    """Return the parts of several as those of one, numbered on."""
+    parts = [part for split in found for part in split.parts]
+    numbered = tuple(replace(part, number=number) for number, part in enumerate(parts))
+    return SplitParts(numbered, add_digests(split.digest for split in found))
