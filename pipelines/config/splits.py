@@ -29,19 +29,18 @@ _REST: Final = "rest"
 
 
 def _check_names(value: object) -> object:
-    """Return the splits of values: a number, true or false names the text that it is."""
+    """Return the splits of values.
+
+    Raises:
+        ValueError: there are none, or too many.
+    """
     if not isinstance(value, dict):
         return value
     if not value:
         raise ValueError('is empty; name at least one value, like {"0": train}')
-    named = {_text(key): split for key, split in value.items()}
-    if len(set(map(str, named.values()))) > MOST_SPLITS:
+    if len(set(map(str, value.values()))) > MOST_SPLITS:
         raise ValueError(f"names more than {MOST_SPLITS} splits")
-    return named
-
-
-def _text(value: object) -> str:
-    return str(value).lower() if isinstance(value, bool) else str(value)
+    return {str(key): split for key, split in value.items()}  # a number is the text that it is
 
 
 def _check_before(value: object) -> object:

@@ -72,6 +72,7 @@ class Prepared:
             remarks=plan.survey.remarks,
             sampled=plan.estimate.sampled,
             sampled_rejects=group_rejects(json.loads(line) for line in self._sampled_rejects()),
+            splits_sampled=not self.encoder.split_shares(),
             order_note=order_note(plan.listing.traits, spec.order, len(plan.tasks), [s.shards for s in splits]),
         )
 

@@ -198,7 +198,8 @@ class SplitEstimate:
 class PlanReport(RunReport):
     """The plan of a conversion; nothing was written. `rows_exact` says that `rows` was counted and not estimated.
 
-    To estimate sizes, `sampled` rows were converted; `sampled_rejects` of them will be rejected.
+    To estimate sizes, `sampled` rows were converted; `sampled_rejects` of them will be rejected. `splits_sampled` says
+    that `splits` are those of these rows, and that others may have more.
     """
 
     path: str
@@ -215,6 +216,7 @@ class PlanReport(RunReport):
     rows_exact: bool = False
     skipped: Mapping[str, int] = field(default_factory=dict)
     sampled: int = 0
+    splits_sampled: bool = False
     sampled_rejects: tuple[RejectGroup, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
@@ -237,6 +239,7 @@ class PlanReport(RunReport):
             "shard_size": self.shard_size,
             "compression": self.compression,
             "splits": {s.name: {"records": s.records, "bytes": s.bytes, "shards": s.shards} for s in self.splits},
+            **({"splits_sampled": True} if self.splits_sampled else {}),
             "schema": _schema_json(self.schema),
             "choices": [asdict(choice) for choice in self.choices],
             "warnings": list(self.warnings),

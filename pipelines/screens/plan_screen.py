@@ -31,6 +31,9 @@ def print_plan(terminal: Terminal, plan: PlanReport) -> None:
     for split in plan.splits:
         table.add_row(split.name, f"about {split.records:,}", f"about {format_size(split.bytes)}", f"{split.shards:,}")
     terminal.table(table)
+    if plan.splits_sampled:
+        seen = f"the {counted(plan.sampled, 'row')} that were looked at" if plan.sampled else "no row yet"
+        terminal.text(f"Splits are those of {seen}; others may have more.")
     print_new_classes(terminal, plan.new_classes)
     print_notes(terminal, plan)
     _sampled_rejects(terminal, plan)

@@ -151,6 +151,15 @@ def test_splits_that_share_records_are_named(work: Path) -> None:
     assert sorted(left) == sorted(set(TEXTS))
 
 
+def test_splits_that_a_column_names_are_the_same_in_every_batch(work: Path) -> None:
+    for number, folds in enumerate((["a", "b", "a"], ["b", "c", "b"], ["c", "a", "a"])):
+        rows = "".join(f"{fold},{text}\n" for text, fold in enumerate(folds))
+        (work / f"{number}.csv").write_text(f"fold,text\n{rows}")
+    options = settings_of(paths=("0.csv", "1.csv", "2.csv"), checks=checks("text"), split={"column": "fold"})
+    run_convert(load_config(options))
+    assert found_in()["splits"] == {"a b": 3, "a c": 2, "b c": 2}
+
+
 def test_of_many_pairs_of_splits_that_share_records_those_that_share_most_are_shown(
     work: Path, shardmill: Shardmill
 ) -> None:

@@ -70,6 +70,13 @@ def test_rejects_and_splits(odd_rows: str, local: Local, out: str) -> None:
 
 
 @pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
+@pytest.mark.parametrize("way", ["stratify", "key"])
+def test_exact_splits(odd_rows: str, local: Local, out: str, way: str) -> None:
+    split = {"fractions": {"train": 0.5, "val": 0.5}, "by": "exact", way: "id"}
+    same(odd_rows, local, out, split=split)
+
+
+@pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
 def test_images(local: Local, out: str) -> None:
     same(str(ROOT / "configs/samples/pets"), local, out, shard_size="64KiB", max_rejects=1)
 

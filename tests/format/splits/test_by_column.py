@@ -36,6 +36,7 @@ def test_the_values_of_a_column_of_text_are_the_splits(kind: pa.DataType) -> Non
         ([0, 1, 0], pa.int8(), "0", "1"),
         ([2**62, -1, 2**62], pa.int64(), "4611686018427387904", "-1"),
         ([True, False, True], pa.bool_(), "true", "false"),
+        ([True, False, True], pa.bool_(), "True", "False"),
         (["A a", "b", "A a"], pa.string(), "A a", "b"),
     ],
 )

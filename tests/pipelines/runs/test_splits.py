@@ -236,5 +236,7 @@ def test_a_dry_run_says_which_splits_come_out(shardmill: Any) -> None:
     screen = shardmill("convert", "in.csv", "-o", "out", "--set", "split.column=fold", "--dry-run", "--json")
     splits = {name: split["records"] for name, split in json.loads(screen.out)["splits"].items()}
     assert splits == {"test": 10, "train": 20, "val": 10}
+    screen = shardmill("convert", "in.csv", "-o", "out", "--set", "split.column=fold", "--dry-run")
+    assert "Splits are those of the 40 rows that were looked at; others may have more." in screen.out
     screen = shardmill("convert", "in.csv", "-o", "out", "--split-fractions", "a=0.5,b=0.5", "--split-key", "user")
     assert (screen.code, sum(records().values())) == (0, 40)

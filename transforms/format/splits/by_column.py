@@ -86,7 +86,7 @@ class ColumnSplits:
         """Return the splits that occur, the number of each row's, and what is wrong where that is negative."""
         there = present_rows(given.columns[self.column], given.rows)
         texts, values = self._texts(given)
-        known, names = dict(self.named), dict[str, int]()
+        known, names = self._known(given), dict[str, int]()
         wrong: dict[int, CellError] = {-1: self._missing()}
         numbers = np.empty(len(texts), np.int64)
         occurring = np.unique(values[there]) if len(texts) else np.zeros(0, np.int64)
@@ -101,12 +101,22 @@ class ColumnSplits:
         codes[there] = numbers[values[there]]
         return tuple(names), codes, wrong if (codes < 0).any() else {}
 
+    def _known(self, given: Candidates) -> dict[str, str]:
+        """Return the splits of values; bools are named in any case, as Python and YAML write them."""
+        if self._is_bool(given):
+            return {value.lower(): split for value, split in self.named}
+        return dict(self.named)
+
+    def _is_bool(self, given: Candidates) -> bool:
+        feature = scalar_feature(given.schema, self.column, "split.column")
+        return bool(types.is_boolean(arrow_type_of(feature)))
+
     def _texts(self, given: Candidates) -> tuple[list[str], I64]:
         """Return the values that occur, as text, and which of them each row has."""
         column, rows = given.columns[self.column], given.rows
         if column.kind == "int64":
             found, values = np.unique(column.values, return_inverse=True)
-            is_bool = types.is_boolean(arrow_type_of(scalar_feature(given.schema, self.column, "split.column")))
+            is_bool = self._is_bool(given)
             texts = [("false", "true")[number != 0] if is_bool else str(number) for number in found.tolist()]
             return texts, values.astype(np.int64)
         encoded = binary_values(column, rows).cast(pa.large_binary()).dictionary_encode()
