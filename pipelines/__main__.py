@@ -15,6 +15,9 @@ def main() -> NoReturn:
     """Run the command line, and exit with its code."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
+    from .workers.allocator import collect_rarely
+
+    collect_rarely()
     from .cli import main as run
 
     run()

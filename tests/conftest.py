@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 import os
 import resource
 import shutil
@@ -17,6 +18,7 @@ from hypothesis import HealthCheck, settings
 from shardmill.pipelines.cli import main
 from shardmill.pipelines.engines.local.engine import LocalEngine
 from shardmill.pipelines.prepare.prepared import Prepared
+from shardmill.pipelines.workers.allocator import collect_rarely
 from shardmill.pipelines.workers.worker_processes import WorkerProcesses
 
 from . import tiers
@@ -24,6 +26,9 @@ from .command_line import Screen, Shardmill
 from .faults.plain_run import run_plainly
 from .flink import running
 from .stores import servers
+
+# As in a process of the command: a tenth of the suite's time went to searches for cycles.
+collect_rarely()
 
 # How fast values are drawn says something of the machine (its first tables of Unicode alone take a second), not of what
 # is tested.
@@ -55,6 +60,12 @@ COLLECTED: pytest.StashKey[list[pytest.Item]] = pytest.StashKey()
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     config.stash[COLLECTED] = list(items)
     tiers.longest_first(items)
+
+
+def pytest_collection_finish() -> None:
+    """Leave what was imported and collected out of every later search for cycles."""
+    gc.collect()
+    gc.freeze()
 
 
 _said: dict[str, list[str]] = {}

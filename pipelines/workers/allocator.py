@@ -14,6 +14,7 @@ then waits for its workers, gives back what planning took.
 from __future__ import annotations
 
 import ctypes
+import gc
 import os
 import sys
 from typing import Final
@@ -30,6 +31,19 @@ _MAPPED_BYTES: Final = 32 << 20
 
 ARROW_ENVIRONMENT: Final = {"MIMALLOC_PURGE_DELAY": "-1"}
 """Environment variables that let Arrow keep memory, if set when a process loads it."""
+
+
+_ALLOCATIONS: Final = 100_000
+"""So many more values of Python have to be there before a search for cycles; without this, 700."""
+
+
+def collect_rarely() -> None:
+    """Let Python search for cycles rarely.
+
+    It would search all that the imports of a command make hundreds of times, for half a second of the three that a
+    small conversion takes. Records are in buffers, which it does not search.
+    """
+    gc.set_threshold(_ALLOCATIONS)
 
 
 def keep_freed_memory() -> None:

@@ -31,7 +31,7 @@ from ...transforms.errors import RunError
 from ...transforms.sources.contract.planning import MIN_TASK_BYTES
 from ...transforms.sources.contract.source import ParallelMap, Task
 from ...transforms.task_staging import TaskStaging
-from .allocator import ARROW_ENVIRONMENT, keep_freed_memory, release_freed_memory
+from .allocator import ARROW_ENVIRONMENT, collect_rarely, keep_freed_memory, release_freed_memory
 from .worker_count import count_workers, threads
 
 if TYPE_CHECKING:
@@ -194,6 +194,7 @@ def without_interrupts() -> Iterator[None]:
 
 def _begin_worker(parent: int) -> None:
     end_with(parent)
+    collect_rarely()
     keep_freed_memory()
 
 

@@ -78,6 +78,15 @@ class TestCost:
         ):
             assert imported(args, HEAVY, records.parent) == [], args
 
+    def test_a_small_conversion_looks_for_cycles_a_few_times_and_not_hundreds(self, tmp_path: Path) -> None:
+        (tmp_path / "a.csv").write_text("x\n1\n")
+        count = "import atexit, gc; found = []; gc.callbacks.append(lambda *_: found.append(1)); "
+        count += "atexit.register(lambda: print('looks', len(found))); "
+        count += "from shardmill.pipelines.__main__ import main; main()"
+        command = [sys.executable, "-c", count, "convert", "a.csv", "-o", "out", "-q"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+        assert int(done.stdout.split()[-1]) < 60, "each is a start and a stop; by Python's default there are over 1,000"
+
 
 class TestAnswers:
     def test_the_version_is_that_of_the_package(self) -> None:

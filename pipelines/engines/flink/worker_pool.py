@@ -23,7 +23,7 @@ from contextlib import contextmanager, suppress
 from types import FrameType
 from typing import Any, Final, Protocol
 
-from ...workers.allocator import ARROW_ENVIRONMENT, keep_freed_memory
+from ...workers.allocator import ARROW_ENVIRONMENT, collect_rarely, keep_freed_memory
 from ...workers.worker_processes import end_with
 
 _MODULE: Final = "shardmill.pipelines.engines.flink.worker_pool"  # its __name__ is __main__ in the process that serves
@@ -120,6 +120,7 @@ def serve(port: int) -> None:
 def work(worker: str, endpoint: str, parent: int) -> None:
     """Work until the task manager disconnects; what is half done then is void, and ends too."""
     end_with(parent)
+    collect_rarely()
     keep_freed_memory()
     logging.getLogger("apache_beam").setLevel(logging.WARNING)
     try:

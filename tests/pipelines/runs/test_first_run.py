@@ -23,7 +23,8 @@ def test_the_quickstart_takes_its_cpu_time_and_little_more_than_the_imports_of_i
         shutil.copytree(REPO / "configs", folder / "configs")
         args = ["-m", "shardmill.pipelines", "convert", "configs/quickstart.yaml"]
         seconds, done = cpu_of_python(*args, cwd=folder)
-        assert (done.returncode, done.stderr) == (0, "")
+        said = [line for line in done.stderr.splitlines() if not line.startswith("Converting")]  # if it is slow
+        assert (done.returncode, said) == (0, [])
         spent.append(seconds)
         imports.append(cpu_of_imports("apache_beam, pyarrow, pydantic, rich, typer"))
         slow.append(slowness())
