@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
+from shardmill.pipelines.cli import main
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.runs.append import run_append
 from shardmill.pipelines.runs.convert import run_convert
@@ -24,6 +25,7 @@ from shardmill.transforms.dataset.stage.task_result import TaskResult
 from shardmill.transforms.errors import SchemaError, UsageError
 
 from ..command_line import Shardmill
+from ..pipelines.killed import Death, run_until
 
 Settings = dict[str, Any]
 
@@ -208,6 +210,26 @@ def test_a_run_that_is_resumed_leaves_out_the_same(work: Path) -> None:
         run_convert(load_config(settings))
     run_convert(load_config({**settings, "max_rejects": 1}))
     assert sorted(rows_of()) == sorted(wanted)
+
+
+@pytest.mark.parametrize("action", ["drop", "report"])
+def test_a_run_that_is_killed_at_a_task_or_at_its_commit_and_resumed_has_the_bytes_of_an_unbroken_one(
+    action: str, work: Path
+) -> None:
+    texts_in_files()
+    command = ["convert", "a.csv", "b.csv", "--name", "rows", "--shard-size", "64KiB", "--workers", "1", "-q"]
+    command += ["--set", f"checks.duplicates={{columns: [text], action: {action}}}", "-o"]
+    deaths = [Death("replace .*tasks/"), Death("(place|assemble) .*shards/", 3)]
+    deaths += [Death("put_if_absent manifests/", before=True)]
+    for number, death in enumerate(deaths):
+        run_until(death, work, [*command, str(number)])
+        assert list(Path(str(number), ".staging").iterdir()) != []
+    for out in ("whole", *map(str, range(len(deaths)))):
+        with pytest.raises(SystemExit) as ended:
+            main([*command, out])
+        assert ended.value.code == 0
+        assert found_in(out) == found_in("whole") != {}
+        assert shards_of(out) == shards_of("whole") != {}
 
 
 def test_a_plan_that_an_engine_tries_again_finds_the_same_also_after_the_commit(

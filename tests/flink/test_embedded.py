@@ -10,6 +10,7 @@ from pathlib import Path
 
 import psutil
 import pytest
+from shardmill.pipelines import open_dataset
 from shardmill.pipelines.engines.flink.processes import free_port
 
 from ..stores import servers
@@ -70,6 +71,22 @@ def test_the_steps_of_a_config_and_nested_columns_have_the_bytes_of_the_local_ru
     for runner in ("local", "flink"):
         shardmill("convert", str(CONFIGS / config), "-o", str(tmp_path / runner), "--runner", runner, cwd=tmp_path)
     same_bytes(tmp_path / "local", tmp_path / "flink")
+
+
+@pytest.mark.thorough("a conversion on a Flink of its own")
+def test_files_whose_columns_differ_and_a_report_of_duplicates_have_the_bytes_of_the_local_runner(
+    flink: None, tmp_path: Path
+) -> None:
+    (tmp_path / "a.csv").write_text("id,text\n" + "".join(f"{i},{i * i % 97}\n" for i in range(500)))
+    (tmp_path / "b.csv").write_text("text,score\n" + "".join(f"{i % 97},{i}.5\n" for i in range(500)))
+    settings = ("input.columns_differ=union", "checks.duplicates={columns: [text]}", "schema.columns.text.type=string")
+    args = ("convert", "a.csv", "b.csv", "--name", "both", *(word for each in settings for word in ("--set", each)))
+    for runner in ("local", "flink"):
+        shardmill(*args, "-o", runner, "--runner", runner, cwd=tmp_path)
+    same_bytes(tmp_path / "local", tmp_path / "flink")
+    dataset = open_dataset(tmp_path / "flink")
+    assert dataset.manifest.details.checks["duplicates"]["records"] == 1000 - 97
+    assert set(dataset.to_table("train").column_names) == {"id", "text", "score"}
 
 
 @pytest.mark.thorough("a second conversion on a Flink of its own")

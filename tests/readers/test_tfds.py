@@ -176,3 +176,15 @@ def test_a_label_of_a_table_has_the_names_of_its_classes_also_after_an_append(
     assert label.names == ["cat", "dog", "ant"]
     read = read_all(open_dataset("out"), "train")
     assert [label.int2str(int(example["kind"])) for example in read] == ["dog", "cat", "ant"]
+
+
+def test_the_file_that_a_column_names_is_its_bytes_and_none_is_empty_bytes(tmp_path: Path) -> None:
+    files = {"one.wav": bytes(range(256)), "none.bin": b"\0", "sub/two.txt": "drei \u00e4".encode()}
+    for name, data in files.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(data)
+    (tmp_path / "a.csv").write_text("id,clip\n" + "".join(f"{i},{name}\n" for i, name in enumerate([*files, ""])))
+    columns = {"clip": {"file": "path"}}
+    convert(str(tmp_path / "a.csv"), output=tmp_path / "out", schema__columns=columns, null_values=[""])
+    rows = read_all(open_dataset(tmp_path / "out"), "train")
+    assert [row["clip"].numpy() for row in rows] == [*files.values(), b""]

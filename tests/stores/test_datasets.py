@@ -70,6 +70,16 @@ def test_rejects_and_splits(odd_rows: str, local: Local, out: str) -> None:
 
 
 @pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
+@pytest.mark.parametrize("action", ["drop", "report"])
+def test_duplicates(tmp_path: Path, local: Local, out: str, action: str) -> None:
+    (tmp_path / "a.csv").write_text("text\n" + "".join(f"{i * i % 97} {'x' * 300}\n" for i in range(2000)))
+    checks = {"duplicates": {"columns": ["text"], "action": action}}
+    same(str(tmp_path / "a.csv"), local, out, shard_size="64KiB", checks=checks)
+    found = open_dataset(out).manifest.details.checks["duplicates"]
+    assert found["records"] == 2000 - len({i * i % 97 for i in range(97)})
+
+
+@pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
 @pytest.mark.parametrize("way", ["stratify", "key"])
 def test_exact_splits(odd_rows: str, local: Local, out: str, way: str) -> None:
     split = {"fractions": {"train": 0.5, "val": 0.5}, "by": "exact", way: "id"}
