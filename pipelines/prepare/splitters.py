@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+
 from ...transforms.errors import UsageError
+from ...transforms.format.manifest.naming import is_split_name
 from ...transforms.format.splits.by_column import ColumnSplits
 from ...transforms.format.splits.by_hash import HashSplits
 from ...transforms.format.splits.by_time import TimeSplits
@@ -28,16 +31,17 @@ def splitter_of(config: Config, frozen: Frozen) -> Splitter:
     if rule.by == "exact":
         _check_exact(config)
     if rule.of is None:
-        return _splitter(rule)
+        return _splitter(rule, frozen)
     if frozen.opaque or rule.of not in frozen.splits:
         hint = nearest_name(rule.of, frozen.splits) if frozen.splits else "the source has no folders that are splits"
         raise UsageError(f'split.of: "{printable(rule.of)}" is no folder that is a split; {hint}')
-    return FolderSplits(_splitter(rule), rule.of)
+    return FolderSplits(_splitter(rule, frozen), rule.of)
 
 
-def _splitter(rule: SplitConfig) -> Splitter:
+def _splitter(rule: SplitConfig, frozen: Frozen) -> Splitter:
     if rule.column is not None:
-        return ColumnSplits(rule.column, tuple((rule.names or {}).items()))
+        classes = frozen.labels.get(rule.column)
+        return ColumnSplits(rule.column, _named(rule.names, classes))
     if rule.before is not None:
         bounds = [(name, text) for name, text in rule.before.items() if name not in ("column", "rest")]
         return TimeSplits(rule.before["column"], tuple(bounds), rule.before.get("rest"))
@@ -46,6 +50,15 @@ def _splitter(rule: SplitConfig) -> Splitter:
     if rule.key is not None:
         return ExactKeySplits.by_fraction(rule.shares(), rule.key)
     return ExactSplits.by_fraction(rule.shares(), rule.stratify)
+
+
+def _named(names: Mapping[str, str] | None, classes: Sequence[str] | None) -> tuple[tuple[str, str], ...]:
+    """Return the splits of values; those of a label, whose records hold numbers, are named by their classes."""
+    if classes is None:
+        return tuple((names or {}).items())
+    splits = {name: name for name in classes if is_split_name(name)} if names is None else names
+    found = ((str(number), splits.get(name, splits.get(str(number)))) for number, name in enumerate(classes))
+    return tuple((number, split) for number, split in found if split is not None)
 
 
 def _check_exact(config: Config) -> None:

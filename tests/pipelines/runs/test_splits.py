@@ -100,6 +100,16 @@ def test_a_feature_of_pictures_decides_their_split() -> None:
     assert open_dataset("wide").splits == ("train", "val")
 
 
+def test_the_classes_of_a_label_name_the_splits() -> None:
+    table = pa.table({"n": range(5), "kind": ["train", "val", "train", "Odd", "val"]})
+    columns = {"kind": {"label": True}}
+    convert(data=table, output="out", split__column="kind", schema__columns=columns, max_rejects=1)
+    assert held() == {"train": [0, 2], "val": [1, 4]}
+    names = {"Odd": "test", "train": "train"}
+    convert(data=table, output="two", split={"column": "kind", "names": names}, schema__columns=columns, max_rejects=2)
+    assert held("two") == {"train": [0, 2], "test": [3]}
+
+
 def test_names_that_a_recipe_gives_and_dates_that_it_reads_decide_the_split() -> None:
     Path("in.csv").write_text("n,when,kind\n0,31.12.2023,a\n1,01.01.2024,b\n2,01.02.2024,\n")
     columns = {"when": {"format": "%d.%m.%Y", "name": "day"}, "kind": {"null": {"fill": "c"}}}
