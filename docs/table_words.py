@@ -67,7 +67,7 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "split.column": "the column whose values are the splits",
     "split.names": 'the splits of its values, like `{"0": train}`; others are rejects',
     "split.before": "the column and the day each split ends before: `{column: day, train: 2024-01-01, rest: test}`",
-    "shuffle.seed": "a random order of images that is the same on every machine",
+    "shuffle.seed": "a random order of the records of each split, the same on every machine",
     "checks.duplicates.columns": "the columns in which records are compared, as the dataset names them; none: all",
     "checks.duplicates.action": "count records that repeat an earlier one, or leave them out as well",
     "output.path": "the dataset's folder or URL; relative to the config",

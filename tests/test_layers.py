@@ -21,7 +21,7 @@ PACKAGES = """
 transforms/format: wording buffers schema flow tfrecord columns nested manifest splits encode decode sidecars
 transforms: checks
 transforms/stores: common s3 gcs .
-transforms/dataset: shard_plan storage records generations stage shards commit reading integrity cleanup
+transforms/dataset: shard_plan storage records generations spill stage shuffle shards commit reading integrity cleanup
 transforms: pictures
 transforms/sources: contract files
 transforms: recipe recipe/steps
@@ -45,6 +45,7 @@ BEAM_MAY_BE_IMPORTED_BY = {
     "transforms/gather",
     "transforms/read",
     "transforms/encode",
+    "transforms/second_pass",
     "transforms/write",
     "transforms/stage_tasks",
     "pipelines/engines/beam_pipeline",

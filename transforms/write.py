@@ -3,6 +3,8 @@
     blocks ─▶ Stage parts ─▶ Plan shards ─▶ Assemble shards ─▶ Commit ─▶ Publish shards ─▶ Complete ─▶ Report
               per task       one step       per shard          one step  per file          one step    one step
 
+Where records are shuffled, `SecondPass` comes behind the first of them.
+
 Only descriptors cross a stage boundary, never records. What each step does is a function of `dataset/`; none of Beam's
 own file sinks has a part in it.
 
@@ -32,7 +34,6 @@ from .dataset.commit.write_generation import complete_generation
 from .dataset.shards.assemble import assemble_shard
 from .dataset.shards.plan_step import ShardJob
 from .dataset.shards.refusal import Refusal
-from .dataset.stage.done_tasks import read_result
 from .dataset.stage.spec import DatasetSpec
 from .dataset.stage.task_result import TaskResult
 from .dataset.stage.task_stager import TaskStager
@@ -47,6 +48,7 @@ from .format.tfrecord.framing import frame_records
 from .format.wording.printable import printable
 from .format.wording.sizes import DEFAULT_SHARD_SIZE, parse_size
 from .gather import KEYED, Gather, gathered_values, keyed, packed, unpacked
+from .second_pass import SecondPass, StepOverResults
 from .source_info import SourceInfo
 
 _BATCH_RECORDS: Final = 4096
@@ -131,6 +133,9 @@ class WriteShards(beam.PTransform):
         staged = pcoll | "Stage parts" >> beam.ParDo(_StagePartsFn(light, self.split)).with_output_types(KEYED)
         # (0, TaskResult)
         done = tuple(result.task for result in self.done)  # read where they are needed: the graph would carry them
+        if spec.shuffle is not None:
+            staged = staged | "Second pass" >> SecondPass(spec, light, done)  # (0, TaskResult)
+            done = ()
         complete = _CompleteFn(light, raise_refusal=self.raise_refusal)
         planned = (
             staged
@@ -273,27 +278,18 @@ class _StagePartsFn(beam.DoFn):
         self._records, self._records_bytes = [], 0
 
 
-class _PlanShardsFn(beam.DoFn):
+class _PlanShardsFn(StepOverResults):
     """Plans all shards, or refuses."""
-
-    def __init__(self, spec: DatasetSpec, done: tuple[int, ...]) -> None:
-        self._spec = spec
-        self._done = done
 
     def process(self, gathered: tuple[int, Iterable[bytes]]) -> Iterator[bytes]:
         """Yield the draft of the manifest and the shards to make."""
-        check_shared(self._spec.storage, self._spec.proof)
-        plan = plan_generation(self._spec, self._results(gathered))
+        check_shared(self.spec.storage, self.spec.proof)
+        plan = plan_generation(self.spec, self.results(gathered))
         if isinstance(plan, Refusal):
             yield packed(plan)
         else:
             yield packed(plan.draft)
             yield from (packed(job) for job in plan.jobs)
-
-    def _results(self, gathered: tuple[int, Iterable[bytes]]) -> Iterator[TaskResult]:
-        """Yield the results of this run, then those of a run before."""
-        yield from gathered_values(gathered)
-        yield from (read_result(self._spec.storage, self._spec.staging, task) for task in self._done)
 
 
 class _AssembleShardFn(beam.DoFn):

@@ -127,6 +127,7 @@ FLAGS: Final = (
     Flag(
         "split_fractions", "split.fractions", "A=X,B=Y", "Cut rows into splits: train=0.9,val=0.1.", read=fractions_in
     ),
+    Flag("shuffle", "shuffle.seed", "SEED", "A random order of records: a number, like 7.", read=number_or_text),
     Flag("split_key", "split.key", "COLUMN", "Rows of one value of this column stay in one split."),
     Flag(
         "overwrite", "output.if_exists", None, "Replace the dataset that is there.", "convert merge rebuild",

@@ -244,10 +244,6 @@ def _fill_defaults(document: Document, base: str, command: str, *, data_given: b
     section = document.values.get("input")
     if isinstance(section, dict):
         _fill_input(document, section, base, command)
-        found = _format_of(section)
-        if document.values.get("shuffle") is not None and found is not None and not found.is_shuffled:
-            text = f"shuffle: only images are shuffled yet, and this input is {section['format']}; leave the key out"
-            document.problems.append(Problem(document.place(("shuffle",)), text))
     if document.values.get("name") is None:
         path = _section(document, "output").get("path")
         document.values["name"] = dataset_name(path if isinstance(path, str) else "")

@@ -28,7 +28,7 @@ from ...transforms.sources.contract.source import Listing, Source, Survey
 from ...transforms.sources.files.open_file import is_object
 from ...transforms.sources.registry.conform import DatasetSchema, survey_under
 from ...transforms.sources.registry.formats import FORMATS
-from ..config.model import ColumnConfig, Config, Fill, SchemaConfig
+from ..config.model import ColumnConfig, Config, Fill, SchemaConfig, ShuffleConfig
 from ..report.unchanged import Unchanged
 from ..workers.worker_processes import WorkerProcesses
 from .config_fingerprints import options_fingerprint, same_options
@@ -42,7 +42,7 @@ from .known_inputs import (
 )
 from .prepared import Prepared
 from .rejected_images import RejectedBefore, split_unchanged
-from .source_and_encoder import encoder_of, source_of, with_recipe
+from .source_and_encoder import encoder_of, source_of, spills, with_recipe
 from .staged_plan import Fingerprints, ListedSource, images_digest, mark_of
 from .stopped_runs import find_stopped
 
@@ -186,6 +186,8 @@ def _settled(config: Config, latest: Manifest, schema: Schema) -> Config:
                 f'output.{key} is "{getattr(output, key)}", and "{getattr(latest, key)}" in {where}: an append cannot '
                 f"change it; leave it out, or convert to a new dataset (-o)"
             )
+    if spills(config) and latest.order != "shuffled":
+        raise UsageError(f"shuffle: {where} is not shuffled; leave the key out, or convert to a new dataset (-o)")
     if config.name not in (latest.name, dataset_name(output.path)):
         raise UsageError(f'name is "{config.name}", but that is {where}; leave the name out, or choose another -o')
     changes: dict[str, Any] = {key: getattr(latest, key) for key in _DECIDED}
@@ -200,6 +202,8 @@ def _settled(config: Config, latest: Manifest, schema: Schema) -> Config:
         updates["input"] = found.settled(config.input, schema, latest.labels, where)
     if config.input is None or "schema.columns" not in FORMATS[config.input.format].load().refused_keys:
         updates["schema_"] = _settled_columns(_settled_labels(config.schema_, latest.labels), latest)
+    if latest.order == "shuffled" and config.shuffle is None:
+        updates["shuffle"] = ShuffleConfig(seed=latest.details.shuffle["seed"])
     return config.model_copy(update=updates)
 
 

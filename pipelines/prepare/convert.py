@@ -5,9 +5,10 @@ from __future__ import annotations
 import hashlib
 import os
 import uuid
-from typing import Literal
+from typing import Final, Literal
 
 from ...transforms.dataset.generations.manifest_files import list_generations
+from ...transforms.dataset.spill.spiller import Shuffle
 from ...transforms.dataset.stage.spec import AppendTo, DatasetSpec, EntryInfo
 from ...transforms.errors import SchemaError, TargetError
 from ...transforms.format.splits.folders import settling
@@ -21,10 +22,13 @@ from ..config.model import Config
 from ..workers.worker_processes import WorkerProcesses
 from .known_inputs import in_part
 from .prepared import Prepared
-from .source_and_encoder import encoder_of, observers_of, source_of
+from .source_and_encoder import encoder_of, observers_of, source_of, spills
 from .splitters import most_splits_of
 from .staged_plan import Fingerprints, ListedSource, mark_of
 from .stopped_runs import find_stopped
+
+_GZIP_RATIO: Final = 4
+"""Bytes of records for one of a shard: only how many buckets a shuffle has depends on it."""
 
 
 def prepare(
@@ -43,6 +47,7 @@ def prepare(
         TargetError: the output is the folder of the source.
         SourceError: a file is corrupt as a whole, or has changed since a run of the same command stopped.
     """
+    spills(config)
     source = source or source_of(config)
     listing = source.list_files()
     _refuse_source_folder(config, listing)
@@ -117,6 +122,14 @@ def run_id_of(config: Config, prints: Fingerprints) -> str:
     return hashlib.sha256(f"{prints.config}\n{prints.listing}\n".encode()).hexdigest()[:16]
 
 
+def _shuffle_of(config: Config, plan: Plan) -> Shuffle | None:
+    """Return how all records are shuffled, None where they keep the order in which they are read."""
+    if config.shuffle is None or not spills(config):
+        return None
+    gzip = _GZIP_RATIO if config.output.compression == "gzip" else 1
+    return Shuffle.of(config.shuffle.seed, sum(plan.outputs) * gzip)
+
+
 def spec_of(
     config: Config,
     plan: Plan,
@@ -129,13 +142,13 @@ def spec_of(
 ) -> DatasetSpec:
     """Return what the run of a plan is to make."""
     listing, frozen, output = plan.listing, plan.survey.frozen, config.output
-    expected = plan.expected_rows()
+    expected, shuffle = plan.expected_rows(), _shuffle_of(config, plan)
     return DatasetSpec(
         path=output.path,
         name=config.name,
         shard_size=output.shard_size,
         compression=output.compression,
-        order=output.order,
+        order="shuffled" if shuffle is not None else output.order,
         shard_name=output.shard_name,
         sidecars=tuple(output.sidecars),
         if_exists=output.if_exists,
@@ -162,4 +175,5 @@ def spec_of(
         split_rule={} if config.split is None else config.split.rule(),
         most_splits=most_splits_of(config),
         settling=aside,
+        shuffle=shuffle,
     )

@@ -13,7 +13,7 @@ from ...transforms.plan_files import PlanLimits, entries_in_files, tasks_in_file
 from ...transforms.sources.contract.planning import Plan
 from ...transforms.sources.contract.source import LazyPieces, Source
 from ..report.reject_groups import group_rejects
-from ..report.row_order import order_note
+from ..report.row_order import order_note, shuffle_note
 from ..report.summary import PlanReport, SplitEstimate
 from .staged_plan import ListedSource, RunMark, plan_document
 from .stopped_runs import StoppedRuns
@@ -73,7 +73,9 @@ class Prepared:
             sampled=plan.estimate.sampled,
             sampled_rejects=group_rejects(json.loads(line) for line in self._sampled_rejects()),
             splits_sampled=not self.encoder.split_shares(),
-            order_note=order_note(plan.listing.traits, spec.order, len(plan.tasks), [s.shards for s in splits]),
+            order_note=shuffle_note(planned=True, in_append=spec.append_to is not None)
+            if spec.shuffle is not None
+            else order_note(plan.listing.traits, spec.order, len(plan.tasks), [s.shards for s in splits]),
         )
 
     def _source_rows(self) -> int:

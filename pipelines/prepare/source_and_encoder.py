@@ -243,6 +243,20 @@ def observers_of(config: Config) -> tuple[Observer, ...]:
     return (*checks_of(config), *config.observers)
 
 
+def spills(config: Config) -> bool:
+    """Return whether all records are shuffled, in two passes: a source that reads in a random order needs but one.
+
+    Raises:
+        UsageError: they are, and are to be in the order of the source.
+    """
+    options = config.input
+    if config.shuffle is None or (options is not None and FORMATS[options.format].load().is_shuffled):
+        return False
+    if config.output.order == "source":
+        raise UsageError("output.order: source does not go with shuffle; leave one out")
+    return True
+
+
 def _split_twice(config: Config, frozen: Frozen) -> str:
     """Return what to do about a rule for a source that is in splits."""
     known = ", ".join(frozen.splits)

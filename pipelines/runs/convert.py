@@ -35,7 +35,7 @@ from ..prepare.prepared import Prepared
 from ..prepare.source_and_encoder import with_recipe
 from ..prepare.staged_plan import PLAN_FILE
 from ..report.reject_groups import read_head, rejects_text
-from ..report.row_order import order_note
+from ..report.row_order import order_note, shuffle_note
 from ..report.summary import Count, PlanReport, Submitted, Summary, Watch, oversize_warnings
 from .engine_choice import engine_of, workers_of
 from .python_api import What, load_call, noting, spooled, warn_of
@@ -221,7 +221,9 @@ def summary_of(
         remarks=survey.remarks,
         asked=_asked(prepared),
         left_behind=0 if nothing_to_do else staged_by_dead_runs(spec.storage, spec.run_id),
-        order_note=order_note(prepared.plan.listing.traits, manifest.order, tasks, _own_shards(manifest)),
+        order_note=shuffle_note(planned=False, in_append=spec.append_to is not None)
+        if spec.shuffle is not None
+        else order_note(prepared.plan.listing.traits, manifest.order, tasks, _own_shards(manifest)),
     )
 
 

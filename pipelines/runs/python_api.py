@@ -80,8 +80,6 @@ def spooled(config: Config, data: Data) -> Iterator[Source]:
         raise UsageError("runner.name: data in memory are on this machine alone; write them to gs://, or convert here")
     if config.input is not None:
         raise UsageError("input: the data are given in Python; leave input out of the config")
-    if config.shuffle is not None:
-        raise UsageError("shuffle: only images are shuffled; leave the key out")
     if is_store_url(config.output.path):
         with TemporaryDirectory(prefix="shardmill-") as folder:
             yield spool(data, folder, rules=column_rules(config))

@@ -83,7 +83,9 @@ def _usable(prepared: Prepared) -> tuple[tuple[TaskResult, ...], str | None]:
     if not prepared.restored and (staged.tasks, staged.cut) != (total, cut_of(plan)):
         return (), "starting over: the interrupted run had cut the source into other tasks"
     done = read_done_tasks(spec.storage, spec.staging, total)
-    return done, f"resuming: {len(done):,} of {counted(total, 'task')} already done" if done else None
+    first = min(len(done), total)
+    second = f", and {len(done) - first:,} of the second pass" if len(done) > first else ""
+    return done, f"resuming: {first:,} of {counted(total, 'task')} already done{second}" if done else None
 
 
 def _without(plan: Plan, done: tuple[TaskResult, ...]) -> Plan:

@@ -40,6 +40,7 @@ _SPLIT = ["--set", "split.fractions={train: 0.8, val: 0.2}", "--set", "split.key
 _SIDECARS = ["--set", "output.sidecars=[tfds, tfx, index]", "--shard-size", "64KiB"]
 CREATE = ["convert", "a.csv", "b.csv", "-o", "out", *_COMMON, *_SPLIT, *_SIDECARS]
 EXACT = [*CREATE, "--set", "split={fractions: {train: 0.8, val: 0.2}, by: exact, stratify: kind}"]
+SHUFFLE = [*CREATE, "--set", "shuffle.seed=7"]
 APPEND = ["append", "c.csv", "d.csv", "-o", "out", *_COMMON, *_SPLIT]
 MERGE = ["merge", "one", "two", "-o", "out", "--workers", "1", "-q", "--shard-size", "64KiB"]
 GC = ["gc", "out", "--older-than", "0s", "--keep", "1", "--delete", "-q"]
@@ -98,6 +99,7 @@ def _for_gc_much(folder: str, run: Run) -> None:
 SCENARIOS = {
     "create": Scenario(CREATE, _for_create),
     "exact": Scenario(EXACT, _for_exact),
+    "shuffle": Scenario(SHUFFLE, _for_create),
     "append": Scenario(APPEND, _for_append, 1),
     "merge": Scenario(MERGE, _for_merge),
     "gc": Scenario(GC, _for_gc, 2),

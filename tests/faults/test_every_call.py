@@ -60,7 +60,14 @@ def ends(report: dict[str, Any]) -> dict[str, set[int]]:
 @pytest.mark.thorough("each call of a command in a process of its own, and the command again")
 @pytest.mark.parametrize(
     ("command", "least", "before", "after"),
-    [("create", 150, 0, 1), ("exact", 150, 0, 1), ("append", 150, 1, 2), ("merge", 120, 0, 1), ("gc", 20, 2, 2)],
+    [
+        ("create", 150, 0, 1),
+        ("exact", 150, 0, 1),
+        ("shuffle", 200, 0, 1),
+        ("append", 150, 1, 2),
+        ("merge", 120, 0, 1),
+        ("gc", 20, 2, 2),
+    ],
 )
 def test_whatever_call_fails_a_dataset_is_the_old_or_the_new_one_and_the_same_command_ends_it(
     program: Program, say: Say, command: str, least: int, before: int, after: int

@@ -37,7 +37,7 @@ def test_a_flag_is_one_line_of_the_table(monkeypatch: pytest.MonkeyPatch) -> Non
 VALUES = {
     "format": "csv", "columns": "a", "exclude_columns": "b", "limit": "3", "split_fractions": "train=0.9,val=0.1",
     "max_rejects": "1", "workers": "2", "runner": "local", "compression": "gzip", "order": "source", "split": "train",
-    "name": "x", "shard_size": "1MiB", "delimiter": ";", "output": "out",
+    "name": "x", "shard_size": "1MiB", "delimiter": ";", "output": "out", "shuffle": "7",
 }  # fmt: skip
 
 

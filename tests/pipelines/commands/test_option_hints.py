@@ -78,7 +78,7 @@ def test_a_wrong_value_is_told_by_its_option(
         ("convert", "--num-shards", "shards have a size here, and their number follows: --shard-size 256MiB"),
         ("convert", "--force", "to replace the dataset that is there: --overwrite"),
         ("convert", "-j", "how many work at once: --workers 4"),
-        ("convert", "--seed", "images in a random order: --set shuffle.seed=7"),
+        ("convert", "--seed", "a random order of the records: --shuffle 7"),
         ("append", "--overwrite", "an append only adds; to replace the dataset: shardmill convert FILES -o FOLDER"),
         ("merge", "--force", "to replace the dataset that is there: --overwrite"),
         ("verify", "--overwrite", ""),

@@ -426,10 +426,6 @@ class TestProblems:
                 "c.yaml:3:1: split: says no splits; give one of fractions: {train: 0.9, val: 0.1}, folds: 5, "
                 "column: NAME, before: {column: NAME, train: 2024-01-01, rest: val}",
             ),
-            (
-                "shuffle: {seed: 7}",
-                "c.yaml:3:1: shuffle: only images are shuffled yet, and this input is csv; leave the key out",
-            ),
             ("name: yes", "c.yaml:3:1: name: yes is read as true or false, and text is wanted; put it in quotes"),
             (
                 "name: 2024-01-01",

@@ -82,16 +82,22 @@ EXACT = {"fractions": {"train": 0.7, "val": 0.3}, "by": "exact"}
 """Splits whose records are counted over all tasks: some are set aside until all are done."""
 
 BY_KIND: Mapping[str, Any] = EXACT | {"stratify": "kind"}
-SPLITS: Mapping[str, Mapping[str, Any] | None] = {"one split": None, "exact by key": EXACT | {"key": "text"}}
+STRATIFIED: Mapping[str, Any] = {"split": BY_KIND}
+DONE: Mapping[str, Mapping[str, Any]] = {
+    "one split": {},
+    "exact by key": {"split": EXACT | {"key": "text"}},
+    "shuffled and exact": {"split": BY_KIND, "shuffle": {"seed": 7}},
+}
+"""What is done to rows: keys of the config."""
 
 
 def run(
-    machine: Machine, source: Path, out: Path, max_rejects: int = 10, split: Mapping[str, Any] | None = BY_KIND
+    machine: Machine, source: Path, out: Path, max_rejects: int = 10, done: Mapping[str, Any] = STRATIFIED
 ) -> tuple[Prepared, WriteOutcome]:
     """Return what was left to do when the run began, and what became of it."""
     flags = {"output.path": ("-o", str(out)), "max_rejects": ("--max-rejects", max_rejects)}
     config = load_config(
-        {"name": "x", "output": {"shard_size": "64KiB"}, "split": split}, paths=[str(source / "*.parquet")], flags=flags
+        {"name": "x", "output": {"shard_size": "64KiB"}, **done}, paths=[str(source / "*.parquet")], flags=flags
     )
     with WorkerProcesses(2, asked=machine.processes) as workers:
         left, outcome = run_prepared(prepare(config, workers), machine.engine, None, workers)
@@ -99,19 +105,19 @@ def run(
     return left, outcome
 
 
-def splits_of(machine: Machine, source: Path, out: Path, split: Mapping[str, Any] | None) -> Mapping[str, SplitEntry]:
-    _, outcome = run(machine, source, out, split=split)
+def splits_of(machine: Machine, source: Path, out: Path, done: Mapping[str, Any]) -> Mapping[str, SplitEntry]:
+    _, outcome = run(machine, source, out, done=done)
     assert outcome.manifest is not None
     return outcome.manifest.splits
 
 
-@pytest.mark.parametrize("split", SPLITS.values(), ids=SPLITS)
+@pytest.mark.parametrize("done", DONE.values(), ids=DONE)
 def test_a_run_commits_the_bytes_that_any_engine_makes(
-    machine: Machine, source: Path, tmp_path: Path, split: Mapping[str, Any] | None
+    machine: Machine, source: Path, tmp_path: Path, done: Mapping[str, Any]
 ) -> None:
     in_threads = Machine(PlainEngine(), processes=False)
-    made = splits_of(machine, source, tmp_path / "out", split)
-    assert made == splits_of(in_threads, source, tmp_path / "plain", split)
+    made = splits_of(machine, source, tmp_path / "out", done)
+    assert made == splits_of(in_threads, source, tmp_path / "plain", done)
     assert len(verify_dataset(str(tmp_path / "out")).findings) == 0
     assert not (tmp_path / "out/.staging").exists()
 
@@ -131,7 +137,7 @@ def test_a_run_with_too_many_rejects_is_refused_and_one_that_allows_them_takes_i
     made = outcome.manifest.splits
     assert abs(made["val"].records - 0.3 * (3 * ROWS - 3)) < 2
     in_threads = Machine(PlainEngine(), processes=False)
-    assert made == splits_of(in_threads, source, tmp_path / "plain", BY_KIND)
+    assert made == splits_of(in_threads, source, tmp_path / "plain", STRATIFIED)
 
 
 def test_a_file_that_is_corrupt_fails_the_run_by_its_name_and_commits_nothing(

@@ -238,8 +238,6 @@ class TestData:
             convert({"input": {"paths": ["a.csv"]}}, data=TABLE, output=tmp_path / "out")
         with pytest.raises(UsageError, match="output"):
             convert(data=TABLE)
-        with pytest.raises(UsageError, match="shuffle"):
-            convert({"shuffle": {"seed": 1}}, data=TABLE, output=tmp_path / "out")
         with pytest.raises(UsageError):
             convert(data=[1, 2, 3], output=tmp_path / "out")  # type: ignore[arg-type]
         assert not (tmp_path / "out/manifests").exists()

@@ -217,6 +217,11 @@ def _refused(spec: DatasetSpec, kind: RefusalKind, message: str, *, again: bool 
     return refusal
 
 
+def _details(spec: DatasetSpec, draft: Draft) -> Details:
+    shuffle = {} if spec.shuffle is None else {"seed": spec.shuffle.seed}
+    return Details(columns=spec.columns, split_rule=spec.split_rule, shuffle=shuffle, checks=draft.checks)
+
+
 def _manifest(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob], generation: int) -> Manifest:
     ordered = sorted(jobs, key=lambda job: (job.split, job.index))
     splits: dict[str, SplitEntry] = {}
@@ -253,7 +258,7 @@ def _manifest(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob], generat
         schema=spec.schema,
         labels=spec.labels,
         narrowed=draft.narrowed,
-        details=Details(columns=spec.columns, split_rule=spec.split_rule, checks=draft.checks),
+        details=_details(spec, draft),
         splits=splits,
         sidecars=(),
         run=RunInfo(

@@ -1,6 +1,6 @@
 """From the results of all tasks to a published generation, without an engine.
 
-`WriteShards` takes the same five steps, each of them over many workers: plan, assemble, commit, publish, complete.
+`WriteShards` takes the same steps, each of them over many workers: shuffle, plan, assemble, commit, publish, complete.
 """
 
 from __future__ import annotations
@@ -9,7 +9,9 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from ..shards.assemble import assemble_shard
+from ..shards.plan_step import plan_shuffle
 from ..shards.refusal import Refusal
+from ..shuffle.second_pass import run_shuffle_task
 from ..stage.spec import DatasetSpec
 from ..stage.task_result import TaskResult
 from .commit_generation import Commit, commit_generation, plan_generation
@@ -20,9 +22,13 @@ from .publish import complete_publish, moves_of, publish_file
 def write_generation(
     spec: DatasetSpec,
     results: Iterable[TaskResult],
-    run: Callable[[Callable[[Any], None], Iterable[Any]], Iterator[None]] = map,
+    run: Callable[[Callable[[Any], Any], Iterable[Any]], Iterator[Any]] = map,
 ) -> WriteOutcome:
-    """Plan, assemble, commit and publish; `run` maps a function over items, by default in this thread."""
+    """Shuffle, plan, assemble, commit and publish; `run` maps a function over items, by default in this thread."""
+    if spec.shuffle is not None:
+        results = list(results)
+        tasks = plan_shuffle(spec, results)
+        results = [*results, *run(lambda task: run_shuffle_task(spec, task), tasks)]
     plan = plan_generation(spec, results)
     if isinstance(plan, Refusal):
         return WriteOutcome(spec.path, refusal=plan)

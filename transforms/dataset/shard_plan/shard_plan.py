@@ -29,7 +29,7 @@ import numpy.typing as npt
 CUTS_PER_SHARD: Final = 256
 """Cut points are S / 256 apart: finer would not make shards more even than 0.4 %, and costs memory for each."""
 
-PartKind = Literal["full", "tail", "oversize"]
+PartKind = Literal["full", "tail", "oversize", "spilled"]
 
 
 class CutPoint(NamedTuple):
@@ -131,6 +131,14 @@ class Part:
 
 
 _START: Final = CutPoint(0, 0, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class SplitParts:
+    """The parts of one (task, split), in order, and the sum of the digests of their records."""
+
+    parts: tuple[Part, ...]
+    digest: int
 
 
 class PartRange(NamedTuple):

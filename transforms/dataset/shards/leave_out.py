@@ -15,9 +15,10 @@ import numpy.typing as npt
 from ...format.encode.framed_rows import frames_in_place
 from ...format.flow.observers import LeftOut
 from ..records.record_file import read_record_batches
+from ..shard_plan.shard_plan import SplitParts
 from ..stage.spec import DatasetSpec
 from ..stage.split_stager import SplitStager
-from ..stage.task_result import SplitParts, TaskResult
+from ..stage.task_result import TaskResult
 from ..storage.contract import PartFile
 
 

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, cast, overload
+from typing import Any, Literal, overload
 
 from ...format.buffers.checksum import add_digests, crc32c_combine, crc32c_range
 from ...format.flow.blocks import Narrowing
-from ...format.flow.observers import DEALT, Finding, Summaries, image_formats_in, merged, narrowings_in
+from ...format.flow.observers import DEALT, Finding, LeftOut, Summaries, image_formats_in, merged, narrowings_in
 from ...format.manifest.manifest import RowCounts
 from ...format.manifest.naming import shard_file_name
 from ...format.splits.splitter import TOO_MANY_SPLITS
 from ..shard_plan.shard_plan import CUTS_PER_SHARD, Part, PartRange, PlannedShard, plan_shards
+from ..shuffle.findings import leave_findings, read_findings
+from ..shuffle.respill import respill
+from ..shuffle.second_pass import ShuffleTask, lost_between, plan_second_pass
 from ..stage.max_rejects import rejects_allowed
 from ..stage.spec import DatasetSpec
 from ..stage.task_result import NO_TASK, TaskResult
@@ -81,29 +84,75 @@ def plan_dataset(spec: DatasetSpec, results: Iterable[TaskResult], *, committed:
     The same results, in any order, give the same plan: an engine may try this step again. They are taken one by one:
     of a shuffled source each covers many entries, and is let go of when that is added up.
     """
+    first, second = _by_pass(spec, results)
     ledger = Ledger()
-    ordered = _in_order([ledger.enter(result) for result in results])
+    ordered = _in_order([ledger.enter(result) for result in first])
     accounts = ledger.settle(spec.source_entries, spec.tasks)
     files = [result.rejects.path for result in ordered if result.rejects]
     if files and not committed:
         spec.storage.concatenate(f"{spec.staging}/rejects.jsonl", [f"{spec.staging}/{path}" for path in files])
-    refusal = _decide(spec, ordered, accounts)
+    refusal = _decide(spec, ordered, accounts) or _compare(spec, ordered, second)
     if refusal is not None:
         leave_refusal(spec, refusal)
         return refusal
     observed: Summaries = {}
     for result in ordered:
         observed = merged(observed, result.observed, spec.observers)
-    findings = {} if committed else _finish(spec, ordered, observed)
-    for name, finding in findings.items():
-        ordered, accounts = _leave_out(spec, ordered, accounts, name, finding)
-    if spec.settling is not None and not committed:
-        ordered = settle(spec, spec.settling, ordered, observed.get(DEALT))
+    checks: dict[str, dict[str, Any]] = {}
+    if spec.shuffle is not None:  # observers have finished between the passes
+        checks, dropped = read_findings(spec)
+        accounts = accounts.leaving_out(dropped)
+        ordered = _in_order(second)
+    elif not committed:
+        for name, finding in _finish(spec, ordered, observed).items():
+            checks[name] = dict(finding.check)
+            ordered, accounts = _leave_out(spec, ordered, accounts, name, finding)
+        if spec.settling is not None:
+            ordered = settle(spec, spec.settling, ordered, observed.get(DEALT))
     if spec.source_entries and not committed:
         options = spec.append_to.options if spec.append_to else None
         spec.storage.replace(f"{spec.staging}/sources.jsonl", source_lines(spec.source_entries, accounts, options))
-    checks = {name: dict(finding.check) for name, finding in findings.items()}
     return _plan(spec, ordered, accounts, observed, checks)
+
+
+def plan_shuffle(spec: DatasetSpec, results: Iterable[TaskResult]) -> list[ShuffleTask]:
+    """Return what the second pass of a shuffle is to do, given the results of the first, and those of the second.
+
+    There is nothing to do where `plan_dataset` will refuse the run.
+    """
+    first, second = _by_pass(spec, results)
+    ledger = Ledger()
+    ordered = _in_order([ledger.enter(result) for result in first])
+    if _decide(spec, ordered, ledger.settle(spec.source_entries, spec.tasks)) is not None:
+        return []
+    observed: Summaries = {}
+    for result in ordered:
+        observed = merged(observed, result.observed, spec.observers)
+    findings = _finish(spec, ordered, observed)
+    left_out = [one for name, finding in findings.items() for one in _left_out(ordered, name, finding)]
+    leave_findings(spec, {name: dict(finding.check) for name, finding in findings.items()}, left_out)
+    if spec.settling is not None:
+        ordered = settle(spec, spec.settling, ordered, observed.get(DEALT))
+        ordered = [respill(spec, result) for result in ordered]
+    done = {result.task for result in second}
+    return [task for task in plan_second_pass(spec, ordered) if task.number not in done]
+
+
+def _by_pass(spec: DatasetSpec, results: Iterable[TaskResult]) -> tuple[Iterable[TaskResult], list[TaskResult]]:
+    """Return the results of the source's tasks, and those of the second pass of a shuffle."""
+    if spec.shuffle is None:
+        return results, []
+    known, tasks = list(results), spec.tasks or 0
+    return [one for one in known if one.task < tasks], [one for one in known if one.task >= tasks]
+
+
+def _compare(spec: DatasetSpec, first: Sequence[TaskResult], second: Sequence[TaskResult]) -> Refusal | None:
+    """Return why nothing may be committed of a shuffle whose second pass has not staged what the first has spilled."""
+    lost = None if spec.shuffle is None else lost_between(spec, first, second)
+    if lost is None:
+        return None
+    message = f"records do not add up between the two passes of the shuffle; nothing was committed\n{lost}"
+    return Refusal("failed", message, again=True)
 
 
 def leave_refusal(spec: DatasetSpec, refusal: Refusal) -> None:
@@ -203,14 +252,20 @@ def _leave_out(
 ) -> tuple[list[TaskResult], Accounts]:
     """Return the results and the accounts without the records that an observer leaves out."""
     kept = list(results)
+    for number, left in _left_out(results, name, finding):
+        kept[number] = leave_out(spec, kept[number], left)
+        accounts = accounts.leaving_out(left.entries)
+    return kept, accounts
+
+
+def _left_out(results: Sequence[TaskResult], name: str, finding: Finding) -> Iterator[tuple[int, LeftOut]]:
+    """Yield the numbers of results, and what is left out of them."""
     if finding.left_out is not None:
         spilling = (number for number, result in enumerate(results) if name in result.spilled)
         for file, number in enumerate(spilling):
             left = finding.left_out(file)
             if left is not None:
-                kept[number] = leave_out(spec, kept[number], left)
-                accounts = accounts.leaving_out(left.entries)
-    return kept, accounts
+                yield number, left
 
 
 def _plan(
@@ -229,7 +284,7 @@ def _plan(
     jobs: list[ShardJob] = []
     splits: dict[str, SplitTotals] = {}
     for name in sorted(parts):
-        shards = plan_shards(parts[name], spec.shard_size, cast(Literal["task", "source"], spec.order))
+        shards = plan_shards(parts[name], spec.shard_size, "source" if spec.order == "source" else "task")
         first = spec.append_to.shards.get(name, 0) if spec.append_to else 0
         for index, shard in enumerate(shards, first):
             path = shard_file_name(spec.shard_name, name, index, len(shards), spec.compression)

@@ -25,9 +25,10 @@ from ...format.schema.schema import Schema
 from ...format.splits.splitter import Candidates, Settlement, Settling
 from ..records.record_file import read_record_batches
 from ..records.record_scan import RecordRun
+from ..shard_plan.shard_plan import SplitParts
 from ..stage.spec import DatasetSpec
 from ..stage.split_stager import SplitStager
-from ..stage.task_result import SplitParts, TaskResult
+from ..stage.task_result import TaskResult
 from ..storage.contract import PartFile
 
 

@@ -23,6 +23,8 @@ from .task_result import TaskResult
 _RESULT_LIMIT: Final = 256 << 20
 """Bytes: cut points of `order: source` take about 25 each, 256 for each shard of a task."""
 
+_ANY_TASK: Final = 10**9
+
 _RESULT_NAME: Final = re.compile(r"[0-9]{6,9}\.json")
 _ATTEMPT: Final = re.compile(r"[0-9a-f]{16}")
 
@@ -31,9 +33,14 @@ _MAY_PASS: Final = frozenset({"MISSING_FILE", "UNREADABLE"})
 
 
 def read_done_tasks(storage: Storage, staging: str, tasks: int) -> tuple[TaskResult, ...]:
-    """Return the results of a run's `tasks` that are in its staging folder, in order."""
-    found = (_read(storage, staging, f"tasks/{name}", tasks) for name in _results(storage, staging))
-    return tuple(sorted((result for result in found if result is not None), key=lambda result: result.task))
+    """Return the results of a run's `tasks` that are in its staging folder, in order.
+
+    Where all of them are done, those of the second pass of a shuffle follow, whose numbers begin with `tasks`.
+    """
+    found = (_read(storage, staging, f"tasks/{name}", _ANY_TASK) for name in _results(storage, staging))
+    done = sorted((result for result in found if result is not None), key=lambda result: result.task)
+    first = [result for result in done if result.task < tasks]
+    return tuple(done if len(first) == tasks else first)
 
 
 def read_result(storage: Storage, staging: str, task: int) -> TaskResult:

@@ -21,6 +21,7 @@ from ...format.splits.splitter import Settling
 from ...format.wording.printable import printable
 from ...format.wording.sizes import check_shard_size
 from ...stores.common.store_url import is_store_url
+from ..spill.spiller import Shuffle
 from ..storage.contract import Storage
 from ..storage.storage_at import storage_at
 from .max_rejects import rejects_allowed
@@ -32,7 +33,7 @@ NO_FINGERPRINT: Final = "sha256:" + "0" * 64
 _TOOLS: Final = ("shardmill", "apache-beam", "pyarrow", "isal")
 _CHOICES: Final = {
     "compression": ("none", "gzip"),
-    "order": ("task", "source"),
+    "order": ("task", "source", "shuffled"),
     "if_exists": ("refuse", "replace"),
 }
 _SIDECARS: Final = ("tfds", "tfx", "index")
@@ -97,7 +98,8 @@ class DatasetSpec:
     written into the staging folder, None if nothing. `observers` see every batch. `columns` are those of the source,
     where some are in several features, or in another form than their own. `split_rule` is what the manifest states of
     how rows were cut into splits. `most_splits` bounds splits that the data name, None where they do not. `settling` is
-    the splitter that sets records aside, None where none are.
+    the splitter that sets records aside, None where none are. `shuffle` is how all records of a split are shuffled,
+    None where they keep their order; `order` is "shuffled" with it.
     """
 
     path: str
@@ -133,6 +135,7 @@ class DatasetSpec:
     split_rule: dict[str, Any] = field(default_factory=dict)
     most_splits: int | None = None
     settling: Settling | None = None
+    shuffle: Shuffle | None = None
 
     def __post_init__(self) -> None:
         """Check the values.
@@ -195,4 +198,5 @@ class DatasetSpec:
             observers=self.observers,
             most_splits=self.most_splits,
             sets_aside=self.settling is not None,
+            shuffle=self.shuffle,
         )

@@ -21,10 +21,10 @@ from ...format.buffers.frame_slices import FrameSlices
 from ...format.flow.blocks import Frames
 from ...format.flow.observers import Observer
 from ...format.tfrecord.gzip_members import compress_member
-from ..shard_plan.shard_plan import CUTS_PER_SHARD, CutTable, Part, PartKind
+from ..shard_plan.shard_plan import CUTS_PER_SHARD, CutTable, Part, PartKind, SplitParts
+from ..spill.spiller import Shuffle
 from ..storage.contract import PartFile
 from .part_writer import PartWriter
-from .task_result import SplitParts
 
 _MEMBER_BYTES: Final = 1 << 20
 """Input of a gzip member: enough for the ratio, little enough to seek to; S/8 where that is less, to fill shards."""
@@ -41,7 +41,7 @@ class StageSettings:
     `in_append` says that its schema was there before, which rejects then tell. `proof` is a file of the launcher's
     that a worker must see before it stages anything: see `shared_folder`. `observers` merge what they have seen.
     `most_splits` bounds splits that the data name, None where they do not. `sets_aside` says that records may wait for
-    the shard plan to know their split.
+    the shard plan to know their split. With `shuffle` other records are spilled, for a second pass that stages them.
     """
 
     shard_size: int
@@ -52,6 +52,7 @@ class StageSettings:
     observers: tuple[Observer, ...] = ()
     most_splits: int | None = None
     sets_aside: bool = False
+    shuffle: Shuffle | None = None
 
 
 class SplitStager:

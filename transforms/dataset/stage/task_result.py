@@ -12,21 +12,13 @@ from typing import Any
 
 from ...format.flow.blocks import EntryCounts
 from ...format.flow.observers import Summaries
-from ..shard_plan.shard_plan import CutTable, Part
+from ..shard_plan.shard_plan import CutTable, Part, SplitParts
 
 NO_TASK = -1
 """The task of records that came from none, in a user's own pipeline; their attempt is then what names them."""
 
 NO_ENTRY = -1
 """The source entry of such records, if they count towards none."""
-
-
-@dataclass(frozen=True, slots=True)
-class SplitParts:
-    """The parts of one split, in order, and the sum of the digests of their records."""
-
-    parts: tuple[Part, ...]
-    digest: int
 
 
 @dataclass(frozen=True, slots=True)

@@ -24,6 +24,7 @@ from ...format.flow.rows import TaskEnd
 from ...format.manifest.naming import is_set_aside, is_split_name
 from ...format.splits.splitter import TOO_MANY_SPLITS
 from ...format.wording.printable import printable
+from ..spill.spiller import SplitSpill, TaskSpill
 from ..storage.contract import PartFile, Storage
 from ..storage.shared_folder import check_shared
 from .split_stager import SplitStager, StageSettings
@@ -52,7 +53,8 @@ class TaskStager:
         name = "bundle" if task is None else f"{task:06d}"
         self._folder = f"parts/{name}-{self._attempt}"
         self._settings = settings
-        self._splits: dict[str, SplitStager] = {}
+        self._splits: dict[str, SplitStager | SplitSpill] = {}
+        self._spill = None if settings.shuffle is None else TaskSpill(self._task, settings.shuffle)
         self._blocks = 0
         self._counts: dict[int, EntryCounts] = {}
         self._observed: Summaries = {}
@@ -97,9 +99,16 @@ class TaskStager:
                 )
             if len(self._splits) == self._settings.most_splits:
                 raise RunError(TOO_MANY_SPLITS)
-            stager = SplitStager(self._task, self._settings, lambda number: self._create(f"{split}-{number:04d}.part"))
-            self._splits[split] = stager
+            stager = self._splits[split] = self._split_stager(split)
         stager.add(frames)
+
+    def _split_stager(self, split: str) -> SplitStager | SplitSpill:
+        def create(number: int) -> tuple[PartFile, str]:
+            return self._create(f"{split}-{number:04d}.part")
+
+        if self._spill is not None and not is_set_aside(split):
+            return self._spill.split(create)
+        return SplitStager(self._task, self._settings, create)
 
     def add_plain(self, split: str, frames: Frames) -> None:
         """Stage records that count as rows of no source entry."""

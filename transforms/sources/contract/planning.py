@@ -10,14 +10,14 @@ The number of workers plays no part: the same source and config give the same ta
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from itertools import pairwise
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
+from ...dataset.shard_plan.task_ranges import plan_tasks
 from ...format.flow.blocks import Block
 from ...format.flow.rejects import Reject
 from ...format.flow.rows import Rows
@@ -26,12 +26,6 @@ from .source import Frozen, LazyPieces, Limit, Listing, Piece, Source, Survey, T
 
 SAMPLED_FILES: Final = 8
 """How many files are sampled for the estimate: enough to see files that differ, and a few MiB of reading at most."""
-
-MIN_TASK_BYTES: Final = 8 << 20
-"""A task of a small conversion has at least 8 MiB of output: below that, starting it costs more than it saves."""
-
-SMALL_TASKS: Final = 16
-"""A conversion of less than 8 shards is cut into 16 tasks at most, so that a few workers have even loads."""
 
 BLIND_EXPANSION: Final = 4
 """Output per byte of input, where nothing could be sampled: text grows 1.5 to 3 times, compressed text more."""
@@ -80,35 +74,6 @@ class Plan:
         if self.survey.limit is not None and self.survey.limit.last is not None:
             rows[self.survey.limit.last.entry] = self.survey.limit.last.row
         return rows
-
-
-def plan_tasks(outputs: Sequence[int] | npt.NDArray[np.int64], shard_size: int) -> list[range]:
-    """Group pieces, whose expected bytes of output are given, into tasks: ranges of piece indices, in order.
-
-    From 8 shards of output on, a task aims at 1.03 m shards with m = clamp(round(output / 128 shards), 1, 8); below
-    that at a sixteenth of the output and at least 8 MiB. The number of tasks is rounded down.
-
-    >>> plan_tasks([10 << 20] * 4, 128 << 20)
-    [range(0, 1), range(1, 2), range(2, 3), range(3, 4)]
-    >>> plan_tasks([1 << 20] * 4, 128 << 20)
-    [range(0, 4)]
-    """
-    before = np.cumsum(np.asarray(outputs, np.int64))
-    if not len(before):
-        return []
-    total = int(before[-1])
-    if total >= 8 * shard_size:
-        shards_a_task = min(max(round(total / (128 * shard_size)), 1), 8)
-        goal = shard_size * shards_a_task * 103 // 100
-    else:
-        goal = max(total // SMALL_TASKS, MIN_TASK_BYTES)
-    count = max(total // goal, 1)
-    # Task k begins with the first piece that has at least k / count of the output before it; for k = count that are
-    # pieces at the end that give nothing.
-    shares = np.array([-(-k * total // count) for k in range(1, count + 1) if total], np.int64)
-    starts = np.unique(np.append(0, 1 + np.searchsorted(before, shares)))
-    bounds = [*starts[starts < len(before)].tolist(), len(before)]
-    return [range(start, stop) for start, stop in pairwise(bounds)]
 
 
 def make_plan(

@@ -36,7 +36,6 @@ class TfrecordFormat(Format[TfrecordInput]):
         "schema.columns",
         "map",
         "split",
-        "shuffle",
         "checks",
     )
     has_rows = False

@@ -1,0 +1,149 @@
+"""A file of spilled records, of one task and split: runs, each of them by bucket, and where each bucket is.
+
+    run 0    │ frames, by bucket │ (length, number) of each record, as two uint32
+    run 1    │ ...
+    index    │ where each run's frames start, and its numbers: int64 │ its records before each bucket, and bytes: uint32
+    footer   │ "SHUFFLED", bits of buckets, number of runs: uint32; records, where the index starts: uint64
+
+All numbers are little-endian. A bucket of a run, or some that follow each other, is one range of frames and one of
+numbers. `number` is the record's place in its task and split, which its key is made of.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import DamageError
+from ..storage.contract import PartFile
+
+_RECORD_BYTES: Final = 8
+
+_FOOTER: Final = struct.Struct("<8sIIQQ")
+_MAGIC: Final = b"SHUFFLED"
+
+U32 = npt.NDArray[np.uint32]
+U64 = npt.NDArray[np.uint64]
+
+
+def joined_record(lengths: U64, numbers: U64) -> U64:
+    """Return what is known of records beside their frames, as it is in the file: (length, number), a uint64 each."""
+    return lengths | numbers << np.uint64(32)
+
+
+def split_record(records: U64) -> tuple[npt.NDArray[np.int64], U64]:
+    """Return the lengths and the numbers of records."""
+    return (records & np.uint64(0xFFFFFFFF)).astype(np.int64), records >> np.uint64(32)
+
+
+class SpillWriter:
+    """Writes a file, a run at a time; `2**bits` is the number of buckets."""
+
+    def __init__(self, file: PartFile, bits: int) -> None:
+        self._file = file
+        self._bits = bits
+        self._starts: list[tuple[int, int]] = []
+        self._tables: list[tuple[U32, U32]] = []
+        self.records = 0
+        self.bytes = 0
+        self.largest = 0
+
+    def add_run(self, data: Sequence[memoryview], records: U64, counts: npt.NDArray[np.int64]) -> None:
+        """Append a run: its frames by bucket, what is known of each, and the number of records of each bucket."""
+        lengths, _ = split_record(records)
+        ends = np.cumsum(lengths)
+        before = np.concatenate(([0], np.cumsum(counts)))
+        byte_ends = np.concatenate(([0], ends))[before]
+        self._starts.append((self.bytes, self.bytes + int(byte_ends[-1])))
+        self._tables.append((before.astype("<u4"), byte_ends.astype("<u4")))
+        self.records += len(records)
+        self.largest = max(self.largest, int(lengths.max()))
+        self._write([*data, memoryview(records.astype("<u8").tobytes())])
+
+    def close(self) -> None:
+        """Write the index and the footer, and begin to make the file durable."""
+        index = self.bytes
+        starts = np.array(self._starts, "<i8")
+        tables = [table for pair in self._tables for table in pair]
+        footer = _FOOTER.pack(_MAGIC, self._bits, len(starts), self.records, index)
+        self._write([memoryview(one.tobytes()) for one in (starts, *tables)] + [memoryview(footer)])
+        self._file.close()
+
+    def _write(self, buffers: Sequence[memoryview]) -> None:
+        self._file.write([one for one in buffers if one.nbytes])
+        self.bytes += sum(one.nbytes for one in buffers)
+
+
+@dataclass(frozen=True, slots=True)
+class SpillIndex:
+    """Where buckets of a file are, which follow each other.
+
+    `starts` are where the frames of each run start, and its numbers; `rows` and `bytes` what is before each bucket in
+    the run, and the end of the last.
+    """
+
+    bits: int
+    records: int
+    starts: npt.NDArray[np.int64]
+    rows: U32
+    bytes: U32
+
+    @property
+    def bucket_bytes(self) -> npt.NDArray[np.int64]:
+        """The bytes of each bucket, frames alone."""
+        sizes: npt.NDArray[np.int64] = np.diff(self.bytes.astype(np.int64), axis=1).sum(axis=0)
+        return sizes
+
+
+def read_index(file: IO[bytes], size: int, path: str) -> SpillIndex:
+    """Return the index of an open file of `size` bytes.
+
+    Raises:
+        DamageError: it is no file of spilled records, or not a whole one.
+    """
+    file.seek(max(size - _FOOTER.size, 0))
+    data = file.read(_FOOTER.size)
+    if len(data) < _FOOTER.size or data[:8] != _MAGIC:
+        raise DamageError(f"{path}: is not what was spilled: it has no footer")
+    _, bits, runs, records, index = _FOOTER.unpack(data)
+    file.seek(index)
+    width = (1 << bits) + 1
+    data = file.read(size - _FOOTER.size - index)
+    if len(data) != runs * (16 + 2 * 4 * width):
+        raise DamageError(f"{path}: is not what was spilled: its index is cut short")
+    starts = np.frombuffer(data, "<i8", runs * 2).reshape(runs, 2)
+    tables = np.frombuffer(data, "<u4", runs * 2 * width, starts.nbytes).reshape(runs, 2, width)
+    return SpillIndex(bits, records, starts, tables[:, 0], tables[:, 1])
+
+
+def cut_index(index: SpillIndex, first: int, stop: int) -> SpillIndex:
+    """Return the index of some buckets alone, in memory of its own."""
+    columns = slice(first, stop + 1)
+    return SpillIndex(
+        index.bits, index.records, index.starts, index.rows[:, columns].copy(), index.bytes[:, columns].copy()
+    )
+
+
+def read_buckets(file: IO[bytes], index: SpillIndex, first: int, stop: int, path: str) -> Iterator[tuple[bytes, U64]]:
+    """Yield of each run the frames of buckets that follow each other, counted in the index, and what is known of each.
+
+    Raises:
+        DamageError: the file ends too early.
+    """
+    for run, (start, numbers) in enumerate(index.starts.tolist()):
+        low, high = int(index.bytes[run, first]), int(index.bytes[run, stop])
+        if low == high:
+            continue
+        file.seek(start + low)
+        frames = file.read(high - low)
+        above, below = int(index.rows[run, first]), int(index.rows[run, stop])
+        file.seek(numbers + above * _RECORD_BYTES)
+        records = file.read((below - above) * _RECORD_BYTES)
+        if len(frames) != high - low or len(records) != (below - above) * _RECORD_BYTES:
+            raise DamageError(f"{path}: is not what was spilled: it is cut short")
+        yield frames, np.frombuffer(records, "<u8")
