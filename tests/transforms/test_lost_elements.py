@@ -21,6 +21,7 @@ from shardmill.transforms.dataset.commit.publish import finish_publish
 from shardmill.transforms.dataset.generations.manifest_files import list_generations
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.dataset.spill.spiller import Shuffle
 from shardmill.transforms.dataset.stage.spec import DatasetSpec
 from shardmill.transforms.stage_tasks import StageTasks
 from shardmill.transforms.task_staging import TaskStaging
@@ -30,7 +31,8 @@ from .faulty_edges import Fault, edges
 ROWS = 2000
 FILES = 3
 SAID = re.compile(
-    "the engine lost|tasks did not end|came 2 times|came more than once|not fused|neither committed|rows were read"
+    "the engine lost|tasks did not end|records do not add up|"
+    "came 2 times|came more than once|not fused|neither committed|rows were read"
 )
 """What a run says that fails for a lost or doubled element: one of these."""
 
@@ -66,6 +68,17 @@ def of_the_command(pipeline: beam.Pipeline, source: str, out: Path) -> None:
     spec = DatasetSpec(path=str(out), name="x", shard_size=64 << 10, tasks=len(tasks), schema=schema)
     staging = TaskStaging.of(spec, read.source, read.plan.survey.frozen, read.info.encoder())
     _ = pipeline | StageTasks(tasks, staging.stage) | WriteShards(spec.path, spec=spec, raise_refusal=True)
+
+
+def of_a_shuffle(pipeline: beam.Pipeline, source: str, out: Path) -> None:
+    """Read, encode and write in two passes."""
+    read = ReadRows(source, shard_size="64KiB")
+    assert read.plan is not None
+    spec = DatasetSpec(
+        path=str(out), name="x", shard_size=64 << 10, tasks=len(read.plan.tasks), schema=read.info.schema,
+        order="shuffled", shuffle=Shuffle(seed=7, bits=3),
+    )  # fmt: skip
+    _ = pipeline | read | EncodeExamples(read.info) | WriteShards(spec.path, spec=spec, raise_refusal=True)
 
 
 def run(build: Build, source: str, out: Path) -> str | None:
@@ -170,3 +183,11 @@ def test_a_lost_bundle_of_plain_records_cannot_be_noticed_but_a_doubled_one_is(
         error = run(plain, "", tmp_path / "doubled")
     assert error is not None
     assert "1 bundle of records came more than once" in error
+
+
+@pytest.mark.parametrize("fault", ["lost", "doubled"])
+def test_between_the_two_passes_of_a_shuffle_what_is_lost_or_doubled_is_noticed_or_does_no_harm(
+    fault: Fault, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    steps = "Stage parts$|Plan shuffle$|Spread buckets|Shuffle$"
+    assert faults_that_deceive(of_a_shuffle, fault, steps, tmp_path, monkeypatch) == {}
