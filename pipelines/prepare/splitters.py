@@ -67,10 +67,11 @@ def _check_exact(config: Config) -> None:
             "split.by: exact deals some records last, so that a split does not follow the source throughout; leave "
             "order: source out, or split by: hash"
         )
-    if config.checks is not None and config.checks.duplicates is not None:
+    duplicates = None if config.checks is None else config.checks.duplicates
+    if duplicates is not None and duplicates.action == "drop":
         raise UsageError(
-            "checks.duplicates: does not go with split.by: exact yet, which says the split of some records after they "
-            "are compared; leave one out"
+            "checks.duplicates.action: drop leaves records out after split.by: exact has counted them; report them, or "
+            "split by: hash"
         )
 
 

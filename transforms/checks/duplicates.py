@@ -7,7 +7,7 @@ and a source entry for each record. So nothing is compared before all tasks are 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -19,7 +19,7 @@ from ..errors import SchemaError
 from ..format.buffers.take import take_rows
 from ..format.encode.encode_rows import RowEncoder
 from ..format.flow.blocks import Frames
-from ..format.flow.observers import Finding, LeftOut, Observation, Seen
+from ..format.flow.observers import Finding, LeftOut, Observation, Seen, Went
 from ..format.flow.rows import Origin
 from ..format.schema.schema import Schema
 from ..format.wording.nearest import nearest_name
@@ -76,11 +76,26 @@ class Duplicates:
         table = np.empty(len(rows), ROW)
         table["high"], table["low"], table["split"] = digests["high"], digests["low"], splits
         table["entry"] = seen.entry if isinstance(seen.entry, int) else seen.entry[rows]
-        header = json.dumps(_places(seen.origin, rows) | {"rows": len(rows), "splits": seen.names}).encode()
-        lengths = np.array([len(header)], _LENGTH)
-        return Observation(
-            {"rows": len(rows), "splits": list(seen.names)}, lengths.tobytes() + header + table.tobytes()
-        )
+        header = _places(seen.origin, rows) | {"rows": len(rows), "splits": seen.names}
+        return Observation({"rows": len(rows), "splits": list(seen.names)}, _written(header, table))
+
+    def settled(self, spilled: bytes, went: Mapping[str, Went]) -> bytes:
+        """Return what it spilled of a task with the splits of records that were set aside."""
+        done = dict.fromkeys(went, 0)
+        found = []
+        for header, read in _batches(spilled):
+            table, names = read.copy(), list[str](header["splits"])
+            for code, stream in enumerate(header["splits"]):
+                if stream not in went:
+                    continue
+                where, rows = went[stream], np.flatnonzero(table["split"] == code)
+                every = slice(done[stream], done[stream] + len(rows))
+                codes = np.zeros(len(rows), np.int8) if where.codes is None else where.codes[every]
+                names += [name for name in where.names if name not in names]
+                table["split"][rows] = np.array([names.index(name) for name in where.names])[codes]
+                done[stream] += len(rows)
+            found.append(_written(header | {"splits": names}, table))
+        return b"".join(found)
 
     def merge(self, one: Any, other: Any) -> Any:
         """Add up the rows, and the splits that they are in."""
@@ -89,7 +104,7 @@ class Duplicates:
 
     def finish(self, summary: Any, spilled: Sequence[bytes]) -> Finding:
         """Return what is to be said of records that are alike, and which are to be left out."""
-        names, rows = ([], 0) if summary is None else (summary["splits"], summary["rows"])
+        names, rows = ([], 0) if summary is None else (list(summary["splits"]), summary["rows"])
         found = find_groups((_table(data, names) for data in spilled), rows, mark=self.action == "drop")
         check: dict[str, Any] = {
             "columns": list(self.columns),
@@ -130,6 +145,12 @@ def _places(origin: Origin, rows: npt.NDArray[np.int64]) -> dict[str, Any]:
     return {"places": [origin.number(row) for row in rows.tolist()]}
 
 
+def _written(header: Mapping[str, Any], table: Table) -> bytes:
+    """Return what is spilled of a batch."""
+    text = json.dumps(header).encode()
+    return np.array([len(text)], _LENGTH).tobytes() + text + table.tobytes()
+
+
 def _batches(data: bytes) -> Iterator[tuple[dict[str, Any], Table]]:
     """Yield the header and the table of each batch of a task."""
     at = 0
@@ -141,10 +162,11 @@ def _batches(data: bytes) -> Iterator[tuple[dict[str, Any], Table]]:
         at += header["rows"] * ROW.itemsize
 
 
-def _table(data: bytes, names: Sequence[str]) -> Table:
-    """Return the table of a task; splits are numbered as in `names`, and not as in each batch."""
+def _table(data: bytes, names: list[str]) -> Table:
+    """Return the table of a task; splits are numbered as in `names`, which gets new ones, and not as in each batch."""
     tables = [np.empty(0, ROW)]
     for header, table in _batches(data):
+        names += [name for name in header["splits"] if name not in names]
         if header["splits"] != names[: len(header["splits"])]:
             table = table.copy()
             table["split"] = np.array([names.index(name) for name in header["splits"]], np.uint32)[table["split"]]
@@ -170,7 +192,7 @@ def _place(data: bytes, row: int) -> str:
     raise IndexError(row)
 
 
-def _left_out(data: bytes, found: Groups, number: int, names: Sequence[str]) -> LeftOut | None:
+def _left_out(data: bytes, found: Groups, number: int, names: list[str]) -> LeftOut | None:
     """Return which records of a task are no firsts."""
     if number not in found.gone:
         return None

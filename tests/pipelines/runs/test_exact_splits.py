@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from fractions import Fraction
+from itertools import combinations
 from pathlib import Path
 from typing import Any
 
@@ -189,6 +190,23 @@ def test_val_is_cut_out_of_a_folder_exactly() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.parametrize("seed", [None, 7])
+@pytest.mark.parametrize("way", [{}, {"stratify": "kind"}, {"key": "user"}], ids=str)
+def test_splits_that_share_records_are_named_when_all_records_are_in_splits(
+    way: dict[str, str], seed: int | None
+) -> None:
+    texts = np.random.default_rng(3).integers(0, 1_500, 4_000).tolist()
+    table = table_of(4_000, text=[f"{text:09d}" for text in texts])
+    split = {"fractions": SHARES, "by": "exact", **way}
+    checks = {"duplicates": {"columns": ["text"]}}
+    more = {} if seed is None else {"shuffle": {"seed": seed}}
+    summary = convert(in_files(table, 3), output="out", split=split, checks=checks, shard_size="64KiB", **more)
+    found = {name: set(rows) for name, rows in held("text").items()}
+    shared = summary.manifest.details.checks["duplicates"]["splits"]
+    expected = {tuple(sorted(pair)): len(found[pair[0]] & found[pair[1]]) for pair in combinations(found, 2)}
+    assert {tuple(sorted(pair.split())): count for pair, count in shared.items()} == expected
+
+
 def test_folds_may_be_exact_and_stratified() -> None:
     table = pa.table({"n": range(1000), "kind": ["a", "b", "b", "b", "b"] * 200})
     summary = convert(data=table, output="out", split={"folds": 5, "by": "exact", "stratify": "kind"})
@@ -207,8 +225,8 @@ def test_what_does_not_go_with_exact_splits_is_refused_by_name() -> None:
     table, exact = pa.table({"n": range(10)}), {"fractions": {"a": 0.5, "b": 0.5}, "by": "exact"}
     with pytest.raises(UsageError, match="leave order: source out"):
         convert(data=table, output="out", split=exact, order="source")
-    with pytest.raises(UsageError, match=r"checks.duplicates: does not go with split.by: exact yet"):
-        convert(data=table, output="out", split=exact, checks={"duplicates": {}})
+    with pytest.raises(UsageError, match=r"checks.duplicates.action: drop leaves records out after split.by: exact"):
+        convert(data=table, output="out", split=exact, checks={"duplicates": {"action": "drop"}})
     for more, says in (
         ({"by": "hash", "stratify": "n"}, "stratify does not go with by: hash"),
         ({"key": "n", "stratify": "n"}, "stratify does not go with key"),

@@ -3,13 +3,24 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Literal, overload
 
 from ...format.buffers.checksum import add_digests, crc32c_combine, crc32c_range
 from ...format.flow.blocks import Narrowing
-from ...format.flow.observers import DEALT, Finding, LeftOut, Summaries, image_formats_in, merged, narrowings_in
+from ...format.flow.observers import (
+    DEALT,
+    Finding,
+    LeftOut,
+    Observer,
+    SplitObserver,
+    Summaries,
+    Went,
+    image_formats_in,
+    merged,
+    narrowings_in,
+)
 from ...format.manifest.manifest import RowCounts
 from ...format.manifest.naming import shard_file_name
 from ...format.splits.splitter import TOO_MANY_SPLITS
@@ -104,11 +115,10 @@ def plan_dataset(spec: DatasetSpec, results: Iterable[TaskResult], *, committed:
         accounts = accounts.leaving_out(dropped)
         ordered = _in_order(second)
     elif not committed:
-        for name, finding in _finish(spec, ordered, observed).items():
+        ordered, findings = _settle_and_finish(spec, ordered, observed)
+        for name, finding in findings.items():
             checks[name] = dict(finding.check)
             ordered, accounts = _leave_out(spec, ordered, accounts, name, finding)
-        if spec.settling is not None:
-            ordered = settle(spec, spec.settling, ordered, observed.get(DEALT))
     if spec.source_entries and not committed:
         options = spec.append_to.options if spec.append_to else None
         spec.storage.replace(f"{spec.staging}/sources.jsonl", source_lines(spec.source_entries, accounts, options))
@@ -128,11 +138,10 @@ def plan_shuffle(spec: DatasetSpec, results: Iterable[TaskResult]) -> list[Shuff
     observed: Summaries = {}
     for result in ordered:
         observed = merged(observed, result.observed, spec.observers)
-    findings = _finish(spec, ordered, observed)
+    ordered, findings = _settle_and_finish(spec, ordered, observed)
     left_out = [one for name, finding in findings.items() for one in _left_out(ordered, name, finding)]
     leave_findings(spec, {name: dict(finding.check) for name, finding in findings.items()}, left_out)
     if spec.settling is not None:
-        ordered = settle(spec, spec.settling, ordered, observed.get(DEALT))
         ordered = [respill(spec, result) for result in ordered]
     done = {result.task for result in second}
     return [task for task in plan_second_pass(spec, ordered) if task.number not in done]
@@ -218,13 +227,16 @@ def _lines(problems: Sequence[str]) -> str:
 
 
 class _SpilledFiles(Sequence[bytes]):
-    """The files that an observer has left of some tasks, each read when it is asked for."""
+    """The files that an observer has left of some tasks, each read when it is asked for.
 
-    def __init__(self, spec: DatasetSpec, paths: Sequence[str]) -> None:
-        self._spec, self._paths = spec, paths
+    A file has a path, and where records of its task went that were set aside.
+    """
+
+    def __init__(self, spec: DatasetSpec, observer: Observer, files: Sequence[tuple[str, Mapping[str, Went]]]) -> None:
+        self._spec, self._observer, self._files = spec, observer, files
 
     def __len__(self) -> int:
-        return len(self._paths)
+        return len(self._files)
 
     @overload
     def __getitem__(self, index: int) -> bytes: ...
@@ -232,19 +244,30 @@ class _SpilledFiles(Sequence[bytes]):
     def __getitem__(self, index: slice) -> _SpilledFiles: ...
     def __getitem__(self, index: int | slice) -> bytes | _SpilledFiles:
         if isinstance(index, slice):
-            return _SpilledFiles(self._spec, self._paths[index])
-        return self._spec.storage.read(f"{self._spec.staging}/{self._paths[index]}")
+            return _SpilledFiles(self._spec, self._observer, self._files[index])
+        path, went = self._files[index]
+        data = self._spec.storage.read(f"{self._spec.staging}/{path}")
+        return self._observer.settled(data, went) if went and isinstance(self._observer, SplitObserver) else data
 
 
-def _finish(spec: DatasetSpec, results: Sequence[TaskResult], observed: Summaries) -> dict[str, Finding]:
-    """Let observers finish; return what they found."""
+def _settle_and_finish(
+    spec: DatasetSpec, results: Sequence[TaskResult], observed: Summaries
+) -> tuple[list[TaskResult], dict[str, Finding]]:
+    """Put records that were set aside into their splits, then let observers finish; return the results, and findings.
+
+    Nothing is left out of records that splits have counted (`pipelines/prepare/splitters.py`).
+    """
+    settled, went = list(results), [dict[str, Went]() for _ in results]
+    if spec.settling is not None:
+        settled, went = settle(spec, spec.settling, results, observed.get(DEALT))
     findings = {}
     for observer in spec.observers:
-        paths = [result.spilled[observer.name] for result in results if observer.name in result.spilled]
-        found = observer.finish(observed.get(observer.name), _SpilledFiles(spec, paths))
+        pairs = zip(settled, went, strict=True)
+        files = [(one.spilled[observer.name], where) for one, where in pairs if observer.name in one.spilled]
+        found = observer.finish(observed.get(observer.name), _SpilledFiles(spec, observer, files))
         if found is not None:
             findings[observer.name] = found
-    return findings
+    return settled, findings
 
 
 def _leave_out(

@@ -21,6 +21,7 @@ from ...format.buffers.checksum import add_digests
 from ...format.columns.feature_column import FeatureColumn, feature_column
 from ...format.decode.decode_examples import ExampleDecoder
 from ...format.encode.framed_rows import frames_in_place
+from ...format.flow.observers import Went
 from ...format.schema.schema import Schema
 from ...format.splits.splitter import Candidates, Settlement, Settling
 from ..records.record_file import read_record_batches
@@ -32,8 +33,10 @@ from ..stage.task_result import TaskResult
 from ..storage.contract import PartFile
 
 
-def settle(spec: DatasetSpec, splitter: Settling, results: Sequence[TaskResult], observed: Any) -> list[TaskResult]:
-    """Return the results of tasks, in their order, without records that are set aside."""
+def settle(
+    spec: DatasetSpec, splitter: Settling, results: Sequence[TaskResult], observed: Any
+) -> tuple[list[TaskResult], list[dict[str, Went]]]:
+    """Return the results of tasks, in their order, without records that are set aside, and where these went."""
     records: Counter[str] = Counter()
     for result in results:
         for name, split in result.splits.items():
@@ -42,7 +45,9 @@ def settle(spec: DatasetSpec, splitter: Settling, results: Sequence[TaskResult],
     settlement = splitter.settle(
         records, observed, lambda name: (given for result in results for _, given in reader.read(result, name))
     )
-    return [_settled(spec, reader, settlement, result) for result in results]
+    whole = {stream: Went((name,)) for stream, name in settlement.whole}
+    went = [dict(whole) for _ in results]
+    return [_settled(spec, reader, settlement, *pair) for pair in zip(results, went, strict=True)], went
 
 
 class _Reader:
@@ -74,8 +79,10 @@ class _Reader:
         return Candidates(schema, columns, len(run), run.payloads.__getitem__, task=task)
 
 
-def _settled(spec: DatasetSpec, reader: _Reader, settlement: Settlement, result: TaskResult) -> TaskResult:
-    """Return the result of a task whose records are all in splits."""
+def _settled(
+    spec: DatasetSpec, reader: _Reader, settlement: Settlement, result: TaskResult, went: dict[str, Went]
+) -> TaskResult:
+    """Return the result of a task whose records are all in splits, and add to `went` where they were dealt to."""
     splits: dict[str, list[SplitParts]] = defaultdict(list)
     gone = {*settlement.dealt, *(stream for stream, _ in settlement.whole)}
     for name, split in result.splits.items():
@@ -85,12 +92,14 @@ def _settled(spec: DatasetSpec, reader: _Reader, settlement: Settlement, result:
         if stream in result.splits:
             splits[name].append(result.splits[stream])
     if any(stream in result.splits for stream in settlement.dealt):
-        for name, split in _dealt(spec, reader, settlement, result).items():
+        for name, split in _dealt(spec, reader, settlement, result, went).items():
             splits[name].append(split)
     return replace(result, splits={name: _joined(found) for name, found in sorted(splits.items())})
 
 
-def _dealt(spec: DatasetSpec, reader: _Reader, settlement: Settlement, result: TaskResult) -> dict[str, SplitParts]:
+def _dealt(
+    spec: DatasetSpec, reader: _Reader, settlement: Settlement, result: TaskResult, went: dict[str, Went]
+) -> dict[str, SplitParts]:
     """Write the records of a task that are dealt one by one."""
     task = max((part.task for split in result.splits.values() for part in split.parts), default=0)
     folder = f"parts/{task:06d}-{uuid.uuid4().hex[:16]}"
@@ -105,13 +114,17 @@ def _dealt(spec: DatasetSpec, reader: _Reader, settlement: Settlement, result: T
 
     try:
         for stream in settlement.dealt:
+            names, dealt = dict[str, int](), [np.zeros(0, np.int8)]
             for run, given in reader.read(result, stream):
                 assigned = settlement.deal(given)
+                numbers = [names.setdefault(name, len(names)) for name in assigned.names]
+                dealt.append(np.array(numbers, np.int8)[assigned.codes])
                 for code in np.unique(assigned.codes).tolist():
                     name, rows = assigned.names[code], np.flatnonzero(assigned.codes == code)
                     if name not in stagers:
                         stagers[name] = SplitStager(task, spec.stage_settings, create(name))
                     stagers[name].add(frames_in_place(run.payloads.take(rows), run.crcs[rows]))
+            went[stream] = Went(tuple(names), np.concatenate(dealt))
         found = {name: stager.finish() for name, stager in stagers.items()}
     except BaseException:
         for stager in stagers.values():

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -115,6 +115,26 @@ class Observer(Protocol):
         engine plans shards: on a cluster on one of its machines. An engine may try this again: a second time does no
         harm.
         """
+        ...
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Went:
+    """Where the records of a stream of a task went that were set aside: record i to `names[codes[i]]`.
+
+    Without `codes` all of them went to `names[0]`.
+    """
+
+    names: tuple[str, ...]
+    codes: npt.NDArray[np.int8] | None = None
+
+
+@runtime_checkable
+class SplitObserver(Observer, Protocol):
+    """An observer that spills the splits of records: of those that are set aside they are known later."""
+
+    def settled(self, spilled: bytes, went: Mapping[str, Went]) -> bytes:
+        """Return what it spilled of a task with splits in the place of the streams that are set aside."""
         ...
 
 
