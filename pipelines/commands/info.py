@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -177,6 +178,7 @@ def _document(overview: Overview) -> dict[str, Any]:
             name: {"records": split.records, "shards": overview.shards[name], "bytes": split.bytes}
             for name, split in manifest.splits.items()
         },
+        **({"split_rule": manifest.details.split_rule} if manifest.details.split_rule else {}),
         "schema": None if manifest.schema is None else manifest.schema.to_json(),
         "labels": {feature: list(names) for feature, names in manifest.labels.items()},
         "sidecars": list(manifest.sidecars),
@@ -219,6 +221,8 @@ def _print_dataset(overview: Overview, screen: Screen) -> None:
     if manifest.splits:
         screen.text("")
         screen.table(_totals(overview))
+        if manifest.details.split_rule:
+            screen.text(f"Split {_rule_text(manifest.details.split_rule)}")
     _print_schema(manifest.schema, screen)
     for feature, names in manifest.labels.items():
         shown = ", ".join(f"{printable(name)} = {number}" for number, name in enumerate(names[:_SHOWN_LABELS]))
@@ -228,6 +232,19 @@ def _print_dataset(overview: Overview, screen: Screen) -> None:
     if manifest.splits:
         for line in reading_lines(where, manifest):
             screen.text(f"  {line}")
+
+
+def _rule_text(rule: Mapping[str, Any]) -> str:
+    """Return how rows were cut into splits, by the members of the manifest.
+
+    >>> _rule_text({"by": "exact", "stratify": "kind", "fractions": {"train": 0.8, "val": 0.2}})
+    'by exact, stratify kind, fractions train 0.8 val 0.2'
+    """
+    shown = []
+    for key, value in rule.items():
+        pairs = [f"{name} {one}" for name, one in value.items()] if isinstance(value, dict) else [str(value)]
+        shown.append(f"{key} {' '.join(printable(pair) for pair in pairs)}")
+    return ", ".join(shown)
 
 
 def _totals(overview: Overview) -> Table:

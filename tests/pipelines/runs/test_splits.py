@@ -250,3 +250,12 @@ def test_a_dry_run_says_which_splits_come_out(shardmill: Any) -> None:
     assert "Splits are those of the 40 rows that were looked at; others may have more." in screen.out
     screen = shardmill("convert", "in.csv", "-o", "out", "--split-fractions", "a=0.5,b=0.5", "--split-key", "user")
     assert (screen.code, sum(records().values())) == (0, 40)
+
+
+def test_info_says_how_rows_were_split(shardmill: Any) -> None:
+    convert(data=ROWS, output="out", split__before=BEFORE)
+    rule = "by before, column day, before train 2024-02-01 val 2024-04-01, rest test"
+    assert f"\nSplit {rule}\n" in shardmill("info", "out").out
+    assert json.loads(shardmill("info", "out", "--json").out)["split_rule"]["rest"] == "test"
+    convert(data=ROWS, output="one")
+    assert "split_rule" not in json.loads(shardmill("info", "one", "--json").out)
