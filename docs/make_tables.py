@@ -266,7 +266,10 @@ def config_tables() -> dict[str, str]:
             *_keys("schema.columns.<name>", config_model.ColumnConfig),
         ],
         "split": [*_keys("split", config_model.SplitConfig), *_keys("shuffle", config_model.ShuffleConfig)],
-        "checks": list(_keys("checks.duplicates", config_model.DuplicatesConfig)),
+        "checks": [
+            *_keys("checks.duplicates", config_model.DuplicatesConfig),
+            *_keys("checks.leaks", config_model.LeaksConfig),
+        ],
         "output": list(_keys("output", config_model.OutputConfig)),
         "limits": list(_keys("limits", config_model.LimitsConfig)),
     }

@@ -69,6 +69,7 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "split.before": "the column and the day each split ends before: `{column: day, train: 2024-01-01, rest: test}`",
     "shuffle.seed": "a random order of the records of each split, the same on every machine",
     "checks.duplicates.columns": "the columns in which records are compared, as the dataset names them; none: all",
+    "checks.leaks.columns": "the columns whose values, taken together, belong into one split each: a user, a place",
     "checks.duplicates.action": "count records that repeat an earlier one, or leave them out as well",
     "output.path": "the dataset's folder or URL; relative to the config",
     "output.shard_size": "the most bytes of a shard on disk; at least 64KiB",

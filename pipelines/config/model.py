@@ -173,10 +173,17 @@ class DuplicatesConfig(_Section):
     action: Literal["report", "drop"] = "report"
 
 
+class LeaksConfig(_Section):
+    """Which values belong into one split: those of these columns, taken together."""
+
+    columns: Annotated[list[str], Field(min_length=1)]
+
+
 class ChecksConfig(_Section):
     """What is checked of the records as a whole."""
 
     duplicates: DuplicatesConfig | None = None
+    leaks: LeaksConfig | None = None
 
 
 class OutputConfig(_Section):

@@ -26,7 +26,7 @@ Those of one format are its own to name.
 
 _LATER_COLUMN_KEYS: Final[dict[str, Any]] = {
     "name": None, "label": False, "null": "absent", "format": None, "decimal": ".", "thousands": None, "strip": False,
-    "file": None,
+    "file": None, "image": None,
 }  # fmt: skip
 """The same of the keys of a column in `schema.columns`."""
 
@@ -63,7 +63,7 @@ def options_fingerprint(config: Config) -> str:
     }
     duplicates = None if config.checks is None else config.checks.duplicates
     if duplicates is not None and duplicates.action == "drop":
-        wanted["checks"] = document["checks"]
+        wanted["checks"] = {"duplicates": document["checks"]["duplicates"]}
     return _digest(wanted, config)
 
 

@@ -35,6 +35,7 @@ from .splitters import splitter_of
 
 if TYPE_CHECKING:
     from ...transforms.checks.duplicates import Duplicates
+    from ...transforms.checks.leaks import Leaks
     from ...transforms.format.flow.observers import Observer
 
 
@@ -228,14 +229,19 @@ def encoder_of(config: Config, frozen: Frozen) -> RowEncoder:
     )
 
 
-def checks_of(config: Config) -> tuple[Duplicates, ...]:
+def checks_of(config: Config) -> tuple[Duplicates | Leaks, ...]:
     """Return the checks of records that a config asks for."""
-    asked = None if config.checks is None else config.checks.duplicates
-    if asked is None:
-        return ()
-    from ...transforms.checks.duplicates import Duplicates  # it takes pandas
+    checks: list[Duplicates | Leaks] = []
+    duplicates, leaks = (None, None) if config.checks is None else (config.checks.duplicates, config.checks.leaks)
+    if duplicates is not None:
+        from ...transforms.checks.duplicates import Duplicates  # it takes pandas
 
-    return (Duplicates(tuple(asked.columns), asked.action),)
+        checks.append(Duplicates(tuple(duplicates.columns), duplicates.action))
+    if leaks is not None:
+        from ...transforms.checks.leaks import Leaks
+
+        checks.append(Leaks(tuple(leaks.columns)))
+    return tuple(checks)
 
 
 def observers_of(config: Config) -> tuple[Observer, ...]:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import shlex
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from ...transforms.format.manifest.manifest import Manifest, SplitEntry
 from ...transforms.format.wording.printable import counted
@@ -41,6 +42,7 @@ def print_summary(terminal: Terminal, summary: Summary) -> None:
     print_schema(terminal, manifest.schema, summary.choices, planned=False)
     _narrowed(terminal, manifest)
     _duplicates(terminal, manifest)
+    _leaks(terminal, manifest)
     _rejected(terminal, summary)
     if manifest.compression != "none":
         left_out = "dataset_info.json (TFDS), index/ (DALI)"
@@ -76,6 +78,7 @@ def _print_append(terminal: Terminal, summary: Summary, size: str) -> None:
     print_notes(terminal, summary)
     _narrowed(terminal, manifest)
     _duplicates(terminal, manifest)
+    _leaks(terminal, manifest)
     _rejected(terminal, summary)
     _ending(terminal, summary)
 
@@ -88,6 +91,44 @@ def _narrowed(terminal: Terminal, manifest: Manifest) -> None:
         lost = error if entry.max_relative_error else "all exact"
         values = f"{counted(entry.values, 'value')}{since}"
         terminal.text(f"Narrowed {in_lines(entry.name)}: {entry.from_} to {entry.to}, {values}, {lost}")
+
+
+def _leaks(terminal: Terminal, manifest: Manifest) -> None:
+    """Print how many values are in several splits, in which, and the first of them."""
+    check = manifest.details.checks.get("leaks")
+    if check is None:
+        return
+    names = ", ".join(in_lines(name) for name in check["columns"])
+    where = " among the new records" if manifest.operation == "append" else ""
+    if not check["groups"]:
+        terminal.text(f"Leaks of {names}: none{where}")
+        return
+    are = "is" if check["groups"] == 1 else "are"
+    values = f"{counted(check['groups'], 'value')} {are} in more than one split{where}"
+    terminal.text(f"\nLeaks of {names}: {values}, with {counted(check['records'], 'record')}:", "bold yellow")
+    _shared(terminal, check, "value", "")
+    _examples(terminal, check, "value")
+    column = check["columns"][0]
+    terminal.text(f"  to keep each in one split: --split-key {in_lines(column)}", "yellow")
+
+
+def _shared(terminal: Terminal, check: Mapping[str, Any], what: str, of: str) -> None:
+    """Print which splits share how many groups."""
+    shared = sorted(check.get("splits", {}).items(), key=lambda pair: -pair[1])
+    for splits, groups in shared[:_SHOWN_PAIRS]:
+        alike = f"{counted(groups, what)}{of} {'was' if groups == 1 else 'were'}"
+        terminal.text(f"  {alike} in more than one split: {', '.join(splits.split())}", "yellow")
+    if len(shared) > _SHOWN_PAIRS:
+        terminal.text(f"  and {counted(len(shared) - _SHOWN_PAIRS, 'pair')} of splits more", "yellow")
+
+
+def _examples(terminal: Terminal, check: Mapping[str, Any], what: str) -> None:
+    for example in check.get("examples", ()):
+        more = example["records"] - len(example["places"])
+        others = f" and {more:,} more" if more else ""
+        terminal.text(f"  {' = '.join(in_lines(place) for place in example['places'])}{others}")
+    if check["groups"] > len(check.get("examples", ())):
+        terminal.text(f"  and {counted(check['groups'] - len(check['examples']), what)} more")
 
 
 def _duplicates(terminal: Terminal, manifest: Manifest) -> None:
@@ -104,18 +145,8 @@ def _duplicates(terminal: Terminal, manifest: Manifest) -> None:
     left = "left out" if check.get("action") == "drop" else "kept"
     repeats = f"{counted(check['records'], 'record')} {'repeats' if check['records'] == 1 else 'repeat'}"
     terminal.text(f"\nDuplicates{alike}: {repeats} an earlier one{where}, {left}:", "bold yellow")
-    shared = sorted(check.get("splits", {}).items(), key=lambda pair: -pair[1])
-    for splits, groups in shared[:_SHOWN_PAIRS]:
-        alike = f"{counted(groups, 'group')} of equal records {'was' if groups == 1 else 'were'}"
-        terminal.text(f"  {alike} in more than one split: {', '.join(splits.split())}", "yellow")
-    if len(shared) > _SHOWN_PAIRS:
-        terminal.text(f"  and {counted(len(shared) - _SHOWN_PAIRS, 'pair')} of splits more", "yellow")
-    for example in check.get("examples", ()):
-        more = example["records"] - len(example["places"])
-        others = f" and {more:,} more" if more else ""
-        terminal.text(f"  {' = '.join(in_lines(place) for place in example['places'])}{others}")
-    if check["groups"] > len(check.get("examples", ())):
-        terminal.text(f"  and {counted(check['groups'] - len(check['examples']), 'group')} more")
+    _shared(terminal, check, "group", " of equal records")
+    _examples(terminal, check, "group")
 
 
 def _rejected(terminal: Terminal, summary: Summary) -> None:

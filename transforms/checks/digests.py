@@ -7,6 +7,7 @@ of them 1.5e-21.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Final
 
 import numpy as np
@@ -35,7 +36,15 @@ def digests_of(frames: Frames) -> npt.NDArray[np.void]:
         records = pa.LargeBinaryArray.from_buffers(pa.large_binary(), frames.records, [None, offsets, data])
         for start in range(0, frames.records, _AT_ONCE):
             part = slice(start, start + _AT_ONCE)
-            values = records[part].to_numpy(zero_copy_only=False)
-            for half, key in zip(("high", "low"), _KEYS, strict=True):
-                found[half][part] = hash_array(values, hash_key=key, categorize=False)
+            found[part] = digests_of_values(records[part].to_numpy(zero_copy_only=False))
+    return found
+
+
+def digests_of_values(values: Sequence[bytes] | npt.NDArray[np.object_]) -> npt.NDArray[np.void]:
+    """Return the digest of each of some values."""
+    objects = np.empty(len(values), object)
+    objects[:] = values
+    found = np.empty(len(objects), DIGEST)
+    for half, key in zip(("high", "low"), _KEYS, strict=True):
+        found[half] = hash_array(objects, hash_key=key, categorize=False)
     return found

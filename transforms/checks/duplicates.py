@@ -1,35 +1,20 @@
-"""Records that are alike: all of a record is compared, or some of its columns.
-
-What is spilled of each batch is a line of JSON, which says where its rows come from, and a table of a digest, a split
-and a source entry for each record. So nothing is compared before all tasks are done, and nothing is held in memory.
-"""
+"""Duplicates: records that are alike, in all of them or in some columns."""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
-from ..errors import SchemaError
-from ..format.buffers.take import take_rows
-from ..format.encode.encode_rows import RowEncoder
-from ..format.flow.blocks import Frames
 from ..format.flow.observers import Finding, LeftOut, Observation, Seen, Went
-from ..format.flow.rows import Origin
 from ..format.schema.schema import Schema
-from ..format.wording.nearest import nearest_name
-from ..format.wording.printable import printable
 from .digests import DIGEST, digests_of
-from .groups import ROW, Groups, Table, find_groups
+from .groups import Groups, find_groups
+from .spilled import check_columns, encoded, merged_rows, more_of, settled_rows, spilled_of, table_of, tables_of
 
 DUPLICATES: Final = "duplicates"
-
-_LENGTH: Final = np.dtype("<u4")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,150 +38,45 @@ class Duplicates:
         Raises:
             SchemaError: one is not.
         """
-        for column in self.columns:
-            if not self._features(schema, column):
-                known = sorted({feature.name for feature in schema} | {one.name.split("/")[0] for one in schema})
-                hint = nearest_name(column, known)
-                raise SchemaError(
-                    f'checks.duplicates.columns names "{printable(column)}", which is no column of the dataset; {hint}'
-                )
+        check_columns(schema, self.name, self.columns)
 
     def observe(self, seen: Seen) -> Observation:
         """Spill the digest of each record, and its place."""
         rows = seen.written()
         if not len(rows):
-            return Observation({"rows": 0, "splits": []})
-        splits = seen.splits[rows]
+            return spilled_of(seen, rows, np.empty(0, DIGEST))
         if self.columns:
-            digests = digests_of(self._encoded(seen, rows))
-        else:  # records are by split; a stable sort tells the rows of each
-            frames = [seen.frames[split] for split in seen.names if split in seen.frames]
-            digests = np.empty(len(rows), DIGEST)
-            digests[np.argsort(splits, kind="stable")] = np.concatenate([digests_of(one) for one in frames])
-        table = np.empty(len(rows), ROW)
-        table["high"], table["low"], table["split"] = digests["high"], digests["low"], splits
-        table["entry"] = seen.entry if isinstance(seen.entry, int) else seen.entry[rows]
-        header = _places(seen.origin, rows) | {"rows": len(rows), "splits": seen.names}
-        return Observation({"rows": len(rows), "splits": list(seen.names)}, _written(header, table))
+            return spilled_of(seen, rows, digests_of(encoded(seen, rows, self.columns)))
+        # records are by split; a stable sort tells the rows of each
+        frames = [seen.frames[split] for split in seen.names if split in seen.frames]
+        digests = np.empty(len(rows), DIGEST)
+        digests[np.argsort(seen.splits[rows], kind="stable")] = np.concatenate([digests_of(one) for one in frames])
+        return spilled_of(seen, rows, digests)
 
     def settled(self, spilled: bytes, went: Mapping[str, Went]) -> bytes:
         """Return what it spilled of a task with the splits of records that were set aside."""
-        done = dict.fromkeys(went, 0)
-        found = []
-        for header, read in _batches(spilled):
-            table, names = read.copy(), list[str](header["splits"])
-            for code, stream in enumerate(header["splits"]):
-                if stream not in went:
-                    continue
-                where, rows = went[stream], np.flatnonzero(table["split"] == code)
-                every = slice(done[stream], done[stream] + len(rows))
-                codes = np.zeros(len(rows), np.int8) if where.codes is None else where.codes[every]
-                names += [name for name in where.names if name not in names]
-                table["split"][rows] = np.array([names.index(name) for name in where.names])[codes]
-                done[stream] += len(rows)
-            found.append(_written(header | {"splits": names}, table))
-        return b"".join(found)
+        return settled_rows(spilled, went)
 
     def merge(self, one: Any, other: Any) -> Any:
         """Add up the rows, and the splits that they are in."""
-        splits = list(dict.fromkeys([*one["splits"], *other["splits"]]))
-        return {"rows": one["rows"] + other["rows"], "splits": splits}
+        return merged_rows(one, other)
 
     def finish(self, summary: Any, spilled: Sequence[bytes]) -> Finding:
         """Return what is to be said of records that are alike, and which are to be left out."""
         names, rows = ([], 0) if summary is None else (list(summary["splits"]), summary["rows"])
-        found = find_groups((_table(data, names) for data in spilled), rows, mark=self.action == "drop")
-        check: dict[str, Any] = {
-            "columns": list(self.columns),
-            "records": found.repeats,
-            "groups": found.groups,
-        }
-        if self.action == "drop":
-            check["action"] = "drop"
-        if found.across:
-            shared = {" ".join(names[one] for one in pair): count for pair, count in found.across.items()}
-            check["splits"] = dict(sorted(shared.items()))
-        if found.examples:
-            check["examples"] = [_shown(example, spilled) for example in found.examples]
+        found = find_groups(tables_of(spilled, names), rows, mark=self.action == "drop")
+        check: dict[str, Any] = {"columns": list(self.columns), "records": found.repeats, "groups": found.groups}
         if self.action == "report":
-            return Finding(check)
+            return Finding(check | more_of(found, names, spilled))
+        check |= {"action": "drop"} | more_of(found, names, spilled)
         return Finding(check, lambda number: _left_out(spilled[number], found, number, names))
-
-    def _features(self, schema: Schema, column: str) -> list[str]:
-        return [one.name for one in schema if one.name == column or one.name.startswith(f"{column}/")]
-
-    def _encoded(self, seen: Seen, rows: npt.NDArray[np.int64]) -> Frames:
-        """Return records of the columns alone, in the order of rows."""
-        names = {name for column in self.columns for name in self._features(seen.schema, column)}
-        schema = Schema(tuple(feature for feature in seen.schema if feature.name in names))
-        there = [name for name in seen.batch.schema.names if name in names]
-        batch = take_rows(seen.batch.select(there), rows)
-        if not there:  # the columns are absent in all rows
-            batch = pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([])))
-        (frames,) = RowEncoder(schema, field_bytes_limit=seen.field_bytes_limit).encode(batch).splits.values()
-        return frames
-
-
-def _places(origin: Origin, rows: npt.NDArray[np.int64]) -> dict[str, Any]:
-    """Return the places of some rows of a batch, in ascending order: one file and a first row, where that is all."""
-    (source, first), (other, last) = origin.number(int(rows[0])), origin.number(int(rows[-1]))
-    if first is not None and last is not None and source == other and last - first == len(rows) - 1:
-        return {"source": source, "first": first}
-    return {"places": [origin.number(row) for row in rows.tolist()]}
-
-
-def _written(header: Mapping[str, Any], table: Table) -> bytes:
-    """Return what is spilled of a batch."""
-    text = json.dumps(header).encode()
-    return np.array([len(text)], _LENGTH).tobytes() + text + table.tobytes()
-
-
-def _batches(data: bytes) -> Iterator[tuple[dict[str, Any], Table]]:
-    """Yield the header and the table of each batch of a task."""
-    at = 0
-    while at < len(data):
-        (length,) = np.frombuffer(data, _LENGTH, 1, at).tolist()
-        at += _LENGTH.itemsize + length
-        header = json.loads(data[at - length : at])
-        yield header, np.frombuffer(data, ROW, header["rows"], at)
-        at += header["rows"] * ROW.itemsize
-
-
-def _table(data: bytes, names: list[str]) -> Table:
-    """Return the table of a task; splits are numbered as in `names`, which gets new ones, and not as in each batch."""
-    tables = [np.empty(0, ROW)]
-    for header, table in _batches(data):
-        names += [name for name in header["splits"] if name not in names]
-        if header["splits"] != names[: len(header["splits"])]:
-            table = table.copy()
-            table["split"] = np.array([names.index(name) for name in header["splits"]], np.uint32)[table["split"]]
-        tables.append(table)
-    return np.concatenate(tables)
-
-
-def _shown(example: tuple[int, tuple[tuple[int, int], ...]], spilled: Sequence[bytes]) -> dict[str, Any]:
-    """Return an example for people: how many records are alike, and where the first of them come from."""
-    count, places = example
-    return {"records": count, "places": [_place(spilled[file], row) for file, row in places]}
-
-
-def _place(data: bytes, row: int) -> str:
-    """Return where a row of a task comes from, as text."""
-    for header, _ in _batches(data):
-        if row < header["rows"]:
-            if "first" in header:
-                return f"{header['source']} row {header['first'] + row}"
-            source, number = header["places"][row]
-            return f"{source}" if number is None else f"{source} row {number}"
-        row -= header["rows"]
-    raise IndexError(row)
 
 
 def _left_out(data: bytes, found: Groups, number: int, names: list[str]) -> LeftOut | None:
     """Return which records of a task are no firsts."""
     if number not in found.gone:
         return None
-    table = _table(data, names)
+    table = table_of(data, names)
     gone = np.unpackbits(found.gone[number], count=len(table), bitorder="little").astype(bool)
     records = {}
     for code in np.unique(table["split"][gone]).tolist():

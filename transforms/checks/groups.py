@@ -52,11 +52,14 @@ class Groups:
     gone: dict[int, npt.NDArray[np.uint8]] = field(default_factory=dict)
 
 
-def find_groups(tables: Iterable[Table], rows: int, *, mark: bool, bucket_rows: int = _BUCKET_ROWS) -> Groups:
+def find_groups(
+    tables: Iterable[Table], rows: int, *, mark: bool = False, across: bool = False, bucket_rows: int = _BUCKET_ROWS
+) -> Groups:
     """Return the groups of equal digests of some files.
 
     `tables` are of `ROW`, one for each file, taken one by one, with `rows` rows in all. Which row is the first of a
-    group is decided by the order of files, and of rows in them. With `mark` the bits of repeats are set.
+    group is decided by the order of files, and of rows in them. With `mark` the bits of repeats are set; with
+    `across` only groups count that several splits share.
     """
     found, sizes = Groups(), list[int]()
 
@@ -67,7 +70,7 @@ def find_groups(tables: Iterable[Table], rows: int, *, mark: bool, bucket_rows: 
 
     bits = min(max(rows - 1, 0) // bucket_rows, _MOST_BUCKETS - 1).bit_length()
     for alike in _by_bucket(taken(), bits) if bits else _at_once(taken()):
-        _look(alike, found, sizes if mark else None)
+        _look(alike, found, sizes if mark else None, across=across)
     return found
 
 
@@ -119,7 +122,7 @@ def _repeated(halves: Sequence[npt.NDArray[np.uint64]]) -> npt.NDArray[np.bool_]
     return twice[np.searchsorted(twice, numbers) % len(twice)] == numbers if len(twice) else None
 
 
-def _look(rows: Table, found: Groups, sizes: Sequence[int] | None) -> None:
+def _look(rows: Table, found: Groups, sizes: Sequence[int] | None, *, across: bool) -> None:
     """Add the groups of rows that are in the order of files and rows."""
     rows = rows[np.argsort(rows["high"], kind="stable")]
     if (rows["low"][1:] != rows["low"][:-1])[rows["high"][1:] == rows["high"][:-1]].any():
@@ -128,6 +131,11 @@ def _look(rows: Table, found: Groups, sizes: Sequence[int] | None) -> None:
     first[1:] = (rows["high"][1:] != rows["high"][:-1]) | (rows["low"][1:] != rows["low"][:-1])
     alone = first & np.append(first[1:], True)
     rows, first = rows[~alone], first[~alone]
+    if across and len(rows):
+        group, split = np.cumsum(first) - 1, rows["split"]
+        shared = np.zeros(group[-1] + 1, bool)
+        shared[group[split != split[first][group]]] = True  # a row in another split than the first of its group
+        rows, first = rows[shared[group]], first[shared[group]]
     if not len(rows):
         return
     starts = np.flatnonzero(first)

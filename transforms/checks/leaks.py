@@ -1,0 +1,66 @@
+"""Leaks: values of a column that are in several splits, like a user by whom a model is both trained and judged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from ..format.flow.observers import Finding, Observation, Seen, Went
+from ..format.schema.schema import Schema
+from .digests import DIGEST, digests_of, digests_of_values
+from .groups import find_groups
+from .spilled import check_columns, encoded, features_of, merged_rows, more_of, settled_rows, spilled_of, tables_of
+
+LEAKS: Final = "leaks"
+
+
+@dataclass(frozen=True, slots=True)
+class Leaks:
+    """Find values of some columns, taken together, that are in several splits; where all are null there is none."""
+
+    columns: tuple[str, ...]
+
+    @property
+    def name(self) -> str:
+        """What its summaries are filed under."""
+        return LEAKS
+
+    def check(self, schema: Schema) -> None:
+        """Check that the columns are there.
+
+        Raises:
+            SchemaError: one is not.
+        """
+        check_columns(schema, self.name, self.columns)
+
+    def observe(self, seen: Seen) -> Observation:
+        """Spill the digest of the value of each record, and its place."""
+        rows = seen.written()
+        names = {name for column in self.columns for name in features_of(seen.schema, column)}
+        there = np.zeros(seen.batch.num_rows, bool)
+        for name in names & set(seen.batch.schema.names):
+            there |= np.asarray(seen.batch[name].is_valid())
+        digests = digests_of(encoded(seen, rows, self.columns)) if len(rows) else np.empty(0, DIGEST)
+        nulls = np.flatnonzero(~there[rows])
+        if len(nulls):  # alike to none: their place stands for a value
+            places = [repr(seen.origin.number(row)).encode() for row in rows[nulls].tolist()]
+            digests[nulls] = digests_of_values(places)
+        return spilled_of(seen, rows, digests)
+
+    def settled(self, spilled: bytes, went: Mapping[str, Went]) -> bytes:
+        """Return what it spilled of a task with the splits of records that were set aside."""
+        return settled_rows(spilled, went)
+
+    def merge(self, one: Any, other: Any) -> Any:
+        """Add up the rows, and the splits that they are in."""
+        return merged_rows(one, other)
+
+    def finish(self, summary: Any, spilled: Sequence[bytes]) -> Finding:
+        """Return what is to be said of values that are in several splits: `records` have them, of `groups` values."""
+        names, rows = ([], 0) if summary is None else (list(summary["splits"]), summary["rows"])
+        found = find_groups(tables_of(spilled, names), rows, across=True)
+        check = {"columns": list(self.columns), "records": found.repeats + found.groups, "groups": found.groups}
+        return Finding(check | more_of(found, names, spilled))

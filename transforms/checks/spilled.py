@@ -1,0 +1,167 @@
+"""What checks spill of each batch, and read back: for each record a digest, a split and a source entry, and its place.
+
+What is spilled of a batch is a line of JSON, which says where its rows come from, and a table of a digest, a split
+and a source entry for each record. So nothing is compared before all tasks are done, and nothing is held in memory.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..errors import SchemaError
+from ..format.buffers.take import take_rows
+from ..format.encode.encode_rows import RowEncoder
+from ..format.flow.blocks import Frames
+from ..format.flow.observers import Observation, Seen, Went
+from ..format.flow.rows import Origin
+from ..format.schema.schema import Schema
+from ..format.wording.nearest import nearest_name
+from ..format.wording.printable import printable
+from .groups import ROW, Groups, Table
+
+_LENGTH: Final = np.dtype("<u4")
+
+
+def check_columns(schema: Schema, check: str, columns: Sequence[str]) -> None:
+    """Check that columns are there.
+
+    Raises:
+        SchemaError: one is not.
+    """
+    for column in columns:
+        if not features_of(schema, column):
+            known = sorted({feature.name for feature in schema} | {one.name.split("/")[0] for one in schema})
+            hint = nearest_name(column, known)
+            raise SchemaError(
+                f'checks.{check}.columns names "{printable(column)}", which is no column of the dataset; {hint}'
+            )
+
+
+def features_of(schema: Schema, column: str) -> list[str]:
+    """Return the features of a column: those of a nested one have its name before a slash."""
+    return [one.name for one in schema if one.name == column or one.name.startswith(f"{column}/")]
+
+
+def encoded(seen: Seen, rows: npt.NDArray[np.int64], columns: Sequence[str]) -> Frames:
+    """Return records of some columns alone, in the order of rows."""
+    names = {name for column in columns for name in features_of(seen.schema, column)}
+    schema = Schema(tuple(feature for feature in seen.schema if feature.name in names))
+    there = [name for name in seen.batch.schema.names if name in names]
+    batch = take_rows(seen.batch.select(there), rows)
+    if not there:  # the columns are absent in all rows
+        batch = pa.RecordBatch.from_struct_array(pa.array([{}] * len(rows), pa.struct([])))
+    (frames,) = RowEncoder(schema, field_bytes_limit=seen.field_bytes_limit).encode(batch).splits.values()
+    return frames
+
+
+def spilled_of(seen: Seen, rows: npt.NDArray[np.int64], digests: Table) -> Observation:
+    """Return what is spilled of some rows of a batch."""
+    if not len(rows):
+        return Observation({"rows": 0, "splits": []})
+    table = np.empty(len(rows), ROW)
+    table["high"], table["low"], table["split"] = digests["high"], digests["low"], seen.splits[rows]
+    table["entry"] = seen.entry if isinstance(seen.entry, int) else seen.entry[rows]
+    header = _places(seen.origin, rows) | {"rows": len(rows), "splits": seen.names}
+    return Observation({"rows": len(rows), "splits": list(seen.names)}, _written(header, table))
+
+
+def settled_rows(spilled: bytes, went: Mapping[str, Went]) -> bytes:
+    """Return what was spilled of a task, all of its records, with the splits of those that were set aside."""
+    done = dict.fromkeys(went, 0)
+    found = []
+    for header, read in _batches(spilled):
+        table, names = read.copy(), list[str](header["splits"])
+        for code, stream in enumerate(header["splits"]):
+            if stream not in went:
+                continue
+            where, rows = went[stream], np.flatnonzero(table["split"] == code)
+            every = slice(done[stream], done[stream] + len(rows))
+            codes = np.zeros(len(rows), np.int8) if where.codes is None else where.codes[every]
+            names += [name for name in where.names if name not in names]
+            table["split"][rows] = np.array([names.index(name) for name in where.names])[codes]
+            done[stream] += len(rows)
+        found.append(_written(header | {"splits": names}, table))
+    return b"".join(found)
+
+
+def merged_rows(one: Any, other: Any) -> Any:
+    """Return two summaries as one: the rows of both, and the splits that they are in."""
+    splits = list(dict.fromkeys([*one["splits"], *other["splits"]]))
+    return {"rows": one["rows"] + other["rows"], "splits": splits}
+
+
+def tables_of(spilled: Sequence[bytes], names: list[str]) -> Iterator[Table]:
+    """Yield the table of each task; splits are numbered as in `names`, which gets new ones."""
+    return (table_of(data, names) for data in spilled)
+
+
+def more_of(found: Groups, names: Sequence[str], spilled: Sequence[bytes]) -> dict[str, Any]:
+    """Return what a check states of groups beside their number: the splits that share them, and examples."""
+    more: dict[str, Any] = {}
+    if found.across:
+        shared = {" ".join(names[one] for one in pair): count for pair, count in found.across.items()}
+        more["splits"] = dict(sorted(shared.items()))
+    if found.examples:
+        more["examples"] = [_shown(example, spilled) for example in found.examples]
+    return more
+
+
+def _places(origin: Origin, rows: npt.NDArray[np.int64]) -> dict[str, Any]:
+    """Return the places of some rows of a batch, in ascending order: one file and a first row, where that is all."""
+    (source, first), (other, last) = origin.number(int(rows[0])), origin.number(int(rows[-1]))
+    if first is not None and last is not None and source == other and last - first == len(rows) - 1:
+        return {"source": source, "first": first}
+    return {"places": [origin.number(row) for row in rows.tolist()]}
+
+
+def _written(header: Mapping[str, Any], table: Table) -> bytes:
+    """Return what is spilled of a batch."""
+    text = json.dumps(header).encode()
+    return np.array([len(text)], _LENGTH).tobytes() + text + table.tobytes()
+
+
+def _batches(data: bytes) -> Iterator[tuple[dict[str, Any], Table]]:
+    """Yield the header and the table of each batch of a task."""
+    at = 0
+    while at < len(data):
+        (length,) = np.frombuffer(data, _LENGTH, 1, at).tolist()
+        at += _LENGTH.itemsize + length
+        header = json.loads(data[at - length : at])
+        yield header, np.frombuffer(data, ROW, header["rows"], at)
+        at += header["rows"] * ROW.itemsize
+
+
+def table_of(data: bytes, names: list[str]) -> Table:
+    """Return the table of a task; splits are numbered as in `names`, which gets new ones, and not as in each batch."""
+    tables = [np.empty(0, ROW)]
+    for header, table in _batches(data):
+        names += [name for name in header["splits"] if name not in names]
+        if header["splits"] != names[: len(header["splits"])]:
+            table = table.copy()
+            table["split"] = np.array([names.index(name) for name in header["splits"]], np.uint32)[table["split"]]
+        tables.append(table)
+    return np.concatenate(tables)
+
+
+def _shown(example: tuple[int, tuple[tuple[int, int], ...]], spilled: Sequence[bytes]) -> dict[str, Any]:
+    """Return an example for people: how many records are alike, and where the first of them come from."""
+    count, places = example
+    return {"records": count, "places": [_place(spilled[file], row) for file, row in places]}
+
+
+def _place(data: bytes, row: int) -> str:
+    """Return where a row of a task comes from, as text."""
+    for header, _ in _batches(data):
+        if row < header["rows"]:
+            if "first" in header:
+                return f"{header['source']} row {header['first'] + row}"
+            source, number = header["places"][row]
+            return f"{source}" if number is None else f"{source} row {number}"
+        row -= header["rows"]
+    raise IndexError(row)
