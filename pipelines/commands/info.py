@@ -179,6 +179,7 @@ def _document(overview: Overview) -> dict[str, Any]:
             for name, split in manifest.splits.items()
         },
         **({"split_rule": manifest.details.split_rule} if manifest.details.split_rule else {}),
+        **({"checks": manifest.details.checks} if manifest.details.checks else {}),
         "schema": None if manifest.schema is None else manifest.schema.to_json(),
         "labels": {feature: list(names) for feature, names in manifest.labels.items()},
         "sidecars": list(manifest.sidecars),
@@ -204,6 +205,7 @@ def _foreign_document(found: ForeignFiles) -> dict[str, Any]:
 
 
 def _print_dataset(overview: Overview, screen: Screen) -> None:
+    from ..screens.checks_screen import print_checks
     from ..screens.summary_screen import reading_lines
     from ..screens.terminal import shown_path
 
@@ -228,6 +230,7 @@ def _print_dataset(overview: Overview, screen: Screen) -> None:
         shown = ", ".join(f"{printable(name)} = {number}" for number, name in enumerate(names[:_SHOWN_LABELS]))
         more = f" and {len(names) - _SHOWN_LABELS:,} more" if len(names) > _SHOWN_LABELS else ""
         screen.text(f"Labels of {name_text(feature)}: {shown}{more}")
+    print_checks(screen, manifest, later=True)
     screen.text(f"\nRead by: {', '.join(readers_of(manifest))}")
     if manifest.splits:
         for line in reading_lines(where, manifest):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Final
 
 from ...transforms.format.wording.printable import quoted
@@ -12,6 +13,22 @@ _YEARS: Final = frozenset("Yy")
 _DAYS: Final = frozenset("dmjbB")
 _FORMAT_PARTS: Final = _YEARS | _DAYS | frozenset("HIMSpfzaA")
 """The parts of a format that Arrow and Python read alike."""
+
+
+_EMPTY_CHECKS: Final = {
+    "duplicates": "write duplicates: {} to compare whole records",
+    "leaks": "write leaks: {columns: [user]} to compare a column",
+}
+
+
+def empty_checks(checks: Mapping[str, object]) -> list[str]:
+    """Return what is wrong with checks that are named, and say nothing: such a key would be no check.
+
+    >>> empty_checks({"duplicates": None, "leaks": {"columns": ["user"]}})
+    ['duplicates: is empty; write duplicates: {} to compare whole records, or leave the key out']
+    """
+    empty = [key for key in _EMPTY_CHECKS if key in checks and checks[key] is None]
+    return [f"{key}: is empty; {_EMPTY_CHECKS[key]}, or leave the key out" for key in empty]
 
 
 def check_sign(value: str) -> str:

@@ -24,6 +24,7 @@ from ...transforms.format.wording.printable import printable
 from ...transforms.sources.contract.call import Call, typed_path
 from ...transforms.sources.registry.formats import FORMATS
 from ...transforms.sources.registry.options import InputOfUnknownFormat
+from .checks import empty_checks
 from .errors import config_error, problems_of, unknown_format
 from .inputs import input_of_any_format
 from .model import Config
@@ -235,6 +236,8 @@ def _absolute_paths(document: Document, cwd: str) -> None:
 def _fill_defaults(document: Document, base: str, command: str, *, data_given: bool) -> None:
     """Fill in what others decide: format and delimiter by the paths' suffixes, the name by the output folder."""
     _fill_runner(document)
+    for text in empty_checks(_section(document, "checks")):
+        document.problems.append(Problem(document.place(("checks", text.split(":")[0])), f"checks.{text}"))
     schema = _section(document, "schema")
     if isinstance(schema.get("files_root"), str) and schema["files_root"]:
         schema["files_root"] = _below(schema["files_root"], base)

@@ -269,6 +269,11 @@ class Config(_Section):
         return self._base or os.getcwd()
 
     def to_json(self) -> dict[str, Any]:
-        """Return every key with its value, defaults included, as plain JSON types under the names of the file."""
+        """Return every key with its value, defaults included, as plain JSON types under the names of the file.
+
+        Without a check that is not asked for: a file with the empty key is refused.
+        """
         document: dict[str, Any] = self.model_dump(mode="json", by_alias=True)
+        asked = {key: check for key, check in (document["checks"] or {}).items() if check is not None}
+        document["checks"] = asked or None
         return document

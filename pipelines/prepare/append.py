@@ -29,6 +29,7 @@ from ...transforms.sources.files.open_file import is_object
 from ...transforms.sources.registry.conform import DatasetSchema, survey_under
 from ...transforms.sources.registry.formats import FORMATS
 from ..config.model import ColumnConfig, Config, Fill, SchemaConfig, ShuffleConfig
+from ..report.planned_checks import unchecked_append
 from ..report.unchanged import Unchanged
 from ..workers.worker_processes import WorkerProcesses
 from .config_fingerprints import options_fingerprint, same_options
@@ -123,9 +124,8 @@ def prepare_append(
     run_id, aside = _run_id(run_id_of(config, prints), plan.survey, latest, path), settling(encoder.split)
     spec = spec_of(config, plan, prints, run_id, append_to=to, aside=aside)
     prepared = Prepared(source, plan, encoder, spec, mark, listed, stopped)
-    return AppendPlan(
-        latest, prepared, whole.files, found.unchanged, found.rejected, (*found.warnings, *split_warnings)
-    )
+    warnings = (*found.warnings, *split_warnings, *unchecked_append(latest, encoder.observers))
+    return AppendPlan(latest, prepared, whole.files, found.unchanged, found.rejected, warnings)
 
 
 def _dataset_schema(config: Config, latest: Manifest, schema: Schema, wanted_split: str | None) -> DatasetSchema:

@@ -12,6 +12,7 @@ from ...transforms.format.encode.encode_rows import RowEncoder
 from ...transforms.plan_files import PlanLimits, entries_in_files, tasks_in_files
 from ...transforms.sources.contract.planning import Plan
 from ...transforms.sources.contract.source import LazyPieces, Source
+from ..report.planned_checks import planned_checks
 from ..report.reject_groups import group_rejects
 from ..report.row_order import order_note, shuffle_note
 from ..report.summary import PlanReport, SplitEstimate
@@ -72,6 +73,7 @@ class Prepared:
             remarks=plan.survey.remarks,
             sampled=plan.estimate.sampled,
             sampled_rejects=group_rejects(json.loads(line) for line in self._sampled_rejects()),
+            checks=planned_checks(self.encoder.observers),
             splits_sampled=not self.encoder.split_shares(),
             order_note=shuffle_note(planned=True, in_append=spec.append_to is not None)
             if spec.shuffle is not None

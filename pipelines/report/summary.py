@@ -199,7 +199,7 @@ class PlanReport(RunReport):
     """The plan of a conversion; nothing was written. `rows_exact` says that `rows` was counted and not estimated.
 
     To estimate sizes, `sampled` rows were converted; `sampled_rejects` of them will be rejected. `splits_sampled` says
-    that `splits` are those of these rows, and that others may have more.
+    that `splits` are those of these rows, and that others may have more. `checks` says what will be checked.
     """
 
     path: str
@@ -218,6 +218,7 @@ class PlanReport(RunReport):
     sampled: int = 0
     splits_sampled: bool = False
     sampled_rejects: tuple[RejectGroup, ...] = ()
+    checks: tuple[str, ...] = ()
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that `convert --dry-run --json` prints."""
@@ -247,6 +248,7 @@ class PlanReport(RunReport):
             "remarks": list(self.remarks),
             "sample": {"rows": self.sampled, "rejects": [group.to_json() for group in self.sampled_rejects]},
             **({"order_note": self.order_note} if self.order_note else {}),
+            **({"checks": list(self.checks)} if self.checks else {}),
             **(self._appended() if self.command == "append" else {}),
         }
 

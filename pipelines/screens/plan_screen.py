@@ -34,6 +34,8 @@ def print_plan(terminal: Terminal, plan: PlanReport) -> None:
     if plan.splits_sampled:
         seen = f"the {counted(plan.sampled, 'row')} that were looked at" if plan.sampled else "no row yet"
         terminal.text(f"Splits are those of {seen}; others may have more.")
+    for text in plan.checks:
+        terminal.text(f"Checks: {in_lines(text)}")
     print_new_classes(terminal, plan.new_classes)
     print_notes(terminal, plan)
     _sampled_rejects(terminal, plan)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
-from typing import Any, Final
+from typing import Final
 
 from ...transforms.format.manifest.manifest import Manifest, SplitEntry
 from ...transforms.format.wording.printable import counted
@@ -13,14 +12,12 @@ from ...transforms.stores.common.schemes import STORES, scheme_of
 from ..report.reject_groups import rejects_text
 from ..report.summary import Summary
 from ..report.unchanged import unchanged_line
+from .checks_screen import print_checks
 from .run_parts import print_new_classes, print_notes, print_rejected_before, print_schema, skipped_text
 from .terminal import Terminal, in_lines, plain_table, shown_path
 
 _RATES_AFTER: Final = 10.0
 """Seconds. Loading the engine takes up to two of them: of a shorter run that is much, and a rate would be too low."""
-
-_SHOWN_PAIRS: Final = 5
-"""So many pairs of splits that share records are shown; the manifest has all."""
 
 
 def print_summary(terminal: Terminal, summary: Summary) -> None:
@@ -41,8 +38,7 @@ def print_summary(terminal: Terminal, summary: Summary) -> None:
     print_notes(terminal, summary)
     print_schema(terminal, manifest.schema, summary.choices, planned=False)
     _narrowed(terminal, manifest)
-    _duplicates(terminal, manifest)
-    _leaks(terminal, manifest)
+    print_checks(terminal, manifest)
     _rejected(terminal, summary)
     if manifest.compression != "none":
         left_out = "dataset_info.json (TFDS), index/ (DALI)"
@@ -77,8 +73,7 @@ def _print_append(terminal: Terminal, summary: Summary, size: str) -> None:
     print_new_classes(terminal, summary.new_classes)
     print_notes(terminal, summary)
     _narrowed(terminal, manifest)
-    _duplicates(terminal, manifest)
-    _leaks(terminal, manifest)
+    print_checks(terminal, manifest)
     _rejected(terminal, summary)
     _ending(terminal, summary)
 
@@ -91,62 +86,6 @@ def _narrowed(terminal: Terminal, manifest: Manifest) -> None:
         lost = error if entry.max_relative_error else "all exact"
         values = f"{counted(entry.values, 'value')}{since}"
         terminal.text(f"Narrowed {in_lines(entry.name)}: {entry.from_} to {entry.to}, {values}, {lost}")
-
-
-def _leaks(terminal: Terminal, manifest: Manifest) -> None:
-    """Print how many values are in several splits, in which, and the first of them."""
-    check = manifest.details.checks.get("leaks")
-    if check is None:
-        return
-    names = ", ".join(in_lines(name) for name in check["columns"])
-    where = " among the new records" if manifest.operation == "append" else ""
-    if not check["groups"]:
-        terminal.text(f"Leaks of {names}: none{where}")
-        return
-    are = "is" if check["groups"] == 1 else "are"
-    values = f"{counted(check['groups'], 'value')} {are} in more than one split{where}"
-    terminal.text(f"\nLeaks of {names}: {values}, with {counted(check['records'], 'record')}:", "bold yellow")
-    _shared(terminal, check, "value", "")
-    _examples(terminal, check, "value")
-    column = check["columns"][0]
-    terminal.text(f"  to keep each in one split: --split-key {in_lines(column)}", "yellow")
-
-
-def _shared(terminal: Terminal, check: Mapping[str, Any], what: str, of: str) -> None:
-    """Print which splits share how many groups."""
-    shared = sorted(check.get("splits", {}).items(), key=lambda pair: -pair[1])
-    for splits, groups in shared[:_SHOWN_PAIRS]:
-        alike = f"{counted(groups, what)}{of} {'was' if groups == 1 else 'were'}"
-        terminal.text(f"  {alike} in more than one split: {', '.join(splits.split())}", "yellow")
-    if len(shared) > _SHOWN_PAIRS:
-        terminal.text(f"  and {counted(len(shared) - _SHOWN_PAIRS, 'pair')} of splits more", "yellow")
-
-
-def _examples(terminal: Terminal, check: Mapping[str, Any], what: str) -> None:
-    for example in check.get("examples", ()):
-        more = example["records"] - len(example["places"])
-        others = f" and {more:,} more" if more else ""
-        terminal.text(f"  {' = '.join(in_lines(place) for place in example['places'])}{others}")
-    if check["groups"] > len(check.get("examples", ())):
-        terminal.text(f"  and {counted(check['groups'] - len(check['examples']), what)} more")
-
-
-def _duplicates(terminal: Terminal, manifest: Manifest) -> None:
-    """Print how many records are alike, in which splits, and the first of them."""
-    check = manifest.details.checks.get("duplicates")
-    if check is None:
-        return
-    names = [in_lines(name) for name in check["columns"]]
-    alike = f" in {', '.join(names)}" if names else ""
-    where = " among the new records" if manifest.operation == "append" else ""
-    if not check["records"]:
-        terminal.text(f"Duplicates{alike}: none{where}")
-        return
-    left = "left out" if check.get("action") == "drop" else "kept"
-    repeats = f"{counted(check['records'], 'record')} {'repeats' if check['records'] == 1 else 'repeat'}"
-    terminal.text(f"\nDuplicates{alike}: {repeats} an earlier one{where}, {left}:", "bold yellow")
-    _shared(terminal, check, "group", " of equal records")
-    _examples(terminal, check, "group")
 
 
 def _rejected(terminal: Terminal, summary: Summary) -> None:

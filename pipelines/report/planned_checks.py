@@ -1,0 +1,43 @@
+"""What a run is going to check of the records as a whole, and what an append leaves unchecked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ...transforms.format.flow.observers import Observer
+from ...transforms.format.manifest.manifest import Manifest
+from ...transforms.format.wording.printable import printable
+from ...transforms.sources.contract.call import set_list
+
+
+def planned_checks(observers: Sequence[Observer]) -> tuple[str, ...]:
+    """Return what the checks among the observers of a run are going to do."""
+    if not observers:
+        return ()
+    from ...transforms.checks.duplicates import Duplicates  # they take pandas
+    from ...transforms.checks.leaks import Leaks
+
+    texts = []
+    for one in observers:
+        if isinstance(one, Duplicates):
+            over = f" over {_names(one.columns)}" if one.columns else ", compared as a whole,"
+            texts.append(f"duplicate records{over} are {'left out' if one.action == 'drop' else 'reported'}")
+        elif isinstance(one, Leaks):
+            texts.append(f"values of {_names(one.columns)} that are in several splits are reported")
+    return tuple(texts)
+
+
+def unchecked_append(latest: Manifest, observers: Sequence[Observer]) -> tuple[str, ...]:
+    """Return that an append does not look for duplicates, where the latest generation left them out."""
+    before = latest.details.checks.get("duplicates", {})
+    if before.get("action") != "drop" or any(one.name == "duplicates" for one in observers):
+        return ()
+    columns = f"{set_list('checks.duplicates.columns', before['columns'])} " if before["columns"] else ""
+    return (
+        f"generation {latest.generation} left out duplicate records, and new records are not looked at for them; to "
+        f"compare new records with each other, and with no earlier ones: {columns}--set checks.duplicates.action=drop",
+    )
+
+
+def _names(columns: Sequence[str]) -> str:
+    return ", ".join(printable(name) for name in columns)

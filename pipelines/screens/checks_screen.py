@@ -1,0 +1,76 @@
+"""Print what the checks of a dataset found: after a run, and from its manifest."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from ...transforms.format.manifest.manifest import Manifest
+from ...transforms.format.wording.printable import counted
+from .terminal import Terminal, in_lines
+
+_SHOWN_PAIRS: Final = 5
+"""So many pairs of splits that share records are shown; the manifest has all."""
+
+
+def print_checks(terminal: Terminal, manifest: Manifest, *, later: bool = False) -> None:
+    """Print what was found among the records that a generation added; `later` names it."""
+    where = " among the new records" if manifest.operation == "append" else ""
+    if later:
+        where = f" in what generation {manifest.generation} added"
+    _duplicates(terminal, manifest, where)
+    _leaks(terminal, manifest, where)
+
+
+def _leaks(terminal: Terminal, manifest: Manifest, where: str) -> None:
+    """Print how many values are in several splits, in which, and the first of them."""
+    check = manifest.details.checks.get("leaks")
+    if check is None:
+        return
+    names = ", ".join(in_lines(name) for name in check["columns"])
+    if not check["groups"]:
+        terminal.text(f"Leaks of {names}: none{where}")
+        return
+    are = "is" if check["groups"] == 1 else "are"
+    values = f"{counted(check['groups'], 'value')} {are} in more than one split{where}"
+    terminal.text(f"\nLeaks of {names}: {values}, with {counted(check['records'], 'record')}:", "bold yellow")
+    _shared(terminal, check, "value", "")
+    _examples(terminal, check, "value")
+    column = check["columns"][0]
+    terminal.text(f"  to keep each in one split: --split-key {in_lines(column)}", "yellow")
+
+
+def _shared(terminal: Terminal, check: Mapping[str, Any], what: str, of: str) -> None:
+    """Print which splits share how many groups."""
+    shared = sorted(check.get("splits", {}).items(), key=lambda pair: -pair[1])
+    for splits, groups in shared[:_SHOWN_PAIRS]:
+        alike = f"{counted(groups, what)}{of} {'was' if groups == 1 else 'were'}"
+        terminal.text(f"  {alike} in more than one split: {', '.join(splits.split())}", "yellow")
+    if len(shared) > _SHOWN_PAIRS:
+        terminal.text(f"  and {counted(len(shared) - _SHOWN_PAIRS, 'pair')} of splits more", "yellow")
+
+
+def _examples(terminal: Terminal, check: Mapping[str, Any], what: str) -> None:
+    for example in check.get("examples", ()):
+        more = example["records"] - len(example["places"])
+        others = f" and {more:,} more" if more else ""
+        terminal.text(f"  {' = '.join(in_lines(place) for place in example['places'])}{others}")
+    if check["groups"] > len(check.get("examples", ())):
+        terminal.text(f"  and {counted(check['groups'] - len(check['examples']), what)} more")
+
+
+def _duplicates(terminal: Terminal, manifest: Manifest, where: str) -> None:
+    """Print how many records are alike, in which splits, and the first of them."""
+    check = manifest.details.checks.get("duplicates")
+    if check is None:
+        return
+    names = [in_lines(name) for name in check["columns"]]
+    alike = f" in {', '.join(names)}" if names else ""
+    if not check["records"]:
+        terminal.text(f"Duplicates{alike}: none{where}")
+        return
+    left = "left out" if check.get("action") == "drop" else "kept"
+    repeats = f"{counted(check['records'], 'record')} {'repeats' if check['records'] == 1 else 'repeat'}"
+    terminal.text(f"\nDuplicates{alike}: {repeats} an earlier one{where}, {left}:", "bold yellow")
+    _shared(terminal, check, "group", " of equal records")
+    _examples(terminal, check, "group")
