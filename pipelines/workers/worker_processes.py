@@ -68,6 +68,8 @@ class WorkerProcesses:
         self._first: dict[int, Future[TaskResult]] = {}
         self._staging: TaskStaging | None = None
         self._lock = Lock()
+        self._left: set[int] = set()
+        self._at_work = 0
         self.broken: RunError | None = None
 
     def __enter__(self) -> Self:
@@ -128,21 +130,39 @@ class WorkerProcesses:
         self._staging = staging
         with self._reporting_deaths():
             self._first = {task.ordinal: self._pool.submit(staging.stage, task) for task in tasks}
+        self._left = set(self._first)
         release_freed_memory()
 
     def stage(self, task: Task) -> TaskResult:
-        """Return what an attempt at a task staged.
+        """Return what an attempt at a task staged; behind the last task the processes end.
 
         Raises:
             RunError: a worker died.
             Exception: whatever the attempt raised.
         """
-        assert self._pool is not None
         assert self._staging is not None, "begin comes before stage"
         with self._reporting_deaths():
             with self._lock:
+                self.start()  # an engine may try a task again when they have ended
+                assert self._pool is not None
                 attempt = self._first.pop(task.ordinal, None) or self._pool.submit(self._staging.stage, task)
-            return attempt.result()
+                self._at_work += 1
+            try:
+                result = attempt.result()
+            finally:
+                with self._lock:
+                    self._at_work -= 1
+            self._end_behind(task)
+            return result
+
+    def _end_behind(self, task: Task) -> None:
+        """End the processes where nothing is left to stage: what comes next runs here, and needs their memory."""
+        with self._lock:
+            self._left.discard(task.ordinal)
+            if self._left or self._at_work or self._pool is None:
+                return
+            pool, self._pool = self._pool, None
+        pool.shutdown(wait=True, kill_workers=True)
 
     @contextlib.contextmanager
     def _reporting_deaths(self) -> Iterator[None]:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -161,6 +162,21 @@ def test_a_task_that_is_asked_for_twice_is_attempted_twice(tmp_path: Path) -> No
     assert len(list((tmp_path / "out").glob(".staging/*/parts/*/*.part"))) == 2
 
 
+def own_workers() -> list[psutil.Process]:
+    return [child for child in psutil.Process().children() if "LokyProcess" in " ".join(child.cmdline())]
+
+
+def test_processes_end_behind_the_last_task_and_start_again_for_another_attempt(tmp_path: Path) -> None:
+    staging, task = one_task(tmp_path, "out")
+    with WorkerProcesses(2) as processes:
+        processes.begin(staging, [task, replace(task, ordinal=1)])
+        processes.stage(task)
+        assert len(own_workers()) == 2
+        processes.stage(replace(task, ordinal=1))
+        assert own_workers() == []
+        assert processes.stage(task).records == 2
+
+
 def test_what_a_task_raises_reaches_the_caller(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     staging, task = one_task(tmp_path, "file/out")
@@ -198,11 +214,10 @@ def test_auto_takes_processes_for_plans_that_repay_their_start() -> None:
 def test_a_pool_that_broke_says_so_to_every_task(tmp_path: Path) -> None:
     staging, task = one_task(tmp_path, "out")
     with WorkerProcesses(1) as processes:
-        processes.begin(staging, [task])
+        processes.begin(staging, [task, replace(task, ordinal=1)])
         processes.stage(task)
-        for child in psutil.Process().children():
-            if "LokyProcess" in " ".join(child.cmdline()):
-                child.kill()
+        for child in own_workers():
+            child.kill()
         for _ in range(2):
             with pytest.raises(RunError, match="ended from outside"):
                 processes.stage(task)

@@ -6,7 +6,7 @@
              task 3 (train, buckets 2 and 3) ─▶ ...
 
 A bucket holds the records whose keys begin with its number, so sorted buckets, one after the other, are a sorted split.
-About 16 MiB are sorted at a time. From a store, the ranges of a task are first copied to this machine.
+About 8 MiB are sorted at a time. From a store, the ranges of a task are first copied to this machine.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from ..stage.task_stager import TaskStager
 from ..storage.storage_at import storage_at
 from .findings import FOLDER, left_out_in_all, left_out_of, read_left_out
 
-SORTED_BYTES: Final = 16 << 20
+SORTED_BYTES: Final = 8 << 20
 """What is sorted at a time, where buckets are no larger."""
 
 

@@ -20,7 +20,7 @@ from ..storage.contract import PartFile
 from .keys import MOST_RECORDS, bucket_of, row_keys
 from .spill_file import SpillWriter, joined_record
 
-_RUN_BYTES: Final = 32 << 20
+_RUN_BYTES: Final = 16 << 20
 _MOST_BITS: Final = 16
 
 Create = Callable[[int], tuple[PartFile, str]]
