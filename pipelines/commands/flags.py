@@ -16,7 +16,7 @@ _DATAFLOW: Final = "Dataflow options"
 
 def number_or_text(text: str) -> object:
     """Return a number as an int, so that the config sees what a file would give it; other text as it is."""
-    return int(text) if text.isdecimal() else text
+    return int(text) if text.removeprefix("-").isdecimal() else text
 
 
 def names_in(text: str) -> list[str]:

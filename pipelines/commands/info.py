@@ -103,7 +103,8 @@ def _stopped_text(path: str) -> str | None:
     if any(is_held(storage, plan.run_id) for plan in plans):
         return f"{where}: holds no dataset yet: a run is writing to it"
     done = ", ".join(
-        f"{count_results(storage, plan.staging):,} of {counted(plan.tasks, 'task')} done" for plan in plans
+        f"{min(count_results(storage, plan.staging), plan.tasks):,} of {counted(plan.tasks, 'task')} done"
+        for plan in plans
     )
     runs = "a run" if len(plans) == 1 else f"{len(plans):,} runs"
     size = format_size(staged_by_dead_runs(storage))
@@ -225,6 +226,8 @@ def _print_dataset(overview: Overview, screen: Screen) -> None:
         screen.table(_totals(overview))
         if manifest.details.split_rule:
             screen.text(f"Split {_rule_text(manifest.details.split_rule)}")
+        if manifest.order == "shuffled":
+            screen.text(f"Order: random within each split, by seed {manifest.details.shuffle.get('seed', 'unknown')}")
     _print_schema(manifest.schema, screen)
     for feature, names in manifest.labels.items():
         shown = ", ".join(f"{printable(name)} = {number}" for number, name in enumerate(names[:_SHOWN_LABELS]))

@@ -11,7 +11,7 @@ def shuffle_note(*, planned: bool, in_append: bool) -> str:
     """Return the note on records that are in a random order; `planned` of a run that is still to be made."""
     order = "records are in a random order"
     note = f"{order} within what is added, behind those that were there" if in_append else f"{order} within each split"
-    return f"{note}; in between they are all spilled to the dataset's folder once" if planned else note
+    return f"{note}; they are spilled to its staging folder first, which takes as many bytes again" if planned else note
 
 
 def order_note(traits: Traits, order: str, tasks: int, shards: Sequence[int]) -> str:

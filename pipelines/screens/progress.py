@@ -6,6 +6,7 @@ The engine shows nothing until it ends, so progress is read from what the worker
       plan.json                  {"totals": {"tasks": 64, "records": 8000000, "bytes": 1870000000, "shards": 14}, ...}
       tasks/000003.json          a finished task: its records and bytes, exactly
       parts/000007-…/*.part      a task at work: its files' sizes
+      shuffle/                   the plan of a second pass, whose tasks are numbered behind the others
 
 An engine that knows more, by the metrics of its job (`Counted`), is believed.
 
@@ -28,6 +29,7 @@ from rich.console import Console
 from rich.live import Live
 from rich.text import Text
 
+from ...transforms.dataset.shuffle.findings import FOLDER
 from ...transforms.dataset.storage.storage_at import storage_at
 from ...transforms.errors import StoreError
 from ...transforms.stores.common.store_url import is_store_url
@@ -103,24 +105,34 @@ class StagingReader:
                 done = _read_task(os.path.join(self._staging, "tasks", name))
                 if done is not None:
                     self._done[name] = done
-        records = sum(done.records for done in self._done.values())
-        finished = sum(done.bytes for done in self._done.values())
-        shards = sum(done.shards for done in self._done.values())
+        first = {name: one for name, one in self._done.items() if not self._is_second(name)}
+        shuffling = bool(_names(os.path.join(self._staging, FOLDER)))  # between the passes it gets their plan
+        shown = [one for name, one in self._done.items() if name not in first] if shuffling else first.values()
+        records = sum(done.records for done in shown)
+        finished = sum(done.bytes for done in shown)
+        shards = sum(done.shards for done in shown)
         at_work = self._bytes_at_work()
         if at_work:
             known_records, known_bytes = (records, finished) if finished else (totals.records or 0, totals.bytes or 0)
             records += at_work * known_records // known_bytes if known_bytes else 0
-        all_done = totals.tasks is not None and len(self._done) >= totals.tasks
+        all_done = totals.tasks is not None and len(first) >= totals.tasks
         counted = self._count()
         phase = "Ending" if counted.ending else "Finishing" if all_done else "Converting"
+        if shuffling and phase == "Finishing":
+            phase = "Shuffling"
         return RunProgress(
             phase,
-            len(self._done),
+            len(first),
             max(records, counted.records),
             max(finished + at_work, counted.bytes),
             shards,
             counted.waiting,
         )
+
+    def _is_second(self, name: str) -> bool:
+        """Return whether a result is of the second pass of a shuffle: these are numbered behind the tasks."""
+        tasks, number = self.totals().tasks, name.removesuffix(".json")
+        return tasks is not None and number.isdecimal() and int(number) >= tasks
 
     def _bytes_at_work(self) -> int:
         """Return the size of the parts of tasks that have not finished; of several attempts, of the largest."""
@@ -175,6 +187,7 @@ class ProgressWatcher:
         self._interval = interval or (live if console.is_terminal else _PLAIN_SECONDS)
         self._clock = clock
         self._first_bytes: tuple[float, int] | None = None
+        self._shuffling = False
         self._stop = Event()
         self._thread = Thread(target=self._run, name="progress", daemon=True)
 
@@ -192,6 +205,8 @@ class ProgressWatcher:
         """Return the line as it is now."""
         progress = self._reader.read()
         now = self._clock()
+        if progress.phase == "Shuffling" and not self._shuffling:
+            self._shuffling, self._first_bytes = True, None  # what follows is counted from nothing
         if self._first_bytes is None and progress.bytes:
             self._first_bytes = (now, progress.bytes)
         if self._first_bytes is None:

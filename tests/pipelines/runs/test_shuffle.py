@@ -19,6 +19,8 @@ from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.shard_plan import task_ranges
 from shardmill.transforms.errors import UsageError
 
+from ...command_line import Shardmill
+
 pytestmark = pytest.mark.usefixtures("without_engine")
 
 ROWS = 6000
@@ -210,6 +212,16 @@ def test_large_records_are_shuffled_each_in_a_shard_of_its_own() -> None:
     found = made(table)
     assert sorted(found) == list(range(20))
     assert len(open_dataset("out").manifest.splits["train"].shards) == 20
+
+
+def test_info_and_a_dry_run_say_that_records_are_shuffled(shardmill: Shardmill) -> None:
+    shown = shardmill("convert", parquet(), "-o", "out", "--shuffle", "7", "--dry-run").out
+    assert (
+        "Order: records are in a random order within each split; they are spilled to its staging folder first" in shown
+    )
+    assert shardmill("convert", parquet(), "-o", "out", "--shuffle", "7").code == 0
+    assert "Order: random within each split, by seed 7" in shardmill("info", "out").out
+    assert "it must be at least 0" in shardmill("convert", "t.parquet", "-o", "x", "--shuffle", "-1").err
 
 
 def test_an_empty_source_has_nothing_to_shuffle() -> None:

@@ -49,6 +49,17 @@ class TestStagingReader:
         finish_task(tmp_path, 1, 260, 52_000, ("full",))
         assert reader.read() == RunProgress("Finishing", 2, 510, 102_000, 3)
 
+    def test_the_second_pass_of_a_shuffle_is_counted_from_nothing(self, tmp_path: Path) -> None:
+        write_plan(tmp_path)
+        finish_task(tmp_path, 0, 250, 50_000, ("tail",))
+        finish_task(tmp_path, 1, 260, 52_000, ("tail",))
+        (tmp_path / "shuffle").mkdir()
+        (tmp_path / "shuffle/train-0123456789abcdef.json").write_text("[]")
+        reader = StagingReader(str(tmp_path))
+        assert reader.read() == RunProgress("Shuffling", 2, 0, 0, 0)
+        finish_task(tmp_path, 2, 300, 60_000, ("full", "tail"))
+        assert reader.read() == RunProgress("Shuffling", 2, 300, 60_000, 1)
+
     def test_of_two_attempts_at_a_task_one_counts(self, tmp_path: Path) -> None:
         write_plan(tmp_path)
         write_part(tmp_path, 0, "aa", 30_000)
