@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from ..errors import SchemaError
+from ..format.columns.lists import cast_lists
 from ..format.flow.rows import Rows
 from ..format.nested.keys import is_flat
 from ..format.schema.arrow_types import arrow_type_of, feature_of
@@ -195,6 +196,7 @@ def _typed(rows: Rows, fields: pa.Schema) -> Rows:
     if batch.schema.types == wanted:
         return rows
     arrays = [
-        column if column.type == kind else column.cast(kind) for column, kind in zip(batch.columns, wanted, strict=True)
+        column if column.type == kind else cast_lists(column, kind)
+        for column, kind in zip(batch.columns, wanted, strict=True)
     ]
     return replace(rows, batch=pa.RecordBatch.from_arrays(arrays, names=batch.schema.names))

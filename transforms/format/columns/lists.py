@@ -112,6 +112,13 @@ def _selectable(values: pa.Array) -> pa.Array:
     return values.cast(pa.large_binary()) if types.is_binary_view(values.type) else values
 
 
+def cast_lists(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return an array as another type, also where list views are inside, which Arrow's own cast makes invalid."""
+    if types.is_nested(array.type) and "list_view" in str(array.type):
+        array = _without_list_views(array)
+    return array if array.type == kind else array.cast(kind)
+
+
 def _without_list_views(array: pa.Array) -> pa.Array:
     """Return nested values whose list views, at any depth, are lists: Arrow's own cast forgets the last offset."""
     kind = array.type

@@ -102,7 +102,7 @@ class ArrowSource:
             SchemaError: a column's type has no feature, two files differ, or a named column is not there.
             SourceError: a file is not sound, or two of its columns have one name.
         """
-        heads = run(partial(read_head, selection=self.selection), listing.entries)
+        heads = run(partial(read_head, selection=self.selection.of_one_among(len(listing.entries))), listing.entries)
         found = survey_columns(heads, self.rules, self.selection)
         pieces = tuple(
             piece

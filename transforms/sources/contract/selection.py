@@ -75,6 +75,10 @@ class Selection:
         """Return which of these columns are kept, where there are others: names that are none of these say nothing."""
         return [name for name in names if self._keeps(name)]
 
+    def of_one_among(self, files: int) -> Selection:
+        """Return the selection for one of some files: what it lacks of the names is judged when all are known."""
+        return replace(self, union=True) if files > 1 else self
+
     def without(self, names: Sequence[str]) -> Selection:
         """Return the selection without these names: they are columns that the source does not hold."""
         gone = set(names)

@@ -114,7 +114,9 @@ class ParquetSource:
             SchemaError: a column's type has no feature, two files differ, or a named column is not there.
             SourceError: a file is not sound, or two of its columns have one name.
         """
-        footers = run(partial(read_footer, selection=self.selection), listing.entries)
+        footers = run(
+            partial(read_footer, selection=self.selection.of_one_among(len(listing.entries))), listing.entries
+        )
         found = survey_columns(footers, self.rules, self.selection)
         pieces = tuple(
             piece

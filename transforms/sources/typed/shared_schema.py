@@ -82,6 +82,8 @@ def shared_columns(footers: Sequence[FileColumns], *, union: bool = False) -> Sh
                 fields[name] = fields[name].with_type(kind)
             elif kind != meaning(column.type):
                 widened.setdefault(name, f"{column.type} in {other.name}")
+            if column.type != fields[name].type and "list_view" in str(fields[name].type):
+                fields[name] = fields[name].with_type(kind)  # Arrow casts no list to a view
             if column.nullable and not fields[name].nullable:
                 fields[name] = fields[name].with_nullable(True)
                 reasons[name] = f"{reason} ({other.name})"

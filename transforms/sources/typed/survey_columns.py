@@ -46,7 +46,7 @@ def survey_columns(
     first = files[0]
     known = dict.fromkeys(name for file in files for name in file.columns)
     where = f"{first.name}: " if len(files) == 1 else ""
-    if selection.union:
+    if selection.union or len(files) > 1:
         selection.pick(list(known), where=where)
     selection.check_excluded(list(known), where=where)
     found = shared_columns(files, union=selection.union)
