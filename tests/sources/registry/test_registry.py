@@ -125,9 +125,12 @@ class TestAFormatOfOneFolderAndOneLine:
         convert("a.kv", output="out", sign=":", schema={"columns": {"key": {"name": "name"}}}, limit=1)
         assert rows_of() == [{"name": "a", "value": "1"}]
 
-    def test_shuffling_it_is_refused_as_it_says_nothing_of_it(self) -> None:
-        with pytest.raises(ConfigError, match="only images are shuffled yet, and this input is kv"):
-            load_config({"input": {"paths": ["a.kv"]}, "shuffle": {"seed": 1}, "output": {"path": "out"}})
+    def test_it_is_shuffled_without_a_line_of_its_own(self) -> None:
+        Path("many.kv").write_text("".join(f"{number}:x\n" for number in range(100)))
+        convert("many.kv", output="out", sign=":", shuffle={"seed": 1})
+        keys = [row["key"] for row in rows_of()]
+        assert sorted(keys, key=int) == [str(number) for number in range(100)]
+        assert keys != sorted(keys, key=int)
 
     def test_read_rows_picks_its_source(self) -> None:
         assert pick_source(["a.kv"]) == RecipeSource(kv_format.KvSource(("a.kv",), str(Path.cwd()), "="))
