@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from typing import Final
 
 import numpy as np
@@ -11,6 +12,12 @@ import pyarrow.compute as pc
 
 DECIMAL_FORMS: Final = ("text", "float", "scaled")
 
+_BELOW_FLOAT32: Final = (1 << 29) - 1
+"""The bits of a float64 that float32 has no place for."""
+
+_MIDDLE: Final = 1 << 28
+_STEPS: Final = 8  # Arrow's own cast may be some of the least steps beside the nearest float64
+
 
 def decimal_text(values: pa.Array) -> pa.Array:
     """Return decimals as exact text, never with an exponent: as many digits after the point as the type has."""
@@ -19,6 +26,32 @@ def decimal_text(values: pa.Array) -> pa.Array:
         return text
     written = [None if value is None else format(value, "f") for value in values.to_pylist()]
     return pa.array(written, pa.string())
+
+
+def decimal_floats(values: pa.Array) -> pa.Array:
+    """Return float64 values whose nearest float32, which records hold, is the nearest of the decimal itself.
+
+    A decimal just beside the middle of two float32 values may be that middle as float64, and then go to the wrong one.
+    Such values are moved by the least step towards the decimal.
+    """
+    floats = np.asarray(values.cast(pa.float64()).fill_null(0.0)).copy()
+    below = floats.view(np.int64) & _BELOW_FLOAT32
+    near = np.flatnonzero(np.abs(below - _MIDDLE) <= _STEPS)
+    for position in near.tolist():
+        value = values[position].as_py()
+        if value is not None:
+            exact = Fraction(value)
+            middle = _middle(float(floats[position]))
+            beside = np.inf if exact > middle else -np.inf
+            floats[position] = middle if exact == middle else np.nextafter(middle, beside)
+    return pa.array(floats, pa.float64(), mask=np.asarray(values.is_null()) if values.null_count else None)
+
+
+def _middle(value: float) -> float:
+    """Return the middle of two float32 values next to a float64."""
+    bits = np.array([value]).view(np.int64)
+    bits = (bits & ~np.int64(_BELOW_FLOAT32)) | np.int64(_MIDDLE)
+    return float(bits.view(np.float64)[0])
 
 
 def scaled_integers(values: pa.Array) -> tuple[pa.Array, npt.NDArray[np.int64]]:

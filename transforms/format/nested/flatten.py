@@ -27,7 +27,7 @@ from ..buffers.views import I64
 from ..columns.lists import lists_of, plain_array
 from ..flow.rejects import CellError, CellProblem
 from .as_json import as_json
-from .decimals import decimal_text, scaled_integers
+from .decimals import decimal_floats, decimal_text, scaled_integers
 from .keys import FLAT_VALUES, PRESENT, ROW_LENGTHS, grid_of, is_any_list, is_flat, is_scalar, stored_type
 
 JSON: Final = "json"
@@ -162,7 +162,7 @@ class _Flattener:
         if not types.is_decimal(array.type):
             return array
         if self.as_ == "float":
-            return array.cast(pa.float64())
+            return decimal_floats(array)
         if self.as_ == "scaled":
             integers, over = scaled_integers(array)
             for position, row in zip(over.tolist(), row_of(over).tolist(), strict=True):
