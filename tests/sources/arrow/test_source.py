@@ -262,3 +262,15 @@ def test_nulls_in_runs_are_nulls_of_their_column(tmp_path: Path, form: str) -> N
     assert open_dataset(tmp_path / "out").to_table().to_pydict() == {
         "r": ["a", "a", None, "b", "b", "b"], "s": ["x", "x", "y", "z", "z", "z"],
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["file", "stream"])
+@pytest.mark.parametrize("values", [["a", None, "c"], ["a", "b", "c"]], ids=["nulls", "none"])
+def test_a_null_among_the_values_of_a_dictionary_is_a_null(tmp_path: Path, form: str, values: list[str | None]) -> None:
+    kinds = pa.DictionaryArray.from_arrays(pa.array([0, 1, 2, 1], pa.int8()), pa.array(values))
+    write(tmp_path / "t.arrow", pa.table({"kind": kinds, "n": range(4)}), form)
+    convert(str(tmp_path / "t.arrow"), output=str(tmp_path / "out"))
+    dataset = open_dataset(tmp_path / "out")
+    assert dataset.to_table("train")["kind"].to_pylist() == [values[i] for i in (0, 1, 2, 1)]
+    (feature,) = (one for one in dataset.manifest.schema or () if one.name == "kind")
+    assert feature.nullable is (None in values)

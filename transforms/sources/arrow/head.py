@@ -18,7 +18,16 @@ from ..contract.selection import Selection
 from ..contract.source import ListedFile, SourceEntry
 from ..files.open_file import is_object, open_file, open_listed
 from ..files.stamp import check_stamp
-from .messages import FEATHER_V1, FILE_MAGIC, BatchPlace, DamagedFile, arrays_in, batches_of_file, batches_of_stream
+from .messages import (
+    FEATHER_V1,
+    FILE_MAGIC,
+    BatchPlace,
+    DamagedFile,
+    arrays_in,
+    batches_of_file,
+    batches_of_stream,
+    dictionaries_have_nulls,
+)
 
 READ_ERRORS: Final = (pa.ArrowException, OSError, ValueError, TypeError, MemoryError, OverflowError, DamagedFile)
 """What reading a damaged file raises."""
@@ -78,6 +87,10 @@ def read_head(entry: SourceEntry, selection: Selection) -> ArrowHead:
             schema = schema_of(data, form)
             chosen = [schema.field(index) for index in choose_columns(schema, selection, entry.name)]
             fields, reasons = _nulls(schema, chosen, places)
+            kinds = [i for i, field in enumerate(fields) if pa.types.is_dictionary(field.type)]
+            if kinds and dictionaries_have_nulls(data, entry.bytes, in_turn=form != "file"):
+                for i in kinds:
+                    fields[i], reasons[i] = fields[i].with_nullable(True), "nulls among the values of dictionaries"
             in_ns = _in_nanoseconds(data, form, [one.name for one in chosen if counts_nanoseconds(one.type)], places)
     except (SourceError, SchemaError):
         raise

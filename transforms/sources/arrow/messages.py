@@ -28,6 +28,9 @@ _BATCH: Final = 3
 _SWAPPED: Final = -1
 """The schema of numbers whose high byte is first."""
 
+_NULLS_IN_DICTIONARY: Final = -2
+"""A dictionary with a null among its values."""
+
 _MOST_METADATA: Final = 256 << 20
 _NODE: Final = "<qq"
 _BLOCK: Final = "<qi4xq"
@@ -84,10 +87,30 @@ def batches_of_stream(data: pa.NativeFile, size: int) -> tuple[list[BatchPlace],
     """
     found, in_turn = [], False
     for kind, place in _messages(data, size):
-        in_turn = in_turn or kind in (_DICTIONARY, _SWAPPED)
+        in_turn = in_turn or kind in (_DICTIONARY, _NULLS_IN_DICTIONARY, _SWAPPED)
         if place is not None:
             found.append(place)
     return found, in_turn
+
+
+def dictionaries_have_nulls(data: pa.NativeFile, size: int, *, in_turn: bool) -> bool:
+    """Return whether a value of a dictionary is null: rows that name it are null, and no record batch counts them.
+
+    `in_turn` says that the file is in the stream format.
+
+    Raises:
+        DamagedFile: it is cut, or its metadata are damaged.
+    """
+    if in_turn:
+        return any(kind == _NULLS_IN_DICTIONARY for kind, _ in _messages(data, size))
+    tail = _bytes(data, size - 10, 10, size)
+    length = int.from_bytes(tail[:4], "little")
+    try:
+        blocks = Table.root(_bytes(data, size - 10 - length, length, size)).structs(2, _BLOCK)
+    except DamagedTable as error:
+        raise DamagedFile(f"its footer is damaged: {error}") from error
+    places = ((_bytes(data, start, metadata, size), start, start + metadata + body) for start, metadata, body in blocks)
+    return any(_message(*place, size)[0] == _NULLS_IN_DICTIONARY for place in places)
 
 
 def _messages(data: pa.NativeFile, size: int) -> Iterator[tuple[int, BatchPlace | None]]:
@@ -125,6 +148,9 @@ def _message(metadata: bytes, start: int, stop: int, size: int) -> tuple[int, Ba
         kind = message.number(1, "<B")
         if kind == _SCHEMA and message.table(2).number(0, "<h"):
             return _SWAPPED, None
+        if kind == _DICTIONARY:
+            nodes = message.table(2).table(1).structs(1, _NODE)
+            return (_NULLS_IN_DICTIONARY if any(nulls for _, nulls in nodes[:1]) else kind), None
         if kind != _BATCH:
             return kind, None
         batch = message.table(2)
