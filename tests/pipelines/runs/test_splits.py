@@ -213,8 +213,8 @@ def test_val_is_cut_out_of_a_folder_train() -> None:
 def test_a_folder_that_is_no_split_is_refused_by_name() -> None:
     pictures("train/cat", "test/cat")
     fractions = {"train": 0.5, "val": 0.5}
-    with pytest.raises(UsageError, match=r'split.of: "trian" is no folder that is a split; did you mean "train"'):
-        convert("pets", output="out", split={"fractions": fractions, "of": "trian"})
+    with pytest.raises(UsageError, match=r'split.of: "trainn" is no folder that is a split; did you mean "train"'):
+        convert("pets", output="out", split={"fractions": fractions, "of": "trainn"})
     with pytest.raises(UsageError, match=r"folders split the source already \(test, train\); .*--set split.of=train"):
         convert("pets", output="out", split__fractions=fractions)
     with pytest.raises(UsageError, match="the source has no folders that are splits"):
