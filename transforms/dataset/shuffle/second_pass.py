@@ -160,6 +160,7 @@ class _Files:
         self._spec, self._task = spec, task
         self._copied: dict[str, IO[bytes]] = {}
         self._files: list[tuple[_Spilled, SpillIndex]] = []
+        self._gone: dict[str, U64] = {}
         for one in _listing(spec.path, task.listing):
             with self._open(one) as file:
                 index = cut_index(read_index(file, one.size, one.path), task.first, task.stop)
@@ -167,6 +168,8 @@ class _Files:
                     self._copied[one.path] = stack.enter_context(TemporaryFile())  # noqa: SIM115 - of the caller
                     index = _copy(file, index, one.path, self._copied[one.path])
             self._files.append((one, index))
+            if one.gone is not None:
+                self._gone[one.path] = read_left_out(spec, one.gone)
 
     def groups(self) -> Iterator[tuple[int, int]]:
         """Yield ranges of buckets that are sorted at a time, counted from the task's first."""
@@ -187,7 +190,7 @@ class _Files:
         for one, index in self._files:
             if index.rows[:, stop].sum() == index.rows[:, first].sum():
                 continue
-            gone = None if one.gone is None else read_left_out(self._spec, one.gone)
+            gone = self._gone.get(one.path)
             copied = self._copied.get(one.path)
             with nullcontext(copied) if copied is not None else self._open(one) as file:
                 for frames, records in read_buckets(file, index, first, stop, one.path):

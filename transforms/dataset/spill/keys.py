@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import RunError
+from ...format.buffers.checksum import split_mix
 
 _TASK_SHIFT: Final = 36
 MOST_RECORDS: Final = (1 << 32) - 1
@@ -32,21 +33,8 @@ def row_keys(seed: int, task: int, numbers: npt.NDArray[np.uint64]) -> npt.NDArr
     """
     if task >= _MOST_TASKS:
         raise RunError(f"a shuffle takes at most {_MOST_TASKS:,} tasks; raise output.shard_size")
-    start = (_mixed((seed + 1) * _GAMMA & _MASK) + (task << _TASK_SHIFT)) & _MASK
-    keys = numbers + np.uint64(start)
-    keys ^= keys >> np.uint64(30)
-    keys *= np.uint64(0xBF58476D1CE4E5B9)
-    keys ^= keys >> np.uint64(27)
-    keys *= np.uint64(0x94D049BB133111EB)
-    keys ^= keys >> np.uint64(31)
-    return keys
-
-
-def _mixed(value: int) -> int:
-    """Return the finalizer of one number, in Python."""
-    value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9 & _MASK
-    value = (value ^ (value >> 27)) * 0x94D049BB133111EB & _MASK
-    return value ^ (value >> 31)
+    start = (int(split_mix(np.array([(seed + 1) * _GAMMA & _MASK], np.uint64))[0]) + (task << _TASK_SHIFT)) & _MASK
+    return split_mix(numbers + np.uint64(start))
 
 
 def bucket_of(keys: npt.NDArray[np.uint64], bits: int) -> npt.NDArray[np.uint32]:

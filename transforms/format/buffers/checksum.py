@@ -214,7 +214,7 @@ def crc32c_of_lengths(lengths: npt.NDArray[np.int64]) -> U32:
     return crcs
 
 
-def _split_mix(state: U64) -> U64:
+def split_mix(state: U64) -> U64:
     """Apply SplitMix64's finaliser to each value (Steele, Lea, Flood, OOPSLA 2014; variant 13 of Stafford)."""
     state = (state ^ (state >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     state = (state ^ (state >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -228,8 +228,8 @@ def record_digests(lengths: npt.NDArray[np.int64], crcs: U32) -> int:
     2**64), the first one in the high half. A sum does not depend on the order of the records, and sums of parts add up.
     """
     seeds = (lengths.astype(np.uint64) << np.uint64(32)) | crcs.astype(np.uint64)
-    high = _split_mix(seeds + np.uint64(_GAMMA))
-    low = _split_mix(seeds + np.uint64(2 * _GAMMA & _MASK_64))
+    high = split_mix(seeds + np.uint64(_GAMMA))
+    low = split_mix(seeds + np.uint64(2 * _GAMMA & _MASK_64))
     return ((_wide_sum(high) << 64) + _wide_sum(low)) % (1 << 128)
 
 
