@@ -125,10 +125,17 @@ FLAGS: Final = (
         "where", "input.where", "EXPRESSION", 'Only rows for which it is true: "age >= 18".', "convert append",
     ),
     Flag(
-        "split_fractions", "split.fractions", "A=X,B=Y", "Cut rows into splits: train=0.9,val=0.1.", read=fractions_in
+        "split_fractions", "split.fractions", "A=X,B=Y", "Cut rows into splits: train=0.9,val=0.1.",
+        "convert append merge rebuild", fractions_in,
     ),
-    Flag("shuffle", "shuffle.seed", "SEED", "A random order of records: a number, like 7.", read=number_or_text),
-    Flag("split_key", "split.key", "COLUMN", "Rows of one value of this column stay in one split."),
+    Flag(
+        "shuffle", "shuffle.seed", "SEED", "A random order of records: a number, like 7.",
+        "convert append merge rebuild", number_or_text,
+    ),
+    Flag(
+        "split_key", "split.key", "COLUMN", "Rows of one value of this column stay in one split.",
+        "convert append merge rebuild",
+    ),
     Flag(
         "overwrite", "output.if_exists", None, "Replace the dataset that is there.", "convert merge rebuild",
         value="replace",

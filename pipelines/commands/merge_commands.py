@@ -58,7 +58,10 @@ def rebuild(
     debug: Debug = False,
     **flags: object,
 ) -> None:
-    """Write the same records in shards of another size or compression."""
+    """Write the same records in shards of another size or compression.
+
+    Also in other splits, or in a random order.
+    """
     given = _with_size(flags_of({**flags, "output": output}), single_file=single_file)
     _run("rebuild", [source], given, set_values or [], dry_run=dry_run, as_json=as_json, quiet=quiet, debug=debug)
 

@@ -129,6 +129,12 @@ class SplitConfig(BaseModel):
             raise ValueError("names are those of the values of a column; give it: column: NAME")
         return self
 
+    @property
+    def looked_at(self) -> tuple[str, ...]:
+        """The columns that decide the split of a row."""
+        before = None if self.before is None else self.before[_COLUMN]
+        return tuple(name for name in (self.column, before, self.key, self.stratify) if name is not None)
+
     def shares(self) -> dict[str, Fraction]:
         """Return the fraction of each split: those of the config, or equal ones of folds."""
         if self.folds is not None:

@@ -103,6 +103,8 @@ def _settings(config: Config, command: str) -> Settings:
         limits=_limits(config),
         split=config.output.split if "split" in config.output.model_fields_set else None,
         default_split=config.output.split,
+        looked_at=() if config.split is None else config.split.looked_at,
+        splits_anew=config.split is not None and config.split.of is None,
         detected=config.detected,
         call=Call(command, typed_path(config.output.path)),
     )

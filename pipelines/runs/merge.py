@@ -1,4 +1,4 @@
-"""Merge and rebuild: records of existing datasets and files, byte for byte, in a new dataset.
+"""Merge and rebuild: records of existing datasets and files, byte for byte, in a new dataset, also split or shuffled.
 
     find      the datasets and files, their schemas and labels, where to cut        (as for a conversion)
     stage     ranges of files, on threads or in worker processes                    (no engine: no row is encoded)
@@ -103,8 +103,9 @@ def plan_merge(
             "compression": manifest.compression,
             "shard_name": manifest.shard_name,
         }
-    fixed = {"output.order": "source"}
-    config = load_config(known, paths=paths, set_values=set_values, flags={**flags, **fixed})
+    config = load_config(known, paths=paths, set_values=set_values, flags=flags)
+    if config.shuffle is None and (config.split is None or config.split.by == "hash"):
+        config = config.model_copy(update={"output": config.output.model_copy(update={"order": "source"})})
     source = source_of(config)
     assert isinstance(source, TfrecordSource)
     return Merge(command, config, replace(source, in_turn=True, shard_size=config.output.shard_size))

@@ -221,12 +221,6 @@ def test_a_folder_that_is_no_split_is_refused_by_name() -> None:
         convert(data=ROWS, output="out", split={"fractions": fractions, "of": "train"})
 
 
-def test_records_that_are_passed_on_have_no_columns_to_split_by() -> None:
-    convert(data=ROWS, output="first")
-    with pytest.raises(UsageError, match="split: does not go with tfrecord yet"):
-        convert("first", output="out", split__column="fold")
-
-
 def test_an_append_splits_by_its_own_rule() -> None:
     convert(data=ROWS, output="out", split__column="fold")
     more = pa.table({**{name: ROWS[name] for name in ROWS.column_names}, "n": range(100, 140)})

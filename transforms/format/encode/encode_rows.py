@@ -106,7 +106,7 @@ class RowEncoder:
         return dict(sorted(shares.items()))
 
     def encode(self, rows: Rows | pa.RecordBatch) -> Block:
-        """Return the records of a batch by split, in order, and its rejects in row order; framed rows pass as they are.
+        """Return the records of a batch by split, in order, and its rejects in row order; framed ones stay as they are.
 
         The block of a bare record batch has no task, and its rejects name the source `batch`.
 
@@ -119,7 +119,9 @@ class RowEncoder:
             block = self.encode(Rows(0, 0, 0, rows, RowOrigin("batch", 1)))
             return replace(block, task=None)
         if isinstance(rows, FramedRows):
-            return rows.to_block()
+            if isinstance(self.split, OneSplit):
+                return rows.to_block()
+            return rows.to_split_block(self.split, self.schema, self._memory_of(rows))
         self._check_names(rows.batch)
         self._check_splits(rows)
         memory = self._memory_of(rows)

@@ -2,13 +2,14 @@
 
 csv, parquet, ...   Rows ──encode──▶ Block ──▶ stage
 tfrecord            FramedRows ─────▶ Block ──▶ stage      the same bytes, not even copied
+                        └── a rule of splits: of each record the features that it looks at are decoded
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
-from typing import Final
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
@@ -16,9 +17,15 @@ import pyarrow as pa
 
 from ..buffers.checksum import record_digests
 from ..buffers.payloads import Payloads
+from ..buffers.take import take_rows
+from ..buffers.views import I64
+from ..columns.feature_column import feature_column
 from ..flow.blocks import Block, EntryCounts, Frames, Narrowing
-from ..flow.observers import IMAGE_FORMATS, narrowed_summary
+from ..flow.observers import IMAGE_FORMATS, merged, narrowed_summary
+from ..flow.rejects import Reject
 from ..flow.rows import Rows
+from ..schema.schema import Schema
+from ..splits.splitter import Candidates, Splitter
 from ..tfrecord.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 
 _NOTHING: Final = pa.RecordBatch.from_arrays([pa.Array.from_buffers(pa.null(), 1 << 40, [None])], ["record"])
@@ -27,16 +34,23 @@ _NOTHING: Final = pa.RecordBatch.from_arrays([pa.Array.from_buffers(pa.null(), 1
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class FramedRows(Rows):
-    """A batch of records of one split and one file.
+    """A batch of records of one file, which are in the split `split` unless a rule says otherwise.
 
-    `batch` has as many rows as there are records, and nothing in them. `narrowed` is what the dataset that they come
-    from lost when it was made, reported once.
+    `payloads` are framed where they are, and `crcs` their (unmasked) CRC32Cs. `batch` has a row for each, of the
+    features that a rule looks at. `narrowed` is what the dataset that they come from lost when it was made, reported
+    once.
     """
 
-    split: str
-    frames: Frames
+    split: str | None
+    payloads: Payloads
+    crcs: npt.NDArray[np.uint32]
     image_formats: tuple[str, ...] = ()
     narrowed: tuple[Narrowing, ...] = ()
+
+    @property
+    def bytes(self) -> int:
+        """The number of bytes of all records, framing included."""
+        return int((self.payloads.ends - self.payloads.starts).sum()) + FRAME_BYTES * len(self.payloads)
 
     def to_block(self) -> Block:
         """Return the records as the encoder's block.
@@ -44,20 +58,68 @@ class FramedRows(Rows):
         Raises:
             ValueError: rows were taken out of the batch, which the records do not follow.
         """
+        assert self.split is not None
+        self._check()
+        written = len(self.payloads)
+        return self._block({self.split: frames_in_place(self.payloads, self.crcs)} if written else {}, written)
+
+    def to_split_block(self, splitter: Splitter, schema: Schema, memory: dict[str, Any]) -> Block:
+        """Return the records as the encoder's block, in the splits that a rule says; others are rejects.
+
+        Raises:
+            ValueError: rows were taken out of the batch, which the records do not follow.
+        """
+        self._check()
+        every = np.arange(len(self.payloads))
+        errors = dict(splitter.problems(self._candidates(every, splitter, schema, memory)))
+        kept = np.delete(every, list(errors))
+        assigned = splitter.assign(self._candidates(kept, splitter, schema, memory))
+        frames = {
+            assigned.names[code]: self._taken(kept[assigned.codes == code])
+            for code in np.unique(assigned.codes).tolist()
+        }
+        entry = self._entry
+        found = tuple(Reject(entry, self.origin.place(row), (errors[row],), self.split) for row in sorted(errors))
+        block = self._block(frames, len(kept), found)
+        return replace(block, observed=merged(block.observed, assigned.observed))
+
+    @property
+    def _entry(self) -> int:
         assert isinstance(self.entry, int), "framed rows come from one file"
-        if self.batch.num_rows != self.frames.records:
+        return self.entry
+
+    def _check(self) -> None:
+        if self.batch.num_rows != len(self.payloads):
             raise ValueError(
-                f"{self.frames.records} existing records are passed on as they are, and their batch was cut to "
+                f"{len(self.payloads)} existing records are passed on as they are, and their batch was cut to "
                 f"{self.batch.num_rows} rows; to change or pick records, decode them: open_dataset"
             )
-        written, rejected = self.frames.records, len(self.rejects)
-        counts = (EntryCounts(self.entry, written + rejected, written, rejected),) if written + rejected else ()
+
+    def _candidates(self, rows: I64, splitter: Splitter, schema: Schema, memory: dict[str, Any]) -> Candidates:
+        payloads, batch = self.payloads.take(rows), take_rows(self.batch, rows)
+        looked_at = (feature for feature in schema if feature.name in splitter.reads)
+        columns = {one.name: feature_column(batch.column(one.name), one).column for one in looked_at}
+        folders, codes = ((), None) if self.split is None else ((self.split,), np.zeros(len(rows), np.int64))
+        return Candidates(
+            schema, columns, len(rows), payloads.__getitem__, folders, codes, self.task, memory, are_records=True
+        )
+
+    def _taken(self, rows: I64) -> Frames:
+        """Return some of the records, one after the other in a new buffer."""
+        starts, sizes = self.payloads.starts[rows], (self.payloads.ends - self.payloads.starts)[rows]
+        data = self.payloads.gather(starts - HEADER_BYTES, sizes + FRAME_BYTES)
+        digest = record_digests(sizes, self.crcs[rows])
+        return Frames((pa.py_buffer(data),), np.cumsum(sizes + FRAME_BYTES), digest)
+
+    def _block(self, frames: dict[str, Frames], written: int, more: tuple[Reject, ...] = ()) -> Block:
+        rejects = (*self.rejects, *more)
+        read = written + len(rejects)
         return Block(
             self.task,
             self.ordinal,
-            {self.split: self.frames} if written else {},
-            counts,
-            self.rejects,
+            frames,
+            (EntryCounts(self._entry, read, written, len(rejects)),) if read else (),
+            tuple(sorted(rejects, key=lambda reject: reject.place.record or 0)) if more else rejects,
             narrowed_summary(self.narrowed) | ({IMAGE_FORMATS: list(self.image_formats)} if self.image_formats else {}),
         )
 

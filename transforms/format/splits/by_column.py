@@ -26,6 +26,16 @@ NO_SPLIT: Final = "NO_SPLIT"
 _TAKEN: Final = "text, whole numbers and bools"
 
 
+def no_value(column: str, key: str, expected: str, *, are_records: bool) -> CellError:
+    """Return what is wrong with a row that lacks the feature that decides its split, by the key `key` of the config."""
+    name = printable(column)
+    if are_records:
+        text = f"it has no {name}, and {key} says the split of a record; it is left out"
+        return CellError(column, NO_SPLIT, "nothing", expected, text)
+    text = f"null, and {key} says the split of a row: fill it (schema.columns.{name}.null), or leave the row out: "
+    return CellError(column, NO_SPLIT, "null", expected, f"{text}--where '{name} is not None'")
+
+
 @dataclass(frozen=True, slots=True)
 class ColumnSplits:
     """The value of the feature `column` is the split, or the one that `named` gives it: (value, split) pairs.
@@ -87,7 +97,8 @@ class ColumnSplits:
         there = present_rows(given.columns[self.column], given.rows)
         texts, values = self._texts(given)
         known, names = self._known(given), dict[str, int]()
-        wrong: dict[int, CellError] = {-1: self._missing()}
+        missing = no_value(self.column, "split.column", self._expected(), are_records=given.are_records)
+        wrong: dict[int, CellError] = {-1: missing}
         numbers = np.empty(len(texts), np.int64)
         occurring = np.unique(values[there]) if len(texts) else np.zeros(0, np.int64)
         for value in occurring.tolist():
@@ -122,13 +133,6 @@ class ColumnSplits:
         encoded = binary_values(column, rows).cast(pa.large_binary()).dictionary_encode()
         texts = [value.decode("utf-8", "backslashreplace") for value in encoded.dictionary.to_pylist()]
         return texts, pc.cast(encoded.indices, pa.int64()).to_numpy(zero_copy_only=False)
-
-    def _missing(self) -> CellError:
-        name = printable(self.column)
-        text = f"null, and split.column says the split of a row: fill it (schema.columns.{name}.null), or leave the "
-        return CellError(
-            self.column, NO_SPLIT, "null", self._expected(), f"{text}row out: --where '{name} is not None'"
-        )
 
     def _unnamed(self, value: str) -> CellError:
         shown = printable(value)

@@ -25,10 +25,10 @@ from ..buffers.views import I64
 from ..columns.feature_column import FeatureColumn
 from ..flow.rejects import CellError
 from ..schema.arrow_types import arrow_type_of
-from ..schema.column_types import is_string
+from ..schema.column_types import is_binary, is_string
 from ..schema.schema import Feature, Schema
 from ..wording.printable import printable
-from .by_column import NO_SPLIT
+from .by_column import NO_SPLIT, no_value
 from .by_hash import binary_values
 from .splitter import Assigned, Candidates, present_rows, scalar_feature
 
@@ -73,13 +73,13 @@ class TimeSplits:
         feature = scalar_feature(schema, self.column, _KEY)
         name = printable(self.column)
         kind = arrow_type_of(feature)
-        if not (types.is_date(kind) or types.is_timestamp(kind) or is_string(kind)):
+        if not (types.is_date(kind) or types.is_timestamp(kind) or is_string(kind) or is_binary(kind)):
             raise SchemaError(
                 f'{_KEY}: "{name}" holds {feature.type}, which is no date; choose a column of dates, timestamps or '
                 f"text in ISO 8601, or declare its type (schema.columns.{name}.type)"
             )
         offsets = [text for _, text in self.bounds if parse_moment(text).tzinfo is not None]
-        if offsets and not is_string(kind) and feature.timezone is None:
+        if offsets and feature.kind != "bytes" and feature.timezone is None:
             raise SchemaError(
                 f'split.before: {offsets[0]} has an offset, and "{name}" has no time zone; leave the offset out'
             )
@@ -92,8 +92,11 @@ class TimeSplits:
         """Return the rows without a value, those that are no dates, and those after the last bound without `rest`."""
         places, bad = self._places(given)
         there = present_rows(given.columns[self.column], given.rows)
-        wrong = [(row, self._missing()) for row in np.flatnonzero(~there).tolist()]
-        wrong += [(row, self._no_date(value)) for row, value in bad.items() if there[row]]
+        missing = no_value(self.column, _KEY, "a date", are_records=given.are_records)
+        wrong = [(row, missing) for row in np.flatnonzero(~there).tolist()]
+        wrong += [
+            (row, self._no_date(value, are_records=given.are_records)) for row, value in bad.items() if there[row]
+        ]
         if self.rest is None:
             late = there & (places == len(self.bounds))
             late[list(bad)] = False
@@ -115,14 +118,10 @@ class TimeSplits:
         values, bad = _moments(column, given.rows) if feature.kind == "bytes" else (column.values, {})
         return np.searchsorted(bounds, values, "right").astype(np.int64), bad
 
-    def _missing(self) -> CellError:
-        name = printable(self.column)
-        text = f"null, and {_KEY} says the split of a row: fill it (schema.columns.{name}.null), or leave the row "
-        return CellError(self.column, NO_SPLIT, "null", "a date", f"{text}out: --where '{name} is not None'")
-
-    def _no_date(self, value: str) -> CellError:
+    def _no_date(self, value: str, *, are_records: bool) -> CellError:
         name, shown = printable(self.column), printable(value)
-        text = f'"{shown}" is no date or time in ISO 8601; declare how it is written: schema.columns.{name}.format'
+        text = f'"{shown}" is no date or time in ISO 8601'
+        text += "" if are_records else f"; declare how it is written: schema.columns.{name}.format"
         return CellError(self.column, NO_SPLIT, shown, "a date like 2024-01-31", text)
 
     def _late(self) -> CellError:

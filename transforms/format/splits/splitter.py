@@ -45,7 +45,8 @@ class Candidates:
 
     `payload` returns the serialized record of a row, when records are written. `folders`, where the source splits by
     folder, are the splits of its folders, of which row i is in that of number `codes[i]`. `task` is the number of the
-    task, `memory` what a splitter keeps from batch to batch of it.
+    task, `memory` what a splitter keeps from batch to batch of it. `are_records` says that they are existing records,
+    which no key of the config can change.
     """
 
     schema: Schema
@@ -56,6 +57,7 @@ class Candidates:
     codes: I64 | None = None
     task: int = 0
     memory: dict[str, Any] = field(default_factory=dict)
+    are_records: bool = False
 
     def take(self, rows: I64, names: tuple[str, ...]) -> Candidates:
         """Return some of the rows, with the scalar features of these names."""

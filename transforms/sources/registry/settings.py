@@ -29,8 +29,9 @@ class Settings:
 
     Relative paths start from the folder `base`. `rules` are declared types, by column, `infer` is how the others are
     found. Rows are shuffled by `seed`, None for the order of the source. Records go to `split`, or where none was named
-    to `default_split`, if the source knows none. `detected` says for the user what was detected in the files before,
-    `call` is what the user typed.
+    to `default_split`, if the source knows none. Of existing records a rule of splits looks at the features
+    `looked_at`; with `splits_anew` it is for all of them, whatever splits they are in. `detected`
+    says for the user what was detected in the files before, `call` is what the user typed.
     """
 
     base: str
@@ -40,5 +41,7 @@ class Settings:
     limits: Limits = Limits()
     split: str | None = None
     default_split: str = "train"
+    looked_at: tuple[str, ...] = ()
+    splits_anew: bool = False
     detected: tuple[str, ...] = ()
     call: Call = field(default_factory=Call)

@@ -25,7 +25,7 @@ _STARTER: Final = """\
 
 
 class TfrecordFormat(Format[TfrecordInput]):
-    """Existing records, which are passed on unchanged: nothing can be picked out of them."""
+    """Existing records, which are passed on unchanged: what decides their split is read in them, and no more."""
 
     options = TfrecordInput
     refused_keys = (
@@ -35,7 +35,6 @@ class TfrecordFormat(Format[TfrecordInput]):
         "input.where",
         "schema.columns",
         "map",
-        "split",
         "checks",
     )
     has_rows = False
@@ -50,6 +49,8 @@ class TfrecordFormat(Format[TfrecordInput]):
             records=options.records if "records" in options.model_fields_set else "auto",
             split=settings.split,
             default_split=settings.default_split,
+            looked_at=settings.looked_at,
+            splits_anew=settings.splits_anew,
             record_bytes=settings.limits.record_bytes,
         )
 

@@ -12,13 +12,14 @@ from typing import Final
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
 from ...dataset.records.record_scan import RecordRun, scan_file
 from ...errors import SourceError
+from ...format.buffers.take import take_rows
 from ...format.decode.decode_examples import NO_EXAMPLE, ExampleDecoder
-from ...format.encode.framed_rows import FramedRows, empty_batch, frames_in_place
+from ...format.encode.framed_rows import FramedRows, empty_batch
 from ...format.flow.rejects import CellError, Place, Reject
-from ...format.flow.rows import RowOrigin
 from ...format.schema.schema import Schema
 from ...format.tfrecord.framing import FRAME_BYTES, HEADER_BYTES
 from ...format.tfrecord.scan import WRONG_DATA, Damage, is_record_header
@@ -74,17 +75,37 @@ def read_runs(
         )
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class RecordOrigin:
+    """The origin of records of a run, of which there are the rows `rows`."""
+
+    reader: PieceReader
+    run: RecordRun
+    rows: npt.NDArray[np.int64]
+
+    def place(self, row: int) -> Place:
+        """Return the file, and the record's number and offset there."""
+        return self.reader.place(self.run, int(self.rows[row]))
+
+    def number(self, row: int) -> tuple[str, int | None]:
+        """Return the file, and the record's number there."""
+        place = self.place(row)
+        return place.source, place.record
+
+
 @dataclass(slots=True)
 class PieceReader:
     """Reads one piece: runs of records become framed rows.
 
     `before` is how many bytes of records the task has had before: where the piece begins in what is written of it.
+    `looked_at` are the features by which a rule says the split of a record.
     """
 
     piece: RecordsPiece
     frozen: Frozen
     record_bytes: int
     before: int = 0
+    looked_at: tuple[str, ...] = ()
     _damages: list[Damage] = field(default_factory=list)
     _before: int | None = None
     _first: int = 0
@@ -96,7 +117,10 @@ class PieceReader:
             SourceError: the framing is damaged.
         """
         piece = self.piece
-        checker = ExampleDecoder(self.frozen.schema, refuse_other_messages=True) if piece.check else None
+        decoder = None
+        if piece.check or self.looked_at:
+            columns = None if piece.check else self.looked_at
+            decoder = ExampleDecoder(self.frozen.schema, columns, refuse_other_messages=True)
         formats = _formats_decoder(self.frozen.schema)
         ordinal = self._first = first
         for run in read_runs(
@@ -104,31 +128,44 @@ class PieceReader:
             page_origin=piece.start - self.before,
         ):  # fmt: skip
             reasons = {damage.record - run.first_record: damage.reason for damage in self._take_damages(run)}
-            if checker is not None:
-                sound = rows_without(len(run), reasons)
-                payloads = run.payloads.take(sound) if reasons else run.payloads
-                problems = checker.try_decode(payloads).problems
-                reasons |= {int(sound[problem.row]): problem.reason for problem in problems}
-            yield self._framed(task, ordinal, run, reasons, formats)
+            batch = None if decoder is None else self._look(decoder, run, reasons)
+            yield self._framed(task, ordinal, run, reasons, formats, batch)
             ordinal += 1
         if self._damages:
             raise self._broken(self._damages[0])
 
+    def _look(self, decoder: ExampleDecoder, run: RecordRun, reasons: dict[int, str]) -> pa.RecordBatch:
+        """Return the features that are looked at of the records without damage, and add to `reasons` what is wrong."""
+        sound = rows_without(len(run), reasons)
+        found = decoder.try_decode(run.payloads.take(sound) if reasons else run.payloads)
+        reasons |= {int(sound[problem.row]): problem.reason for problem in found.problems}
+        batch = found.batch.select(list(self.looked_at))
+        if not found.problems:
+            return batch
+        return take_rows(batch, rows_without(len(sound), (problem.row for problem in found.problems)))
+
     def _framed(
-        self, task: int, ordinal: int, run: RecordRun, reasons: dict[int, str], formats: ExampleDecoder | None
+        self,
+        task: int,
+        ordinal: int,
+        run: RecordRun,
+        reasons: dict[int, str],
+        formats: ExampleDecoder | None,
+        batch: pa.RecordBatch | None,
     ) -> FramedRows:
-        piece = self.piece
-        frames = frames_in_place(run.payloads, run.crcs, reasons)
+        piece, payloads, crcs = self.piece, run.payloads, run.crcs
         rejects = tuple(self._reject(run, row, reasons[row]) for row in sorted(reasons))
+        rows = rows_without(len(run), reasons)
+        if reasons:
+            payloads, crcs = payloads.take(rows), crcs[rows]
         found: tuple[str, ...] = ()
         if formats is not None:
-            sound = run.payloads.take(rows_without(len(run), reasons)) if reasons else run.payloads
-            columns = formats.try_decode(sound).batch.columns
+            columns = formats.try_decode(payloads).batch.columns
             found = tuple(sorted({str(one) for values in columns for one in values.unique().to_pylist() if one}))
         return FramedRows(
-            task, ordinal, piece.entry, empty_batch(frames.records), RowOrigin(piece.name, 1), rejects=rejects,
-            split=piece.split, frames=frames, image_formats=found,
-            narrowed=piece.narrowed if ordinal == self._first else (),
+            task, ordinal, piece.entry, empty_batch(len(rows)) if batch is None or not self.looked_at else batch,
+            RecordOrigin(self, run, rows), rejects=rejects, split=piece.split, payloads=payloads, crcs=crcs,
+            image_formats=found, narrowed=piece.narrowed if ordinal == self._first else (),
         )  # fmt: skip
 
     def _take_damages(self, run: RecordRun) -> list[Damage]:
@@ -143,8 +180,12 @@ class PieceReader:
         fix = next((fix for start, fix in _FIXES.items() if reason.startswith(start)), None)
         text = f"{reason}; {fix}" if fix else reason
         error = CellError(None, "CORRUPT", "", "a record that is whole and of the schema", text)
-        place = Place(piece.name, record=self._records_before() + run.first_record + row, offset=int(run.offsets[row]))
-        return Reject(piece.entry, place, (error,), piece.split)
+        return Reject(piece.entry, self.place(run, row), (error,), piece.split)
+
+    def place(self, run: RecordRun, row: int) -> Place:
+        """Return the number and the offset in the file of a record of a run."""
+        number = self._records_before() + run.first_record + row
+        return Place(self.piece.name, record=number, offset=int(run.offsets[row]))
 
     def _records_before(self) -> int:
         """Return how many records the file has before the piece: counted when something has to be said about one."""

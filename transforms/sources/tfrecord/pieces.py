@@ -37,12 +37,13 @@ class RecordsPiece(Piece):
     """A range of a file (compressed: all of it).
 
     `answers_for` is how many records the file has, on its first piece, 0 on the others; None where nobody knows.
-    `check` says that each record is checked against the schema. `narrowed` is reported once for a dataset.
+    Without `split` a rule says the split of each record. `check` says that each record is checked against the
+    schema. `narrowed` is reported once for a dataset.
     """
 
     start: int
     stop: int | None
-    split: str
+    split: str | None
     answers_for: int | None
     check: bool = False
     narrowed: tuple[Narrowing, ...] = ()
@@ -59,7 +60,9 @@ def is_compressed(entry: SourceEntry) -> bool:
     return not is_record_header(head) and sniff_form(head) is not None
 
 
-def whole_file(entry: SourceEntry, index: int, split: str, records: int | None, *, compressed: bool) -> RecordsPiece:
+def whole_file(
+    entry: SourceEntry, index: int, split: str | None, records: int | None, *, compressed: bool
+) -> RecordsPiece:
     """Return all of a file as one piece; `index` is its place in the listing."""
     return RecordsPiece(
         entry=index, path=entry.path, name=entry.name, stamp=entry.stamp, rows=records, first_row=0,

@@ -60,9 +60,11 @@ class TfrecordSource:
     """TFRecord files and datasets, relative to the folder `base`.
 
     `records` is "example" where they are Examples of one schema, "opaque" where nobody looks into them, or "auto":
-    opaque where no file holds an Example. `split` is where records of foreign files go. With `shard_size` files are
-    cut where shards of that size will end; without it they are read whole. `in_turn` keeps the order of `paths`; else
-    files are sorted by their paths. `dataset` is the dataset that the records are added to, which they must agree with.
+    opaque where no file holds an Example. `split` is where records of foreign files go. A rule of splits looks at the
+    features `looked_at`; with `splits_anew` it says the split of every record, whatever its file or dataset says.
+    With `shard_size` files are cut where shards of that size will end; without it they are read whole. `in_turn` keeps
+    the order of `paths`; else files are sorted by their paths. `dataset` is the dataset that the records are added to,
+    which they must agree with.
     """
 
     paths: tuple[str, ...]
@@ -70,6 +72,8 @@ class TfrecordSource:
     records: Literal["auto", "example", "opaque"] = "auto"
     split: str | None = None
     default_split: str = "train"
+    looked_at: tuple[str, ...] = ()
+    splits_anew: bool = False
     shard_size: int | None = None
     in_turn: bool = False
     record_bytes: int = RECORD_BYTES_LIMIT
@@ -102,13 +106,13 @@ class TfrecordSource:
         inputs = self._listed(listing)
         found = self._agree(inputs, run)
         pieces, groups = self._cut(inputs, found)
-        splits = tuple(sorted({piece.split for piece in pieces}))
+        splits = tuple(sorted({piece.split for piece in pieces if piece.split is not None}))
         return Survey(
             Frozen(found.schema, splits, found.labels, found.opaque, found.columns),
             (),
             tuple(pieces),
             tuple(self._warnings(inputs, found)),
-            _split_rows(pieces),
+            _split_rows(pieces) if splits else {},
             groups if self.shard_size is not None else None,
         )
 
@@ -122,10 +126,11 @@ class TfrecordSource:
         for piece in task.pieces:
             assert isinstance(piece, RecordsPiece)
             check_stamp(piece)
-            for rows in PieceReader(piece, frozen, self.record_bytes, before).read(task.ordinal, ordinal):
+            reader = PieceReader(piece, frozen, self.record_bytes, before, self.looked_at)
+            for rows in reader.read(task.ordinal, ordinal):
                 yield rows
                 ordinal += 1
-                before += rows.frames.bytes
+                before += rows.bytes
             check_stamp(piece)
 
     def _inputs(self) -> Inputs:
@@ -174,13 +179,15 @@ class TfrecordSource:
             seen.add(payloads)
         return seen
 
-    def _split_of(self, file: InputFile) -> str:
+    def _split_of(self, file: InputFile) -> str | None:
+        if self.splits_anew:
+            return None
         return file.split or self.split or split_in_name(file.entry.path) or self.default_split
 
     def _cut(self, inputs: Inputs, found: _Agreement) -> tuple[list[RecordsPiece], tuple[range, ...]]:
         """Return the pieces, split by split, and which of them make a task."""
         numbered = [(self._split_of(file), index, file) for index, file in enumerate(inputs.files) if file.entry.bytes]
-        numbered.sort(key=lambda item: item[0])
+        numbered.sort(key=lambda item: item[0] or "")
         reported: set[int] = set()
         pieces: list[RecordsPiece] = []
         tasks: list[range] = []
@@ -208,6 +215,14 @@ class TfrecordSource:
             )
         if found.opaque and self.records == "auto" and foreign:
             yield "no record is a tf.train.Example: they are taken as plain bytes, without a schema"
+        if self.splits_anew:
+            for dataset in inputs.datasets:
+                splits = tuple(dataset.manifest.splits)
+                if len(splits) > 1:
+                    yield (
+                        f"{dataset.name}: is split again, so that records of one of its splits ({', '.join(splits)}) "
+                        f"may go to another; to cut one of them: --set split.of={splits[0]}"
+                    )
         if foreign and found.labels:
             names = ", ".join(map(printable, sorted(found.labels)))
             yield f"{names}: the numbers in foreign files are taken for the labels of the datasets"
@@ -218,5 +233,6 @@ def _split_rows(pieces: Sequence[RecordsPiece]) -> dict[str, int]:
     known = all(piece.rows is not None for piece in pieces)
     rows: dict[str, int] = {}
     for piece in pieces:
+        assert piece.split is not None
         rows[piece.split] = rows.get(piece.split, 0) + ((piece.rows or 0) if known else (piece.output_bytes or 0))
     return rows
