@@ -252,7 +252,7 @@ DIFFERENCES: dict[str, tuple[pa.Table, str]] = {
         pa.table({"id": pa.array([1], pa.int32()), "extra": ["x"]}),
         'b.parquet has a column "extra" (string), and a.parquet has none',
     ),
-    "a column less": (pa.table({"other": [1]}), 'b.parquet has no column "id", and a.parquet has (int32)'),
+    "a column less": (pa.table({"other": [1]}), 'b.parquet has no column "id", and a.parquet has it (int32)'),
     "a wider type that is not exact": (
         pa.table({"id": [0.5]}),
         'column "id" is int32 in a.parquet, and double in b.parquet',

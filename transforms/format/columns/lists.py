@@ -113,10 +113,41 @@ def _selectable(values: pa.Array) -> pa.Array:
 
 
 def cast_lists(array: pa.Array, kind: pa.DataType) -> pa.Array:
-    """Return an array as another type, also where list views are inside, which Arrow's own cast makes invalid."""
+    """Return an array as another type: list views too, and fields of structs by name, null where it lacks one.
+
+    Arrow's own cast makes list views invalid, and takes fields by name from version 21 on.
+    """
     if types.is_nested(array.type) and "list_view" in str(array.type):
         array = _without_list_views(array)
+    if array.type != kind and "struct<" in str(kind):
+        array = _by_name(array, kind)
     return array if array.type == kind else array.cast(kind)
+
+
+def _by_name(array: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Return nested values whose structs have the fields of those in another type, in their order."""
+    own, mask = array.type, array.is_null()
+    if types.is_struct(own) and types.is_struct(kind):
+        found = {field.name: array.field(index) for index, field in enumerate(own)}
+        children = [
+            _by_name(found[field.name], field.type) if field.name in found else pa.nulls(len(array), field.type)
+            for field in kind
+        ]
+        fields = [field.with_type(child.type) for field, child in zip(kind, children, strict=True)]
+        return pa.StructArray.from_arrays(children, fields=fields, mask=mask)
+    if types.is_map(own) and types.is_map(kind):
+        held, wanted = (pa.list_(pa.struct([one.key_field, one.item_field])) for one in (own, kind))
+        pairs = _by_name(array.cast(held), wanted)
+        return pa.MapArray.from_arrays(pairs.offsets.cast(pa.int32()), *pairs.values.flatten(), mask=mask)
+    if types.is_fixed_size_list(own) and types.is_fixed_size_list(kind):
+        flat = array.values.slice(array.offset * own.list_size, len(array) * own.list_size)
+        return pa.FixedSizeListArray.from_arrays(_by_name(flat, kind.value_type), own.list_size, mask=mask)
+    if is_list(own) and is_list(kind):
+        cells = lists_of(array)
+        assert cells.offsets is not None
+        values = _by_name(cells.values, kind.value_type)
+        return pa.LargeListArray.from_arrays(int64_array(cells.offsets), values, mask=mask)
+    return array
 
 
 def _without_list_views(array: pa.Array) -> pa.Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -84,6 +84,8 @@ def meaning(kind: pa.DataType) -> pa.DataType:
 def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     """Return the type that holds all values of two types exactly, None if there is none: integers and floats widen.
 
+    The fields of structs are found by name, and are in the order of the first.
+
     >>> common_type(pa.int32(), pa.int64()), common_type(pa.uint8(), pa.int8()), common_type(pa.int64(), pa.float64())
     (DataType(int64), DataType(int16), None)
     """
@@ -93,6 +95,8 @@ def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     if (is_list(one) and is_list(other)) or (_fixed_size(one) == _fixed_size(other) is not None):
         value = common_type(one.value_type, other.value_type)
         return None if value is None else with_value_type(one, value)
+    if pa.types.is_nested(one) and pa.types.is_nested(other):
+        return _type_of_fields(one, other, common_type, common_type)
     if pa.types.is_floating(one) and pa.types.is_floating(other):
         return max(one, other, key=lambda kind: kind.bit_width)
     if not (pa.types.is_integer(one) and pa.types.is_integer(other)):
@@ -118,17 +122,58 @@ def promoted_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     if pa.types.is_null(one) or pa.types.is_null(other):
         return other if pa.types.is_null(one) else one
     if (is_list(one) and is_list(other)) or (_fixed_size(one) == _fixed_size(other) is not None):
-        value = promoted_type(one.value_type, other.value_type)
-        wide = any(kind.value_type in (pa.int64(), pa.uint64()) for kind in (one, other))
-        if value is None or (wide and pa.types.is_floating(value)):
-            return None
-        return with_value_type(one, value)
+        value = _promoted_in_list(one.value_type, other.value_type)
+        return None if value is None else with_value_type(one, value)
+    if pa.types.is_nested(one) and pa.types.is_nested(other):
+        return _type_of_fields(one, other, _promoted_within, _promoted_in_list, union=True)
     integers = [kind for kind in (one, other) if pa.types.is_integer(kind)]
     floats = [kind for kind in (one, other) if pa.types.is_floating(kind)]
     if not integers or not floats:
         return common_type(one, other)
     holds = {8: pa.float16(), 16: pa.float32()}.get(integers[0].bit_width, pa.float64())
     return max(holds, floats[0], key=lambda kind: kind.bit_width)
+
+
+def _promoted_within(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """Return the promoted type of values within others, where no integer is looked at: floats that hold all of them."""
+    value = promoted_type(one, other)
+    wide = any(kind in (pa.int64(), pa.uint64()) for kind in (one, other))
+    return None if wide and value is not None and pa.types.is_floating(value) else value
+
+
+def _promoted_in_list(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
+    """Return the promoted type of values in lists: structs have the same fields there, as a list holds no null."""
+    one, other = meaning(one), meaning(other)
+    if pa.types.is_struct(one) and pa.types.is_struct(other):
+        return _type_of_fields(one, other, _promoted_in_list, _promoted_in_list)
+    return _promoted_within(one, other)
+
+
+_Common: TypeAlias = Callable[[pa.DataType, pa.DataType], pa.DataType | None]
+
+
+def _type_of_fields(
+    one: pa.DataType, other: pa.DataType, of_fields: _Common, of_items: _Common, *, union: bool = False
+) -> pa.DataType | None:
+    """Return the struct or map that holds the values of two; with `union` a struct may lack fields of the other."""
+    if pa.types.is_map(one) and pa.types.is_map(other):
+        key, item = of_items(one.key_type, other.key_type), of_items(one.item_type, other.item_type)
+        return None if key is None or item is None else pa.map_(key, one.item_field.with_type(item))
+    if not (pa.types.is_struct(one) and pa.types.is_struct(other)):
+        return None
+    own, theirs = ({field.name: field for field in kind} for kind in (one, other))
+    if len(own) < one.num_fields or len(theirs) < other.num_fields or not (union or own.keys() == theirs.keys()):
+        return None
+    fields = []
+    for name in own | theirs:
+        if name not in own or name not in theirs:
+            fields.append((own | theirs)[name].with_nullable(True))
+            continue
+        kind = of_fields(own[name].type, theirs[name].type)
+        if kind is None:
+            return None
+        fields.append(own[name].with_type(kind).with_nullable(own[name].nullable or theirs[name].nullable))
+    return pa.struct(fields)
 
 
 def _fixed_size(kind: pa.DataType) -> int | None:

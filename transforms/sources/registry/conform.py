@@ -23,6 +23,7 @@ import pyarrow as pa
 from ...errors import SchemaError
 from ...format.manifest.details import ColumnEntry
 from ...format.nested.type_documents import type_of_document
+from ...format.schema.arrow_checks import common_type, meaning, promoted_type
 from ...format.schema.arrow_types import arrow_type_of
 from ...format.schema.column_types import column_type
 from ...format.schema.difference import differing_features, same_feature, schemas_side_by_side
@@ -157,6 +158,9 @@ def _recipe_under(
     own = {feature.name: feature for feature in survey.frozen.schema}
     wanted = {feature.name: feature for feature in dataset.schema}
     columns = found.recipe.plan([Column(one, one.name) for one in fields_of(survey)])
+    survey = _with_nested_types(
+        survey, columns, dataset, union=isinstance(found.source, Uniting) and found.source.union
+    )
     kinds = {feature.name: feature.kind for feature in dataset.schema}
     found = replace(found, rules=following(found.rules, columns, kinds, dataset.columns))
     for column in columns:
@@ -172,6 +176,23 @@ def _recipe_under(
     survey = found.after(survey, run)
     refuse_others(dataset, survey.frozen.schema, _STEPS)
     return found, replace(survey, frozen=replace(survey.frozen, schema=dataset.schema))
+
+
+def _with_nested_types(survey: Survey, columns: Sequence[Column], dataset: DatasetSchema, *, union: bool) -> Survey:
+    """Return the survey whose nested columns are of the dataset's types, where these hold their values.
+
+    Fields of structs are then in the dataset's order, and with `union` those that the source lacks are null.
+    """
+    wanted = {one.name: type_of_document(one.type) for one in dataset.columns if isinstance(one.type, dict)}
+    types = {one.origin: wanted[one.name] for one in columns if one.origin is not None and one.name in wanted}
+    common = promoted_type if union else common_type
+    fields = [
+        field.with_type(types[field.name])
+        if field.name in types and common(types[field.name], field.type) == meaning(types[field.name])
+        else field
+        for field in survey.fields
+    ]
+    return replace(survey, fields=tuple(fields))
 
 
 def _conformed(

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
 import pyarrow as pa
 
 from ...errors import SchemaError
 from ...format.schema.arrow_checks import common_type, meaning, promoted_type
+from ...format.schema.arrow_types import is_list
 from ...format.wording.printable import printable
 from ..contract.lacking import files_apart, lacking_files
 from ..contract.selection import UNITE, exclude_columns
+
+_Common: TypeAlias = Callable[[pa.DataType, pa.DataType], pa.DataType | None]
 
 
 class FileColumns(Protocol):
@@ -76,14 +79,16 @@ def shared_columns(footers: Sequence[FileColumns], *, union: bool = False) -> Sh
             if name not in fields:
                 fields[name], reasons[name], seen_in[name] = column, reason, other.name
                 continue
-            kind = _common_type(fields[name], seen_in[name], column, other.name, union=union)
+            kind = _common_type(fields[name].type, column.type, union=union)
+            if kind is None:
+                raise SchemaError(_types_differ(fields[name], seen_in[name], footers, other, union=union))
             if kind != meaning(fields[name].type):
                 widened.setdefault(name, f"{fields[name].type} in {seen_in[name]}")
                 fields[name] = fields[name].with_type(kind)
             elif kind != meaning(column.type):
                 widened.setdefault(name, f"{column.type} in {other.name}")
-            if column.type != fields[name].type and "list_view" in str(fields[name].type):
-                fields[name] = fields[name].with_type(kind)  # Arrow casts no list to a view
+            if column.type != fields[name].type and _has_no_cast(fields[name].type, column.type):
+                fields[name] = fields[name].with_type(kind)
             if column.nullable and not fields[name].nullable:
                 fields[name] = fields[name].with_nullable(True)
                 reasons[name] = f"{reason} ({other.name})"
@@ -96,6 +101,16 @@ def shared_columns(footers: Sequence[FileColumns], *, union: bool = False) -> Sh
     return SharedColumns(schema, tuple(why), tuple(seen_in.values()), files_apart(of_files))
 
 
+def _has_no_cast(one: pa.DataType, other: pa.DataType) -> bool:
+    """Return whether Arrow lacks a cast: of a list to a view of one, or of a dictionary to a view of text, or back."""
+    both = f"{one} {other}"
+    return "list_view" in str(one) or ("_view" in both and "dictionary" in both)
+
+
+def _common_type(known: pa.DataType, other: pa.DataType, *, union: bool) -> pa.DataType | None:
+    return meaning(known) if known == other else (promoted_type if union else common_type)(known, other)
+
+
 def _check_names(first: FileColumns, other: FileColumns) -> None:
     """Check that two files have the same columns, in any order.
 
@@ -104,33 +119,75 @@ def _check_names(first: FileColumns, other: FileColumns) -> None:
     """
     for one, two in ((first, other), (other, first)):
         column = next((column for column in one.schema if column.name not in two.schema.names), None)
-        if column is None:
-            continue
-        shown = printable(column.name)
-        if one is first:
-            differ = f'{other.name} has no column "{shown}", and {first.name} has ({column.type})'
-        else:
-            differ = f'{other.name} has a column "{shown}" ({column.type}), and {first.name} has none'
-        raise SchemaError(
-            f"{differ}; read the columns of all files, null where a file lacks one: {UNITE}; "
-            f"or leave the column out: {exclude_columns([column.name])}; or convert them apart"
-        )
+        if column is not None:
+            thing = f'column "{printable(column.name)}"'
+            differ = _one_lacks(thing, column.type, one.name, two.name, later=other.name)
+            raise SchemaError(f"{differ}; {_unite(thing, column.name)}; or convert them apart")
 
 
-def _common_type(known: pa.Field, file: str, column: pa.Field, other: str, *, union: bool) -> pa.DataType:
-    """Return the type that holds the values of a column in the files so far, and in another one.
+def _one_lacks(thing: str, kind: pa.DataType, has: str, lacks: str, *, later: str) -> str:
+    """Return that one of two files has a column, or a field of one, that the other lacks."""
+    if lacks == later:
+        return f"{lacks} has no {thing}, and {has} has it ({kind})"
+    return f"{has} has a {thing} ({kind}), and {lacks} has none"
 
-    Raises:
-        SchemaError: there is none.
-    """
-    if known.type == column.type:
-        return meaning(known.type)
-    kind = (promoted_type if union else common_type)(known.type, column.type)
-    if kind is None:
-        both = None if union else promoted_type(known.type, column.type)
-        unite = "" if both is None else f"; or read both as {both}, where that is exact: {UNITE}"
-        raise SchemaError(
-            f'column "{printable(known.name)}" is {known.type} in {file}, and {column.type} in {other}; '
+
+def _unite(thing: str, column: str) -> str:
+    noun = "fields" if thing.startswith("field") else "columns"
+    leave_out = f"or leave the column out: {exclude_columns([column])}"
+    return f"read the {noun} of all files, null where a file lacks one: {UNITE}; {leave_out}"
+
+
+def _types_differ(known: pa.Field, file: str, files: Sequence[FileColumns], other: FileColumns, *, union: bool) -> str:
+    """Return what to do about a column that is of `known` so far, first seen in `file`, and otherwise in another."""
+    common = promoted_type if union else common_type
+    name, theirs = known.name, other.schema.field(known.name).type
+    before = [one for one in files[: files.index(other)] if name in one.schema.names]
+    types = [(one.schema.field(name).type, one.name) for one in before]
+    own, file = next(((kind, one) for kind, one in types if common(kind, theirs) is None), (known.type, file))
+    unites = not union and promoted_type(own, theirs) is not None
+    path, mine, twin = _where_they_differ(own, theirs, common, union=union)
+    thing = f'column "{printable(name)}"'
+    if path:
+        thing = f'field "{printable("/".join(path))}" of {thing}'
+    if mine is not None and twin is not None:
+        unite = f"; or read both as {promoted_type(mine, twin)}, where that is exact: {UNITE}" if unites else ""
+        return (
+            f"{thing} is {mine} in {file}, and {twin} in {other.name}; "
             f"write one of them again with the other's type, or convert them apart{unite}"
         )
-    return kind
+    has, lacks = (other.name, file) if mine is None else (file, other.name)
+    differ = _one_lacks(thing, mine if twin is None else twin, has, lacks, later=other.name)
+    fix = _unite(thing, name) if unites else f"leave the column out: {exclude_columns([name])}"
+    return f"{differ}; {fix}; or convert them apart"
+
+
+def _where_they_differ(
+    one: pa.DataType | None, other: pa.DataType | None, common: _Common, *, union: bool
+) -> tuple[tuple[str, ...], pa.DataType | None, pa.DataType | None]:
+    """Return the first field within two types that nothing holds together: its path, and its two types.
+
+    A type is None where there is no such field; the path is empty where the types are no structs, nor lists of them.
+    """
+    own, listed = _fields_of(one)
+    theirs, _ = _fields_of(other)
+    for name in own | theirs if own and theirs else ():
+        mine, twin = own.get(name), theirs.get(name)
+        if mine is None or twin is None:
+            if listed or not union:
+                return (name,), mine, twin
+        elif (common(pa.list_(mine), pa.list_(twin)) if listed else common(mine, twin)) is None:
+            path, mine, twin = _where_they_differ(mine, twin, common, union=union and not listed)
+            return (name, *path), mine, twin
+    return (), one, other
+
+
+def _fields_of(kind: pa.DataType | None) -> tuple[dict[str, pa.DataType], bool]:
+    """Return the types of the fields of a struct or a map, also of those in lists, and whether they are in lists."""
+    listed = False
+    while kind is not None and (is_list(kind) or pa.types.is_fixed_size_list(kind)):
+        kind, listed = kind.value_type, True
+    if kind is not None and pa.types.is_map(kind):
+        return {"key": kind.key_type, "value": kind.item_type}, True
+    fields = {one.name: one.type for one in kind} if kind is not None and pa.types.is_struct(kind) else {}
+    return fields, listed
