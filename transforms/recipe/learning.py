@@ -7,10 +7,13 @@ from dataclasses import dataclass, replace
 from functools import partial, reduce
 from typing import Any, Protocol, Self, runtime_checkable
 
+import pyarrow as pa
+
 from ..format.schema.schema import Schema
 from ..sources.contract.selection import Selection
 from ..sources.contract.source import Frozen, LastRow, ParallelMap, Piece, Source, Survey, Task
 from .first_rows import until
+from .planned import as_surveyed
 from .recipe import Recipe
 from .step import Column, LearningStep, NarrowStep
 
@@ -36,6 +39,7 @@ class _Look:
     source: Source
     frozen: Frozen
     recipe: Recipe
+    fields: pa.Schema
     last: LastRow | None
 
 
@@ -53,7 +57,7 @@ def learn(source: Source, survey: Survey, recipe: Recipe, columns: Sequence[Colu
     recipe.plan(columns)  # what does not fit is refused before anything is read
     source, frozen = _narrow(source, survey.frozen, recipe, columns)
     last = None if survey.limit is None else survey.limit.last
-    look = partial(_look_at_piece, look=_Look(source, frozen, recipe, last))
+    look = partial(_look_at_piece, look=_Look(source, frozen, recipe, pa.schema([one.field for one in columns]), last))
     summaries = reduce(recipe.merge, run(look, survey.pieces, heavy=True), None)
     return recipe.learned([None] * len(recipe.learning) if summaries is None else summaries)
 
@@ -64,7 +68,7 @@ def _look_at_piece(piece: Piece, look: _Look) -> Sequence[Any] | None:
     found: Sequence[Any] | None = None
     for batch in rows if look.last is None else until(rows, look.last):
         if batch.batch.num_rows:
-            found = recipe.merge(found, recipe.look(batch, piece.name))
+            found = recipe.merge(found, recipe.look(as_surveyed(batch, look.fields), piece.name))
     return found
 
 

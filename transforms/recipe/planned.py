@@ -1,12 +1,15 @@
-"""Hold the batches that steps make to the columns that were planned: a schema is fixed before the first row."""
+"""Hold batches to the columns that were planned, before the steps and after: a schema is fixed before the first row."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 
 import pyarrow as pa
 
 from ..errors import RunError
+from ..format.columns.lists import cast_lists
+from ..format.flow.rows import Rows
 from ..format.schema.arrow_types import is_list
 from ..format.schema.column_types import is_binary, is_string
 from ..format.wording.printable import printable
@@ -16,6 +19,19 @@ from .step import Column
 def is_untyped(kind: pa.DataType) -> bool:
     """Return whether a type is that of nulls, or of lists of nothing else: what `pa.array([])` has."""
     return bool(pa.types.is_null(kind) or (is_list(kind) and is_untyped(kind.value_type)))
+
+
+def as_surveyed(rows: Rows, fields: pa.Schema) -> Rows:
+    """Return a batch whose columns have the types of the survey: those of one file may be narrower, or null."""
+    batch = rows.batch
+    wanted = [fields.field(name).type for name in batch.schema.names]
+    if batch.schema.types == wanted:
+        return rows
+    arrays = [
+        column if column.type == kind else cast_lists(column, kind)
+        for column, kind in zip(batch.columns, wanted, strict=True)
+    ]
+    return replace(rows, batch=pa.RecordBatch.from_arrays(arrays, names=batch.schema.names))
 
 
 def as_planned(batch: pa.RecordBatch, planned: Mapping[str, Column], file: str) -> pa.RecordBatch:

@@ -9,7 +9,6 @@ from dataclasses import dataclass, field, replace
 import pyarrow as pa
 
 from ..errors import SchemaError
-from ..format.columns.lists import cast_lists
 from ..format.flow.rows import Rows
 from ..format.nested.keys import is_flat
 from ..format.schema.arrow_types import arrow_type_of, feature_of
@@ -20,7 +19,7 @@ from ..sources.contract.source import Frozen, LastRow, Listing, ParallelMap, Sou
 from .first_rows import first_rows, until
 from .flatten import Flatten, column_entries
 from .learning import Selecting, learn
-from .planned import as_planned
+from .planned import as_planned, as_surveyed
 from .recipe import NO_STEPS, Recipe
 from .step import Column, Step
 
@@ -136,7 +135,7 @@ class RecipeSource:
                 continue
             file = files[batch.entry] if isinstance(batch.entry, int) else None
             name, here = ("", recipe) if file is None else (file.name, recipe.at(file.path))
-            for part in here.parts(_typed(batch, frozen.fields), name, frozen.origins):
+            for part in here.parts(as_surveyed(batch, frozen.fields), name, frozen.origins):
                 yield replace(part, ordinal=ordinal, batch=as_planned(part.batch, frozen.planned, name))
                 ordinal += 1
 
@@ -187,16 +186,3 @@ def _features(columns: Sequence[Column], survey: Survey) -> tuple[list[Feature],
             choices.append(Choice(column.name, feature.type, f"{reason}; {column.reason}"))
     others = [choice for name, choice in why.items() if name not in own]  # such as the layout of folders
     return features, (*choices, *others)
-
-
-def _typed(rows: Rows, fields: pa.Schema) -> Rows:
-    """Return a batch whose columns have the types of the survey: those of one file may be narrower."""
-    batch = rows.batch
-    wanted = [fields.field(name).type for name in batch.schema.names]
-    if batch.schema.types == wanted:
-        return rows
-    arrays = [
-        column if column.type == kind else cast_lists(column, kind)
-        for column, kind in zip(batch.columns, wanted, strict=True)
-    ]
-    return replace(rows, batch=pa.RecordBatch.from_arrays(arrays, names=batch.schema.names))

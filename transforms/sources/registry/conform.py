@@ -14,14 +14,16 @@ append. Nulls are decided row by row: one in a feature that has none is a reject
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol, Self, runtime_checkable
+from functools import partial
+from typing import Any, Final, Protocol, Self, TypeAlias, runtime_checkable
 
 import pyarrow as pa
 
 from ...errors import SchemaError
 from ...format.manifest.details import ColumnEntry
+from ...format.nested.keys import is_flat
 from ...format.nested.type_documents import type_of_document
 from ...format.schema.arrow_checks import common_type, meaning, promoted_type
 from ...format.schema.arrow_types import arrow_type_of
@@ -32,6 +34,7 @@ from ...format.wording.printable import printable
 from ...recipe.flatten import following
 from ...recipe.source import RecipeSource, fields_of
 from ...recipe.step import Column
+from ...recipe.steps.columns import Rename
 from ..contract.selection import UNITE
 from ..contract.source import Listing, ParallelMap, Source, Survey, UnitedFrozen
 
@@ -62,6 +65,17 @@ class DatasetSchema:
     def may_lack(self) -> tuple[str, ...]:
         """The features that may be null in all rows of a source."""
         return tuple(feature.name for feature in self.missing_in(Schema(())))
+
+    def type_of(self, name: str) -> pa.DataType | None:
+        """Return the Arrow type of the values of a column, as a source has them, None if there is no such column."""
+        entry = next((one for one in self.columns if one.name == name), None)
+        if entry is not None and not is_flat(kind := type_of_document(entry.type)):
+            return kind
+        feature = next((one for one in self.schema if one.name == name), None)
+        if feature is None or feature.type == "image":
+            return None
+        text = feature.type == "label" or (entry is not None and entry.file is not None)
+        return pa.string() if text else arrow_type_of(feature)
 
     def missing_in(self, found: Schema) -> list[Feature]:
         """Return the features that a source lacks and that may be null in all of its rows."""
@@ -139,8 +153,8 @@ def survey_under(source: Source, listing: Listing, run: ParallelMap, dataset: Da
         _refuse_other_types(dataset, survey.frozen.columns)
         return found, survey
     source = follow(source, dataset)
-    survey = source.survey(listing, run)
-    return _conformed(source, survey, listing, run, dataset)
+    typed = partial(_with_types_of_nulls, dataset=dataset, names={})
+    return _conformed(source, typed(source.survey(listing, run)), listing, run, dataset, typed)
 
 
 def _recipe_under(
@@ -150,9 +164,11 @@ def _recipe_under(
     found = source.of_files(listing)
     types = {feature.name: arrow_type_of(feature) for feature in dataset.schema}
     found = replace(found, source=follow(found.source, dataset), recipe=found.recipe.under(types, dataset.labels))
-    survey = found.source.survey(listing, run)
+    names = {old: new for step in found.recipe.steps if isinstance(step, Rename) for old, new in step.names}
+    typed = partial(_with_types_of_nulls, dataset=dataset, names=names)
+    survey = typed(found.source.survey(listing, run))
     if not found.has_work(survey):
-        inner, survey = _conformed(found.source, survey, listing, run, dataset)
+        inner, survey = _conformed(found.source, survey, listing, run, dataset, typed)
         found = replace(found, source=inner)
         return found, survey
     own = {feature.name: feature for feature in survey.frozen.schema}
@@ -171,7 +187,7 @@ def _recipe_under(
         made = Schema(tuple(sorted((wanted[one.name] for one in columns if one.name in wanted), key=lambda f: f.name)))
         own |= {one.name: one for one in dataset.missing_in(made) if one.name not in own}
     as_read = replace(dataset, schema=Schema(tuple(sorted(own.values(), key=lambda feature: feature.name))))
-    inner, survey = _conformed(found.source, survey, listing, run, as_read)
+    inner, survey = _conformed(found.source, survey, listing, run, as_read, typed)
     found = replace(found, source=inner)
     survey = found.after(survey, run)
     refuse_others(dataset, survey.frozen.schema, _STEPS)
@@ -195,14 +211,41 @@ def _with_nested_types(survey: Survey, columns: Sequence[Column], dataset: Datas
     return replace(survey, fields=tuple(fields))
 
 
+def _with_types_of_nulls(survey: Survey, dataset: DatasetSchema, names: Mapping[str, str]) -> Survey:
+    """Return the survey whose columns of nulls alone are of the dataset's types; `names` are the new ones, by the old.
+
+    They are columns whose own type is null: it says nothing of the values of other rows.
+    """
+    types = {field.name: dataset.type_of(names.get(field.name, field.name)) for field in survey.fields}
+    types = {one.name: types[one.name] for one in survey.fields if pa.types.is_null(one.type) and types[one.name]}
+    if not types:
+        return survey
+    fields = tuple(one.with_type(types.get(one.name, one.type)) for one in survey.fields)
+    wanted = {feature.name: feature for feature in dataset.schema}
+    features = []
+    for one in survey.frozen.schema:
+        feature = wanted.get(names.get(one.name, one.name))
+        if one.name not in types or (feature is not None and feature.type == "label"):
+            features.append(one)
+        elif feature is not None and is_flat(types[one.name]):
+            features.append(replace(feature, name=one.name, nullable=True))
+    frozen = replace(survey.frozen, schema=Schema(tuple(features)))
+    if isinstance(frozen, UnitedFrozen):
+        frozen = replace(frozen, fields=pa.schema(fields))
+    return replace(survey, frozen=frozen, fields=fields)
+
+
+_Typed: TypeAlias = Callable[[Survey], Survey]
+
+
 def _conformed(
-    source: Source, survey: Survey, listing: Listing, run: ParallelMap, dataset: DatasetSchema
+    source: Source, survey: Survey, listing: Listing, run: ParallelMap, dataset: DatasetSchema, typed: _Typed
 ) -> tuple[Source, Survey]:
-    """Return a source as it is to be read, and its survey, given its own survey."""
+    """Return a source as it is to be read, and its survey, given its own survey; `typed` gives types to nulls."""
     forms = _forms(source, survey.frozen.schema, dataset)
     if forms and isinstance(source, Ruled):
         source = source.with_rules({**source.rules, **forms})
-        survey = source.survey(listing, run)
+        survey = typed(source.survey(listing, run))
     survey = _with_columns(survey, _missing_columns(source, survey, dataset))
     if isinstance(source, Casting):
         survey = source.cast_to(survey, dataset)
