@@ -23,7 +23,8 @@ from ..files.partitions import check_folders
 from ..files.stamp import check_stamp
 from ..registry.conform import DatasetSchema, refuse_others
 from ..registry.formats import suffixes_of
-from ..text.declared import as_cast, as_read, text_type
+from ..text.declared import as_cast, text_type
+from ..text.misfits import refuse_misfits
 from ..text.open_text import is_transparent, plain_encoding
 from .header import (
     FileHead,
@@ -48,8 +49,7 @@ from .signs import wrong_signs
 from .warnings import table_warnings
 
 _DECLARED: Final = "declare the dataset's type in schema.columns, or none"
-_MISFITS: Final = "leave its rows out, where others fit: --max-rejects N"
-"""What helps with an append: where no type is declared cells are cast, and those then shown do not fit at all."""
+"""What helps with an append of other types: where none is declared cells are cast."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,7 +183,7 @@ class CsvSource:
         """
         cast = as_cast(self.rules, survey.frozen.schema, dataset)
         refuse_others(dataset, cast, _DECLARED)
-        refuse_others(dataset, as_read(self.read, survey, cast, dataset), _MISFITS)
+        refuse_misfits(self.read, survey, cast, dataset)
         fields = tuple(pa.field(one.name, text_type(one), one.nullable) for one in dataset.schema)
         return replace(survey, frozen=replace(survey.frozen, schema=dataset.schema), fields=fields)
 

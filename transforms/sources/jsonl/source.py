@@ -23,8 +23,8 @@ from ..files.partitions import check_folders
 from ..files.stamp import check_stamp
 from ..registry.conform import DatasetSchema, refuse_others
 from ..registry.formats import suffixes_of
-from ..text.declared import as_read
 from ..text.lines import LineSizes, line_pieces, read_lines
+from ..text.misfits import refuse_misfits
 from ..text.pieces import TextPiece
 from .columns import (
     JsonFrozen,
@@ -41,7 +41,6 @@ from .evidence import AUTO_ROWS, PieceEvidence, check_columns, joined_columns, l
 from .parse import parse_lines
 
 _DECLARED: Final = "declare the dataset's type in schema.columns, or none"
-_MISFITS: Final = "leave its rows out, where others fit: --max-rejects N"
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,7 +149,7 @@ class JsonLinesSource:
         empty = frozen.empty if isinstance(frozen, JsonFrozen) else ()
         cast = cast_schema(self.rules, frozen.schema, empty, dataset)
         refuse_others(dataset, cast, _DECLARED)
-        refuse_others(dataset, as_read(self.read, survey, cast, dataset), _MISFITS)
+        refuse_misfits(self.read, survey, cast, dataset)
         new = {feature.name: field_of(feature) for feature in dataset.schema}
         fields = [new.pop(one.name, one) for one in survey.fields]
         return replace(survey, frozen=replace(frozen, schema=dataset.schema), fields=(*fields, *new.values()))

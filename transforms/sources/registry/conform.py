@@ -40,6 +40,7 @@ from ..contract.source import Listing, ParallelMap, Source, Survey, UnitedFrozen
 
 _STEPS: Final = "give the steps that the dataset was made with"
 _RETYPE: Final = "declare the dataset's type, where the values fit: --set schema.columns.NAME.type=TYPE"
+_WRITTEN: Final = "or give the keys that read its text, as the dataset was made (strip, decimal, thousands, format)"
 
 _SHOWN_MISSING: Final = 10
 
@@ -337,7 +338,8 @@ def _fix(marked: Mapping[str, str], dataset: DatasetSchema, found: Schema, retyp
         if "added" in hows:
             fixes.append("keep only the columns that the dataset has: --set 'input.columns=[NAME, ...]'")
         if "re-typed" in hows:
-            fixes.append(retype)
+            texts = {one.name for one in found if one.type == "string" and marked.get(one.name) == "re-typed"}
+            fixes.append(f"{retype}; {_WRITTEN}" if texts and retype == _RETYPE else retype)
     other = "or convert" if fixes else "convert"
     return f"{', and '.join(fixes)}{'; ' if fixes else ''}{other} to a new dataset (shardmill convert ... -o FOLDER)"
 

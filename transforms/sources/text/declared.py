@@ -2,21 +2,15 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Mapping
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import SchemaError
-from ...format.flow.rows import Rows
 from ...format.schema.column_types import DEFAULT_UNIT, column_type, named_type
-from ...format.schema.difference import same_feature
 from ...format.schema.schema import ColumnRule, Feature, Schema
 from ...format.wording.printable import printable
-from ..contract.planning import first_pieces
-from ..contract.source import Frozen, Survey, Task
 from ..registry.conform import DatasetSchema
 
 
@@ -56,31 +50,3 @@ def as_cast(rules: Mapping[str, ColumnRule], found: Schema, dataset: DatasetSche
         castable = wanted_feature is not None and wanted_feature.shape == () and column_type(wanted_feature).text
         features.append(wanted_feature if castable and not declared and wanted_feature is not None else feature)
     return Schema(tuple(features))
-
-
-def as_read(
-    read: Callable[[Task, Frozen], Iterator[Rows]], survey: Survey, cast: Schema, dataset: DatasetSchema
-) -> Schema:
-    """Return the schema of text with the inferred type of each column none of whose cells can be cast, in a sample.
-
-    Single cells that cannot are rejects; but if none can, and no reject is allowed, the column has become another one.
-    """
-    if not dataset.no_rejects:
-        return cast
-    good, bad = Counter[str](), Counter[str]()
-    for piece in first_pieces(survey):
-        for rows in read(Task(0, (piece,)), replace(survey.frozen, schema=dataset.schema)):
-            for column, array in zip(rows.batch.schema.names, rows.batch.columns, strict=True):
-                good[column] += len(array) - array.null_count
-            bad.update(problem.error.column for problem in rows.problems if problem.error.column is not None)
-            if rows.batch.num_rows:
-                break
-    inferred = {feature.name: feature for feature in survey.frozen.schema}
-    return Schema(
-        tuple(
-            inferred[feature.name]
-            if bad[feature.name] and not good[feature.name] and not same_feature(inferred[feature.name], feature)
-            else feature
-            for feature in cast
-        )
-    )

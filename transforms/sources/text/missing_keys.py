@@ -1,0 +1,98 @@
+"""Find which keys of `schema.columns` read text that fits no column of a dataset: an append does not know them.
+
+    "1.234,50 €"  float64    strip: "€", decimal: ",", thousands: "."
+    "12 %"        float64    strip: "%", type: float64
+    "31.12.2024"  date       format: "%d.%m.%Y"
+
+What is found is tried on all values that are given, as the step that reads them would.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from itertools import islice, product
+from typing import Final
+from unicodedata import category
+
+import pyarrow as pa
+
+from ...format.schema.column_types import DEFAULT_UNIT, column_type
+from ...format.schema.schema import ColumnRule, Feature
+from ...recipe.step import Column
+from ..contract.call import set_column
+from .written import Written
+
+MOST_VALUES: Final = 100
+"""Values of a column that are looked at."""
+
+_AROUND: Final = re.compile(r"([^0-9+.-]*)[0-9+.-].*?([^0-9]*)", re.DOTALL)
+_MOST_SIGNS: Final = 4
+_SIGNS: Final = ((".", ""), (".", ","), (",", ""), (",", "."), (",", " "), (".", " "), (",", "\u00a0"), (".", "'"))
+"""The decimal sign and that of thousands; `1,234` has thousands, where all values look so."""
+
+_DAYS: Final = [f"{one}{sign}{two}{sign}{three}" for sign in "./-" for one, two, three in ("dmY", "mdY", "Ymd", "dmy")]
+_TIMES: Final = ("%H:%M:%S", "%H:%M", "%I:%M %p", "%H.%M")
+
+
+def missing_keys(values: Mapping[str, Sequence[str]], features: Mapping[str, Feature]) -> list[str]:
+    """Return the options that read text as the features of its columns, none for those where none are found.
+
+    >>> print(*missing_keys({"n": ["12 %", "3 %"]}, {"n": Feature("n", "float", "float64")}))
+    --set schema.columns.n.strip=% --set schema.columns.n.type=float64
+    """
+    options = []
+    for name, cells in values.items():
+        reads = (one for one in _candidates(name, cells, features[name]) if _reads(one, cells))
+        found = list(islice(reads, 2))
+        if not found:
+            continue
+        keys = _keys(found[0]) | (
+            {"format": "FORM"} if len(found) > 1 and found[0].formats else {}
+        )  # 1/2: a day, or a month
+        options += [set_column(name, key, value) for key, value in keys.items()]
+    return options
+
+
+def _keys(way: Written) -> dict[str, str]:
+    """Return the keys of a column that is read so: its type too, where the others do not tell it."""
+    strip = "true" if way.strip is True else way.strip or ""
+    keys = {
+        "strip": strip,
+        "decimal": way.decimal.strip("."),
+        "thousands": way.thousands,
+        "format": "".join(way.formats),
+    }
+    text = [Column(pa.field(way.column, pa.string()))]
+    if way.plan(text)[0].field.type != replace(way, rule=ColumnRule()).plan(text)[0].field.type:
+        keys |= {"type": way.rule.type or "", "unit": way.rule.unit or "", "timezone": way.rule.timezone or ""}
+    return {key: value for key, value in keys.items() if value}
+
+
+def _candidates(name: str, cells: Sequence[str], feature: Feature) -> Iterator[Written]:
+    """Yield ways to read the text, the plain ones first."""
+    target = column_type(feature).arrow(feature.unit or DEFAULT_UNIT, feature.timezone)
+    rule = ColumnRule(feature.type, None, feature.unit, feature.timezone, nullable=None)
+    if pa.types.is_date(target) or pa.types.is_timestamp(target) or pa.types.is_time(target):
+        days = ["".join(f"%{part}" if part.isalpha() else part for part in day) for day in _DAYS]
+        forms = _TIMES if pa.types.is_time(target) else days
+        if pa.types.is_timestamp(target):
+            forms = [*(f"{day}{gap}{time}" for day, time, gap in product(days, _TIMES, " T")), *days]
+        yield from (Written(name, rule, formats=(form,)) for form in forms)
+    elif pa.types.is_integer(target) or pa.types.is_floating(target):
+        around = [found for cell in cells if (found := _AROUND.fullmatch(cell.strip()))]
+        signs = "".join(dict.fromkeys(sign for one in around for sign in one[1] + one[2] if not sign.isspace()))
+        strip = signs or any(cell != cell.strip() for cell in cells)
+        if len(signs) <= _MOST_SIGNS and all(map(_is_unit, signs)):
+            yield from (Written(name, rule, strip, *both) for both in _SIGNS if strip or both != _SIGNS[0])
+
+
+def _is_unit(sign: str) -> bool:
+    """Return whether a sign is one of percent or of a currency, or a letter; brackets may mean less than zero."""
+    return sign == "%" or sign.isalpha() or category(sign) == "Sc"
+
+
+def _reads(way: Written, cells: Sequence[str]) -> bool:
+    batch = pa.RecordBatch.from_arrays([pa.array(cells, pa.large_string())], names=[way.column])
+    return not way.apply(batch, "").problems
