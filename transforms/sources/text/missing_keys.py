@@ -48,26 +48,22 @@ def missing_keys(values: Mapping[str, Sequence[str]], features: Mapping[str, Fea
         found = list(islice(reads, 2))
         if not found:
             continue
-        keys = _keys(found[0]) | (
-            {"format": "FORM"} if len(found) > 1 and found[0].formats else {}
-        )  # 1/2: a day, or a month
+        unclear = len(found) > 1 and bool(found[0].formats)  # 1/2 is a day of January, or of February
+        keys = _keys(found[0]) | ({"format": "FORM"} if unclear else {})
         options += [set_column(name, key, value) for key, value in keys.items()]
     return options
 
 
 def _keys(way: Written) -> dict[str, str]:
-    """Return the keys of a column that is read so: its type too, where the others do not tell it."""
+    """Return the keys of a column that is read so: its type too, where they do not imply it."""
     strip = "true" if way.strip is True else way.strip or ""
-    keys = {
-        "strip": strip,
-        "decimal": way.decimal.strip("."),
-        "thousands": way.thousands,
-        "format": "".join(way.formats),
-    }
+    given = {"strip": strip, "decimal": way.decimal, "thousands": way.thousands, "format": "".join(way.formats)}
+    keys = {key: value for key, value in given.items() if value and (key, value) != ("decimal", ".")}
     text = [Column(pa.field(way.column, pa.string()))]
-    if way.plan(text)[0].field.type != replace(way, rule=ColumnRule()).plan(text)[0].field.type:
-        keys |= {"type": way.rule.type or "", "unit": way.rule.unit or "", "timezone": way.rule.timezone or ""}
-    return {key: value for key, value in keys.items() if value}
+    if keys and way.plan(text)[0].field.type != replace(way, rule=ColumnRule()).plan(text)[0].field.type:
+        own = {"type": way.rule.type, "unit": way.rule.unit, "timezone": way.rule.timezone}
+        keys |= {key: value for key, value in own.items() if value is not None}
+    return keys
 
 
 def _candidates(name: str, cells: Sequence[str], feature: Feature) -> Iterator[Written]:
@@ -85,7 +81,7 @@ def _candidates(name: str, cells: Sequence[str], feature: Feature) -> Iterator[W
         signs = "".join(dict.fromkeys(sign for one in around for sign in one[1] + one[2] if not sign.isspace()))
         strip = signs or any(cell != cell.strip() for cell in cells)
         if len(signs) <= _MOST_SIGNS and all(map(_is_unit, signs)):
-            yield from (Written(name, rule, strip, *both) for both in _SIGNS if strip or both != _SIGNS[0])
+            yield from (Written(name, rule, strip, *both) for both in _SIGNS)
 
 
 def _is_unit(sign: str) -> bool:
