@@ -72,7 +72,7 @@ class Prepared:
             detected=plan.survey.detected,
             remarks=plan.survey.remarks,
             sampled=plan.estimate.sampled,
-            sampled_rejects=group_rejects(json.loads(line) for line in self._sampled_rejects()),
+            sampled_rejects=group_rejects(map(json.loads, self._sampled_rejects()), plan.listing.format),
             checks=planned_checks(self.encoder.observers),
             splits_sampled=not self.encoder.split_shares(),
             order_note=shuffle_note(planned=True, in_append=spec.append_to is not None)

@@ -18,6 +18,7 @@ from typing import Any, Final, NamedTuple
 
 from ...transforms.dataset.generations.manifest_files import read_json_lines
 from ...transforms.format.wording.printable import escaped, printable
+from ...transforms.sources.registry.formats import FORMATS
 
 FIRST_REJECTS: Final = 20
 """The number of rejects that a summary lists; all of them are in the reject file."""
@@ -60,8 +61,11 @@ class RejectHead(NamedTuple):
     groups: tuple[RejectGroup, ...] = ()
 
 
-def read_head(root: str, path: str | None) -> RejectHead:
-    """Read the start of a reject file of a dataset, as far as it is looked at; without a file it is empty."""
+def read_head(root: str, path: str | None, file_format: str) -> RejectHead:
+    """Read the start of a reject file of a dataset, as far as it is looked at; without a file it is empty.
+
+    `file_format` is that of the source.
+    """
     if path is None:
         return RejectHead()
     first: list[str] = []
@@ -72,19 +76,20 @@ def read_head(root: str, path: str | None) -> RejectHead:
                 first.append(json.dumps(document))
             yield document
 
-    groups = group_rejects(_some(documents()))
+    groups = group_rejects(_some(documents()), file_format)
     return RejectHead(tuple(first), groups)
 
 
-def group_rejects(documents: Iterable[Mapping[str, Any]]) -> tuple[RejectGroup, ...]:
+def group_rejects(documents: Iterable[Mapping[str, Any]], file_format: str) -> tuple[RejectGroup, ...]:
     """Return lines of a reject file in groups: the largest first, equally large ones in the order of the file."""
+    by_line = file_format in FORMATS and FORMATS[file_format].load().rows_are_lines
     found: dict[tuple[Cell, ...], list[Any]] = {}
     for document in documents:
         cells = tuple(Cell(e.get("column"), e["code"], e["message"]) for e in document["errors"])
         known = found.setdefault(cells, [0])
         known[0] += 1
         if len(known) <= _PLACES:
-            known.append(_place(document))
+            known.append(_place(document, by_line=by_line))
     groups = [RejectGroup(rows, _shortened(places), cells) for cells, (rows, *places) in found.items()]
     return tuple(sorted(groups, key=lambda group: -group.rows))
 
@@ -147,11 +152,13 @@ def _some(documents: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:
             return
 
 
-def _place(document: Mapping[str, Any]) -> tuple[str, str]:
-    """Return where a reject came from: the file with all that comes before the row, and the row."""
+def _place(document: Mapping[str, Any], *, by_line: bool) -> tuple[str, str]:
+    """Return where a reject came from: the file with all that comes before the row, and the row or its line."""
     file = str(document["source"])
     if document.get("row_group") is not None:
         file += f" row group {document['row_group']}"
+    if by_line and document.get("line") is not None:
+        return f"{file} line", str(document["line"])
     if document.get("row") is not None:
         return f"{file} row", str(document["row"])
     if document.get("record") is not None:

@@ -181,7 +181,7 @@ def refused(spec: DatasetSpec, refusal: Refusal) -> Exception:
     error = refusal.error(typed_path(spec.path))
     if refusal.rejects is None or not isinstance(error, TooManyRejects):
         return error
-    groups = read_head(spec.path, refusal.rejects).groups
+    groups = read_head(spec.path, refusal.rejects, spec.source_format).groups
     return TooManyRejects(
         f"{error}\n{rejects_text(refusal.rejected, {}, groups)}",  # it has the codes
         os.path.join(spec.path, refusal.rejects),
@@ -200,7 +200,7 @@ def summary_of(
 ) -> Summary:
     """Return what a run did, or that a generation holds it; the `notes` of one that was made before are read."""
     spec, survey = prepared.spec, prepared.plan.survey
-    rejects = read_head(spec.path, manifest.rejects.path)
+    rejects = read_head(spec.path, manifest.rejects.path, manifest.source.format)
     tasks = len(prepared.plan.tasks) + len(prepared.done)
     noted = read_notes(spec.path, manifest) if notes is None else notes
     return Summary(

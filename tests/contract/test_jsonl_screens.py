@@ -80,8 +80,8 @@ class TestConvert:
         failed = shardmill("convert", "a.jsonl", "-o", "out")
         assert failed.code == 4
         assert "2 of 4 rows were rejected (CORRUPT 1, INT_OVERFLOW 1)" in failed.err
-        assert '  a.jsonl row 2: CORRUPT: not JSON: the line ends too soon: {"a": 2; fix the line' in failed.err
-        assert '  a.jsonl row 3: column "a": INT_OVERFLOW: "99999999999999999999" is beyond int64' in failed.err
+        assert '  a.jsonl line 3: CORRUPT: not JSON: the line ends too soon: {"a": 2; fix the line' in failed.err
+        assert '  a.jsonl line 4: column "a": INT_OVERFLOW: "99999999999999999999" is beyond int64' in failed.err
         assert shardmill("convert", "a.jsonl", "-o", "out", "--max-rejects", "2").code == 0
         assert rows_of() == [{"a": 1}, {"a": 3}]
         listed = [json.loads(line) for line in Path("out/rejects/00000001.jsonl").read_text().splitlines()]

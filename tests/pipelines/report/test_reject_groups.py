@@ -21,7 +21,7 @@ def reject(row: int, *cells: tuple[str | None, str], source: str = "a.csv") -> d
 
 
 def text(rejects: list[dict[str, Any]], total: int | None = None) -> list[str]:
-    return rejects_text(total or len(rejects), {}, group_rejects(rejects)).splitlines()
+    return rejects_text(total or len(rejects), {}, group_rejects(rejects, "csv")).splitlines()
 
 
 def test_equal_rejects_are_one_line_with_their_number_and_the_first_places() -> None:
@@ -55,8 +55,19 @@ def test_places_without_a_row_and_records_are_shown() -> None:
     assert text(groups) == ["  a.parquet row group 2 row 5: TRUNCATED: the JPEG is cut short"]
 
 
+@pytest.mark.parametrize(
+    ("file_format", "places"),
+    [("jsonl", "lines 4, 9"), ("txt", "lines 4, 9"), ("csv", "rows 2, 5"), ("records", "rows 2, 5")],
+)
+def test_where_a_row_is_a_line_the_line_of_the_file_is_named(file_format: str, places: str) -> None:
+    cells = [{"column": None, "code": "CORRUPT", "message": "not JSON"}]
+    rejects = [{"source": "a", "row": row, "line": line, "errors": cells} for row, line in ((2, 4), (5, 9))]
+    (group,) = group_rejects(rejects, file_format)
+    assert group.first == (f"a {places}",)
+
+
 def test_rejects_are_counted_by_code_the_most_first_and_twenty_groups_are_shown() -> None:
-    groups = group_rejects(reject(row, ("price", f'"{row}" is bad')) for row in range(25))
+    groups = group_rejects((reject(row, ("price", f'"{row}" is bad')) for row in range(25)), "csv")
     lines = rejects_text(25, {"BAD_TYPE": 3, "BAD_WIDTH": 22, "BAD_UTF8": 3}, groups).splitlines()
     assert lines[0] == "  BAD_WIDTH 22, BAD_TYPE 3, BAD_UTF8 3"
     assert lines[1] == '  a.csv row 0: column "price": BAD_TYPE: "0" is bad'
@@ -113,6 +124,6 @@ def test_a_dry_run_counts_the_rows_that_an_interrupted_run_has_rejected(
 def test_the_start_of_a_reject_file_gives_its_first_lines_and_its_groups(tmp_path: Path) -> None:
     lines = [json.dumps(reject(row, ("price", "no float"))) for row in range(30)]
     (tmp_path / "rejects.jsonl").write_text("\n".join(lines) + "\n")
-    first, groups = read_head(str(tmp_path), "rejects.jsonl")
+    first, groups = read_head(str(tmp_path), "rejects.jsonl", "csv")
     assert (list(first), [group.rows for group in groups]) == (lines[:20], [30])
-    assert read_head(str(tmp_path), None) == ((), ())
+    assert read_head(str(tmp_path), None, "csv") == ((), ())

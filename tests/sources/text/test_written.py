@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import json
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,23 @@ def test_a_file_is_converted_and_appended_to_with_the_same_config(shardmill: Sha
     reject = Path("out/rejects/00000002.jsonl").read_text()
     assert '"row": 2' in reject
     assert '\\"n/a\\" is not a number that is written like 1.234,5' in reject
+
+
+@pytest.mark.parametrize(
+    ("cell", "rule"),
+    [
+        (" 1,5 pieces €", {"strip": "€", "decimal": ","}),
+        ("  cheap € ", {"strip": "€", "type": "float64"}),
+        ("99.999.999.999.999.999.999 €", {"strip": "€", "decimal": ",", "thousands": ".", "type": "int64"}),
+        (" 31.02.2024 ", {"strip": True, "format": "%d.%m.%Y"}),
+    ],
+)
+def test_a_reject_shows_the_value_that_the_file_holds_with_what_was_stripped(cell: str, rule: dict[str, Any]) -> None:
+    Path("a.csv").write_text(f"id;x\n1;{cell}\n")
+    convert("a.csv", output="out", max_rejects=1, schema={"columns": {"x": rule}})
+    (error,) = json.loads(Path("out/rejects/00000001.jsonl").read_text())["errors"]
+    assert error["value"] == cell
+    assert error["message"].startswith(f'"{cell}" is ')
 
 
 def test_text_of_parquet_is_read_alike_and_can_be_filtered_and_filled() -> None:

@@ -34,6 +34,7 @@ class JsonLinesFormat(Format[JsonLinesInput]):
     options = JsonLinesInput
     projects = True
     takes_types = True
+    rows_are_lines = True
     shows_columns = True
 
     def source(self, options: JsonLinesInput, settings: Settings) -> Source:

@@ -81,6 +81,9 @@ class Format(Generic[OptionsT]):
     takes_types: ClassVar[bool] = False
     """Whether the source gives columns the types that `schema.columns` declares; if not, they are refused."""
 
+    rows_are_lines: ClassVar[bool] = False
+    """Whether each row is a line of its file: a message then names the line, which blank lines count for."""
+
     shows_columns: ClassVar[bool] = False
     """Whether a starter config names columns: the first file is looked at for them."""
 

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Final
 
@@ -87,11 +87,13 @@ class Written:
         """Return the batch with the values; cells that are not written so are problems."""
         if self.column not in batch.schema.names:
             return Stepped(batch)
-        text = self._stripped(as_text(batch[self.column]))
+        held = as_text(batch[self.column])
+        text = self._stripped(held)
         if self.formats:
             values, problems = self._moments(text)
         else:
             values, problems = self._numbers(text)
+        problems = [_as_held(problem, held[problem.row].as_py()) for problem in problems]
         return Stepped(with_column(batch, self.column, values), None, tuple(problems))
 
     def _stripped(self, text: pa.Array) -> pa.Array:
@@ -210,6 +212,17 @@ class Written:
         said = {"strip": self.strip or "", "thousands": self.thousands, "format": " or ".join(self.formats)}
         said["decimal"] = "" if self.decimal == "." else self.decimal
         return ", ".join(f"{key} {value!r}" for key, value in said.items() if value)
+
+
+def _as_held(problem: CellProblem, held: str) -> CellProblem:
+    """Return the problem of a cell with its text as the file holds it: a user looks for that."""
+    error, value = problem.error, printable(held)
+
+    def said(message: str) -> str:
+        return message.replace(f'"{error.value}"', f'"{value}"', 1)
+
+    own = None if error.append_message is None else said(error.append_message)
+    return replace(problem, error=replace(error, value=value, message=said(error.message), append_message=own))
 
 
 def _moment(cell: Any, form: str) -> datetime | None:

@@ -24,6 +24,7 @@ class TextFormat(Format[TextInput]):
     """Lines of text."""
 
     options = TextInput
+    rows_are_lines = True
 
     def source(self, options: TextInput, settings: Settings) -> Source:
         """Return the source of text files."""
