@@ -95,11 +95,11 @@ def test_what_is_no_expression_over_columns_is_refused_with_the_config(text: str
     ("text", "said"),
     [
         ("ages > 1", 'input.where names "ages", which is not a column; did you mean "age"'),
-        ("age == 'x'", '("age" is int64): int64 is compared with string'),
-        ("country == 5", '("country" is string): large_string is compared with int64'),
+        ("age == 'x'", "age == 'x' does not fit: age is int64; compare with a value, like age == 5"),
+        ("country == 5", 'country == 5 does not fit: country is string; compare with a value, like country == "a"'),
         ("age", 'is not true or false for a row ("age" is int64)'),
         ("1 == 1", "is not true or false for a row"),
-        ("day > 'soon'", "does not fit the columns"),
+        ("day > 'soon'", "day > 'soon' does not fit: day is date32[day]; compare with a value"),
         ("contains(country, country)", "takes text in quotes as its second argument"),
     ],
 )

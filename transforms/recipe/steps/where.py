@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import time
 from functools import lru_cache
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable
 from ..step import Column, Stepped, as_text
 from .expression import column_of, columns_in, read_expression
+from .misfits import kind_word, misfit_text, operands_of
 
 _COMPARISONS: Final = {
     ast.Eq: pc.equal, ast.NotEq: pc.not_equal, ast.Lt: pc.less, ast.LtE: pc.less_equal, ast.Gt: pc.greater,
@@ -29,6 +31,9 @@ _FUNCTIONS: Final = {
     "contains": pc.match_substring, "ends_with": pc.ends_with, "starts_with": pc.starts_with,
     "lower": pc.utf8_lower, "upper": pc.utf8_upper,
 }  # fmt: skip
+
+_MISFITS: Final = (pa.ArrowException, TypeError, ValueError, OverflowError)
+"""How values that do not fit each other show, in Arrow or here."""
 
 _read = lru_cache(maxsize=8)(read_expression)
 
@@ -57,14 +62,13 @@ class Where:
                 raise SchemaError(f'input.where names "{printable(name)}", which is not a column; {hint}')
         fields = [known[name] for name in self.reads]
         empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], names=list(self.reads))
-        held = ", ".join(f'"{printable(field.name)}" is {field.type}' for field in fields)
+        held = ", ".join(f'"{printable(field.name)}" is {kind_word(field.type)}' for field in fields)
         try:
             found = _evaluate(_read(self.text), empty)
-        except (pa.ArrowException, TypeError) as error:
-            reason = printable(str(error).splitlines()[0])
-            raise SchemaError(f"input.where does not fit the columns ({held}): {reason}") from error
+        except _MISFITS as error:
+            raise SchemaError(f"input.where: {_misfit(_read(self.text), empty)}") from error
         if isinstance(found, pa.Scalar) or not types.is_boolean(found.type):
-            raise SchemaError(f"input.where is not true or false for a row ({held}): compare it with a value")
+            raise SchemaError(f"input.where is not true or false for a row ({held}): compare a column with a value")
         return columns
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:
@@ -75,11 +79,23 @@ class Where:
         """
         try:
             return Stepped(batch, _evaluate(_read(self.text), batch))
-        except pa.ArrowInvalid as error:
+        except (pa.ArrowInvalid, ValueError) as error:
             where = f" in rows of {file}" if file else ""
             raise RunError(
                 f"input.where cannot be computed{where}: {printable(str(error))}; write it another way"
             ) from error
+
+
+def _misfit(node: ast.expr, batch: pa.RecordBatch) -> str:
+    """Return what is wrong with the innermost part of an expression that cannot be evaluated."""
+    operands, kinds = operands_of(node), []
+    if column_of(node) is None:
+        for one in operands:
+            try:
+                kinds.append(_evaluate(one, batch).type)
+            except _MISFITS:
+                return _misfit(one, batch)
+    return misfit_text(node, operands, kinds)
 
 
 def _evaluate(node: ast.expr, batch: pa.RecordBatch) -> Any:
@@ -153,7 +169,7 @@ def _called(node: ast.Call, batch: pa.RecordBatch) -> Any:
         return function(value)
     argument = node.args[1]
     if not isinstance(argument, ast.Constant) or not isinstance(argument.value, str):
-        raise TypeError(f"{node.func.id} takes text in quotes as its second argument")
+        raise TypeError(node.func.id)
     return function(value, argument.value)
 
 
@@ -168,12 +184,18 @@ def _alike(left: Any, right: Any) -> tuple[Any, Any]:
     times = (types.is_temporal(left.type), types.is_temporal(right.type))
     text = (is_string(left.type), is_string(right.type))
     if times[0] and text[1]:
-        return left, right.cast(left.type)
+        return left, _as_times(right, left.type)
     if times[1] and text[0]:
-        return left.cast(right.type), right
+        return _as_times(left, right.type), right
     if text[0] != text[1] and not (types.is_null(left.type) or types.is_null(right.type)):
-        raise TypeError(
-            f"{left.type} is compared with {right.type}; declare the column's type, or write the value as one of it: "
-            "text in quotes, numbers without"
-        )
+        raise TypeError(f"{left.type} and {right.type}")
     return left, right
+
+
+def _as_times(text: Any, kind: pa.DataType) -> Any:
+    """Return text as times of a type; Arrow reads no times of a day."""
+    if not types.is_time(kind):
+        return text.cast(kind)
+    if isinstance(text, pa.Scalar):
+        return pa.scalar(time.fromisoformat(text.as_py()), kind)
+    return pa.array([None if one is None else time.fromisoformat(one) for one in text.to_pylist()], kind)
