@@ -12,7 +12,8 @@ from dataclasses import dataclass
 import apache_beam as beam
 
 from .dataset.shards.plan_step import plan_shuffle
-from .dataset.shuffle.second_pass import ShuffleTask, run_shuffle_task
+from .dataset.shuffle.second_pass import run_shuffle_task
+from .dataset.shuffle.spilled_files import ShuffleTask
 from .dataset.stage.done_tasks import read_result
 from .dataset.stage.spec import DatasetSpec
 from .dataset.stage.task_result import TaskResult

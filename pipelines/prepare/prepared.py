@@ -75,7 +75,7 @@ class Prepared:
             sampled_rejects=group_rejects(map(json.loads, self._sampled_rejects()), plan.listing.format),
             checks=planned_checks(self.encoder.observers),
             splits_sampled=not self.encoder.split_shares(),
-            order_note=shuffle_note(planned=True, in_append=spec.append_to is not None)
+            order_note=shuffle_note(levels=spec.shuffle.levels, in_append=spec.append_to is not None)
             if spec.shuffle is not None
             else order_note(plan.listing.traits, spec.order, len(plan.tasks), [s.shards for s in splits]),
         )

@@ -7,11 +7,15 @@ from collections.abc import Sequence
 from ...transforms.sources.contract.source import Traits
 
 
-def shuffle_note(*, planned: bool, in_append: bool) -> str:
-    """Return the note on records that are in a random order; `planned` of a run that is still to be made."""
+def shuffle_note(*, levels: int, in_append: bool) -> str:
+    """Return the note on records that are in a random order; `levels` of a run that is still to be made, else 0."""
     order = "records are in a random order"
     note = f"{order} within what is added, behind those that were there" if in_append else f"{order} within each split"
-    return f"{note}; they are spilled to its staging folder first, which takes as many bytes again" if planned else note
+    if not levels:
+        return note
+    spilled = "they are spilled to its staging folder first, which takes as many bytes again"
+    twice = ", and since they are more than 100 GB, each task of the second pass spills its part once more"
+    return f"{note}; {spilled}{twice if levels > 1 else ''}"
 
 
 def order_note(traits: Traits, order: str, tasks: int, shards: Sequence[int]) -> str:

@@ -221,7 +221,7 @@ def summary_of(
         remarks=survey.remarks,
         asked=_asked(prepared),
         left_behind=0 if nothing_to_do else staged_by_dead_runs(spec.storage, spec.run_id),
-        order_note=shuffle_note(planned=False, in_append=spec.append_to is not None)
+        order_note=shuffle_note(levels=0, in_append=spec.append_to is not None)
         if spec.shuffle is not None
         else order_note(prepared.plan.listing.traits, manifest.order, tasks, _own_shards(manifest)),
     )

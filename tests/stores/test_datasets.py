@@ -19,6 +19,7 @@ from shardmill.transforms.dataset.generations.manifest_files import list_generat
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.dataset.shard_plan import task_ranges
+from shardmill.transforms.dataset.spill import spiller
 from shardmill.transforms.dataset.storage.object_storage import ObjectStorage
 from shardmill.transforms.errors import DamageError, StoreAccessError, TargetError, TooManyRejects, UsageError
 from shardmill.transforms.format.buffers.checksum import crc32c
@@ -88,7 +89,9 @@ def test_exact_splits(odd_rows: str, local: Local, out: str, way: str) -> None:
 
 
 @pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
-def test_a_shuffle(tmp_path: Path, local: Local, out: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("most_bytes", [spiller.ONE_LEVEL_BYTES, 100_000], ids=["one level", "two levels"])
+def test_a_shuffle(tmp_path: Path, local: Local, out: str, monkeypatch: pytest.MonkeyPatch, most_bytes: int) -> None:
+    monkeypatch.setattr(spiller, "ONE_LEVEL_BYTES", most_bytes)
     monkeypatch.setattr(task_ranges, "MIN_TASK_BYTES", 100_000)  # several buckets of little data
     (tmp_path / "a.csv").write_text("id,text\n" + "".join(f"{i},{'x' * 300}\n" for i in range(2000)))
     same(str(tmp_path / "a.csv"), local, out, shard_size="64KiB", shuffle={"seed": 7})

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from shardmill.transforms.dataset.spill.keys import bucket_of, row_keys
-from shardmill.transforms.dataset.spill.spill_file import cut_index, read_buckets, read_index, split_record
+from shardmill.transforms.dataset.spill.spill_file import read_buckets, read_index, split_record
 from shardmill.transforms.dataset.spill.spiller import Shuffle, TaskSpill
 from shardmill.transforms.dataset.storage.contract import PartFile
 from shardmill.transforms.dataset.storage.storage_at import storage_at
@@ -87,12 +87,14 @@ def test_what_is_spilled_is_read_back_by_bucket(
     with storage.open(part.path) as file:
         index = read_index(file, part.bytes, part.path)
         assert index.bucket_bytes.sum() == sum(map(len, records))
-        found = {}
-        for run, known in read_buckets(file, cut_index(index, first, stop), 0, stop - first, part.path):
-            lengths, places = split_record(known)
-            ends = np.cumsum(lengths).tolist()
-            for place, start, end in zip(places.tolist(), [0, *ends], ends, strict=False):
-                found[place] = run[start:end]
+        index = read_index(file, part.bytes, part.path, first, stop)
+        count, size = index.size_of(0, stop - first)
+        held, known = bytearray(size), np.empty(count, "<u8")
+        read_buckets(file, index, 0, stop - first, memoryview(held), known.data.cast("B"), part.path)
+    lengths, places = split_record(known)
+    ends = np.cumsum(lengths).tolist()
+    starts = zip(places.tolist(), [0, *ends], ends, strict=False)
+    found = {place: bytes(held[start:end]) for place, start, end in starts}
     buckets = bucket_of(row_keys(5, 2, numbers(len(records))), bits).tolist()
     assert found == {i: record for i, record in enumerate(records) if first <= buckets[i] < stop}
 
@@ -113,3 +115,11 @@ def test_a_shuffle_has_buckets_of_four_to_eight_mebibytes() -> None:
         size = output / (1 << Shuffle.of(1, output).bits)
         assert size <= 8 << 20
         assert size > 4 << 20 or output <= 8 << 20
+
+
+def test_above_100_gb_buckets_are_few_and_are_spilled_twice() -> None:
+    assert [Shuffle.of(7, size).levels for size in (0, 10**11, 10**11 + 1, 10**15)] == [1, 1, 2, 2]
+    for size in (10**11, 10**13):
+        shuffle = Shuffle.of(7, size)
+        index = (2 << shuffle.bits) * 4
+        assert index <= 0.016 * shuffle.run_bytes

@@ -17,6 +17,9 @@ import pytest
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.shard_plan import task_ranges
+from shardmill.transforms.dataset.shuffle import regroup
+from shardmill.transforms.dataset.spill import spiller
+from shardmill.transforms.dataset.spill.spiller import Shuffle
 from shardmill.transforms.errors import UsageError
 
 from ...command_line import Shardmill
@@ -228,3 +231,38 @@ def test_an_empty_source_has_nothing_to_shuffle() -> None:
     convert(data=table_of(0), output="out", shuffle=SHUFFLE)
     assert open_dataset("out").manifest.counts.read == 0
     assert verify_dataset("out").ok
+
+
+@pytest.fixture
+def two_levels(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Shuffle as much data is shuffled: in few large buckets of many runs, which each task spills once more."""
+    large = classmethod(lambda cls, seed, _: cls(seed, bits=3, run_bytes=64 << 10, levels=2))
+    monkeypatch.setattr(Shuffle, "of", large)
+    monkeypatch.setattr(regroup, "_BUCKET_BYTES", 20_000)
+
+
+@pytest.mark.usefixtures("two_levels")
+@pytest.mark.parametrize("duplicates", ["report", "drop"])
+def test_two_levels_are_the_same_order_of_the_same_records(duplicates: str) -> None:
+    table = table_of(20_000)
+    table = pa.concat_tables([table, table.slice(0, 500)])
+    checks = {"duplicates": {"columns": ["n"], "action": duplicates}}
+    found = np.array(made(table, checks=checks))
+    twice = [] if duplicates == "drop" else list(range(500))
+    assert sorted(found) == sorted([*range(20_000), *twice])
+    assert abs(np.corrcoef(found[:-1], found[1:])[0, 1]) < 5 / np.sqrt(len(found))
+    assert (np.diff(found) == 1).sum() < 20
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Shuffle, "of", classmethod(lambda cls, seed, _: cls(seed, bits=3)))
+        made(table, "one", checks=checks)
+    assert shards("one") == shards("out")
+
+
+def test_above_100_gb_there_are_two_levels_and_a_dry_run_says_so(
+    shardmill: Shardmill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = ["convert", parquet(), "-o", "out", "--shuffle", "7", "--dry-run"]
+    assert "once more" not in shardmill(*command).out
+    monkeypatch.setattr(spiller, "ONE_LEVEL_BYTES", 100_000)
+    text = "since they are more than 100 GB, each task of the second pass spills its part once more"
+    assert text in shardmill(*command).out

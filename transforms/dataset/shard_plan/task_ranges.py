@@ -16,11 +16,11 @@ SMALL_TASKS: Final = 16
 """A conversion of less than 8 shards is cut into 16 tasks at most, so that a few workers have even loads."""
 
 
-def plan_tasks(outputs: Sequence[int] | npt.NDArray[np.int64], shard_size: int) -> list[range]:
+def plan_tasks(outputs: Sequence[int] | npt.NDArray[np.int64], shard_size: int, most_shards: int = 8) -> list[range]:
     """Group pieces, whose expected bytes of output are given, into tasks: ranges of piece indices, in order.
 
-    From 8 shards of output on, a task aims at 1.03 m shards with m = clamp(round(output / 128 shards), 1, 8); below
-    that at a sixteenth of the output and at least 8 MiB. The number of tasks is rounded down.
+    From 8 shards of output on, a task aims at 1.03 m shards with m = clamp(round(output / 128 shards), 1, most_shards);
+    below that at a sixteenth of the output and at least 8 MiB. The number of tasks is rounded down.
 
     >>> plan_tasks([10 << 20] * 4, 128 << 20)
     [range(0, 1), range(1, 2), range(2, 3), range(3, 4)]
@@ -32,7 +32,7 @@ def plan_tasks(outputs: Sequence[int] | npt.NDArray[np.int64], shard_size: int) 
         return []
     total = int(before[-1])
     if total >= 8 * shard_size:
-        shards_a_task = min(max(round(total / (128 * shard_size)), 1), 8)
+        shards_a_task = min(max(round(total / (128 * shard_size)), 1), most_shards)
         goal = shard_size * shards_a_task * 103 // 100
     else:
         goal = max(total // SMALL_TASKS, MIN_TASK_BYTES)

@@ -27,7 +27,8 @@ from ...format.splits.splitter import TOO_MANY_SPLITS
 from ..shard_plan.shard_plan import CUTS_PER_SHARD, Part, PartRange, PlannedShard, plan_shards
 from ..shuffle.findings import leave_findings, read_findings
 from ..shuffle.respill import respill
-from ..shuffle.second_pass import ShuffleTask, lost_between, plan_second_pass
+from ..shuffle.second_pass import lost_between, plan_second_pass
+from ..shuffle.spilled_files import ShuffleTask
 from ..stage.max_rejects import rejects_allowed
 from ..stage.spec import DatasetSpec
 from ..stage.task_result import NO_TASK, TaskResult

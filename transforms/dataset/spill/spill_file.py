@@ -2,7 +2,7 @@
 
     run 0    │ frames, by bucket │ (length, number) of each record, as two uint32
     run 1    │ ...
-    index    │ where each run's frames start, and its numbers: int64 │ its records before each bucket, and bytes: uint32
+    index    │ where frames and numbers of each run start: int64 │ by bucket, of each run: records before it │ bytes before it
     footer   │ "SHUFFLED", bits of buckets, number of runs: uint32; records, where the index starts: uint64
 
 All numbers are little-endian. A bucket of a run, or some that follow each other, is one range of frames and one of
@@ -12,8 +12,9 @@ numbers. `number` is the record's place in its task and split, which its key is 
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
+from io import BufferedIOBase
 from typing import IO, Final
 
 import numpy as np
@@ -69,7 +70,7 @@ class SpillWriter:
         """Write the index and the footer, and begin to make the file durable."""
         index = self.bytes
         starts = np.array(self._starts, "<i8")
-        tables = [table for pair in self._tables for table in pair]
+        tables = [np.stack(tables, axis=1) for tables in zip(*self._tables, strict=True)]
         footer = _FOOTER.pack(_MAGIC, self._bits, len(starts), self.records, index)
         self._write([memoryview(one.tobytes()) for one in (starts, *tables)] + [memoryview(footer)])
         self._file.close()
@@ -99,9 +100,14 @@ class SpillIndex:
         sizes: npt.NDArray[np.int64] = np.diff(self.bytes.astype(np.int64), axis=1).sum(axis=0)
         return sizes
 
+    def size_of(self, first: int, stop: int) -> tuple[int, int]:
+        """Return the records and the bytes of buckets that follow each other, of all runs."""
+        rows, sizes = (table[:, stop].astype(np.int64) - table[:, first] for table in (self.rows, self.bytes))
+        return int(rows.sum()), int(sizes.sum())
 
-def read_index(file: IO[bytes], size: int, path: str) -> SpillIndex:
-    """Return the index of an open file of `size` bytes.
+
+def read_index(file: IO[bytes], size: int, path: str, first: int = 0, stop: int | None = None) -> SpillIndex:
+    """Return the index of an open file of `size` bytes: of some buckets that follow each other, or of all.
 
     Raises:
         DamageError: it is no file of spilled records, or not a whole one.
@@ -111,39 +117,45 @@ def read_index(file: IO[bytes], size: int, path: str) -> SpillIndex:
     if len(data) < _FOOTER.size or data[:8] != _MAGIC:
         raise DamageError(f"{path}: is not what was spilled: it has no footer")
     _, bits, runs, records, index = _FOOTER.unpack(data)
-    file.seek(index)
     width = (1 << bits) + 1
-    data = file.read(size - _FOOTER.size - index)
-    if len(data) != runs * (16 + 2 * 4 * width):
+    starts_bytes, bucket_bytes = runs * 16, runs * 4
+    if index + starts_bytes + 2 * width * bucket_bytes + _FOOTER.size != size:
         raise DamageError(f"{path}: is not what was spilled: its index is cut short")
-    starts = np.frombuffer(data, "<i8", runs * 2).reshape(runs, 2)
-    tables = np.frombuffer(data, "<u4", runs * 2 * width, starts.nbytes).reshape(runs, 2, width)
-    return SpillIndex(bits, records, starts, tables[:, 0], tables[:, 1])
+    until = width if stop is None else stop + 1
+
+    def read(offset: int, length: int) -> bytes:
+        file.seek(index + offset)
+        found = file.read(length)
+        if len(found) != length:
+            raise DamageError(f"{path}: is not what was spilled: it is cut short")
+        return found
+
+    def table(number: int) -> U32:
+        found = read(starts_bytes + (number * width + first) * bucket_bytes, (until - first) * bucket_bytes)
+        return np.frombuffer(found, "<u4").reshape(until - first, runs).T
+
+    starts = np.frombuffer(read(0, starts_bytes), "<i8").reshape(runs, 2)
+    return SpillIndex(bits, records, starts, table(0), table(1))
 
 
-def cut_index(index: SpillIndex, first: int, stop: int) -> SpillIndex:
-    """Return the index of some buckets alone, in memory of its own."""
-    columns = slice(first, stop + 1)
-    return SpillIndex(
-        index.bits, index.records, index.starts, index.rows[:, columns].copy(), index.bytes[:, columns].copy()
-    )
-
-
-def read_buckets(file: IO[bytes], index: SpillIndex, first: int, stop: int, path: str) -> Iterator[tuple[bytes, U64]]:
-    """Yield of each run the frames of buckets that follow each other, counted in the index, and what is known of each.
+def read_buckets(
+    file: BufferedIOBase, index: SpillIndex, first: int, stop: int, frames: memoryview, records: memoryview, path: str
+) -> None:
+    """Read buckets that follow each other, run by run: their frames, and what is known of each record (bytes).
 
     Raises:
         DamageError: the file ends too early.
     """
-    for run, (start, numbers) in enumerate(index.starts.tolist()):
-        low, high = int(index.bytes[run, first]), int(index.bytes[run, stop])
+    frames_at = records_at = 0
+    rows, sizes = (table[:, [first, stop]].tolist() for table in (index.rows, index.bytes))
+    for (start, numbers), (above, below), (low, high) in zip(index.starts.tolist(), rows, sizes, strict=True):
         if low == high:
             continue
+        frames_end, records_end = frames_at + high - low, records_at + (below - above) * _RECORD_BYTES
         file.seek(start + low)
-        frames = file.read(high - low)
-        above, below = int(index.rows[run, first]), int(index.rows[run, stop])
+        got = file.readinto(frames[frames_at:frames_end])
         file.seek(numbers + above * _RECORD_BYTES)
-        records = file.read((below - above) * _RECORD_BYTES)
-        if len(frames) != high - low or len(records) != (below - above) * _RECORD_BYTES:
+        more = file.readinto(records[records_at:records_end])
+        if (got, more) != (frames_end - frames_at, records_end - records_at):
             raise DamageError(f"{path}: is not what was spilled: it is cut short")
-        yield frames, np.frombuffer(records, "<u8")
+        frames_at, records_at = frames_end, records_end

@@ -20,24 +20,33 @@ from ..storage.contract import PartFile
 from .keys import MOST_RECORDS, bucket_of, row_keys
 from .spill_file import SpillWriter, joined_record
 
-_RUN_BYTES: Final = 16 << 20
-_MOST_BITS: Final = 16
+_RUN_BYTES: Final = 8 << 20
+ONE_LEVEL_BYTES: Final = 100_000_000_000
+"""Of more, a bucket of one level has at most half a KB in each run, and the index is 1.6 % of what is spilled."""
+
+_BITS_OF_TWO_LEVELS: Final = 12
 
 Create = Callable[[int], tuple[PartFile, str]]
 
 
 @dataclass(frozen=True, slots=True)
 class Shuffle:
-    """How records are shuffled: by `seed`, in `2**bits` buckets. A task spills what it has gathered at `run_bytes`."""
+    """How records are shuffled: by `seed`, in `2**bits` buckets. A task spills what it has gathered at `run_bytes`.
+
+    With two `levels`, buckets are spilled once more before they are sorted.
+    """
 
     seed: int
     bits: int
     run_bytes: int = _RUN_BYTES
+    levels: int = 1
 
     @classmethod
     def of(cls, seed: int, output: int) -> Shuffle:
         """Return a shuffle of about `output` bytes of records: a bucket is about half to all of the smallest task."""
-        return cls(seed, min((max(output - 1, 0) // task_ranges.MIN_TASK_BYTES).bit_length(), _MOST_BITS))
+        if output > ONE_LEVEL_BYTES:
+            return cls(seed, _BITS_OF_TWO_LEVELS, levels=2)
+        return cls(seed, (max(output - 1, 0) // task_ranges.MIN_TASK_BYTES).bit_length())
 
 
 class TaskSpill:
