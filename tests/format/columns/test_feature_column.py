@@ -138,8 +138,16 @@ def test_a_time_that_would_lose_digits_is_a_problem(array: pa.Array, rule: Colum
 def test_a_date64_within_a_day_is_a_problem() -> None:
     array = pa.Array.from_buffers(pa.date64(), 2, [None, pa.py_buffer(np.array([86400000, 86400001], np.int64))])
     conversion = convert(array)
-    assert found(conversion.problems) == [(1, "PRECISION_LOSS", "86400001 ms")]
+    assert found(conversion.problems) == [(1, "PRECISION_LOSS", "1970-01-02T00:00:00.001")]
     assert conversion.column.values[0] == 1
+
+
+@pytest.mark.parametrize(("arrow", "held"), [(pa.date64(), 86_400_001), (pa.date32(), 1)])
+def test_a_date_that_is_declared_a_timestamp_is_one(arrow: pa.DataType, held: int) -> None:
+    array = pa.array([held, None], pa.int64() if arrow == pa.date64() else pa.int32()).view(arrow)
+    conversion = convert(array, ColumnRule("timestamp"))
+    assert conversion.problems == ()
+    assert conversion.column.values[0] == (86_400_001_000 if arrow == pa.date64() else 86_400_000_000)
 
 
 @pytest.mark.parametrize("arrow", [pa.string(), pa.large_string(), pa.string_view()])

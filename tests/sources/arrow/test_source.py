@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.feather
 import pytest
 from shardmill.pipelines import convert, open_dataset
-from shardmill.transforms.errors import RunError, SchemaError, SourceError
+from shardmill.transforms.errors import RunError, SchemaError, SourceError, TooManyRejects
 from shardmill.transforms.format.encode.encode_rows import RowEncoder
 from shardmill.transforms.format.flow.rows import Rows
 from shardmill.transforms.format.schema.schema import ColumnRule
@@ -274,3 +275,24 @@ def test_a_null_among_the_values_of_a_dictionary_is_a_null(tmp_path: Path, form:
     assert dataset.to_table("train")["kind"].to_pylist() == [values[i] for i in (0, 1, 2, 1)]
     (feature,) = (one for one in dataset.manifest.schema or () if one.name == "kind")
     assert feature.nullable is (None in values)
+
+
+def test_a_date64_with_a_time_of_day_is_a_reject_with_its_row_and_declared_a_timestamp_it_is_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    days = pa.array([0, None, 86_400_000 + 3_600_000], pa.int64()).view(pa.date64())
+    table = pa.table({"d": days})
+    with pa.ipc.new_file("a.arrow", table.schema) as writer:
+        writer.write_table(table)
+    for source in ("a.arrow", None):
+        data: Any = {} if source else {"data": table}
+        with pytest.raises(
+            TooManyRejects, match=r"(?s)row 3: column \"d\": PRECISION_LOSS: 1970-01-02T01:00:00.000 is "
+        ):
+            convert(source, output="out", **data)
+        with pytest.raises(TooManyRejects, match=r"--set schema\.columns\.d\.type=timestamp"):
+            convert(source, output="out", **data)
+    convert("a.arrow", output="out", schema={"columns": {"d": {"type": "timestamp"}}})
+    read = open_dataset("out").to_table()["d"].to_pylist()
+    assert read == [datetime(1970, 1, 1), None, datetime(1970, 1, 2, 1)]

@@ -63,8 +63,10 @@ def int64_values(values: pa.Array, feature: Feature) -> tuple[I64, list[BadValue
         return bits(values.buffers()[1], values.offset, len(values)).astype(np.int64), []
     if types.is_uint64(arrow):
         return _unsigned(values, feature)
+    if types.is_date(arrow) and feature.unit is not None:
+        return _times(values.cast(pa.timestamp("ms")), feature)
     if types.is_date64(arrow):
-        return _rescale(values, _DAY_MS, "ms", feature, "days", "declare it as a timestamp")
+        return _days(values, feature)
     if types.is_timestamp(arrow) or types.is_duration(arrow) or types.is_time(arrow):
         return _times(values, feature)
     width = arrow.bit_width // 8
@@ -111,6 +113,20 @@ def _times(values: pa.Array, feature: Feature) -> tuple[I64, list[BadValues]]:
 
 def _ticks(values: pa.Array) -> I64:
     return raw_values(values, f"<i{values.type.bit_width // 8}").astype(np.int64, copy=False)
+
+
+def _days(values: pa.Array, feature: Feature) -> tuple[I64, list[BadValues]]:
+    """Return dates that count milliseconds as days; a time of day would be lost, and is bad."""
+    raw = _ticks(values)
+    days, rest = np.divmod(raw, np.int64(_DAY_MS))
+    timed = _positions(rest != 0, values)
+    if not len(timed):
+        return days, []
+    says = "is not a whole day, as a date is"
+    fix = f"keep the time too: --set schema.columns.{feature.name}.type=timestamp"
+    return days, [
+        BadValues(timed, "PRECISION_LOSS", "date in days", lambda i: str(raw[i].astype("datetime64[ms]")), says, fix)
+    ]
 
 
 def _rescale(

@@ -15,7 +15,10 @@ from .column_types import is_binary, is_string
 from .schema import ColumnRule
 
 _WIDEST_INTEGER: Final = 64
-_TEXT = ((pa.types.is_string, pa.binary()), (pa.types.is_large_string, pa.large_binary()))
+_BARE = (
+    (pa.types.is_string, pa.binary()), (pa.types.is_large_string, pa.large_binary()), (pa.types.is_date64, pa.int64()),
+)  # fmt: skip
+"""Types whose values the encoder looks at, which has a row to name: text that is not UTF-8, dates with times."""
 
 
 def storage_type(kind: pa.DataType) -> pa.DataType:
@@ -217,7 +220,8 @@ def nanoseconds_warning(names: Sequence[str]) -> tuple[str, ...]:
 def check_batch(batch: pa.RecordBatch) -> None:
     """Check every offset, length and index of a batch, so that nothing is read outside of its buffers.
 
-    Text is looked at as bytes: whether it is UTF-8 is the encoder's question, which has a row to name in its answer.
+    Text is looked at as bytes, and dates in milliseconds as integers: what they hold is the encoder's question, which
+    has a row to name in its answer.
 
     Raises:
         pa.ArrowInvalid: the batch is not sound.
@@ -225,23 +229,23 @@ def check_batch(batch: pa.RecordBatch) -> None:
     for column in batch.columns:
         if isinstance(column, pa.ExtensionArray):
             column = column.storage
-        bare = _without_text(column.type)
+        bare = _without_values(column.type)
         (column if bare == column.type else column.view(bare)).validate(full=True)
 
 
-def _without_text(kind: pa.DataType) -> pa.DataType:
-    """Return the type with the same buffers whose text is plain bytes."""
-    for test, bare in _TEXT:
+def _without_values(kind: pa.DataType) -> pa.DataType:
+    """Return the type with the same buffers whose text is plain bytes, and whose dates are integers."""
+    for test, bare in _BARE:
         if test(kind):
             return bare
     if pa.types.is_string_view(kind):
         return pa.binary_view()
     if pa.types.is_dictionary(kind):
-        return pa.dictionary(kind.index_type, _without_text(kind.value_type), kind.ordered)
+        return pa.dictionary(kind.index_type, _without_values(kind.value_type), kind.ordered)
     if is_list(kind) or pa.types.is_fixed_size_list(kind):
-        return with_value_type(kind, _without_text(kind.value_type))
+        return with_value_type(kind, _without_values(kind.value_type))
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_without_text(field.type)) for field in kind])
+        return pa.struct([field.with_type(_without_values(field.type)) for field in kind])
     return kind
 
 

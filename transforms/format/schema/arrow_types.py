@@ -148,7 +148,7 @@ def _unit_and_timezone(
     unit = rule.unit or DEFAULT_UNIT
     if unit not in UNITS:
         raise SchemaError(f'column "{printable(name)}": unit "{printable(unit)}" is none of {", ".join(UNITS)}')
-    held = scalar.tz if type_.timezone else None
+    held = scalar.tz if types.is_timestamp(scalar) else None
     # A column without a timezone may be declared UTC, which moves no value; any other would have to.
     if rule.timezone not in (None, held) and not (type_.timezone and held is None and rule.timezone == "UTC"):
         raise SchemaError(

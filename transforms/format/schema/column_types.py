@@ -135,6 +135,7 @@ is_binary: Final = like(*_BYTES)
 _is_whole: Final = like(*_WHOLE)
 _is_floating: Final = like(*_FLOATING)
 _is_number: Final = like(*_FLOATING, *_WHOLE)
+_is_moment: Final = like(pa.timestamp("us"), pa.date32(), pa.date64())
 _is_bytes: Final = like(*_TEXT, *_BYTES)
 
 
@@ -193,8 +194,8 @@ _TABLE: Final = (
                types.is_date, domains={"": "time_domain { integer_format: UNIX_DAYS }"}),
     ColumnType("time", lambda unit, _: pa.time32(unit) if unit in ("s", "ms") else pa.time64(unit),
                (Form("int64", types.is_time, "timedelta64[{unit}]", " in {unit}"),), types.is_time, unit=True),
-    ColumnType("timestamp", pa.timestamp, (Form("int64", types.is_timestamp, "datetime64[{unit}]", " in {unit}"),),
-               types.is_timestamp, unit=True, timezone=True, domains=_CLOCKS),
+    ColumnType("timestamp", pa.timestamp, (Form("int64", _is_moment, "datetime64[{unit}]", " in {unit}"),),
+               types.is_timestamp, unit=True, timezone=True, reads=("date",), domains=_CLOCKS),
     ColumnType("duration", lambda unit, _: pa.duration(unit),
                (Form("int64", types.is_duration, "timedelta64[{unit}]", " in {unit}"),), types.is_duration,
                unit=True, text=False),
