@@ -168,11 +168,12 @@ def test_spliced_records_have_the_bytes_the_sums_and_the_frames_of_copied_ones(
     copied = encode_examples(features, rows)
     layout = ExampleEncoder().lay_out(features, rows, splice_bytes=splice_bytes)
     spliced = layout.write()
-    assert [spliced.payload(row) for row in range(rows)] == copied.to_pylist()
+    assert list(spliced.payloads(np.arange(rows))) == copied.to_pylist()
     assert layout.lengths.tolist() == spliced.lengths.tolist() == [len(p) for p in copied.to_pylist()]
     crcs = spliced.checksums()
     assert crcs.tolist() == [crc32c(payload) for payload in copied.to_pylist()]
     chosen = sorted(random.sample(range(rows), random.randint(0, rows)))
+    assert list(spliced.payloads(np.array(chosen, np.int64))) == [copied[row].as_py() for row in chosen]
     for frames, expected in (
         (spliced.frame(crcs), copied),
         (spliced.frame(crcs, np.array(chosen, np.int64)), copied.take(pa.array(chosen, pa.int64()))),

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.transforms.errors import SchemaError, UsageError
+from shardmill.transforms.format.buffers.views import I64
 from shardmill.transforms.format.columns.feature_column import FeatureColumn, feature_column
 from shardmill.transforms.format.schema.arrow_types import feature_of
 from shardmill.transforms.format.schema.schema import Feature, Schema
@@ -19,8 +20,8 @@ def column(array: pa.Array) -> FeatureColumn:
     return feature_column(array, feature_of(pa.field("id", array.type))[0]).column
 
 
-def no_payload(row: int) -> bytes:
-    raise AssertionError(f"row {row} has a key")
+def no_payload(rows: I64) -> list[bytes]:
+    raise AssertionError(f"rows {rows} have a key")
 
 
 def slow_code(text: bytes, fractions: list[Decimal]) -> int:
@@ -70,8 +71,14 @@ def test_a_row_without_the_key_is_hashed_as_its_record() -> None:
     rule = HashSplits.by_fraction({"a": 0.5, "b": 0.5}, "id")
     records = [b"%d" % i for i in range(40)]
     expected = [slow_code(record, [Decimal("0.5")] * 2) for record in records]
-    assert rule.codes(column(pa.nulls(40, pa.int64())), 40, records.__getitem__).tolist() == expected
-    assert HashSplits.by_fraction({"a": 0.5, "b": 0.5}).codes(None, 40, records.__getitem__).tolist() == expected
+
+    def given_rows(rows: I64) -> list[bytes]:
+        return [records[row] for row in rows.tolist()]
+
+    assert rule.codes(column(pa.nulls(40, pa.int64())), 40, given_rows).tolist() == expected
+    assert HashSplits.by_fraction({"a": 0.5, "b": 0.5}).codes(None, 40, given_rows).tolist() == expected
+    every_third = pa.array([None if i % 3 else i for i in range(40)], pa.int64())
+    assert rule.codes(column(every_third), 40, given_rows).tolist() == expected
 
 
 def test_decimals_that_floats_cannot_add_add_up() -> None:

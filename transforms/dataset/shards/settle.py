@@ -76,7 +76,7 @@ class _Reader:
             for name, feature in self._features.items():
                 columns[name] = feature_column(batch[name], feature).column
         schema = self._spec.schema or Schema(())
-        return Candidates(schema, columns, len(run), run.payloads.__getitem__, task=task)
+        return Candidates(schema, columns, len(run), run.payloads.take, task=task)
 
 
 def _settled(

@@ -8,7 +8,7 @@ of one table entry for each of its bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from functools import lru_cache
 from io import BytesIO
 from typing import Any, Final
@@ -40,11 +40,18 @@ def crc32c(data: Any, crc: int = 0) -> int:
 def crc32c_each(data: Any, lengths: npt.NDArray[np.int64]) -> U32:
     """Return the CRC32C of each of the pieces that follow each other in a buffer; their lengths add up to its size.
 
-    One call a piece is what it costs (0.1 us): reading the pieces off a `BytesIO` is the cheapest way in Python to cut
-    them, at 20 ns each, and copies the buffer once, at memory speed.
+    One call a piece is what it costs (0.1 us).
     """
-    read = BytesIO(data).read
-    return np.fromiter(map(_crc32c, map(read, lengths.tolist())), np.uint32, len(lengths))
+    return np.fromiter(map(_crc32c, cut(data, lengths)), np.uint32, len(lengths))
+
+
+def cut(data: Any, lengths: npt.NDArray[np.int64]) -> Iterator[bytes]:
+    """Return the pieces that follow each other in a buffer.
+
+    Reading them off a `BytesIO` is the cheapest way in Python to cut them, at 20 ns each, and copies the buffer once,
+    at memory speed.
+    """
+    return map(BytesIO(data).read, lengths.tolist())
 
 
 def mask(crc: int) -> int:

@@ -271,7 +271,7 @@ class RowEncoder:
             if framed is not None:
                 return {splitter.only: framed}, OneSplit(splitter.only).assign(given)
         records = layout.write()
-        assigned = splitter.assign(replace(given, payload=records.payload))
+        assigned = splitter.assign(replace(given, payloads=records.payloads))
         crcs, codes = records.checksums(), assigned.codes
         parts = {code: records.frame(crcs, np.flatnonzero(codes == code)) for code in np.unique(codes).tolist()}
         return {assigned.names[code]: frames for code, frames in parts.items()}, assigned
@@ -323,8 +323,8 @@ class RowEncoder:
 _BY_FOLDER: Final = FolderSplits()
 
 
-def _not_written(row: int) -> bytes:
-    raise AssertionError(f"the record of row {row} is not written yet")
+def _not_written(rows: I64) -> Iterable[bytes]:
+    raise AssertionError(f"the records of {len(rows)} rows are not written yet")
 
 
 def _splits_of(rows: int, runs: Sequence[_Run]) -> tuple[tuple[str, ...], I64]:

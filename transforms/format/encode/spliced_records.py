@@ -11,12 +11,14 @@ With s = 0 a record is one segment, and `data` is all records, one after the oth
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 
-from ..buffers.checksum import U32, crc32c, crc32c_each, record_digests
+from ..buffers.checksum import U32, crc32c, crc32c_each, cut, record_digests
+from ..buffers.payloads import Payloads
 from ..buffers.views import I64, gather, reference_views
 from ..flow.blocks import Frames
 from ..tfrecord.framing import FRAME_BYTES, footer_views, framed_crcs, header_views
@@ -64,7 +66,17 @@ class SegmentedRecords:
             crcs.append(crc)
         return np.array(crcs, np.uint32)
 
-    def payload(self, record: int) -> bytes:
+    def payloads(self, rows: I64) -> Iterable[bytes]:
+        """Return the bytes of the records of some rows."""
+        if self.splices:
+            return map(self._payload, rows.tolist())
+        lengths = self.segment_lengths[:, 0]
+        if np.array_equal(rows, np.arange(len(self))):
+            return cut(self.data, lengths)
+        ends = self.segment_ends[:, 0]
+        return Payloads(np.frombuffer(self.data, np.uint8), ends - lengths, ends).take(rows)
+
+    def _payload(self, record: int) -> bytes:
         """Return the bytes of one record."""
         first = record * self.segment_ends.shape[1]
         ends = self.segment_ends.reshape(-1)

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import accumulate
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +31,8 @@ from ..flow.rejects import CellError
 from ..schema.schema import Schema
 from ..wording.printable import printable
 from .splitter import Assigned, Candidates, scalar_feature
+
+_WORDS: Final = hashlib.sha256().digest_size // 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,15 +90,15 @@ class HashSplits:
     def assign(self, given: Candidates) -> Assigned:
         """Return the split of each row."""
         key = None if self.key is None else given.columns[self.key]
-        return Assigned(self.names, self.codes(key, given.rows, given.payload))
+        return Assigned(self.names, self.codes(key, given.rows, given.payloads))
 
-    def codes(self, key: FeatureColumn | None, rows: int, payload: Callable[[int], bytes]) -> I64:
+    def codes(self, key: FeatureColumn | None, rows: int, payloads: Callable[[I64], Iterable[bytes]]) -> I64:
         """Return the index into `names` of each row's split.
 
-        `key` is the column of the feature that `self.key` names, `payload` gives the serialized record of a row.
+        `key` is the column of the feature that `self.key` names, `payloads` gives the serialized records of rows.
         """
         bounds = bounds_of(self.fractions)
-        return np.searchsorted(bounds, hash_numbers(key, rows, payload), "right").astype(np.int64)
+        return np.searchsorted(bounds, hash_numbers(key, rows, payloads), "right").astype(np.int64)
 
 
 def check_fractions(names: tuple[str, ...], fractions: tuple[float | Fraction, ...]) -> None:
@@ -125,30 +128,35 @@ def bounds_of(fractions: Iterable[float | Fraction]) -> npt.NDArray[np.uint64]:
     return np.array([int(total * (1 << 64)) for total in sums], np.uint64)
 
 
-def hash_numbers(key: FeatureColumn | None, rows: int, payload: Callable[[int], bytes]) -> npt.NDArray[np.uint64]:
+def hash_numbers(
+    key: FeatureColumn | None, rows: int, payloads: Callable[[I64], Iterable[bytes]]
+) -> npt.NDArray[np.uint64]:
     """Return the number of each row: of its key, or of its record where there is none."""
-    keys = [None] * rows if key is None else _key_bytes(key, rows)
-    texts = (payload(row) if text is None else text for row, text in enumerate(keys))
-    return _numbers(texts, rows)
+    if key is None:
+        return _numbers(payloads(np.arange(rows)), rows)
+    texts = _key_bytes(key, rows)
+    if key.present is None:
+        return _numbers(texts, rows)
+    records = iter(payloads(np.flatnonzero(~key.present)))
+    pairs = zip(texts, key.present.tolist(), strict=True)
+    return _numbers((text if there else next(records) for text, there in pairs), rows)
 
 
 def _numbers(texts: Iterable[bytes], rows: int) -> npt.NDArray[np.uint64]:
-    digests = b"".join(hashlib.sha256(text).digest()[:8] for text in texts)
-    return np.frombuffer(digests, ">u8", rows).astype(np.uint64)
+    sha256 = hashlib.sha256
+    digests = b"".join([sha256(text).digest() for text in texts])
+    return np.frombuffer(digests, ">u8", _WORDS * rows)[::_WORDS].astype(np.uint64)
 
 
-def _key_bytes(column: FeatureColumn, rows: int) -> list[bytes | None]:
-    """Return the bytes that are hashed for each row, or None where the key is absent."""
+def _key_bytes(column: FeatureColumn, rows: int) -> list[bytes]:
+    """Return the bytes that are hashed for each row; where the key is absent they mean nothing."""
     if column.kind == "int64":
-        texts = [b"%d" % value for value in column.values.tolist()]
-    elif column.kind == "float":
+        return [b"%d" % value for value in column.values.tolist()]
+    if column.kind == "float":
         packed = column.values.astype("<f4").tobytes()
-        texts = [packed[at : at + 4] for at in range(0, len(packed), 4)]
-    else:
-        texts = binary_values(column, rows).to_pylist()
-    if column.present is None:
-        return list(texts)
-    return [text if there else None for text, there in zip(texts, column.present.tolist(), strict=True)]
+        return [packed[at : at + 4] for at in range(0, len(packed), 4)]
+    texts: list[bytes] = binary_values(column, rows).to_pylist()
+    return texts
 
 
 def binary_values(column: FeatureColumn, rows: int) -> pa.Array:

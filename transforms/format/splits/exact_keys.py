@@ -149,7 +149,7 @@ class ExactKeySplits:
         return Settlement(whole, tuple(dealt), deal)
 
     def _numbers(self, given: Candidates) -> npt.NDArray[np.uint64]:
-        return hash_numbers(given.columns[self.key], given.rows, given.payload)
+        return hash_numbers(given.columns[self.key], given.rows, given.payloads)
 
     def _edges(self) -> npt.NDArray[np.uint64]:
         """Return where the streams end: around each bound, and not beyond the middle between two bounds."""

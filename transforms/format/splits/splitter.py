@@ -43,16 +43,16 @@ TOO_MANY_SPLITS: Final = (
 class Candidates:
     """Rows that become records: the values of their features, by name, for each of `rows` rows.
 
-    `payload` returns the serialized record of a row, when records are written. `folders`, where the source splits by
-    folder, are the splits of its folders, of which row i is in that of number `codes[i]`. `task` is the number of the
-    task, `memory` what a splitter keeps from batch to batch of it. `are_records` says that they are existing records,
-    which no key of the config can change.
+    `payloads` returns the serialized records of some rows, when records are written. `folders`, where the source splits
+    by folder, are the splits of its folders, of which row i is in that of number `codes[i]`. `task` is the number of
+    the task, `memory` what a splitter keeps from batch to batch of it. `are_records` says that they are existing
+    records, which no key of the config can change.
     """
 
     schema: Schema
     columns: Mapping[str, FeatureColumn]
     rows: int
-    payload: Callable[[int], bytes]
+    payloads: Callable[[I64], Iterable[bytes]]
     folders: tuple[str, ...] = ()
     codes: I64 | None = None
     task: int = 0
@@ -62,12 +62,11 @@ class Candidates:
     def take(self, rows: I64, names: tuple[str, ...]) -> Candidates:
         """Return some of the rows, with the scalar features of these names."""
         columns = {name: _taken(self.columns[name], rows) for name in names}
-        numbers = rows.tolist()
         return replace(
             self,
             columns=columns,
             rows=len(rows),
-            payload=lambda row: self.payload(numbers[row]),
+            payloads=lambda some: self.payloads(rows[some]),
             folders=(),
             codes=None,
         )
