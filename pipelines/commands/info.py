@@ -24,7 +24,7 @@ from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.manifest.naming import STAGING_FOLDER
 from ...transforms.format.schema.schema import Schema
 from ...transforms.format.tfrecord.gzip_members import sniff_form
-from ...transforms.format.wording.printable import counted, printable, printable_path
+from ...transforms.format.wording.printable import counted, more, printable, printable_path
 from ...transforms.format.wording.sizes import format_size
 from ...transforms.sources.files.open_file import open_file
 from ...transforms.sources.tfrecord.inputs import InputFile, find_inputs, is_dataset
@@ -269,7 +269,7 @@ def _print_schema(schema: Schema | None, screen: Screen) -> None:
         return
     screen.table(schema_table(schema, reasons=False))
     if len(schema) > MOST_FEATURES:
-        screen.text(f"and {len(schema) - MOST_FEATURES:,} more features; --json has them all")
+        screen.text(f"and {more(len(schema) - MOST_FEATURES, 'feature')}; --json has them all")
     nulls = nulls_text(schema)
     if nulls is not None:
         screen.text(nulls)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from ...transforms.format.schema.schema import Choice, Schema
-from ...transforms.format.wording.printable import printable
+from ...transforms.format.wording.printable import more, printable
 from ..report.summary import PlanReport, Summary
 from ..report.unchanged import rejected_line
 from .schema_table import FEATURES_AFTER_A_RUN, MOST_FEATURES, name_text, nulls_text, schema_table
@@ -33,7 +33,7 @@ def print_schema(terminal: Terminal, schema: Schema | None, choices: tuple[Choic
     terminal.out.print()
     terminal.table(schema_table(schema, choices, reasons=planned, most=most))
     if len(schema) > most:
-        terminal.text(f"and {len(schema) - most:,} more features; --json has them all")
+        terminal.text(f"and {more(len(schema) - most, 'feature')}; --json has them all")
     names = {feature.name for feature in schema}
     for choice in choices[:MOST_FEATURES] if planned else ():
         if choice.column not in names:  # a column that became several features

@@ -306,7 +306,7 @@ ACCEPTED: dict[str, tuple[Files, Sequence[str], Sequence[str], list[dict[str, An
     "list of a fixed size": (
         column([[1, 2]], pa.list_(pa.int64(), 2)),
         [],
-        ["x int64 list int64[2] yes fixed_size_list<element: int64>[2]; nullable: optional in the file"],
+        ["x int64 list int64[2] yes list<int64>[2]; nullable: optional in the file"],
         [{"x": [1, 2]}],
     ),
     "binary of a fixed size": (column([b"ab"], pa.binary(2)), [], [], [{"x": b"ab"}]),

@@ -187,7 +187,7 @@ def test_a_dry_run_shows_the_features_and_where_each_is_from(shardmill: Shardmil
     done = shardmill("convert", "a.parquet", "-o", "out", "--dry-run")
     assert done.code == 0
     assert "grid/ragged_row_lengths_0" in done.out
-    assert 'of "grid" (list<element: list<element: int16>>)' in done.out
+    assert 'of "grid" (list<list<int16>>)' in done.out
     assert not Path("out").exists()
 
 

@@ -16,6 +16,7 @@ from ..format.nested.keys import MASK, PRESENT, has_decimals, is_flat, stored_ty
 from ..format.nested.type_documents import type_document, with_floats
 from ..format.nested.unsupported import refuse_unsupported, without_json
 from ..format.schema.arrow_checks import counts_nanoseconds
+from ..format.schema.arrow_types import type_words
 from ..format.schema.column_types import named_type
 from ..format.schema.schema import ColumnRule
 from ..format.wording.printable import printable
@@ -66,7 +67,7 @@ class Flatten:
             for flat in _flattened(column.name, empty_array(kind), wanted[column.name]).columns:
                 field = pa.field(flat.name, flat.values.type, flat.nullable)
                 rule = ColumnRule(unit="ns") if counts_nanoseconds(_values_of(field.type)) else None
-                own = str(kind) if flat.name == column.name else reason
+                own = _short(kind) if flat.name == column.name else reason
                 planned.append(Column(field, reason=own, rule=rule))
         return planned
 
@@ -172,7 +173,7 @@ def _form(column: Column, rule: ColumnRule) -> str | None:
 
 
 def _short(kind: pa.DataType) -> str:
-    return printable(str(kind))
+    return printable(type_words(kind))
 
 
 def _values_of(kind: pa.DataType) -> pa.DataType:

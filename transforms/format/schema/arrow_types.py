@@ -26,6 +26,8 @@ from .column_types import (
     Form,
     column_type,
     form_of,
+    is_binary,
+    is_string,
     like,
     named_type,
     natural_type,
@@ -42,6 +44,30 @@ def plain_type(arrow: pa.DataType) -> pa.DataType:
 
 is_list: Final = like(*(make(pa.null()) for make in (pa.list_, pa.large_list, pa.list_view, pa.large_list_view)))
 """Whether values of a plain type are lists of any length."""
+
+
+def type_words(kind: pa.DataType) -> str:
+    """Return how a type is called on a screen: without its layout, which no record shows.
+
+    >>> type_words(pa.large_list(pa.string_view())), type_words(pa.dictionary(pa.int8(), pa.large_string()))
+    ('list<string>', 'dictionary of string')
+    """
+    if isinstance(kind, pa.FixedShapeTensorType):
+        return f"tensor of {type_words(kind.value_type)}, shape {list(kind.shape)}"
+    if isinstance(kind, pa.BaseExtensionType):
+        return type_words(kind.storage_type)
+    if types.is_dictionary(kind):
+        return f"dictionary of {type_words(kind.value_type)}"
+    if is_list(kind) or types.is_fixed_size_list(kind):
+        size = f"[{kind.list_size}]" if types.is_fixed_size_list(kind) else ""
+        return f"list<{type_words(kind.value_type)}>{size}"
+    if types.is_struct(kind):
+        return f"struct<{', '.join(f'{printable(one.name)}: {type_words(one.type)}' for one in kind)}>"
+    if types.is_map(kind):
+        return f"map<{type_words(kind.key_type)}, {type_words(kind.item_type)}>"
+    if types.is_fixed_size_binary(kind):
+        return str(kind)
+    return "string" if is_string(kind) else "binary" if is_binary(kind) else str(kind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +184,7 @@ def _unit_and_timezone(
 
 
 def _reason(arrow: pa.DataType, scalar: pa.DataType, note: str, rule: ColumnRule) -> str:
-    reason = str(arrow) if rule.type is None and rule.as_ is None else f"{arrow}, as declared"
+    reason = type_words(arrow) if rule.type is None and rule.as_ is None else f"{type_words(arrow)}, as declared"
     return f"{reason}: no value, so never present" if types.is_null(scalar) else reason + note
 
 

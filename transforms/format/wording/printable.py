@@ -101,6 +101,15 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
 
 
+def more(number: int, noun: str) -> str:
+    """Return how many things are not shown.
+
+    >>> more(1, "feature"), more(1200, "feature")
+    ('1 more feature', '1,200 more features')
+    """
+    return f"{number:,} more {noun}" if number == 1 else f"{number:,} more {noun}s"
+
+
 def escaped(text: str, *, keep: str = "") -> str:
     r"""Return a text of ours, which holds values that are cut already, with all escaped but the characters in `keep`.
 

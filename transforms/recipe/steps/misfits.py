@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import pyarrow as pa
 from pyarrow import types
 
-from ...format.schema.arrow_types import is_list
+from ...format.schema.arrow_types import is_list, type_words
 from ...format.schema.column_types import is_binary, is_string
 from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable
@@ -37,21 +37,12 @@ def operands_of(node: ast.expr) -> list[ast.expr]:
 def misfit_text(node: ast.expr, operands: Sequence[ast.expr], kinds: Sequence[pa.DataType]) -> str:
     """Return what is wrong with a part of an expression whose operands are of these types, and what to write."""
     held = [
-        f"{printable(ast.unparse(one))} is {kind_word(kind)}"
+        f"{printable(ast.unparse(one))} is {printable(type_words(kind))}"
         for one, kind in zip(operands, kinds, strict=True)
         if not isinstance(one, ast.Constant)
     ]
     why = f": {', '.join(held)}" if held else ""
     return f"{printable(ast.unparse(node))} does not fit{why}; {_fix(node, operands, kinds)}"
-
-
-def kind_word(kind: pa.DataType) -> str:
-    """Return how a type is called.
-
-    >>> kind_word(pa.list_(pa.large_string())), kind_word(pa.timestamp("us", "UTC"))
-    ('list<string>', 'timestamp[us, tz=UTC]')
-    """
-    return printable(str(kind).replace("large_", "").replace("item: ", "").replace("element: ", ""))
 
 
 def _fix(node: ast.expr, operands: Sequence[ast.expr], kinds: Sequence[pa.DataType]) -> str:

@@ -15,12 +15,13 @@ from pyarrow import types
 
 from ...errors import RunError, SchemaError
 from ...format.nested.flatten import stored
+from ...format.schema.arrow_types import type_words
 from ...format.schema.column_types import is_string
 from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable
 from ..step import Column, Stepped, as_text
 from .expression import column_of, columns_in, read_expression
-from .misfits import kind_word, misfit_text, operands_of
+from .misfits import misfit_text, operands_of
 
 _COMPARISONS: Final = {
     ast.Eq: pc.equal, ast.NotEq: pc.not_equal, ast.Lt: pc.less, ast.LtE: pc.less_equal, ast.Gt: pc.greater,
@@ -62,7 +63,7 @@ class Where:
                 raise SchemaError(f'input.where names "{printable(name)}", which is not a column; {hint}')
         fields = [known[name] for name in self.reads]
         empty = pa.RecordBatch.from_arrays([pa.nulls(0, field.type) for field in fields], names=list(self.reads))
-        held = ", ".join(f'"{printable(field.name)}" is {kind_word(field.type)}' for field in fields)
+        held = ", ".join(f'"{printable(field.name)}" is {printable(type_words(field.type))}' for field in fields)
         try:
             found = _evaluate(_read(self.text), empty)
         except _MISFITS as error:
