@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.runs.convert import run_convert
@@ -49,3 +50,20 @@ def test_an_array_with_list_views_is_cast_to_a_valid_one_also_sliced_and_with_nu
         cast = cast_lists(array[start:], made(LIST))
         cast.validate(full=True)
         assert (cast.type, cast.to_pylist()) == (made(LIST), held[start:])
+
+
+@pytest.mark.parametrize("of", [pa.list_view, pa.large_list_view])
+def test_list_views_that_pyarrow_writes_to_parquet_read_back_alone_and_beside_lists(of: Any, tmp_path: Path) -> None:
+    values = {"x": [[1], None, [2, 3]], "s": [{"a": [1]}, {"a": []}, None], "n": [[[1], []], [], None]}
+    kinds = [
+        {"x": lists(pa.int64()), "s": pa.struct([("a", lists(pa.int64()))]), "n": lists(lists(pa.int64()))}
+        for lists in (of, LIST)
+    ]
+    for name, kind in zip("ab", kinds, strict=True):
+        table = pa.table({column: pa.array(values[column], kind[column]) for column in kind})
+        pq.write_table(table, tmp_path / f"{name}.parquet")
+    assert "list_view" in str(pq.read_schema(tmp_path / "a.parquet").field("x").type)
+    for files, times in (("a.parquet", 1), ("*.parquet", 2)):
+        out = str(tmp_path / f"out{times}")
+        run_convert(load_config({"input": {"paths": [str(tmp_path / files)]}, "output": {"path": out}}))
+        assert open_dataset(out).to_table("train").to_pydict() == {name: held * times for name, held in values.items()}

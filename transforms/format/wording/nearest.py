@@ -31,6 +31,16 @@ def nearest_name(name: str, known: Sequence[str]) -> str:
     return f"there are: {first_names(known, _SHOWN)}" if known else "there are none"
 
 
+def not_a_column(key: str, name: str, known: Sequence[str], *, hint: str | None = None) -> str:
+    """Return what to say of a name in a key of the config that is none of the known columns; `hint` ends it.
+
+    >>> not_a_column("schema.columns", "prcie", ["id", "price"])
+    'schema.columns names "prcie", which is not a column; did you mean "price"?'
+    """
+    ending = nearest_name(name, known) if hint is None else hint
+    return f'{key} names "{printable(name)}", which is not a column; {ending}'
+
+
 def first_names(names: Sequence[str], count: int) -> str:
     """Return the first names as a message lists them, and how many more there are.
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from ...errors import RunError, SchemaError
 from ...format.flow.rejects import CellError, CellProblem
-from ...format.wording.nearest import nearest_name
+from ...format.wording.nearest import not_a_column
 from ...format.wording.printable import printable
 from ...sources.contract.call import set_column
 from ...sources.files.below_root import FileProblem, FilesBelow
@@ -59,8 +59,7 @@ class Files:
         known = {column.name: column for column in columns}
         for name in self.columns:
             if name not in known:
-                hint = nearest_name(name, list(known))
-                raise SchemaError(f'schema.columns names "{printable(name)}", which is not a column; {hint}')
+                raise SchemaError(not_a_column("schema.columns", name, list(known)))
             if not is_text(known[name]) and name not in self.pictures:
                 option = set_column(name, "type", "binary")
                 raise SchemaError(

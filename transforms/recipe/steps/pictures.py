@@ -23,7 +23,7 @@ from ...format.nested.flatten import stored
 from ...format.nested.keys import stored_type
 from ...format.schema.column_types import is_binary
 from ...format.schema.schema import ColumnRule
-from ...format.wording.nearest import nearest_name
+from ...format.wording.nearest import not_a_column
 from ...format.wording.printable import printable
 from ...pictures.check import ImageCheck
 from ...pictures.facts import ImageFacts, ImageProblem
@@ -64,8 +64,7 @@ class Pictures:
         known, nulls = {column.name: column for column in columns}, dict(self.columns)
         for name in nulls:
             if name not in known:
-                hint = nearest_name(name, list(known))
-                raise SchemaError(f'schema.columns names "{printable(name)}", which is not a column; {hint}')
+                raise SchemaError(not_a_column("schema.columns", name, list(known)))
             _check_type(known[name])
         planned: list[Column] = []
         for column in columns:

@@ -10,7 +10,7 @@ from fnmatch import fnmatchcase
 from typing import Final
 
 from ...errors import SchemaError
-from ...format.wording.nearest import nearest_name
+from ...format.wording.nearest import not_a_column
 from ...format.wording.printable import printable
 
 _MAGIC: Final = frozenset("*?[")
@@ -101,8 +101,8 @@ class Selection:
             if not found and not _MAGIC.isdisjoint(one):
                 raise SchemaError(f'{where}input.{key}: "{printable(one)}" matches no column')
             if not found:
-                ending = hint(one) if hint is not None else nearest_name(one, names)
-                raise SchemaError(f'{where}input.{key} names "{printable(one)}", which is not a column; {ending}')
+                ending = None if hint is None else hint(one)
+                raise SchemaError(not_a_column(f"{where}input.{key}", one, names, hint=ending))
             chosen |= found
         return [name for name in names if name in chosen]
 

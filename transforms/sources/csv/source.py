@@ -13,6 +13,7 @@ import pyarrow as pa
 from ...errors import SchemaError, UsageError
 from ...format.flow.rows import Rows
 from ...format.schema.schema import ColumnRule, Schema
+from ...format.wording.nearest import not_a_column
 from ...format.wording.printable import printable
 from ..contract.call import Call
 from ..contract.lacking import apart_warning, files_apart, lacking_files
@@ -143,6 +144,7 @@ class CsvSource:
             SourceError: a file is not sound as a whole, or no file holds a record.
         """
         heads = run(partial(read_head, options=self._head_options()), listing.entries)
+        self._check_names(heads)
         names = shared_names(heads, union=self.union)
         of_files = [(head.name, head.names) for head in heads if head.names is not None and self.union]
         lacking = lacking_files(of_files)
@@ -233,12 +235,19 @@ class CsvSource:
         inner = plain_encoding(self.encoding) if is_transparent(self.encoding) else "utf-8"
         return Parser(names, tuple(kept), self._dialect(), inner, self.null_values, self.fill_short_rows, self.limits)
 
+    def _check_names(self, heads: Sequence[FileHead]) -> None:
+        """Check that some file has each column that is named: that they differ is said after it."""
+        if any(head.names is not None for head in heads[1:]):
+            names = tuple(dict.fromkeys(name for head in heads for name in head.names or ()))
+            replace(self.selection, exclude=()).pick(names, hint=partial(self._no_such_column, names))
+            self._check_rules(names)
+
     def _check_rules(self, names: tuple[str, ...]) -> None:
         known = set(names)
         for name in self.rules:
             if name not in known and name not in self.elsewhere:
                 hint = self._no_such_column(names, name)
-                raise SchemaError(f'schema.columns names "{printable(name)}", which is not a column; {hint}')
+                raise SchemaError(not_a_column("schema.columns", name, names, hint=hint))
 
     def _no_such_column(self, names: tuple[str, ...], name: str) -> str:
         wanted = (self.columns or ()) if name in (self.columns or ()) else tuple(self.rules)

@@ -24,7 +24,7 @@ from ...format.nested.unsupported import refuse_unsupported, without_json
 from ...format.schema.arrow_checks import counts_nanoseconds, holds_nanoseconds, in_nanoseconds, nanoseconds_warning
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, ColumnRule, Schema
-from ...format.wording.nearest import nearest_name
+from ...format.wording.nearest import not_a_column
 from ...format.wording.printable import printable
 from ..contract.source import Frozen, ListedFile, Listing, ParallelMap, Piece, Survey, Task, Traits
 from ..files.listing import list_file
@@ -117,8 +117,7 @@ class MemorySource:
     ) -> tuple[Schema, tuple[Choice, ...]]:
         for name in self.rules:
             if name not in nulls:
-                hint = nearest_name(name, schema.names)
-                raise SchemaError(f'schema.columns names "{printable(name)}", which is not a column; {hint}')
+                raise SchemaError(not_a_column("schema.columns", name, schema.names))
         refuse_unsupported(without_json(schema, rules), self.name, _without)
         features, choices = [], []
         for column in filter(lambda one: is_flat(one.type), schema):

@@ -14,8 +14,7 @@ from ...format.nested.unsupported import refuse_unsupported, without_json
 from ...format.schema.arrow_checks import in_nanoseconds, nanoseconds_warning
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
-from ...format.wording.nearest import nearest_name
-from ...format.wording.printable import printable
+from ...format.wording.nearest import not_a_column
 from ..contract.lacking import apart_warning
 from ..contract.selection import Selection, exclude_columns
 from ..contract.source import Frozen, UnitedFrozen
@@ -49,13 +48,12 @@ def survey_columns(
     if selection.union or len(files) > 1:
         selection.pick(list(known), where=where)
     selection.check_excluded(list(known), where=where)
+    for name in rules:
+        if name not in known and name not in selection.elsewhere:
+            raise SchemaError(not_a_column("schema.columns", name, list(known)))
     found = shared_columns(files, union=selection.union)
     shared = found.schema
     refuse_unsupported(without_json(shared, rules), first.name, exclude_columns)
-    for name in rules:
-        if name not in known and name not in selection.elsewhere:
-            hint = nearest_name(name, list(known))
-            raise SchemaError(f'schema.columns names "{printable(name)}", which is not a column; {hint}')
     features, choices, in_ns = [], [], []
     for column, reason, file in zip(shared, found.reasons, found.files, strict=True):
         if not is_flat(column.type):
