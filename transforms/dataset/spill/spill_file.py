@@ -2,7 +2,7 @@
 
     run 0    │ frames, by bucket │ (length, number) of each record, as two uint32
     run 1    │ ...
-    index    │ where frames and numbers of each run start: int64 │ by bucket, of each run: records before it │ bytes before it
+    index    │ where frames and numbers of each run start: int64 │ by bucket, of each run: records before it │ bytes
     footer   │ "SHUFFLED", bits of buckets, number of runs: uint32; records, where the index starts: uint64
 
 All numbers are little-endian. A bucket of a run, or some that follow each other, is one range of frames and one of
