@@ -16,8 +16,10 @@ def main() -> NoReturn:
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
     from .workers.allocator import collect_rarely
+    from .workers.beam_imports import hide_pandas_from_beam
 
     collect_rarely()
+    hide_pandas_from_beam()
     from .cli import main as run
 
     run()
