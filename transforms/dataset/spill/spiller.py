@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -21,9 +21,6 @@ from .keys import MOST_RECORDS, bucket_of, row_keys
 from .spill_file import SpillWriter, joined_record
 
 _RUN_BYTES: Final = 8 << 20
-_BLOCK_BYTES: Final = 4 << 20
-"""What is sorted by bucket at once: a batch may be larger than a run, and is in memory beside its copy."""
-
 ONE_LEVEL_BYTES: Final = 100_000_000_000
 """Of more, a bucket of one level has at most half a KB in each run, and the index is 1.6 % of what is spilled."""
 
@@ -110,20 +107,11 @@ class SplitSpill:
         if self._numbered + frames.records > MOST_RECORDS:
             raise RunError(f"task {self._task} has more than {MOST_RECORDS:,} records: lower output.shard_size")
         self._digest = add_digests((self._digest, frames.digest))
-        data = frames.buffers[0] if len(frames.buffers) == 1 else pa.py_buffer(b"".join(frames.buffers))
-        first = start = 0
-        while first < frames.records:
-            stop = max(int(np.searchsorted(frames.ends, start + _BLOCK_BYTES, "right")), first + 1)
-            end = int(frames.ends[stop - 1])
-            self._add(data.slice(start, end - start), np.diff(frames.ends[first:stop], prepend=start))
-            first, start = stop, end
-
-    def _add(self, data: pa.Buffer, lengths: npt.NDArray[np.int64]) -> None:
-        numbers = np.arange(self._numbered, self._numbered + len(lengths), dtype=np.uint64)
-        self._numbered += len(lengths)
+        numbers = np.arange(self._numbered, self._numbered + frames.records, dtype=np.uint64)
+        self._numbered += frames.records
         buckets = bucket_of(row_keys(self._shuffle.seed, self._task, numbers), self._shuffle.bits)
-        self._blocks.append(_by_bucket(data, lengths, numbers, buckets, 1 << self._shuffle.bits))
-        self._gathered(data.size)
+        self._blocks.append(_by_bucket(frames, numbers, buckets, 1 << self._shuffle.bits))
+        self._gathered(frames.bytes)
 
     def spill(self) -> None:
         """Write what is gathered, as a run."""
@@ -136,7 +124,7 @@ class SplitSpill:
         buckets = range(1 << self._shuffle.bits)
         records = [block.records[block.rows[i] : block.rows[i + 1]] for i in buckets for block in blocks]
         counts = np.sum([np.diff(block.rows) for block in blocks], axis=0)
-        data = [block.bytes_of(i) for i in buckets for block in blocks]
+        data = [view for i in buckets for block in blocks for view in block.bytes_of(i)]
         self._writer.add_run(data, np.concatenate(records), counts)
 
     def finish(self) -> SplitParts:
@@ -160,32 +148,32 @@ class SplitSpill:
 class _SortedBlock:
     """Records of a block by bucket: their frames, what is known of each, and the rows and bytes before each bucket."""
 
-    data: memoryview
+    data: Sequence[memoryview]
     records: npt.NDArray[np.uint64]
     rows: npt.NDArray[np.int64]
     ends: npt.NDArray[np.int64]
 
-    def bytes_of(self, bucket: int) -> memoryview:
+    def bytes_of(self, bucket: int) -> Sequence[memoryview]:
         """Return the frames of a bucket."""
+        if len(self.rows) == 2:
+            return self.data
         start, stop = self.ends[bucket : bucket + 2].tolist()
-        return self.data[start:stop]
+        return [self.data[0][start:stop]] if start < stop else []
 
 
 def _by_bucket(
-    data: pa.Buffer,
-    lengths: npt.NDArray[np.int64],
-    numbers: npt.NDArray[np.uint64],
-    buckets: npt.NDArray[np.uint32],
-    count: int,
+    frames: Frames, numbers: npt.NDArray[np.uint64], buckets: npt.NDArray[np.uint32], count: int
 ) -> _SortedBlock:
+    lengths = np.diff(frames.ends, prepend=0)
     records = joined_record(lengths.astype(np.uint64), numbers)
     rows = np.concatenate(([0], np.cumsum(np.bincount(buckets, minlength=count))))
     if count == 1:
-        return _SortedBlock(memoryview(data).cast("B"), records, rows, np.array([0, data.size]))
+        return _SortedBlock([memoryview(one).cast("B") for one in frames.buffers], records, rows, rows)
     order = np.argsort(buckets.astype(np.uint16), kind="stable")
+    data = frames.buffers[0] if len(frames.buffers) == 1 else pa.py_buffer(b"".join(frames.buffers))
     taken = taken_records(data, lengths, order)
     ends = np.concatenate(([0], np.cumsum(lengths[order])))[rows]
-    return _SortedBlock(memoryview(taken).cast("B"), records[order], rows, ends)
+    return _SortedBlock([memoryview(taken).cast("B")], records[order], rows, ends)
 
 
 def taken_records(data: pa.Buffer, lengths: npt.NDArray[np.int64], order: npt.NDArray[np.int64]) -> pa.Buffer:
