@@ -4,7 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-PARQUET = Path(__file__).parents[3] / "configs" / "parquet.yaml"
+import pytest
+
+CONFIGS = Path(__file__).parents[3] / "configs"
 
 SCRIPT = """
 import sys
@@ -25,14 +27,15 @@ def test_beam_is_imported_without_pandas_and_a_users_function_still_gets_it() ->
     subprocess.run([sys.executable, "-c", SCRIPT], check=True)
 
 
-def test_a_conversion_of_parquet_never_imports_pandas(tmp_path: Path) -> None:
-    command = ["-m", "shardmill.pipelines", "convert", str(PARQUET), "-o", str(tmp_path / "out")]
+@pytest.mark.parametrize("config", ["parquet.yaml", "quickstart.yaml"])
+def test_a_conversion_of_parquet_or_pictures_never_imports_pandas(tmp_path: Path, config: str) -> None:
+    command = ["-m", "shardmill.pipelines", "convert", str(CONFIGS / config), "-o", str(tmp_path / "out")]
     run = subprocess.run(
         [sys.executable, "-X", "importtime", *command],
         check=False,
         capture_output=True,
         text=True,
-        cwd=PARQUET.parents[1],
+        cwd=CONFIGS.parent,
     )
     assert run.returncode == 0, run.stderr[-2000:]
     imported = {line.rsplit("|", 1)[-1].strip() for line in run.stderr.splitlines()}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -46,3 +47,12 @@ def offsets_of(array: pa.Array, dtype: npt.DTypeLike) -> I64:
 def int64_array(values: I64) -> pa.Array:
     """Return int64 values as an Arrow array; `pa.array` would look whether they are pandas', and import it."""
     return pa.Array.from_buffers(pa.int64(), len(values), [None, pa.py_buffer(np.ascontiguousarray(values))])
+
+
+def text_array(values: Sequence[str | None]) -> pa.Array:
+    """Return texts as an Arrow array of strings, without pandas too; None is a null."""
+    encoded = [b"" if value is None else value.encode() for value in values]
+    ends = np.cumsum([0, *map(len, encoded)], dtype=np.int32)
+    there = np.array([value is not None for value in values], bool)
+    valid = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+    return pa.StringArray.from_buffers(len(encoded), pa.py_buffer(ends), pa.py_buffer(b"".join(encoded)), valid)

@@ -15,13 +15,14 @@ of CPU instead of 18).
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
+from ...format.buffers.arrow_memory import int64_array, text_array
 from ...format.flow.rejects import Place
 from ...format.schema.schema import Feature, Schema
 from ...format.wording.printable import printable_path
@@ -61,6 +62,21 @@ class ImageRow(NamedTuple):
     label: int | None
     class_name: str | None
     sha256: str | None
+
+
+_NUMBERS: Final[dict[str, Callable[[ImageRow], int | None]]] = {
+    "image/channels": lambda row: row.facts.channels,
+    LABEL: lambda row: row.label,
+    "image/height": lambda row: row.facts.height,
+    "image/width": lambda row: row.facts.width,
+}
+_TEXTS: Final[dict[str, Callable[[ImageRow], str | None]]] = {
+    "image/class/text": lambda row: row.class_name,
+    "image/colorspace": lambda row: row.facts.colorspace,
+    "image/filename": lambda row: row.filename,
+    "image/format": lambda row: row.facts.format,
+    SHA256: lambda row: row.sha256,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,21 +121,18 @@ def image_fields(schema: Schema) -> tuple[pa.Field, ...]:
 
 def image_batch(rows: Sequence[ImageRow], buffer: pa.Buffer, schema: Schema) -> pa.RecordBatch:
     """Return the batch of some images whose bytes are in a buffer."""
-    facts = [row.facts for row in rows]
-    columns = {
-        "image/channels": pa.array([f.channels for f in facts], pa.int64()),
-        LABEL: pa.array([row.label for row in rows], pa.int64()),
-        "image/class/text": pa.array([row.class_name for row in rows], pa.string()),
-        "image/colorspace": pa.array([f.colorspace for f in facts], pa.string()),
-        ENCODED: view_array([row.offset for row in rows], [row.size for row in rows], buffer),
-        "image/filename": pa.array([row.filename for row in rows], pa.string()),
-        "image/format": pa.array([f.format for f in facts], pa.string()),
-        "image/height": pa.array([f.height for f in facts], pa.int64()),
-        "image/key/sha256": pa.array([row.sha256 for row in rows], pa.string()),
-        "image/width": pa.array([f.width for f in facts], pa.int64()),
-    }
-    names = [feature.name for feature in schema]
-    return pa.RecordBatch.from_arrays([columns[name] for name in names], names)
+    return pa.RecordBatch.from_arrays(
+        [_column(one.name, rows, buffer) for one in schema], [feature.name for feature in schema]
+    )
+
+
+def _column(name: str, rows: Sequence[ImageRow], buffer: pa.Buffer) -> pa.Array:
+    if name == ENCODED:
+        return view_array([row.offset for row in rows], [row.size for row in rows], buffer)
+    if name in _NUMBERS:
+        numbers = [_NUMBERS[name](row) for row in rows]
+        return pa.array(numbers, pa.int64()) if None in numbers else int64_array(np.array(numbers, np.int64))
+    return text_array([_TEXTS[name](row) for row in rows])
 
 
 def view_array(offsets: Sequence[int], sizes: Sequence[int], buffer: pa.Buffer) -> pa.Array:
