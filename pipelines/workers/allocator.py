@@ -13,6 +13,7 @@ then waits for its workers, gives back what planning took.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import gc
 import os
@@ -41,9 +42,11 @@ def collect_rarely() -> None:
     """Let Python search for cycles rarely.
 
     It would search all that the imports of a command make hundreds of times, for half a second of the three that a
-    small conversion takes. Records are in buffers, which it does not search.
+    small conversion takes. Records are in buffers, which it does not search. At its end it would search all of it
+    again, for another half a second, to free what the system takes back anyway.
     """
     gc.set_threshold(_ALLOCATIONS)
+    atexit.register(gc.freeze)
 
 
 def keep_freed_memory() -> None:

@@ -61,3 +61,25 @@ def test_arrow_is_told_before_it_is_imported() -> None:
         plain = {name: value for name, value in os.environ.items() if name != "MIMALLOC_PURGE_DELAY"}
         done = subprocess.run([sys.executable, "-c", code], env=plain | env, check=True, capture_output=True, text=True)
         assert done.stdout.strip() == expected
+
+
+_CYCLE = """
+import sys
+if "rarely" in sys.argv:
+    from shardmill.pipelines.workers.allocator import collect_rarely
+    collect_rarely()
+
+class Node:
+    def __del__(self):
+        print("searched")
+
+node = Node()
+node.itself = node
+del node
+"""
+
+
+@pytest.mark.parametrize(("args", "said"), [((), "searched\n"), (("rarely",), "")])
+def test_a_command_does_not_search_its_memory_for_cycles_when_it_ends(args: tuple[str, ...], said: str) -> None:
+    command = [sys.executable, "-c", _CYCLE, *args]
+    assert subprocess.run(command, check=True, capture_output=True, text=True).stdout == said
