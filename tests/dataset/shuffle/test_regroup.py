@@ -53,3 +53,10 @@ def test_buckets_one_after_the_other_hold_every_record_once_by_its_key(
         assert all(low <= key < high for key, _ in bucket)
     together = records_of(found.read(0, buckets))
     assert sorted(together) == sorted(one for bucket in read for one in bucket)
+
+
+def test_a_split_that_one_task_sorts_whole_is_cut_in_buckets_over_all_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(regroup, "_BUCKET_BYTES", 10)
+    found = Regrouped(io.BytesIO(), range(1 << 64), 40, 1000)
+    found.add([run_of([(number << 61, b"x") for number in range(8)])])
+    assert found.sizes.tolist() == [2, 2, 2, 2]

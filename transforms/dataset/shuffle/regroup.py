@@ -38,7 +38,8 @@ class Regrouped:
 
     def __init__(self, scratch: IO[bytes], keys: range, size: int, run_bytes: int) -> None:
         count = max(size // _BUCKET_BYTES, 1)
-        inner = [keys.start + len(keys) * number // count for number in range(1, count)]
+        span = keys.stop - keys.start  # `len` takes less than 2**63
+        inner = [keys.start + span * number // count for number in range(1, count)]
         self._inner = np.array(inner, np.uint64)
         self._scratch = scratch
         self._run_bytes = run_bytes
