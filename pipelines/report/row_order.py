@@ -14,7 +14,9 @@ def shuffle_note(*, levels: int, in_append: bool) -> str:
     if not levels:
         return note
     spilled = "they are spilled to its staging folder first, which takes as many bytes again"
-    twice = ", and since they are more than 100 GB, each task of the second pass spills its part once more"
+    twice = (
+        ", and since they are more than 100 GB each task of the second pass spills its part once more: 2.1 times in all"
+    )
     return f"{note}; {spilled}{twice if levels > 1 else ''}"
 
 
