@@ -227,7 +227,9 @@ def _print_dataset(overview: Overview, screen: Screen) -> None:
         if manifest.details.split_rule:
             screen.text(f"Split {_rule_text(manifest.details.split_rule)}")
         if manifest.order == "shuffled":
-            screen.text(f"Order: random within each split, by seed {manifest.details.shuffle.get('seed', 'unknown')}")
+            seed = manifest.details.shuffle.get("seed", "unknown")
+            of = " of what each generation added" if manifest.operation == "append" else ""
+            screen.text(f"Order: random within each split{of}, by seed {seed}")
     _print_schema(manifest.schema, screen)
     for feature, names in manifest.labels.items():
         shown = ", ".join(f"{printable(name)} = {number}" for number, name in enumerate(names[:_SHOWN_LABELS]))

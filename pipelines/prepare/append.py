@@ -282,7 +282,7 @@ def _check_split(config: Config, latest: Manifest, survey: Survey) -> tuple[str,
     if chosen or len(known) < 2:
         return ()
     where = f"{printable_path(config.output.path)} has the splits {', '.join(known)}"
-    fix = f"--split {known[0]}, or split.fractions in the config"
+    fix = f"--split {known[0]}, or a rule, like --split-fractions train=0.9,val=0.1"
     if split not in known:
         raise UsageError(f"{where}: say where the rows go: {fix}")
     return (f"all rows go to split {split}, and {where}; to say otherwise: {fix}",)

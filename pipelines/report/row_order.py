@@ -10,10 +10,10 @@ from ...transforms.sources.contract.source import Traits
 def shuffle_note(*, levels: int, in_append: bool) -> str:
     """Return the note on records that are in a random order; `levels` of a run that is still to be made, else 0."""
     order = "records are in a random order"
-    note = f"{order} within what is added, behind those that were there" if in_append else f"{order} within each split"
+    note = f"{order} within what is added, after those that were there" if in_append else f"{order} within each split"
     if not levels:
         return note
-    spilled = "they are spilled to its staging folder first, which takes as many bytes again"
+    spilled = "they are spilled to the staging folder first, which takes as many bytes again"
     twice = (
         ", and since they are more than 100 GB each task of the second pass spills its part once more: 2.1 times in all"
     )

@@ -460,7 +460,10 @@ class TestWhatTheDatasetDecides:
         out = tmp_path / "out"
         convert(sources(a), output=out, output__split="test")
         append(sources(b), output=out, output__split="dev")
-        with pytest.raises(UsageError, match="has the splits dev, test: say where the rows go: --split dev"):
+        with pytest.raises(
+            UsageError,
+            match="has the splits dev, test: say where the rows go: --split dev, or a rule, like --split-fractions",
+        ):
             append(sources(c), output=out)
         append(sources(c), output=out, output__split="dev")
         assert ids(out, "dev") == [2, 3]

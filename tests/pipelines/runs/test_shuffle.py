@@ -220,10 +220,13 @@ def test_large_records_are_shuffled_each_in_a_shard_of_its_own() -> None:
 def test_info_and_a_dry_run_say_that_records_are_shuffled(shardmill: Shardmill) -> None:
     shown = shardmill("convert", parquet(), "-o", "out", "--shuffle", "7", "--dry-run").out
     assert (
-        "Order: records are in a random order within each split; they are spilled to its staging folder first" in shown
+        "Order: records are in a random order within each split; they are spilled to the staging folder first" in shown
     )
     assert shardmill("convert", parquet(), "-o", "out", "--shuffle", "7").code == 0
     assert "Order: random within each split, by seed 7" in shardmill("info", "out").out
+    pq.write_table(table_of(10), "more.parquet")
+    assert "within what is added, after those that were there" in shardmill("append", "more.parquet", "-o", "out").out
+    assert "Order: random within each split of what each generation added" in shardmill("info", "out").out
     assert "it must be at least 0" in shardmill("convert", "t.parquet", "-o", "x", "--shuffle", "-1").err
 
 

@@ -111,6 +111,7 @@ def test_splits_of_a_dataset_are_split_anew_with_a_warning_or_one_of_them_is_cut
     before = held(path)
     text = shardmill("rebuild", path, "-o", "anew", "--split-fractions", "a=0.5,b=0.5").out
     assert "made: is split again, so that records of one of its splits (test, train, val) may go to another" in text
+    assert "to cut one of them: --set split.of=train" in text
     assert set(held("anew")) == {"a", "b"}
     shardmill("rebuild", path, "-o", "cut", "--set", "split={fractions: {train: 0.5, dev: 0.5}, of: train}")
     after = held("cut")
@@ -130,6 +131,7 @@ def test_records_that_no_split_takes_are_rejects_with_their_number_and_offset(sh
     assert "record 4 at byte" in text
     assert "it has no day, and split.before.column says the split of a record" in text
     assert {split: len(found) for split, found in held("out").items()} == {"train": 1, "val": 1}
+    assert "it is left out" not in text, "max_rejects decides that"
     assert not any(key in text for key in ("schema.columns", "--where")), "no key changes a record that exists"
 
 

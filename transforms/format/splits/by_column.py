@@ -30,7 +30,7 @@ def no_value(column: str, key: str, expected: str, *, are_records: bool) -> Cell
     """Return what is wrong with a row that lacks the feature that decides its split, by the key `key` of the config."""
     name = printable(column)
     if are_records:
-        text = f"it has no {name}, and {key} says the split of a record; it is left out"
+        text = f"it has no {name}, and {key} says the split of a record"
         return CellError(column, NO_SPLIT, "nothing", expected, text)
     text = f"null, and {key} says the split of a row: fill it (schema.columns.{name}.null), or leave the row out: "
     return CellError(column, NO_SPLIT, "null", expected, f"{text}--where '{name} is not None'")

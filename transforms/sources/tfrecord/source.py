@@ -19,6 +19,7 @@ from ...errors import InputError
 from ...format.flow.rows import Rows
 from ...format.manifest.details import ColumnEntry
 from ...format.schema.schema import Schema
+from ...format.splits.splitter import DEFAULT_SPLIT
 from ...format.tfrecord.scan import RECORD_BYTES_LIMIT
 from ...format.wording.printable import printable
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task, Traits
@@ -219,9 +220,10 @@ class TfrecordSource:
             for dataset in inputs.datasets:
                 splits = tuple(dataset.manifest.splits)
                 if len(splits) > 1:
+                    cut = DEFAULT_SPLIT if DEFAULT_SPLIT in splits else splits[0]
                     yield (
                         f"{dataset.name}: is split again, so that records of one of its splits ({', '.join(splits)}) "
-                        f"may go to another; to cut one of them: --set split.of={splits[0]}"
+                        f"may go to another; to cut one of them: --set split.of={cut}"
                     )
         if foreign and found.labels:
             names = ", ".join(map(printable, sorted(found.labels)))
