@@ -80,6 +80,33 @@ def test_nulls_alone_are_appended_to_a_label_a_mask_and_under_a_new_name(desk: A
 
 
 @TYPED
+@pytest.mark.parametrize("options", [(), ("--set", "input.columns_differ=union")])
+@pytest.mark.parametrize(
+    ("kind_of_values", "full", "empty", "bare"),
+    [
+        (pa.struct({"a": pa.int64(), "b": pa.string()}), {"a": 1, "b": "x"}, {"a": 2, "b": None},
+         pa.struct({"a": pa.int64(), "b": pa.null()})),
+        (pa.struct({"a": pa.struct({"b": pa.decimal128(9, 2)})}), {"a": {"b": Decimal("1.50")}}, {"a": {"b": None}},
+         pa.struct({"a": pa.struct({"b": pa.null()})})),
+        (pa.list_(pa.struct({"a": pa.int64()})), [{"a": 1}], [], pa.list_(pa.struct({"a": pa.null()}))),
+        (pa.list_(pa.list_(pa.int64())), [[1], []], [[]], pa.list_(pa.list_(pa.null()))),
+        (pa.list_(pa.int64()), [1, 2], [], pa.list_(pa.null())),
+    ],
+    ids=["a field", "a field of a field", "a field in a list", "a list of lists", "a list"],
+)  # fmt: skip
+def test_a_part_of_a_nested_column_that_is_null_in_all_rows_is_appended_as_one_of_the_datasets_type(
+    desk: Any, kind: str, made: Any, kind_of_values: pa.DataType, full: Any, empty: Any, bare: Any, options: Any
+) -> None:
+    first, second = pa.array([full, None], kind_of_values), pa.array([empty, None], bare)
+    desk.put({f"a.{kind}": made({"id": [0, 1], "x": first}), f"b.{kind}": made({"id": [2, 3], "x": second})})
+    assert desk.convert(f"a.{kind}").code == 0
+    assert appended(desk, f"b.{kind}", *options) == (0, "")
+    read = open_dataset(desk.root / "out").to_table("train")["x"]
+    assert read.to_pylist() == [full, None, empty, None]
+    assert read.type == kind_of_values
+
+
+@TYPED
 def test_nulls_in_a_column_that_has_none_in_the_dataset_are_rejects(desk: Any, kind: str, made: Any) -> None:
     desk.put({f"a.{kind}": made({"id": [1], "x": [1]}), f"b.{kind}": made({"id": [2], "x": pa.nulls(1)})})
     assert desk.convert(f"a.{kind}").code == 0

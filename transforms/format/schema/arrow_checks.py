@@ -137,6 +137,22 @@ def promoted_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     return max(holds, floats[0], key=lambda kind: kind.bit_width)
 
 
+def without_nulls(kind: pa.DataType, wanted: pa.DataType) -> pa.DataType:
+    """Return the type with those of `wanted` for its parts of no type (null): values of lists, fields of structs.
+
+    >>> without_nulls(pa.struct({"a": pa.null()}), pa.struct({"a": pa.int8()})).field("a").type
+    DataType(int8)
+    """
+    if pa.types.is_null(kind):
+        return wanted
+    if is_list(kind) and is_list(wanted):
+        return with_value_type(kind, without_nulls(kind.value_type, wanted.value_type))
+    if pa.types.is_struct(kind) and pa.types.is_struct(wanted):
+        types = {field.name: field.type for field in wanted}
+        return pa.struct([one.with_type(without_nulls(one.type, types.get(one.name, one.type))) for one in kind])
+    return kind
+
+
 def _promoted_within(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     """Return the promoted type of values within others, where no integer is looked at: floats that hold all of them."""
     value = promoted_type(one, other)

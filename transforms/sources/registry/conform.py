@@ -25,7 +25,7 @@ from ...errors import SchemaError
 from ...format.manifest.details import ColumnEntry
 from ...format.nested.keys import is_flat
 from ...format.nested.type_documents import type_of_document
-from ...format.schema.arrow_checks import common_type, meaning, promoted_type
+from ...format.schema.arrow_checks import common_type, meaning, promoted_type, without_nulls
 from ...format.schema.arrow_types import arrow_type_of
 from ...format.schema.column_types import column_type
 from ...format.schema.difference import differing_features, same_feature, schemas_side_by_side
@@ -215,10 +215,14 @@ def _with_nested_types(survey: Survey, columns: Sequence[Column], dataset: Datas
 def _with_types_of_nulls(survey: Survey, dataset: DatasetSchema, names: Mapping[str, str]) -> Survey:
     """Return the survey whose columns of nulls alone are of the dataset's types; `names` are the new ones, by the old.
 
-    They are columns whose own type is null: it says nothing of the values of other rows.
+    They are columns, and parts of nested ones, whose own type is null: it says nothing of the values of other rows.
     """
-    types = {field.name: dataset.type_of(names.get(field.name, field.name)) for field in survey.fields}
-    types = {one.name: types[one.name] for one in survey.fields if pa.types.is_null(one.type) and types[one.name]}
+    types = {}
+    for one in survey.fields:
+        wanted = dataset.type_of(names.get(one.name, one.name))
+        kind = one.type if wanted is None else without_nulls(one.type, wanted)
+        if kind != one.type:
+            types[one.name] = kind
     if not types:
         return survey
     fields = tuple(one.with_type(types.get(one.name, one.type)) for one in survey.fields)
