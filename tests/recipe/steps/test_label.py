@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.pipelines import append, convert
+from shardmill.pipelines.cli import main
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import SchemaError, TooManyRejects, UsageError
@@ -241,6 +242,23 @@ def test_only_the_column_is_read_to_learn_its_classes(monkeypatch: pytest.Monkey
     monkeypatch.setattr(Label, "look", look)
     convert("a.parquet", output="out", **settings(True), runner__processes=False)
     assert looked == [["kind"]]
+
+
+def test_a_dry_run_says_that_all_rows_of_the_column_were_read(capsys: pytest.CaptureFixture[str]) -> None:
+    put({"kind": KINDS})
+    with pytest.raises(SystemExit, match=r"^0$"):
+        main(["convert", "a.parquet", "-o", "out", "--dry-run", "--set", "schema.columns.kind.label=true"])
+    assert "3 classes, read from all rows of the column" in " ".join(capsys.readouterr().out.split())
+
+
+def test_a_hundred_thousand_values_are_classes_and_one_more_are_none() -> None:
+    label, numbers = Label.of("n", None), pa.array(range(100_001))
+    most = label.look(pa.record_batch({"n": numbers[:-1]}))
+    assert len(most) == 100_000
+    with pytest.raises(SchemaError, match='"n" has more than 100,000 different values, which are no classes'):
+        label.look(pa.record_batch({"n": numbers}))
+    with pytest.raises(SchemaError, match="more than 100,000"):
+        label.merge(most, [100_000])
 
 
 def test_a_label_that_a_users_function_hands_on_stays_one() -> None:
