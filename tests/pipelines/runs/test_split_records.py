@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +158,15 @@ def test_an_append_of_records_is_split_by_the_rule_that_it_states() -> None:
     before = held(path)
     append(foreign(), output=path, split=rule)
     assert held(path) == {split: sorted(records * 2) for split, records in before.items()}
+
+
+def test_a_dry_run_says_how_many_records_and_splits_there_are_about(shardmill: Shardmill) -> None:
+    path = foreign()
+    text = shardmill("rebuild", path, "-o", "out", "--dry-run").out
+    count = int(re.search(r"about ([\d,]+) rows", text)[1].replace(",", ""))  # type: ignore[index]
+    assert abs(count - ROWS) < 0.05 * ROWS
+    text = shardmill("rebuild", path, "-o", "out", "--dry-run", *RULES["column"]).out
+    assert all(f"\n{split} " in text for split in ("train", "val", "test"))
 
 
 @pytest.mark.parametrize("checks", ["duplicates", "leaks"])

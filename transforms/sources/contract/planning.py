@@ -143,13 +143,14 @@ def _output_of(piece: Piece, bytes_a_row: float, expansion: float) -> int:
 
 
 def _blind_rows(piece: Piece, bytes_a_row: float, expansion: float) -> int:
-    return int(piece.bytes * expansion / max(bytes_a_row, 1))
+    output = piece.bytes * expansion if piece.output_bytes is None else piece.output_bytes
+    return int(output / max(bytes_a_row, 1))
 
 
 def _sample(source: Source, survey: Survey, encode: Callable[[Rows], Block], *, gzip: bool) -> _Sample:
-    """Encode the first batch of up to 8 files, where the source cannot tell the size of its records without."""
+    """Encode the first batch of up to 8 files, where the source cannot tell how many or large its records are."""
     pieces = [] if isinstance(survey.pieces, LazyPieces) else first_pieces(survey)
-    if all(piece.output_bytes is not None for piece in pieces):
+    if all(piece.output_bytes is not None and piece.rows is not None for piece in pieces):
         return _Sample()
     rows = output = read = records = 0
     input_bytes = 0.0
