@@ -22,6 +22,9 @@ from .rows import first_of, table_of_rows, tables_of_parts, tables_of_rows
 _NO_ROWS: Final = (str, bytes, bytearray, np.ndarray, set, frozenset)
 """What can be gone through and is neither a list nor an iterator of rows."""
 
+_HUGGING_FACE_ROWS: Final = 1_000
+"""Rows of a table that a Hugging Face dataset is asked for, as that package writes them; small ones are joined."""
+
 
 @dataclass(frozen=True, slots=True)
 class BatchLimits:
@@ -86,6 +89,8 @@ class MemoryTable:
 def memory_table(data: object) -> MemoryTable:
     """Take a pandas DataFrame, Arrow data, a dict of arrays, or a list or an iterator of dicts or of tables.
 
+    A dataset of Hugging Face's `datasets` is taken as the Arrow tables that it gives.
+
     Arrow data is a table, a batch, a reader, or anything else that has `__arrow_c_stream__`.
 
     Raises:
@@ -105,6 +110,8 @@ def memory_table(data: object) -> MemoryTable:
         table = MemoryTable("Arrow reader", data.schema, data)
     elif hasattr(data, "__arrow_c_stream__"):
         table = _of_stream(data)
+    elif _is_of(data, "datasets", "Dataset") or _is_of(data, "datasets", "IterableDataset"):
+        table = _of_hugging_face(data)
     elif isinstance(data, Iterable) and not isinstance(data, _NO_ROWS):
         table = _of_items(data)
     else:
@@ -119,6 +126,13 @@ def _of_stream(data: Any) -> MemoryTable:
     except pa.ArrowException as error:
         raise _not_data(data) from error
     return MemoryTable("Arrow stream", reader.schema, reader)
+
+
+def _of_hugging_face(data: Any) -> MemoryTable:
+    """Take the rows of a dataset as it orders and picks them, as Arrow has them: pictures are `{bytes, path}`."""
+    tables = data.with_format("arrow").iter(_HUGGING_FACE_ROWS)
+    table, tables = first_of(tables)
+    return MemoryTable("Hugging Face dataset", table.schema, (batch for one in tables for batch in one.to_batches()))
 
 
 def _of_items(data: Iterable[Any]) -> MemoryTable:
@@ -170,8 +184,12 @@ def _not_data(data: object, of: str = "") -> DataError:
 
 
 def _is_pandas(data: object, name: str) -> bool:
-    """Recognise a pandas class by its type's names, so that only the caller who made one imports pandas."""
-    return any(t.__name__ == name and t.__module__.split(".")[0] == "pandas" for t in type(data).__mro__)
+    return _is_of(data, "pandas", name)
+
+
+def _is_of(data: object, package: str, name: str) -> bool:
+    """Recognise a class by its type's names, so that only the caller who made one imports its package."""
+    return any(t.__name__ == name and t.__module__.split(".")[0] == package for t in type(data).__mro__)
 
 
 def _of_dataframe(frame: Any) -> MemoryTable:
