@@ -148,7 +148,7 @@ def _blind_rows(piece: Piece, bytes_a_row: float, expansion: float) -> int:
 
 
 def _sample(source: Source, survey: Survey, encode: Callable[[Rows], Block], *, gzip: bool) -> _Sample:
-    """Encode the first batch of up to 8 files, where the source cannot tell how many or large its records are."""
+    """Encode the first batch of up to 8 files, where the source does not know how many or how large its records are."""
     pieces = [] if isinstance(survey.pieces, LazyPieces) else first_pieces(survey)
     if all(piece.output_bytes is not None and piece.rows is not None for piece in pieces):
         return _Sample()
