@@ -36,16 +36,21 @@ def _leaks(terminal: Terminal, manifest: Manifest, where: str) -> None:
     terminal.text(f"\nLeaks of {names}: {values}, with {counted(check['records'], 'record')}:", "bold yellow")
     _shared(terminal, check, "value", "")
     _examples(terminal, check, "value")
-    column = check["columns"][0]
-    terminal.text(f"  to keep each in one split: --split-key {in_lines(column)}", "yellow")
+    key = f"--split-key {in_lines(check['columns'][0])}"
+    if manifest.details.split_rule.get("by") in ("column", "before"):
+        terminal.text(
+            f"  to keep each in one split, instead of this rule: --split-fractions train=0.9,val=0.1 {key}", "yellow"
+        )
+    else:
+        terminal.text(f"  to keep each in one split, where fractions say the splits: {key}", "yellow")
 
 
 def _shared(terminal: Terminal, check: Mapping[str, Any], what: str, of: str) -> None:
     """Print which splits share how many groups."""
     shared = sorted(check.get("splits", {}).items(), key=lambda pair: -pair[1])
     for splits, groups in shared[:_SHOWN_PAIRS]:
-        alike = f"{counted(groups, what)}{of} {'was' if groups == 1 else 'were'}"
-        terminal.text(f"  {alike} in more than one split: {', '.join(splits.split())}", "yellow")
+        alike = f"{counted(groups, what)}{of} {'is' if groups == 1 else 'are'}"
+        terminal.text(f"  {alike} in both {' and '.join(sorted(splits.split()))}", "yellow")
     if len(shared) > _SHOWN_PAIRS:
         terminal.text(f"  and {counted(len(shared) - _SHOWN_PAIRS, 'pair')} of splits more", "yellow")
 

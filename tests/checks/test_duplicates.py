@@ -173,9 +173,9 @@ def test_of_many_pairs_of_splits_that_share_records_those_that_share_most_are_sh
     options = [f"--set={text}" for text in ("input.layout=split", "checks.duplicates.columns=[image/encoded]")]
     out = shardmill("convert", "pets", "-o", "out", *options).out
     assert len(found_in()["splits"]) == 15
-    shown = [line.strip() for line in out.splitlines() if "in more than one split" in line]
+    shown = [line.strip() for line in out.splitlines() if " in both " in line]
     assert len(shown) == 5
-    assert shown[0] == "2 groups of equal records were in more than one split: s4, s5"
+    assert shown[0] == "2 groups of equal records are in both s4 and s5"
     assert "and 10 pairs of splits more" in out
 
 

@@ -98,4 +98,14 @@ def test_the_screen_names_the_splits_the_places_and_what_to_do(shardmill: Shardm
     shown = shardmill("convert", "t.csv", "-o", "out", *options).out
     assert "Leaks of user: 5 values are in more than one split, with 100 records:" in shown
     assert "t.csv row 1 = t.csv row 6 = t.csv row 11 and 17 more" in shown
-    assert "to keep each in one split: --split-key user" in shown
+    assert "to keep each in one split, where fractions say the splits: --split-key user" in shown
+
+
+@pytest.mark.parametrize("more", [{}, {"shuffle": {"seed": 7}}], ids=["in order", "shuffled"])
+def test_records_that_duplicates_drop_leak_nothing(more: dict[str, Any]) -> None:
+    checks = {"duplicates": {"columns": ["day"], "action": "drop"}, "leaks": {"columns": ["day"]}}
+    assert leaks(["day"], checks=checks, **more)["records"] == 0
+    checks = {"duplicates": {"columns": ["user"], "action": "drop"}, "leaks": {"columns": ["day"]}}
+    found = leaks(["day"], checks=checks, **more, if_exists="replace")
+    assert (found["records"], found["groups"], found["splits"]) == by_hand(["day"])
+    assert found["records"] == open_dataset("out").manifest.counts.written

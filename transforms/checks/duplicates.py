@@ -12,7 +12,17 @@ from ..format.flow.observers import Finding, LeftOut, Observation, Seen, Went
 from ..format.schema.schema import Schema
 from .digests import DIGEST, digests_of
 from .groups import Groups, find_groups
-from .spilled import check_columns, encoded, merged_rows, more_of, settled_rows, spilled_of, table_of, tables_of
+from .spilled import (
+    check_columns,
+    encoded,
+    merged_rows,
+    more_of,
+    rows_without,
+    settled_rows,
+    spilled_of,
+    table_of,
+    tables_of,
+)
 
 DUPLICATES: Final = "duplicates"
 
@@ -56,6 +66,10 @@ class Duplicates:
     def settled(self, spilled: bytes, went: Mapping[str, Went]) -> bytes:
         """Return what it spilled of a task with the splits of records that were set aside."""
         return settled_rows(spilled, went)
+
+    def without(self, spilled: bytes, left_out: LeftOut) -> bytes:
+        """Return what it spilled of a task without the records that a check before it leaves out."""
+        return rows_without(spilled, left_out)
 
     def merge(self, one: Any, other: Any) -> Any:
         """Add up the rows, and the splits that they are in."""

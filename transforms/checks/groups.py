@@ -29,6 +29,8 @@ _PLACED: Final = np.dtype([*ROW.descr, ("file", "<u4"), ("row", "<u8")])
 _BUCKET_ROWS: Final = 1 << 21  # 80 MiB, and as much again to sort them
 _MOST_BUCKETS: Final = 256  # each is an open file
 
+_COUNTED_GROUPS: Final = 1 << 14  # with 64 splits 4 MiB
+
 EXAMPLES: Final = 5
 """So many groups are shown."""
 
@@ -160,12 +162,17 @@ def _mark(rows: Table, gone: dict[int, npt.NDArray[np.uint8]], sizes: Sequence[i
 def _count_splits(splits: npt.NDArray[Any], first: npt.NDArray[np.bool_], across: Counter[tuple[int, int]]) -> None:
     """Count the groups that two splits share, for each pair of splits."""
     names, columns = np.unique(splits, return_inverse=True)
-    if len(names) > 1:
-        there = np.zeros((int(first.sum()), len(names)), np.float64)
-        there[np.cumsum(first) - 1, columns] = 1
-        shared = there.T @ there
-        for one, other in zip(*np.nonzero(np.triu(shared, 1)), strict=True):
-            across[int(names[one]), int(names[other])] += int(shared[one, other])
+    if len(names) < 2:
+        return
+    group = np.cumsum(first) - 1
+    shared = np.zeros((len(names), len(names)), np.int64)
+    for low in range(0, int(group[-1]) + 1, _COUNTED_GROUPS):
+        start, stop = np.searchsorted(group, [low, low + _COUNTED_GROUPS]).tolist()
+        there = np.zeros((_COUNTED_GROUPS, len(names)), np.float32)  # sums stay exact
+        there[group[start:stop] - low, columns[start:stop]] = 1
+        shared += (there.T @ there).astype(np.int64)
+    for one, other in zip(*np.nonzero(np.triu(shared, 1)), strict=True):
+        across[int(names[one]), int(names[other])] += int(shared[one, other])
 
 
 def _show(rows: Table, starts: npt.NDArray[Any], found: Groups) -> None:

@@ -7,6 +7,7 @@ and a source entry for each record. So nothing is compared before all tasks are 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
@@ -18,7 +19,7 @@ from ..errors import SchemaError
 from ..format.buffers.take import take_rows
 from ..format.encode.encode_rows import RowEncoder
 from ..format.flow.blocks import Frames
-from ..format.flow.observers import Observation, Seen, Went
+from ..format.flow.observers import LeftOut, Observation, Seen, Went
 from ..format.flow.rows import Origin
 from ..format.schema.schema import Schema
 from ..format.wording.nearest import nearest_name
@@ -90,6 +91,28 @@ def settled_rows(spilled: bytes, went: Mapping[str, Went]) -> bytes:
     return b"".join(found)
 
 
+def rows_without(spilled: bytes, left_out: LeftOut) -> bytes:
+    """Return what was spilled of a task, all of its records, without some of them."""
+    done: Counter[str] = Counter()
+    found = []
+    for header, table in _batches(spilled):
+        kept = np.ones(len(table), bool)
+        for code, name in enumerate(header["splits"]):
+            rows = np.flatnonzero(table["split"] == code)
+            if name in left_out.records:
+                numbers = np.arange(done[name], done[name] + len(rows))
+                kept[rows[np.isin(numbers, left_out.records[name])]] = False
+            done[name] += len(rows)
+        if kept.all():
+            found.append(_written(header, table))
+        elif kept.any():
+            places = header.get("places") or [(header["source"], header["first"] + row) for row in range(len(table))]
+            there = [places[row] for row in np.flatnonzero(kept).tolist()]
+            more = {"places": there, "rows": len(there), "splits": header["splits"]}
+            found.append(_written(more, table[kept]))
+    return b"".join(found)
+
+
 def merged_rows(one: Any, other: Any) -> Any:
     """Return two summaries as one: the rows of both, and the splits that they are in."""
     splits = list(dict.fromkeys([*one["splits"], *other["splits"]]))
@@ -105,7 +128,7 @@ def more_of(found: Groups, names: Sequence[str], spilled: Sequence[bytes]) -> di
     """Return what a check states of groups beside their number: the splits that share them, and examples."""
     more: dict[str, Any] = {}
     if found.across:
-        shared = {" ".join(names[one] for one in pair): count for pair, count in found.across.items()}
+        shared = {" ".join(sorted(names[one] for one in pair)): count for pair, count in found.across.items()}
         more["splits"] = dict(sorted(shared.items()))
     if found.examples:
         more["examples"] = [_shown(example, spilled) for example in found.examples]

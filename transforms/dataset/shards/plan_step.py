@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Literal, overload
 
 from ...format.buffers.checksum import add_digests, crc32c_combine, crc32c_range
@@ -227,13 +228,16 @@ def _lines(problems: Sequence[str]) -> str:
     return "\n".join(shown)
 
 
+_SpilledFile = tuple[str, Mapping[str, Went], Sequence[Callable[[], LeftOut | None]]]
+
+
 class _SpilledFiles(Sequence[bytes]):
     """The files that an observer has left of some tasks, each read when it is asked for.
 
-    A file has a path, and where records of its task went that were set aside.
+    A file has a path, where records of its task went that were set aside, and what is left out of it.
     """
 
-    def __init__(self, spec: DatasetSpec, observer: Observer, files: Sequence[tuple[str, Mapping[str, Went]]]) -> None:
+    def __init__(self, spec: DatasetSpec, observer: Observer, files: Sequence[_SpilledFile]) -> None:
         self._spec, self._observer, self._files = spec, observer, files
 
     def __len__(self) -> int:
@@ -246,9 +250,13 @@ class _SpilledFiles(Sequence[bytes]):
     def __getitem__(self, index: int | slice) -> bytes | _SpilledFiles:
         if isinstance(index, slice):
             return _SpilledFiles(self._spec, self._observer, self._files[index])
-        path, went = self._files[index]
+        path, went, left_out = self._files[index]
         data = self._spec.storage.read(f"{self._spec.staging}/{path}")
-        return self._observer.settled(data, went) if went and isinstance(self._observer, SplitObserver) else data
+        if isinstance(self._observer, SplitObserver):
+            data = self._observer.settled(data, went) if went else data
+            for left in filter(None, (find() for find in left_out)):
+                data = self._observer.without(data, left)
+        return data
 
 
 def _settle_and_finish(
@@ -256,18 +264,24 @@ def _settle_and_finish(
 ) -> tuple[list[TaskResult], dict[str, Finding]]:
     """Put records that were set aside into their splits, then let observers finish; return the results, and findings.
 
-    Nothing is left out of records that splits have counted (`pipelines/prepare/splitters.py`).
+    An observer does not see what one before it leaves out. Nothing is left out of records that splits have counted
+    (`pipelines/prepare/splitters.py`).
     """
     settled, went = list(results), [dict[str, Went]() for _ in results]
     if spec.settling is not None:
         settled, went = settle(spec, spec.settling, results, observed.get(DEALT))
-    findings = {}
+    findings: dict[str, Finding] = {}
+    left_out: list[list[Callable[[], LeftOut | None]]] = [[] for _ in results]
     for observer in spec.observers:
-        pairs = zip(settled, went, strict=True)
-        files = [(one.spilled[observer.name], where) for one, where in pairs if observer.name in one.spilled]
+        spilling = [number for number, one in enumerate(settled) if observer.name in one.spilled]
+        files = [(settled[number].spilled[observer.name], went[number], left_out[number]) for number in spilling]
         found = observer.finish(observed.get(observer.name), _SpilledFiles(spec, observer, files))
-        if found is not None:
-            findings[observer.name] = found
+        if found is None:
+            continue
+        findings[observer.name] = found
+        if found.left_out is not None:
+            for file, number in enumerate(spilling):
+                left_out[number] = [*left_out[number], partial(found.left_out, file)]
     return settled, findings
 
 

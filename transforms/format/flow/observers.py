@@ -137,6 +137,10 @@ class SplitObserver(Observer, Protocol):
         """Return what it spilled of a task with splits in the place of the streams that are set aside."""
         ...
 
+    def without(self, spilled: bytes, left_out: LeftOut) -> bytes:
+        """Return what it spilled of a task without the records that an observer before it leaves out."""
+        ...
+
 
 Summaries = dict[str, Any]
 """What is observed of some rows, by the name of the observer."""
