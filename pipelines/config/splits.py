@@ -135,6 +135,13 @@ class SplitConfig(BaseModel):
         before = None if self.before is None else self.before[_COLUMN]
         return tuple(name for name in (self.column, before, self.key, self.stratify) if name is not None)
 
+    @property
+    def named(self) -> tuple[str, ...]:
+        """The splits that the config names; the values of a column without `names` may be others."""
+        before = [name for name in self.before or {} if name not in (_COLUMN, _REST)]
+        rest = [self.before[_REST]] if self.before and _REST in self.before else []
+        return tuple(dict.fromkeys([*self.shares(), *(self.names or {}).values(), *before, *rest]))
+
     def shares(self) -> dict[str, Fraction]:
         """Return the fraction of each split: those of the config, or equal ones of folds."""
         if self.folds is not None:

@@ -44,6 +44,7 @@ from .known_inputs import (
 from .prepared import Prepared
 from .rejected_images import RejectedBefore, split_unchanged
 from .source_and_encoder import encoder_of, source_of, spills, with_recipe
+from .splitters import joined_splits
 from .staged_plan import Fingerprints, ListedSource, images_digest, mark_of
 from .stopped_runs import find_stopped
 
@@ -123,7 +124,8 @@ def prepare_append(
     to = append_to(latest, options_fingerprint(config), force=force)
     run_id, aside = _run_id(run_id_of(config, prints), plan.survey, latest, path), settling(encoder.split)
     spec = spec_of(config, plan, prints, run_id, append_to=to, aside=aside)
-    prepared = Prepared(source, plan, encoder, spec, mark, listed, stopped)
+    joined = joined_splits(config, plan.survey.frozen)
+    prepared = Prepared(source, plan, encoder, spec, mark, listed, stopped, joined)
     warnings = (*found.warnings, *split_warnings, *unchecked_append(latest, encoder.observers))
     return AppendPlan(latest, prepared, whole.files, found.unchanged, found.rejected, warnings)
 

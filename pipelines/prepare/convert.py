@@ -23,7 +23,7 @@ from ..workers.worker_processes import WorkerProcesses
 from .known_inputs import in_part
 from .prepared import Prepared
 from .source_and_encoder import encoder_of, observers_of, source_of, spills
-from .splitters import most_splits_of
+from .splitters import joined_splits, most_splits_of
 from .staged_plan import Fingerprints, ListedSource, mark_of
 from .stopped_runs import find_stopped
 
@@ -65,7 +65,8 @@ def prepare(
         plan = make_plan(source, listing, survey, config.output.shard_size, encoder.encode, config.output.compression)
     aside = settling(encoder.split)
     spec = spec_of(config, plan, prints, run_id_of(config, prints), operation=operation, aside=aside)
-    return Prepared(source, plan, encoder, spec, mark, listed, stopped)
+    joined = joined_splits(config, plan.survey.frozen)
+    return Prepared(source, plan, encoder, spec, mark, listed, stopped, joined)
 
 
 def _refuse_source_folder(config: Config, listing: Listing) -> None:

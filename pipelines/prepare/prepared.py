@@ -25,8 +25,9 @@ class Prepared:
     """A conversion that is ready to run: nothing of it has been written yet.
 
     `mark` identifies the run, `listed` is the whole source as it was listed, `stopped` is what stopped runs have
-    left. `done` are the results of those, where the run resumes them: `plan` then has the
-    tasks that are left. `limits` say what of the plan stays in the graph.
+    left. To the splits `joined` of the source records are added that are cut out of another. `done` are the results of
+    stopped runs, where the run resumes them: `plan` then has the tasks that are left. `limits` say what of the plan
+    stays in the graph.
     """
 
     source: Source
@@ -36,6 +37,7 @@ class Prepared:
     mark: RunMark
     listed: ListedSource
     stopped: StoppedRuns
+    joined: tuple[str, ...] = ()
     done: tuple[TaskResult, ...] = ()
     notes: tuple[str, ...] = ()
     limits: PlanLimits = field(default_factory=PlanLimits)
@@ -49,6 +51,16 @@ class Prepared:
     def restored(self) -> bool:
         """Whether the plan is that of a run whose tasks are all done: they know their numbers only."""
         return len(self.plan.outputs) < len(self.plan.tasks)
+
+    @property
+    def cautions(self) -> tuple[str, ...]:
+        """What a user should know before the run: records that are cut out of a split may join those of another."""
+        of = self.spec.split_rule.get("of")
+        return tuple(
+            f"split.of: the source has a split {name} already, and records cut out of {of} are added to it; to keep "
+            f"them apart, choose another name than {name}"
+            for name in self.joined
+        )
 
     def report(self) -> PlanReport:
         """Return what the conversion would do."""
@@ -68,7 +80,7 @@ class Prepared:
             rows_exact=plan.rows_exact,
             skipped=plan.listing.skipped,
             choices=plan.survey.choices,
-            warnings=plan.survey.warnings,
+            warnings=(*plan.survey.warnings, *self.cautions),
             detected=plan.survey.detected,
             remarks=plan.survey.remarks,
             sampled=plan.estimate.sampled,

@@ -38,6 +38,14 @@ def splitter_of(config: Config, frozen: Frozen) -> Splitter:
     return FolderSplits(_splitter(rule, frozen), rule.of)
 
 
+def joined_splits(config: Config, frozen: Frozen) -> tuple[str, ...]:
+    """Return the splits of the source to which records are added that are cut out of another, `split.of`."""
+    rule = config.split
+    if rule is None or rule.of is None:
+        return ()
+    return tuple(name for name in rule.named if name in frozen.splits and name != rule.of)
+
+
 def _splitter(rule: SplitConfig, frozen: Frozen) -> Splitter:
     if rule.column is not None:
         classes = frozen.labels.get(rule.column)

@@ -173,7 +173,9 @@ def dry_run(config: Config) -> PlanReport:
 
 def _watching(watch: Watch | None, prepared: Prepared, count: Count | None = None) -> AbstractContextManager[object]:
     spec = prepared.spec
-    return nullcontext() if watch is None else watch(os.path.join(spec.path, spec.staging), prepared.notes, count)
+    if watch is None:
+        return nullcontext()
+    return watch(os.path.join(spec.path, spec.staging), (*prepared.notes, *prepared.cautions), count)
 
 
 def refused(spec: DatasetSpec, refusal: Refusal) -> Exception:
@@ -210,6 +212,7 @@ def summary_of(
         choices=survey.choices,
         warnings=(
             *survey.warnings,
+            *prepared.cautions,
             *(f"{text}: {count:,}" for text, count in noted.items()),
             *oversize_warnings(manifest),
         ),
@@ -228,9 +231,9 @@ def summary_of(
 
 
 def _asked(prepared: Prepared) -> dict[str, float]:
-    """Return the fractions of the splits, where several were asked for."""
+    """Return the fractions of the splits, where several were asked for and what came out of the cut is known."""
     shares = prepared.encoder.split.shares()
-    return shares if len(shares) > 1 else {}
+    return shares if len(shares) > 1 and not prepared.joined else {}
 
 
 def _own_shards(manifest: Manifest) -> list[int]:

@@ -122,6 +122,22 @@ def test_splits_of_a_dataset_are_split_anew_with_a_warning_or_one_of_them_is_cut
     assert 'split.of: "traim" is no folder that is a split; did you mean "train"?' in error
 
 
+def test_records_cut_into_a_split_of_the_source_are_announced_and_no_fraction_counts_that_split(
+    shardmill: Shardmill,
+) -> None:
+    command = ["rebuild", dataset("made", split={"column": "fold"})]
+    rule = ["--split-fractions", "train=0.9,val=0.1", "--set", "split.of=train"]
+    caution = "the source has a split val already, and records cut out of train are added to it"
+    assert caution in shardmill(*command, "-o", "out", *rule, "--dry-run").out
+    made = shardmill(*command, "-o", "out", *rule)
+    assert caution in made.err, "before the run"
+    assert caution in made.out
+    assert "Fractions" not in made.out
+    assert len(held("out")["val"]) > len(held("made")["val"])
+    apart = ["--split-fractions", "train=0.9,dev=0.1", "--set", "split.of=train"]
+    assert "Fractions: train 0.9" in shardmill(*command, "-o", "apart", *apart).out
+
+
 def test_records_that_no_split_takes_are_rejects_with_their_number_and_offset(shardmill: Shardmill) -> None:
     values = [{"n": 0, "day": "2024-01-01"}, {"n": 1, "day": "soon"}, {"n": 2, "day": "2024-05-01"}, {"n": 3}]
     write_records(Path("x.tfrecord"), [example_from_values(one).SerializeToString() for one in values])
