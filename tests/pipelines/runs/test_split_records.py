@@ -160,6 +160,16 @@ def test_a_damaged_record_is_left_out_and_the_others_are_split(shardmill: Shardm
     assert sum(map(len, held("out").values())) == ROWS - 1
 
 
+def test_a_record_that_is_no_example_is_not_said_to_be_one_where_a_feature_decides(shardmill: Shardmill) -> None:
+    records = [*read_records(Path(foreign())), b"no example"]
+    write_records(Path("x.tfrecord"), records)
+    out = shardmill("rebuild", "x.tfrecord", "-o", "one", "--max-rejects", "1").out
+    assert "to keep such records as they are: --set input.records=opaque" in out
+    out = shardmill("rebuild", "x.tfrecord", "-o", "two", "--max-rejects", "1", *RULES["key"]).out
+    assert "it is not a tf.train.Example" in out
+    assert "opaque" not in out
+
+
 def test_plain_bytes_are_split_by_their_hash_and_by_nothing_else(shardmill: Shardmill) -> None:
     write_records(Path("plain.tfrecord"), [b"x%d" % n for n in range(1000)])
     shardmill("rebuild", "plain.tfrecord", "-o", "out", *RULES["hash"])

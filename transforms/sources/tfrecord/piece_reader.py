@@ -177,7 +177,8 @@ class PieceReader:
 
     def _reject(self, run: RecordRun, row: int, reason: str) -> Reject:
         piece = self.piece
-        fix = next((fix for start, fix in _FIXES.items() if reason.startswith(start)), None)
+        fixes = _FIXES if not self.looked_at else {WRONG_DATA: _FIXES[WRONG_DATA]}  # plain bytes have no features
+        fix = next((fix for start, fix in fixes.items() if reason.startswith(start)), None)
         text = f"{reason}; {fix}" if fix else reason
         error = CellError(None, "CORRUPT", "", "a record that is whole and of the schema", text)
         return Reject(piece.entry, self.place(run, row), (error,), piece.split)
