@@ -101,9 +101,10 @@ class Desk:
         screen = self.convert(*args)
         rejected, read = (int(word) for word in counts.split()[:3:2])
         (run,) = (self.root / "out/.staging").iterdir()
+        they, them = ("it is", "it") if rejected == 1 else ("they are", "them")
         assert screen.err.splitlines() == [
-            f"error: {counts}, max_rejects is 0; nothing was committed; they are listed in "
-            f"out/.staging/{run.name}/rejects.jsonl; to leave them out: --max-rejects {rejected}",
+            f"error: {counts}, max_rejects is 0; nothing was committed; {they} listed in "
+            f"out/.staging/{run.name}/rejects.jsonl; to leave {them} out: --max-rejects {rejected}",
             *(f"  {line}" for line in lines[:20]),
             *([f"  and {rejected - 20} more"] if rejected > 20 else []),
         ]

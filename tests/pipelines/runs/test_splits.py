@@ -248,7 +248,7 @@ def test_a_dry_run_says_which_splits_come_out(shardmill: Any) -> None:
 
 def test_info_says_how_rows_were_split(shardmill: Any) -> None:
     convert(data=ROWS, output="out", split__before=BEFORE)
-    rule = "by before, column day, before train 2024-02-01 val 2024-04-01, rest test"
+    rule = "by day: train before 2024-02-01, val before 2024-04-01, test the rest"
     assert f"\nSplit {rule}\n" in shardmill("info", "out").out
     assert json.loads(shardmill("info", "out", "--json").out)["split_rule"]["rest"] == "test"
     convert(data=ROWS, output="one")

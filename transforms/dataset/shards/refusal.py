@@ -46,8 +46,9 @@ class Refusal:
         """Return the error that says so; `path` is the dataset's folder as it is shown."""
         listed = ""
         if self.kind == "rejects" and self.rejects is not None:
-            listed = f"; they are listed in {os.path.join(path, self.rejects)}"
-            listed += f"; to leave them out: --max-rejects {self.rejected}"
+            they, them = ("it is", "it") if self.rejected == 1 else ("they are", "them")
+            listed = f"; {they} listed in {os.path.join(path, self.rejects)}"
+            listed += f"; to leave {them} out: --max-rejects {self.rejected}"
         error = _ERRORS[self.kind](f"{self.message}{listed}")
         if isinstance(error, RunError) and self.kind == "failed":
             error.again = self.again
