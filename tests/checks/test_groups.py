@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections import Counter, defaultdict
 from itertools import combinations
 
 import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
+from shardmill.transforms.checks import groups
 from shardmill.transforms.checks.groups import EXAMPLES, ROW, SHOWN_ROWS, Groups, Table, find_groups
 
 HALVES = st.sampled_from([0, 1, 2**63, 2**64 - 1]) | st.integers(0, 2**64 - 1)
@@ -56,3 +58,16 @@ def test_half_a_digest_makes_no_group() -> None:
     rows = [(7, low, 0, 0) for low in (1, 2, 1)]
     found = find_groups([table_of(rows)], 3, mark=True)
     assert (found.repeats, found.groups, found.examples) == (1, 1, [(2, ((0, 0), (0, 2)))])
+
+
+def test_a_full_bucket_of_repeats_in_64_splits_takes_little_memory() -> None:
+    rows = np.zeros(groups._BUCKET_ROWS, ROW)
+    rows["high"] = np.arange(len(rows)) // 2
+    rows["split"] = np.arange(len(rows)) % 64
+    tracemalloc.start()
+    found = find_groups([rows], len(rows), across=True)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert found.groups == len(rows) // 2
+    assert sum(found.across.values()) == found.groups
+    assert peak < 250e6

@@ -26,8 +26,8 @@ ROW: Final = np.dtype([*DIGEST.descr, ("split", "<u4"), ("entry", "<u4")])
 
 _PLACED: Final = np.dtype([*ROW.descr, ("file", "<u4"), ("row", "<u8")])
 
-_BUCKET_ROWS: Final = 1 << 21  # 80 MiB, and as much again to sort them
-_MOST_BUCKETS: Final = 256  # each is an open file
+_BUCKET_ROWS: Final = 1 << 19  # 20 MiB; to sort them takes ten times that where all of them are repeated
+_MOST_BUCKETS: Final = 512  # each is an open file
 
 _COUNTED_GROUPS: Final = 1 << 14  # with 64 splits 4 MiB
 
@@ -104,7 +104,8 @@ def _by_bucket(tables: Iterable[Table], bits: int) -> Iterator[Table]:
             file.seek(0)
             rows = np.frombuffer(file.read(), _PLACED)
             if (alike := _repeated([rows["high"]])) is not None:
-                yield rows[alike]
+                rows = rows[alike]
+                yield rows
 
 
 def _placed(table: Table, number: int, rows: npt.NDArray[np.int64]) -> Table:
