@@ -211,6 +211,23 @@ def test_a_null_among_fixed_size_lists_is_a_null_and_every_other_column_stays_wh
     assert joined(read(source, 1))["fsl"].to_pylist() == [[5, 6]]  # by the writer's own schema
 
 
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ([{"a": 1}, {"a": 2}], pa.struct({"a": pa.int64()})),
+        ([{"a": 1, "b": None}, {"a": 2, "b": "x"}], pa.struct({"a": pa.int64(), "b": pa.string()})),
+        ([{"a": [1, 2]}, {"a": [3, 4]}], pa.struct({"a": pa.list_(pa.int32(), 2)})),
+        ([[1, 2, 3], [4, 5, 6]], pa.list_(pa.int32(), 3)),
+    ],
+    ids=["struct", "struct of two", "struct of a list", "list"],
+)
+def test_nulls_among_fixed_size_lists_of_nested_values_are_read_though_no_writer_counts_them(
+    tmp_path: Path, value: list[Any], kind: pa.DataType
+) -> None:
+    table = write(tmp_path / "a.parquet", {"x": pa.array([value, None, value], pa.list_(kind, 2))})
+    assert joined(read(ParquetSource(("a.parquet",), str(tmp_path))))["x"].to_pylist() == table["x"].to_pylist()
+
+
 def test_fixed_size_lists_whose_nulls_nobody_counted_are_read_alike(tmp_path: Path) -> None:
     values = [[1.0, 2.0], None, [3.0, 4.0]]
     write(tmp_path / "a.parquet", {"v": pa.array(values, pa.list_(pa.float32(), 2))}, write_statistics=False)

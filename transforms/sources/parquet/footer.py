@@ -214,17 +214,31 @@ def _changed_metadata(footer: bytes, changes: Sequence[ChangeFooter]) -> pq.File
     return pq.read_metadata(pa.BufferReader(_MAGIC + footer + len(footer).to_bytes(4, "little") + _MAGIC))
 
 
-def _fixed_lists(schema: pa.Schema, fields: Sequence[int]) -> list[int]:
-    """Return which of the chosen columns' leaves hold fixed-size lists that may be null."""
+def _fixed_lists(schema: pa.Schema, fields: Sequence[int]) -> list[tuple[int, int]]:
+    """Return which of the chosen columns' leaves hold fixed-size lists that may be null, and the values of a row.
+
+    Of lists of structs no writer counts the nulls: there are fewer values than rows have. 0 where rows differ.
+    """
     leaves, first = [], 0
     for field in (schema.field(index) for index in fields):
         if field.nullable and is_fixed_list(field.type):
-            leaves.append(first)
+            leaves.append((first, _values_of(field.type)))
         first += _leaf_count(field.type)
     return leaves
 
 
-def _row_group(group: ChunkGroup, index: int, entry: SourceEntry, fixed: Sequence[int]) -> RowGroup:
+def _values_of(kind: pa.DataType) -> int:
+    """Return how many values a row of a type has in its first leaf, 0 where rows differ."""
+    if isinstance(kind, pa.BaseExtensionType):
+        return _values_of(kind.storage_type)
+    if pa.types.is_fixed_size_list(kind):
+        return int(kind.list_size) * _values_of(kind.value_type)
+    if pa.types.is_struct(kind):
+        return _values_of(kind.field(0).type) if kind.num_fields else 0
+    return 0 if pa.types.is_nested(kind) else 1
+
+
+def _row_group(group: ChunkGroup, index: int, entry: SourceEntry, fixed: Sequence[tuple[int, int]]) -> RowGroup:
     """Check the numbers of a row group against the file, and add up its chosen columns."""
     for chunk in group.chunks:
         if chunk.start + chunk.compressed > entry.bytes:
@@ -234,7 +248,10 @@ def _row_group(group: ChunkGroup, index: int, entry: SourceEntry, fixed: Sequenc
             )  # fmt: skip
     unpacked = sum(chunk.unpacked for chunk in group.chunks)
     compressed = sum(chunk.compressed for chunk in group.chunks)
-    null_lists = any(group.chunks[leaf].nulls != 0 for leaf in fixed)  # None: nobody counted them
+    null_lists = any(
+        group.chunks[leaf].nulls != 0 or (values and group.chunks[leaf].values != group.rows * values)
+        for leaf, values in fixed
+    )  # None: nobody counted them
     return RowGroup(group.rows, compressed, -(-unpacked // max(group.rows, 1)), null_lists, pack_spans(group.chunks))
 
 
