@@ -53,8 +53,9 @@ class Recipe:
 
     @property
     def detected(self) -> tuple[str, ...]:
-        """What to say to the user of the columns that the names of files tell."""
-        return tuple(step.detected for step in self.steps if isinstance(step, FileStep))
+        """What to say to the user of the columns that the names of files tell, and of those that were read for it."""
+        said = (step.detected for step in self.steps if isinstance(step, FileStep | LearningStep))
+        return tuple(text for text in said if text)
 
     def under(self, dataset: Mapping[str, pa.DataType], labels: Mapping[str, tuple[str, ...]]) -> Recipe:
         """Return the recipe that gives its columns the types and classes of a dataset, where steps can."""

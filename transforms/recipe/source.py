@@ -114,7 +114,7 @@ class RecipeSource:
             planned={column.name: column for column in columns},
             last=None if survey.limit is None else survey.limit.last,
         )
-        detected = (*survey.detected, *self.recipe.detected)
+        detected = (*survey.detected, *found.recipe.detected)
         return replace(survey, frozen=frozen, choices=choices, detected=detected)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:

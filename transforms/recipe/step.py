@@ -157,6 +157,11 @@ class LearningStep(Step, Protocol):
         """Whether it still has to look."""
         ...
 
+    @property
+    def detected(self) -> str:
+        """What to say to the user of what it has learned; empty where it did not have to."""
+        ...
+
     def look(self, batch: pa.RecordBatch) -> Any:
         """Return a summary of a batch; it is picklable."""
         ...

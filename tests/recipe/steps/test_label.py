@@ -244,11 +244,15 @@ def test_only_the_column_is_read_to_learn_its_classes(monkeypatch: pytest.Monkey
     assert looked == [["kind"]]
 
 
-def test_a_dry_run_says_that_all_rows_of_the_column_were_read(capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("options", [["--dry-run"], []], ids=["dry run", "run"])
+def test_a_dry_run_and_a_run_say_that_all_rows_of_the_column_were_read(
+    capsys: pytest.CaptureFixture[str], options: list[str]
+) -> None:
     put({"kind": KINDS})
     with pytest.raises(SystemExit, match=r"^0$"):
-        main(["convert", "a.parquet", "-o", "out", "--dry-run", "--set", "schema.columns.kind.label=true"])
-    assert "3 classes, read from all rows of the column" in " ".join(capsys.readouterr().out.split())
+        main(["convert", "a.parquet", "-o", "out", *options, "--set", "schema.columns.kind.label=true"])
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "Detected: kind: 3 classes, read from all rows of the column" in shown
 
 
 def test_a_hundred_thousand_values_are_classes_and_one_more_are_none() -> None:

@@ -140,6 +140,11 @@ class Label:
             )
         return values
 
+    @property
+    def detected(self) -> str:
+        """How many classes were found, where the column was read for them."""
+        return f"{self.column}: {self._reason()}" if self.classes is None and self.numbered else ""
+
     def _reason(self) -> str:
         count = "1 class" if len(self.numbered) == 1 else f"{len(self.numbered):,} classes"
         return f"{count}, {'as declared' if self.classes is not None else 'read from all rows of the column'}"
