@@ -133,7 +133,7 @@ def test_rows_in_no_split_are_rejects_with_their_lines() -> None:
             "the row out: --where 'fold is not None'",
         }
     ]  # fmt: skip
-    assert 'name it: split.names: {"No": train}' in second["errors"][0]["message"]
+    assert 'name the split of every value: split.names: {"No": train, ...}' in second["errors"][0]["message"]
 
 
 def test_a_column_of_more_values_than_splits_fails_by_its_name() -> None:

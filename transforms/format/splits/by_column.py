@@ -139,8 +139,8 @@ class ColumnSplits:
         if self.named:
             reason = f'"{shown}" is in no split; name it in split.names: {{"{shown}": train}}'
         else:
-            reason = f'"{shown}" cannot name a split (lowercase letters, digits and _); name it: split.names: '
-            reason += f'{{"{shown}": train}}'
+            reason = f'"{shown}" cannot name a split (lowercase letters, digits and _); name the split of every value: '
+            reason += f'split.names: {{"{shown}": train, ...}}'
         return CellError(self.column, NO_SPLIT, shown, self._expected(), reason)
 
     def _expected(self) -> str:
