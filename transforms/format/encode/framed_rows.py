@@ -70,10 +70,13 @@ class FramedRows(Rows):
             ValueError: rows were taken out of the batch, which the records do not follow.
         """
         self._check()
-        every = np.arange(len(self.payloads))
-        errors = dict(splitter.problems(self._candidates(every, splitter, schema, memory)))
-        kept = np.delete(every, list(errors))
-        assigned = splitter.assign(self._candidates(kept, splitter, schema, memory))
+        kept = np.arange(len(self.payloads))
+        given = self._candidates(kept, splitter, schema, memory)
+        errors = dict(splitter.problems(given))
+        if errors:
+            kept = np.delete(kept, list(errors))
+            given = self._candidates(kept, splitter, schema, memory)
+        assigned = splitter.assign(given)
         frames = {
             assigned.names[code]: self._taken(kept[assigned.codes == code])
             for code in np.unique(assigned.codes).tolist()
