@@ -107,13 +107,13 @@ def test_a_merge_is_shuffled_the_same_with_any_number_of_workers(shardmill: Shar
     assert 0.45 < rising < 0.55, "half of all neighbours are in order in a random one"
 
 
-def test_splits_of_a_dataset_are_split_anew_with_a_warning_or_one_of_them_is_cut(shardmill: Shardmill) -> None:
+def test_splits_of_a_dataset_are_split_again_with_a_warning_or_one_of_them_is_cut(shardmill: Shardmill) -> None:
     path = dataset("made", split={"column": "fold"})
     before = held(path)
-    text = shardmill("rebuild", path, "-o", "anew", "--split-fractions", "a=0.5,b=0.5").out
+    text = shardmill("rebuild", path, "-o", "again", "--split-fractions", "a=0.5,b=0.5").out
     assert "made: is split again, so that records of one of its splits (test, train, val) may go to another" in text
     assert "to cut one of them: --set split.of=train" in text
-    assert set(held("anew")) == {"a", "b"}
+    assert set(held("again")) == {"a", "b"}
     shardmill("rebuild", path, "-o", "cut", "--set", "split={fractions: {train: 0.5, dev: 0.5}, of: train}")
     after = held("cut")
     assert (after["val"], after["test"]) == (before["val"], before["test"])

@@ -1,4 +1,4 @@
-"""Which keys an append is told to give, where the dataset's text was read with some."""
+"""Which keys an append has to give, where the text of the dataset was read with some."""
 
 from __future__ import annotations
 
