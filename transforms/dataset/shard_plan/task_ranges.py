@@ -12,11 +12,21 @@ import numpy.typing as npt
 MIN_TASK_BYTES: Final = 8 << 20
 """A task of a small conversion has at least 8 MiB of output: below that, starting it costs more than it saves."""
 
+MOST_SHARDS: Final = 8
+"""A task fills at most so many shards, so that a large output has many tasks."""
+
 SMALL_TASKS: Final = 16
 """A conversion of less than 8 shards is cut into 16 tasks at most, so that a few workers have even loads."""
 
 
-def plan_tasks(outputs: Sequence[int] | npt.NDArray[np.int64], shard_size: int, most_shards: int = 8) -> list[range]:
+def shards_of_a_task(output: int, shard_size: int, most: int = MOST_SHARDS) -> int:
+    """Return how many shards a task should fill, of so many bytes of output: a 128th of all, and at most `most`."""
+    return min(max(round(output / (128 * shard_size)), 1), most)
+
+
+def plan_tasks(
+    outputs: Sequence[int] | npt.NDArray[np.int64], shard_size: int, most_shards: int = MOST_SHARDS
+) -> list[range]:
     """Group pieces, whose expected bytes of output are given, into tasks: ranges of piece indices, in order.
 
     From 8 shards of output on, a task aims at 1.03 m shards with m = clamp(round(output / 128 shards), 1, most_shards);
@@ -32,8 +42,7 @@ def plan_tasks(outputs: Sequence[int] | npt.NDArray[np.int64], shard_size: int, 
         return []
     total = int(before[-1])
     if total >= 8 * shard_size:
-        shards_a_task = min(max(round(total / (128 * shard_size)), 1), most_shards)
-        goal = shard_size * shards_a_task * 103 // 100
+        goal = shard_size * shards_of_a_task(total, shard_size, most_shards) * 103 // 100
     else:
         goal = max(total // SMALL_TASKS, MIN_TASK_BYTES)
     count = max(total // goal, 1)

@@ -26,7 +26,7 @@ from ...format.buffers.checksum import add_digests, record_digests, unmask_each
 from ...format.flow.blocks import Frames
 from ...format.tfrecord.framing import FRAME_BYTES
 from ..shard_plan.shard_plan import Part
-from ..shard_plan.task_ranges import plan_tasks
+from ..shard_plan.task_ranges import MOST_SHARDS, plan_tasks
 from ..spill.spill_file import read_index
 from ..spill.spiller import taken_records
 from ..stage.spec import DatasetSpec
@@ -39,7 +39,6 @@ from .spilled_files import ShuffleTask, SpilledFile, SpilledFiles, SpilledRecord
 SORTED_BYTES: Final = 16 << 20
 """What is sorted at a time, where buckets are no larger."""
 
-_MOST_SHARDS: Final = 8
 _MOST_TASKS: Final = 1024
 """Tasks of a split, unless they would have fewer than 8 shards each: of a run 8 KiB are read at once."""
 
@@ -62,7 +61,7 @@ def plan_second_pass(spec: DatasetSpec, results: Sequence[TaskResult]) -> Iterat
         files = [SpilledFile(part.task, part.path, part.bytes, gone.get(part.task)) for part in parts]
         sizes = _bucket_sizes(spec, files)
         listing = leave_listing(spec, name, files)
-        most = max(_MOST_SHARDS, int(sizes.sum()) // (spec.shard_size * _MOST_TASKS))
+        most = max(MOST_SHARDS, int(sizes.sum()) // (spec.shard_size * _MOST_TASKS))
         for buckets in plan_tasks(sizes, spec.shard_size, most):
             yield ShuffleTask(number, name, buckets.start, buckets.stop, listing)
             number += 1

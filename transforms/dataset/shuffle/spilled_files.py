@@ -10,20 +10,18 @@ from dataclasses import astuple, dataclass, replace
 from functools import lru_cache
 from io import BufferedIOBase, BufferedReader
 from tempfile import TemporaryFile
-from typing import Final, cast
+from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from ..spill.keys import row_keys
-from ..spill.spill_file import U64, SpillIndex, read_buckets, read_index, split_record
+from ..spill.spill_file import KNOWN_BYTES, U64, SpillIndex, read_buckets, read_index, split_record
 from ..spill.spiller import taken_records
 from ..stage.spec import DatasetSpec
 from ..storage.storage_at import storage_at
 from .findings import FOLDER, read_left_out
-
-_NUMBERS_BYTES: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,11 +143,11 @@ def _copy(file: BufferedIOBase, index: SpillIndex, path: str, target: BufferedIO
     """Copy all buckets of an index to another file, frames before numbers, and return the index of that."""
     last = index.rows.shape[1] - 1
     count, size = index.size_of(0, last)
-    frames, numbers = np.empty(size, np.uint8), np.empty(count * _NUMBERS_BYTES, np.uint8)
+    frames, numbers = np.empty(size, np.uint8), np.empty(count * KNOWN_BYTES, np.uint8)
     read_buckets(file, index, 0, last, frames.data, numbers.data, path)
     target.write(frames.data)
     target.write(numbers.data)
     rows, sizes = (table[:, [0, last]].astype(np.int64) for table in (index.rows, index.bytes))
     frames_at = np.cumsum(sizes[:, 1] - sizes[:, 0]) - sizes[:, 1]
-    numbers_at = size + _NUMBERS_BYTES * (np.cumsum(rows[:, 1] - rows[:, 0]) - rows[:, 1])
+    numbers_at = size + KNOWN_BYTES * (np.cumsum(rows[:, 1] - rows[:, 0]) - rows[:, 1])
     return replace(index, starts=np.stack((frames_at, numbers_at), axis=1))

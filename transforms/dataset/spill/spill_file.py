@@ -23,7 +23,8 @@ import numpy.typing as npt
 from ...errors import DamageError
 from ..storage.contract import PartFile
 
-_RECORD_BYTES: Final = 8
+KNOWN_BYTES: Final = 8
+"""What is known of a record beside its frame: its length and its number."""
 
 _FOOTER: Final = struct.Struct("<8sIIQQ")
 _MAGIC: Final = b"SHUFFLED"
@@ -151,10 +152,10 @@ def read_buckets(
     for (start, numbers), (above, below), (low, high) in zip(index.starts.tolist(), rows, sizes, strict=True):
         if low == high:
             continue
-        frames_end, records_end = frames_at + high - low, records_at + (below - above) * _RECORD_BYTES
+        frames_end, records_end = frames_at + high - low, records_at + (below - above) * KNOWN_BYTES
         file.seek(start + low)
         got = file.readinto(frames[frames_at:frames_end])
-        file.seek(numbers + above * _RECORD_BYTES)
+        file.seek(numbers + above * KNOWN_BYTES)
         more = file.readinto(records[records_at:records_end])
         if (got, more) != (frames_end - frames_at, records_end - records_at):
             raise DamageError(f"{path}: is not what was spilled: it is cut short")

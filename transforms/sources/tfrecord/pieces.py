@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ...dataset.shard_plan.shard_plan import CUTS_PER_SHARD
+from ...dataset.shard_plan.task_ranges import shards_of_a_task
 from ...format.flow.blocks import Narrowing
 from ...format.tfrecord.framing import HEADER_BYTES
 from ...format.tfrecord.gzip_members import sniff_form
@@ -28,8 +29,6 @@ from .record_start import find_record_start
 
 _GZIP_EXPANSION: Final = 4
 """Bytes of records for each compressed one, where nobody counted: tables reach 3 to 5."""
-
-_MOST_SHARDS_A_TASK: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +102,7 @@ def cut_stream(size: int, shard_size: int) -> list[int]:
     ([256, 512, 756, 1000], [200], [])
     """
     gap = shard_size // CUTS_PER_SHARD
-    most = min(max(round(size / (128 * shard_size)), 1), _MOST_SHARDS_A_TASK)
+    most = shards_of_a_task(size, shard_size)
     ends: list[int] = []
     start = 0
     while start < size:
