@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import shlex
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final
 
@@ -30,6 +29,7 @@ from ...transforms.sources.files.open_file import open_file
 from ...transforms.sources.tfrecord.inputs import InputFile, find_inputs, is_dataset
 from ...transforms.sources.tfrecord.observed_schema import Observation
 from ...transforms.stores.common.store_url import is_store_url
+from ..report.split_rule import rule_text
 from ..screens.schema_table import MOST_FEATURES, name_text, nulls_text, schema_table
 
 if TYPE_CHECKING:
@@ -225,7 +225,7 @@ def _print_dataset(overview: Overview, screen: Screen) -> None:
         screen.text("")
         screen.table(_totals(overview))
         if manifest.details.split_rule:
-            screen.text(f"Split {_rule_text(manifest.details.split_rule)}")
+            screen.text(f"Split {rule_text(manifest.details.split_rule)}")
         if manifest.order == "shuffled":
             seed = manifest.details.shuffle.get("seed", "unknown")
             of = " of what each generation added" if manifest.operation == "append" else ""
@@ -240,31 +240,6 @@ def _print_dataset(overview: Overview, screen: Screen) -> None:
     if manifest.splits:
         for line in reading_lines(where, manifest):
             screen.text(f"  {line}")
-
-
-def _rule_text(rule: Mapping[str, Any]) -> str:
-    """Return how rows were cut into splits, by the members of the manifest.
-
-    >>> _rule_text({"by": "exact", "stratify": "kind", "fractions": {"train": 0.8, "val": 0.2}})
-    'exactly, in each class of kind: train 0.8, val 0.2'
-    >>> _rule_text({"by": "before", "column": "day", "before": {"train": "2024-02-01"}, "rest": "val"})
-    'by day: train before 2024-02-01, val the rest'
-    """
-    by, column = rule["by"], printable(rule.get("column", ""))
-    if by == "column":
-        text = f"by the values of {column}"
-        parts = [f"{printable(value)} is {split}" for value, split in rule.get("names", {}).items()]
-    elif by == "before":
-        text = f"by {column}"
-        parts = [f"{split} before {printable(bound)}" for split, bound in rule["before"].items()]
-        parts += [f"{rule['rest']} the rest"] if "rest" in rule else []
-    else:
-        text = "exactly" if by == "exact" else "by a hash"
-        text += f", rows of one {printable(rule['key'])} together" if "key" in rule else ""
-        text += f", in each class of {printable(rule['stratify'])}" if "stratify" in rule else ""
-        parts = [f"{split} {fraction}" for split, fraction in rule.get("fractions", {}).items()]
-        parts += [f"{rule['folds']} folds"] if "folds" in rule else []
-    return f"{text}{': ' if parts else ''}{', '.join(parts)}{'; only of ' + rule['of'] if 'of' in rule else ''}"
 
 
 def _totals(overview: Overview) -> Table:

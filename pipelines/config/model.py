@@ -235,6 +235,21 @@ class Config(_Section):
     _steps: tuple[Step, ...] = PrivateAttr(default=())
     _observers: tuple[Observer, ...] = PrivateAttr(default=())
     _detected: tuple[str, ...] = PrivateAttr(default=())
+    _split_of_dataset: bool = PrivateAttr(default=False)
+
+    @property
+    def split_of_dataset(self) -> bool:
+        """Whether an append says nothing of splits: its source may, and where that does not either, `split` does.
+
+        That is the rule of the dataset, None where it has none.
+        """
+        return self._split_of_dataset
+
+    def with_split_of_dataset(self, rule: SplitConfig | None) -> Config:
+        """Return the config of an append that says nothing of splits, with the rule of its dataset."""
+        config = self.model_copy(update={"split": rule})
+        config._split_of_dataset = True
+        return config
 
     @property
     def detected(self) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+from collections.abc import Mapping
 from fractions import Fraction
 from itertools import pairwise
 from typing import Annotated, Any, Final, Literal, TypeAlias
@@ -130,6 +131,11 @@ class SplitConfig(BaseModel):
         return self
 
     @property
+    def follows_source(self) -> bool:
+        """Whether the records of a split can follow the source throughout: exact splits deal some of them last."""
+        return self.by != "exact"
+
+    @property
     def looked_at(self) -> tuple[str, ...]:
         """The columns that decide the split of a row."""
         before = None if self.before is None else self.before[_COLUMN]
@@ -148,8 +154,23 @@ class SplitConfig(BaseModel):
             return {f"fold_{number}": Fraction(1, self.folds) for number in range(self.folds)}
         return {name: Fraction(repr(share)) for name, share in (self.fractions or {}).items()}
 
+    @classmethod
+    def of_rule(cls, rule: Mapping[str, Any]) -> SplitConfig:
+        """Return the config whose `rule` is what a manifest states.
+
+        Raises:
+            ValidationError: no config has this rule.
+        """
+        members = {key: value for key, value in rule.items() if key not in ("by", _REST)}
+        if rule["by"] == "before":
+            rest = {_REST: rule[_REST]} if _REST in rule else {}
+            members["before"] = {_COLUMN: members.pop(_COLUMN, None), **members.get("before", {}), **rest}
+        elif rule["by"] == "exact":
+            members["by"] = "exact"
+        return cls.model_validate(members)
+
     def rule(self) -> dict[str, Any]:
-        """Return what the manifest states; nothing of fractions by hash, which the first version has no place for."""
+        """Return what the manifest states."""
         of = {} if self.of is None else {"of": self.of}
         if self.before is not None:
             bounds = {name: text for name, text in self.before.items() if name not in (_COLUMN, _REST)}
@@ -157,8 +178,6 @@ class SplitConfig(BaseModel):
             return {"by": "before", "column": self.before[_COLUMN], "before": bounds, **rest, **of}
         if self.column is not None:
             return {"by": "column", "column": self.column, **({"names": dict(self.names)} if self.names else {}), **of}
-        if self.folds is None and self.of is None and self.by == "hash":
-            return {}
         stated: dict[str, Any] = {"by": "folds" if self.folds is not None and self.by == "hash" else self.by}
         stated |= {key: value for key in ("key", "stratify") if (value := getattr(self, key)) is not None}
         stated |= {"fractions": dict(self.fractions)} if self.fractions else {"folds": self.folds}

@@ -1,7 +1,7 @@
 """Make an append ready to run: what the dataset decides, which files it lacks, whether they fit. No Beam here.
 
-the dataset    name, order, compression, shard_name, sidecars, schema, class numbers; shard_size unless it is given
-the config     what is read and how, the split, limits, workers
+the dataset    name, order, compression, shard_name, sidecars, schema, class numbers; shard_size, split unless given
+the config     what is read and how, limits, workers
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ from .known_inputs import (
 from .prepared import Prepared
 from .rejected_images import RejectedBefore, split_unchanged
 from .source_and_encoder import encoder_of, source_of, spills, with_recipe
-from .splitters import joined_splits
+from .splitters import joined_splits, split_notes, split_warnings, with_fitting_split, with_split_of
 from .staged_plan import Fingerprints, ListedSource, images_digest, mark_of
 from .stopped_runs import find_stopped
 
@@ -57,7 +57,7 @@ class AppendPlan:
     """An append: `prepared` is None where nothing is left to append.
 
     `listed` files were found; `unchanged` are those that the dataset holds, `rejected` those that an earlier generation
-    rejected.
+    rejected. `detected` is what the user should know of what the dataset decided.
     """
 
     latest: Manifest
@@ -66,6 +66,7 @@ class AppendPlan:
     unchanged: tuple[Unchanged, ...]
     rejected: tuple[Unchanged, ...]
     warnings: tuple[str, ...]
+    detected: tuple[str, ...] = ()
 
     @property
     def new_classes(self) -> dict[str, dict[str, int]]:
@@ -102,13 +103,12 @@ def prepare_append(
     config = _settled(config, latest, schema)
     source = source_of(config, "append") if source is None else with_recipe(source, config)
     whole = source.list_files()
-    _refuse_own_shards(whole, path)
     listing, found = _wanted(config, latest, whole, changed, force=force)
     if not found.wanted:
         return AppendPlan(latest, None, whole.files, found.unchanged, found.rejected, found.warnings)
     dataset = _dataset_schema(config, latest, schema, wanted_split)
     prints = Fingerprints.of(config, listing)
-    adds_to = json.dumps([schema.to_json(), latest.labels], sort_keys=True)
+    adds_to = json.dumps([schema.to_json(), latest.labels, config.split_of_dataset], sort_keys=True)
     mark = mark_of(prints, config, source, "append", adds_to)
     listed = ListedSource.of(whole, prints.images if whole is listing else images_digest(whole))
     stopped = find_stopped(path, mark, whole, listed, resume=config.runner.resume)
@@ -116,18 +116,19 @@ def prepare_append(
     if plan is None:
         source, survey = survey_under(source, listing, workers.planning(listing.bytes), dataset)
         check_columns(survey, config.limits.columns)
-        encoder = encoder_of(config, survey.frozen)
+        split = with_fitting_split(config, latest, survey)
+        encoder = encoder_of(split, survey.frozen)
         plan = make_plan(source, listing, survey, config.output.shard_size, encoder.encode, config.output.compression)
     else:
-        encoder = encoder_of(config, plan.survey.frozen)
-    split_warnings = _check_split(config, latest, plan.survey)
+        split = with_fitting_split(config, latest, plan.survey)
+        encoder = encoder_of(split, plan.survey.frozen)
     to = append_to(latest, options_fingerprint(config), force=force)
     run_id, aside = _run_id(run_id_of(config, prints), plan.survey, latest, path), settling(encoder.split)
     spec = spec_of(config, plan, prints, run_id, append_to=to, aside=aside)
-    joined = joined_splits(config, plan.survey.frozen)
-    prepared = Prepared(source, plan, encoder, spec, mark, listed, stopped, joined)
-    warnings = (*found.warnings, *split_warnings, *unchecked_append(latest, encoder.observers))
-    return AppendPlan(latest, prepared, whole.files, found.unchanged, found.rejected, warnings)
+    prepared = Prepared(source, plan, encoder, spec, mark, listed, stopped, joined_splits(split, plan.survey.frozen))
+    warnings = (*found.warnings, *split_warnings(split, latest), *unchecked_append(latest, encoder.observers))
+    notes = split_notes(split, plan.survey)
+    return AppendPlan(latest, prepared, whole.files, found.unchanged, found.rejected, warnings, notes)
 
 
 def _dataset_schema(config: Config, latest: Manifest, schema: Schema, wanted_split: str | None) -> DatasetSchema:
@@ -196,8 +197,6 @@ def _settled(config: Config, latest: Manifest, schema: Schema) -> Config:
     changes |= {"sidecars": list(sidecar_groups(latest)), "if_exists": "refuse"}
     if "shard_size" not in given:
         changes["shard_size"] = latest.shard_size
-    if "split" not in given and config.split is None and len(latest.splits) == 1:
-        changes["split"] = next(iter(latest.splits))  # the one split of a dataset is meant, where nothing is said
     updates: dict[str, Any] = {"name": latest.name, "output": output.model_copy(update=changes)}
     if config.input is not None:
         found = FORMATS[config.input.format].load()
@@ -206,7 +205,8 @@ def _settled(config: Config, latest: Manifest, schema: Schema) -> Config:
         updates["schema_"] = _settled_columns(_settled_labels(config.schema_, latest.labels), latest)
     if latest.order == "shuffled" and config.shuffle is None:
         updates["shuffle"] = ShuffleConfig(seed=latest.details.shuffle["seed"])
-    return config.model_copy(update=updates)
+    settled = config.model_copy(update=updates)
+    return settled if "split" in given or config.split is not None else with_split_of(settled, latest)
 
 
 def _settled_labels(section: SchemaConfig, labels: Mapping[str, object]) -> SchemaConfig:
@@ -250,8 +250,9 @@ def _wanted(
     """Return the part of the listing that the dataset lacks, and what was left out.
 
     Raises:
-        UsageError: a file has changed, and nothing is said of such files.
+        UsageError: a file has changed, and nothing is said of such files, or is a shard of the dataset.
     """
+    _refuse_own_shards(listing, config.output.path)
     if force:
         return listing, SortedFiles(tuple(range(len(listing.entries))), (), (), ())
     path = config.output.path
@@ -271,23 +272,6 @@ def _wanted(
     if not kept.files:
         found = replace(found, wanted=())
     return kept, replace(found, unchanged=unchanged, rejected=rejected, warnings=(*found.warnings, *images.warnings))
-
-
-def _check_split(config: Config, latest: Manifest, survey: Survey) -> tuple[str, ...]:
-    """Return what a user must know of the split that rows go to, where the dataset has several and none was named.
-
-    Raises:
-        UsageError: the default is none of them.
-    """
-    known, split = list(latest.splits), config.output.split
-    chosen = survey.frozen.splits or config.split is not None or "split" in config.output.model_fields_set
-    if chosen or len(known) < 2:
-        return ()
-    where = f"{printable_path(config.output.path)} has the splits {', '.join(known)}"
-    fix = f"--split {known[0]}, or a rule, like --split-fractions train=0.9,val=0.1"
-    if split not in known:
-        raise UsageError(f"{where}: say where the rows go: {fix}")
-    return (f"all rows go to split {split}, and {where}; to say otherwise: {fix}",)
 
 
 def _run_id(run_id: str, survey: Survey, latest: Manifest, path: str) -> str:

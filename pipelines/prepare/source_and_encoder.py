@@ -102,9 +102,9 @@ def _settings(config: Config, command: str) -> Settings:
         seed=None if config.shuffle is None else config.shuffle.seed,
         limits=_limits(config),
         split=config.output.split if "split" in config.output.model_fields_set else None,
-        default_split=config.output.split,
+        default_split=None if config.split_of_dataset else config.output.split,
         looked_at=() if config.split is None else config.split.looked_at,
-        splits_anew=config.split is not None and config.split.of is None,
+        splits_anew=config.split is not None and config.split.of is None and not config.split_of_dataset,
         detected=config.detected,
         call=Call(command, typed_path(config.output.path)),
     )
@@ -212,7 +212,7 @@ def encoder_of(config: Config, frozen: Frozen) -> RowEncoder:
         UsageError: the config splits what the source's folders split already, or allows records that cannot be read.
         SchemaError: the column that decides the split is not there, or none that can.
     """
-    if config.split is not None and config.split.of is None and frozen.splits:
+    if config.split is not None and config.split.of is None and frozen.splits and not config.split_of_dataset:
         raise UsageError(_split_twice(config, frozen))
     if config.output.compression == "gzip" and config.limits.record_bytes > RECORD_BYTES_LIMIT:
         raise UsageError(

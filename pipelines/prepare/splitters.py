@@ -1,10 +1,15 @@
-"""The splitter that a config asks for."""
+"""The splitter that a config asks for, or in an append that says nothing of splits, its dataset."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
+from typing import Final
 
-from ...transforms.errors import UsageError
+from pydantic import ValidationError
+
+from ...transforms.errors import DamageError, UsageError
+from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.manifest.naming import is_split_name
 from ...transforms.format.splits.by_column import ColumnSplits
 from ...transforms.format.splits.by_hash import HashSplits
@@ -14,9 +19,13 @@ from ...transforms.format.splits.exact_keys import ExactKeySplits
 from ...transforms.format.splits.folders import FolderSplits
 from ...transforms.format.splits.splitter import MOST_SPLITS, OneSplit, Splitter
 from ...transforms.format.wording.nearest import nearest_name
-from ...transforms.format.wording.printable import printable
-from ...transforms.sources.contract.source import Frozen
+from ...transforms.format.wording.printable import printable, printable_path
+from ...transforms.sources.contract.source import Frozen, Survey
 from ..config.model import Config, SplitConfig
+from ..report.split_rule import rule_text
+
+_NO_SPLIT: Final = ""
+"""In the counts of a survey: rows of no split."""
 
 
 def splitter_of(config: Config, frozen: Frozen) -> Splitter:
@@ -28,7 +37,7 @@ def splitter_of(config: Config, frozen: Frozen) -> Splitter:
     rule = config.split
     if rule is None:
         return OneSplit(config.output.split)
-    if rule.by == "exact":
+    if not rule.follows_source:
         _check_exact(config)
     if rule.of is None:
         return _splitter(rule, frozen)
@@ -87,3 +96,81 @@ def most_splits_of(config: Config) -> int | None:
     """Return how many splits the values of a column may name, None where they name none."""
     rule = config.split
     return MOST_SPLITS if rule is not None and rule.column is not None and rule.names is None else None
+
+
+def with_split_of(config: Config, latest: Manifest) -> Config:
+    """Return the config of an append that says nothing of splits with the rule of the dataset, or its one split.
+
+    Raises:
+        DamageError: the manifest states a rule that is none.
+    """
+    rule = _rule_of(config, latest)
+    if rule is not None or len(latest.splits) > 1:
+        return config.with_split_of_dataset(rule)
+    split = next(iter(latest.splits), config.output.split)
+    return config.model_copy(update={"output": config.output.model_copy(update={"split": split})})
+
+
+def _rule_of(config: Config, latest: Manifest) -> SplitConfig | None:
+    stated = latest.details.split_rule
+    if not stated or stated["by"] == "folders":
+        return None
+    try:
+        rule = SplitConfig.of_rule(stated)
+    except ValidationError as error:
+        raise DamageError(
+            f"{printable_path(config.output.path)}: details.split_rule of generation {latest.generation} is no rule "
+            f"({error.errors()[0]['msg']}); say the split of the rows: --split {next(iter(latest.splits), 'train')}"
+        ) from None
+    records = config.input is not None and config.input.format == "tfrecord"
+    if records and rule.of is not None:
+        return None  # the splits of existing records are no folders
+    return rule if rule.follows_source or latest.order != "source" else None  # another writer made both
+
+
+def with_fitting_split(config: Config, latest: Manifest, survey: Survey) -> Config:
+    """Return the config of an append with the rule of the dataset only where its source has rows for it.
+
+    Raises:
+        UsageError: the dataset has splits, and nothing says to which of them a row goes.
+    """
+    if not config.split_of_dataset:
+        return config
+    splits = survey.frozen.splits
+    if config.split is not None and config.split.of is not None and config.split.of not in splits:
+        config = config.model_copy(update={"split": None})
+    if config.split is None and (not splits or _NO_SPLIT in survey.split_rows):
+        known = list(latest.splits) or [config.output.split]
+        has = f"the splits {', '.join(known)}" if len(known) > 1 else f"the split {known[0]}"
+        raise UsageError(
+            f"{printable_path(config.output.path)} has {has}, and states no rule for these rows: say where they go: "
+            f"--split {known[0]}, or a rule, like --split-fractions train=0.9,val=0.1"
+        )
+    return config
+
+
+def split_notes(config: Config, survey: Survey) -> tuple[str, ...]:
+    """Return that rows are split by the rule of the dataset, where an append did not say so."""
+    rule = config.split
+    if rule is None or not config.split_of_dataset:
+        return ()
+    if rule.of is None and survey.frozen.splits and _NO_SPLIT not in survey.split_rows:
+        return ()  # the source is in splits
+    return (f"rows are split as the dataset was, {rule_text(rule.rule())}; to say otherwise: --split NAME, or a rule",)
+
+
+def split_warnings(config: Config, latest: Manifest) -> tuple[str, ...]:
+    """Return what does not fit together in the splits of a dataset and of what is appended to it."""
+    rule, stated, found = config.split, latest.details.split_rule, list[str]()
+    if rule is not None and stated and json.dumps(rule.rule()) != json.dumps(stated):  # the order of fractions counts
+        found.append(
+            f"rows are split {rule_text(rule.rule())}, and the dataset was split {rule_text(stated)}; to split them as "
+            f"it was, leave the rule out"
+        )
+    if rule is not None and rule.by == "exact" and rule.key is not None:
+        found.append(
+            f"split.by: exact with a key counts new rows alone, so that rows of one {printable(rule.key)} may be in "
+            f"another split than those that the dataset has; to keep them together, convert all sources to a new "
+            f"dataset (-o)"
+        )
+    return tuple(found)

@@ -66,7 +66,7 @@ def append(
 
     Args:
         config: files, folders or globs, or a config, as for `convert`. Compression, order, names and sidecars are the
-            dataset's; `shard_size` is too, unless it is given.
+            dataset's; `shard_size` and the rule of its splits are too, unless they are given.
         data: a DataFrame, Arrow data, arrays or rows, as for `convert`; instead of the config's `input`.
         output: the dataset's folder, instead of the config's `output.path`.
         force: whether files that the dataset holds are appended again.
@@ -210,5 +210,5 @@ def _of_append(report: Report, plan: AppendPlan, detected: Sequence[str] = ()) -
         rejected_before=plan.rejected,
         new_classes=plan.new_classes,
         warnings=(*plan.warnings, *report.warnings),
-        detected=tuple(dict.fromkeys((*detected, *report.detected))),
+        detected=tuple(dict.fromkeys((*detected, *report.detected, *plan.detected))),
     )

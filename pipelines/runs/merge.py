@@ -104,7 +104,7 @@ def plan_merge(
             "shard_name": manifest.shard_name,
         }
     config = load_config(known, paths=paths, set_values=set_values, flags=flags)
-    if config.shuffle is None and (config.split is None or config.split.by == "hash"):
+    if config.shuffle is None and (config.split is None or config.split.follows_source):
         config = config.model_copy(update={"output": config.output.model_copy(update={"order": "source"})})
     source = source_of(config)
     assert isinstance(source, TfrecordSource)

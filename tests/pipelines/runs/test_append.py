@@ -462,7 +462,8 @@ class TestWhatTheDatasetDecides:
         append(sources(b), output=out, output__split="dev")
         with pytest.raises(
             UsageError,
-            match="has the splits dev, test: say where the rows go: --split dev, or a rule, like --split-fractions",
+            match="has the splits dev, test, and states no rule for these rows: say where they go: --split dev, or a "
+            r"rule, like --split-fractions train=0\.9,val=0\.1",
         ):
             append(sources(c), output=out)
         append(sources(c), output=out, output__split="dev")

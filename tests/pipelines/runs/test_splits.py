@@ -182,7 +182,9 @@ def test_the_splits_of_users_are_frozen() -> None:
     table = pa.table({"n": range(12), "user": [f"user-{n}" for n in range(12)]})
     summary = convert(data=table, output="out", split={"fractions": {"train": 0.5, "val": 0.5}, "key": "user"})
     assert held() == {"train": [0, 5, 6, 7, 8, 9, 11], "val": [1, 2, 3, 4, 10]}
-    assert (summary.manifest.format_version, summary.manifest.details.split_rule) == (1, {})
+    rule = {"by": "hash", "key": "user", "fractions": {"train": 0.5, "val": 0.5}}
+    assert (summary.manifest.format_version, summary.manifest.details.split_rule) == (2, rule)
+    assert convert(data=table, output="one").manifest.format_version == 1
 
 
 def pictures(*folders: str) -> None:

@@ -92,16 +92,19 @@ class RowEncoder:
     def split_shares(self, rows: Mapping[str, int] | None = None) -> dict[str, float]:
         """Return the part of the records that each split is expected to get; nothing where only reading tells.
 
-        `rows` are those of the splits that the source has itself, where they are known.
+        `rows` are those of the splits that the source has itself, where they are known, under "" those of none.
         """
         if not self.splits_by_code:
             return self.split.shares()
         total = sum(rows.values()) if rows else 0
         shares = {name: count / total for name, count in sorted(rows.items())} if rows and total else {}
         shares = shares or dict.fromkeys(self.splits_by_code, 1 / len(self.splits_by_code))
-        if isinstance(self.split, FolderSplits) and self.split.of in shares:
-            cut = shares.pop(self.split.of)
-            for name, share in self.split.shares().items():
+        of = self.split.of if isinstance(self.split, FolderSplits) else ""
+        if of in shares:
+            cut, rule = shares.pop(of), self.split.shares()
+            if not rule:
+                return {}
+            for name, share in rule.items():
                 shares[name] = shares.get(name, 0.0) + cut * share
         return dict(sorted(shares.items()))
 
@@ -119,7 +122,8 @@ class RowEncoder:
             block = self.encode(Rows(0, 0, 0, rows, RowOrigin("batch", 1)))
             return replace(block, task=None)
         if isinstance(rows, FramedRows):
-            if isinstance(self.split, OneSplit):
+            stated = rows.split is not None and not isinstance(self.split, FolderSplits)  # and comes before a rule
+            if stated or isinstance(self.split, OneSplit):
                 return rows.to_block()
             return rows.to_split_block(self.split, self.schema, self._memory_of(rows))
         self._check_names(rows.batch)

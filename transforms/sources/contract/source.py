@@ -263,9 +263,9 @@ class Limit:
 class Survey:
     """The results of planning, before any row is converted: `pieces` in source order, `warnings` for the user.
 
-    `split_rows` are the rows of each split, where the source itself splits. `tasks` are the pieces of each task, where
-    the source knows better than planning does. `detected` says what was detected in the data, with its evidence;
-    `remarks` are facts for programs, too common for a screen.
+    `split_rows` are the rows of each split, where the source itself splits, under "" those of none. `tasks` are the
+    pieces of each task, where the source knows better than planning does. `detected` says what was detected in the
+    data, with its evidence; `remarks` are facts for programs, too common for a screen.
     `fields` are the Arrow fields of the batches that are read, where rows may go through a recipe; with a `limit` not
     all rows are read.
     """

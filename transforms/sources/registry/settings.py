@@ -30,8 +30,9 @@ class Settings:
     Relative paths start from the folder `base`. `rules` are declared types, by column, `infer` is how the others are
     found. Rows are shuffled by `seed`, None for the order of the source. Records go to `split`, or where none was named
     to `default_split`, if the source knows none. Of existing records a rule of splits looks at the features
-    `looked_at`; with `splits_anew` it is for all of them, whatever splits they are in. `detected`
-    says for the user what was detected in the files before, `call` is what the user typed.
+    `looked_at`; it is for all of them with `splits_anew`, whatever splits they are in, and for those of no split
+    without a `default_split`. `detected` says for the user what was detected in the files before, `call` is what the
+    user typed.
     """
 
     base: str
@@ -40,7 +41,7 @@ class Settings:
     seed: int | None = None
     limits: Limits = Limits()
     split: str | None = None
-    default_split: str = "train"
+    default_split: str | None = "train"
     looked_at: tuple[str, ...] = ()
     splits_anew: bool = False
     detected: tuple[str, ...] = ()

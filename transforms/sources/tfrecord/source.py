@@ -61,18 +61,19 @@ class TfrecordSource:
     """TFRecord files and datasets, relative to the folder `base`.
 
     `records` is "example" where they are Examples of one schema, "opaque" where nobody looks into them, or "auto":
-    opaque where no file holds an Example. `split` is where records of foreign files go. A rule of splits looks at the
-    features `looked_at`; with `splits_anew` it says the split of every record, whatever its file or dataset says.
-    With `shard_size` files are cut where shards of that size will end; without it they are read whole. `in_turn` keeps
-    the order of `paths`; else files are sorted by their paths. `dataset` is the dataset that the records are added to,
-    which they must agree with.
+    opaque where no file holds an Example. `split` is where records of foreign files go, or else `default_split`. A rule
+    of splits looks at the features `looked_at`; it says the split of every record with `splits_anew`, whatever its file
+    or dataset says, and without a `default_split` that of records whose file and dataset say none. With `shard_size`
+    files are cut where shards of that size will end; without it they are read whole. `in_turn` keeps the order of
+    `paths`; else files are sorted by their paths. `dataset` is the dataset that the records are added to, which they
+    must agree with.
     """
 
     paths: tuple[str, ...]
     base: str
     records: Literal["auto", "example", "opaque"] = "auto"
     split: str | None = None
-    default_split: str = "train"
+    default_split: str | None = "train"
     looked_at: tuple[str, ...] = ()
     splits_anew: bool = False
     shard_size: int | None = None
@@ -113,7 +114,7 @@ class TfrecordSource:
             (),
             tuple(pieces),
             tuple(self._warnings(inputs, found)),
-            _split_rows(pieces) if splits else {},
+            _split_rows(pieces),
             groups if self.shard_size is not None else None,
         )
 
@@ -231,10 +232,13 @@ class TfrecordSource:
 
 
 def _split_rows(pieces: Sequence[RecordsPiece]) -> dict[str, int]:
-    """Return the records of each split, where all are known; else their bytes, which say as much of their shares."""
+    """Return the records of each split, where all are known; else their bytes, which say as much of their shares.
+
+    Those of no split are under "".
+    """
     known = all(piece.rows is not None for piece in pieces)
     rows: dict[str, int] = {}
     for piece in pieces:
-        assert piece.split is not None
-        rows[piece.split] = rows.get(piece.split, 0) + ((piece.rows or 0) if known else (piece.output_bytes or 0))
+        split = piece.split or ""
+        rows[split] = rows.get(split, 0) + ((piece.rows or 0) if known else (piece.output_bytes or 0))
     return rows
