@@ -38,7 +38,6 @@ from .framed_rows import FramedRows
 
 DEFAULT_RECORD_BYTES: Final = 1 << 30
 
-
 _RUN_ROWS: Final = 1 << 14  # each costs some 0.5 ms of Python, whatever its rows
 _RUN_VIEWS: Final = 1 << 19  # 8 MiB of views
 _RUN_BYTES: Final = 16 << 20  # of input: bounds what a run of wide rows takes
@@ -253,7 +252,10 @@ class RowEncoder:
         codes = None if rows.split_codes is None else rows.split_codes[numbers]
         wanted = self.split.reads
         there = {column.name: column for column in columns if column.name in wanted} if wanted else {}
-        return Candidates(self.schema, there, len(numbers), _not_written, self.splits_by_code, codes, rows.task, memory)
+        entry = rows.entry if isinstance(rows.entry, int) else rows.entry[numbers]
+        return Candidates(
+            self.schema, there, len(numbers), _not_written, self.splits_by_code, codes, rows.task, memory, entry=entry
+        )
 
     def _in_no_split(
         self, given: Candidates, excused: Mapping[str | None, set[int]], found: Sequence[tuple[int, CellError]]

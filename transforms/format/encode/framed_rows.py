@@ -104,8 +104,9 @@ class FramedRows(Rows):
         columns = {one.name: feature_column(batch.column(one.name), one).column for one in looked_at}
         folders, codes = ((), None) if self.split is None else ((self.split,), np.zeros(len(rows), np.int64))
         return Candidates(
-            schema, columns, len(rows), payloads.take, folders, codes, self.task, memory, are_records=True
-        )
+            schema, columns, len(rows), payloads.take, folders, codes, self.task, memory, are_records=True,
+            entry=self._entry,
+        )  # fmt: skip
 
     def _taken(self, rows: I64) -> Frames:
         """Return some of the records, one after the other in a new buffer."""

@@ -19,7 +19,15 @@ from ..schema.column_types import column_type, is_binary, is_string
 from ..schema.schema import Schema
 from ..wording.printable import printable
 from .by_hash import binary_values
-from .splitter import MOST_SPLITS, TOO_MANY_SPLITS, Assigned, Candidates, present_rows, scalar_feature
+from .splitter import (
+    MOST_SPLITS,
+    TOO_MANY_SPLITS,
+    Assigned,
+    Candidates,
+    present_rows,
+    scalar_feature,
+    where_present,
+)
 
 NO_SPLIT: Final = "NO_SPLIT"
 
@@ -33,7 +41,7 @@ def no_value(column: str, key: str, expected: str, *, are_records: bool) -> Cell
         text = f"it has no {name}, and {key} says the split of a record"
         return CellError(column, NO_SPLIT, "nothing", expected, text)
     text = f"null, and {key} says the split of a row: fill it (schema.columns.{name}.null), or leave the row out: "
-    return CellError(column, NO_SPLIT, "null", expected, f"{text}--where '{name} is not None'")
+    return CellError(column, NO_SPLIT, "null", expected, f"{text}{where_present(column)}")
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,10 +27,11 @@ import pyarrow as pa
 from ...errors import UsageError
 from ..buffers.views import I64
 from ..columns.feature_column import FeatureColumn
+from ..flow.observers import Summaries, notes_summary
 from ..flow.rejects import CellError
 from ..schema.schema import Schema
 from ..wording.printable import printable
-from .splitter import Assigned, Candidates, scalar_feature
+from .splitter import Assigned, Candidates, scalar_feature, where_present
 
 _WORDS: Final = hashlib.sha256().digest_size // 8
 
@@ -90,7 +91,7 @@ class HashSplits:
     def assign(self, given: Candidates) -> Assigned:
         """Return the split of each row."""
         key = None if self.key is None else given.columns[self.key]
-        return Assigned(self.names, self.codes(key, given.rows, given.payloads))
+        return Assigned(self.names, self.codes(key, given.rows, given.payloads), without_key(given, self.key))
 
     def codes(self, key: FeatureColumn | None, rows: int, payloads: Callable[[I64], Iterable[bytes]]) -> I64:
         """Return the index into `names` of each row's split.
@@ -140,6 +141,18 @@ def hash_numbers(
     records = iter(payloads(np.flatnonzero(~key.present)))
     pairs = zip(texts, key.present.tolist(), strict=True)
     return _numbers((text if there else next(records) for text, there in pairs), rows)
+
+
+def without_key(given: Candidates, key: str | None) -> Summaries:
+    """Return how many rows of each entry lack the key, so that their record is hashed, as notes."""
+    present = None if key is None else given.columns[key].present
+    if key is None or present is None or present.all():
+        return {}
+    text = f"rows whose {printable(key)} (split.key) is null, so that their whole record decides their split"
+    text += "" if given.are_records else f" (to leave them out: {where_present(key)})"
+    entries = np.broadcast_to(np.asarray(given.entry), given.rows)[~present]
+    found = zip(*np.unique(entries, return_counts=True), strict=True)
+    return notes_summary({(int(entry), text): int(count) for entry, count in found})
 
 
 def _numbers(texts: Iterable[bytes], rows: int) -> npt.NDArray[np.uint64]:

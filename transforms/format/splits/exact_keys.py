@@ -28,7 +28,7 @@ from ..buffers.views import I64
 from ..flow.rejects import CellError
 from ..manifest.naming import set_aside
 from ..schema.schema import Schema
-from .by_hash import check_fractions, exact_fraction, hash_numbers
+from .by_hash import check_fractions, exact_fraction, hash_numbers, without_key
 from .splitter import Assigned, Candidates, Settlement, scalar_feature
 
 MOST_EXACT_SPLITS: Final = 16
@@ -108,7 +108,8 @@ class ExactKeySplits:
         """Return the stream of each row."""
         edges = self._edges()
         streams = tuple(set_aside(number) for number in range(len(edges) + 1))
-        return Assigned(streams, np.searchsorted(edges, self._numbers(given), "right").astype(np.int64))
+        codes = np.searchsorted(edges, self._numbers(given), "right").astype(np.int64)
+        return Assigned(streams, codes, without_key(given, self.key))
 
     def settle(
         self,

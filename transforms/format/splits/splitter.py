@@ -13,8 +13,11 @@ they set records aside, and say where these go when all are counted.
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from keyword import iskeyword
 from typing import Any, Final, Protocol, runtime_checkable
 
 import numpy as np
@@ -46,7 +49,7 @@ class Candidates:
     `payloads` returns the serialized records of some rows, when records are written. `folders`, where the source splits
     by folder, are the splits of its folders, of which row i is in that of number `codes[i]`. `task` is the number of
     the task, `memory` what a splitter keeps from batch to batch of it. `are_records` says that they are existing
-    records, which no key of the config can change.
+    records, which no key of the config can change. `entry` is the source entry of the rows: one for all, or for each.
     """
 
     schema: Schema
@@ -58,6 +61,7 @@ class Candidates:
     task: int = 0
     memory: dict[str, Any] = field(default_factory=dict)
     are_records: bool = False
+    entry: int | I64 = 0
 
     def take(self, rows: I64, names: tuple[str, ...]) -> Candidates:
         """Return some of the rows, with the scalar features of these names."""
@@ -69,12 +73,13 @@ class Candidates:
             payloads=lambda some: self.payloads(rows[some]),
             folders=(),
             codes=None,
+            entry=self.entry if isinstance(self.entry, int) else self.entry[rows],
         )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Assigned:
-    """The split of each row: row i goes to `names[codes[i]]`; `observed` is what a settling splitter wants to count."""
+    """The split of each row: row i goes to `names[codes[i]]`; `observed` is what a splitter counts."""
 
     names: tuple[str, ...]
     codes: I64
@@ -193,6 +198,20 @@ def scalar_feature(schema: Schema, name: str, key: str) -> Feature:
         hint = nearest_name(name, names)
         raise SchemaError(f'{key}: "{printable(name)}" is not a scalar feature; {hint}')
     return found
+
+
+def where_present(column: str) -> str:
+    r"""Return the option that leaves out rows without a feature; of a part of a nested column only its name.
+
+    >>> where_present("user"), where_present("first name"), where_present("user/id")
+    ("--where 'user is not None'", '--where \'col("first name") is not None\'', '--where')
+    """
+    if "/" in column or printable(column) != column:
+        return "--where"
+    name = (
+        column if column.isidentifier() and not iskeyword(column) else f"col({json.dumps(column, ensure_ascii=False)})"
+    )
+    return f"--where {shlex.quote(f'{name} is not None')}"
 
 
 def present_rows(column: FeatureColumn, rows: int) -> npt.NDArray[np.bool_]:
