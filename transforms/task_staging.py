@@ -40,7 +40,7 @@ class TaskStaging:
     def stage(self, task: Task) -> TaskResult:
         """Make one attempt at a task; return what it staged, when that is durable.
 
-        A corrupt file is reported in the result, as everywhere; other errors are raised.
+        A corrupt file, and rows in too many splits, are reported in the result, as everywhere; other errors are raised.
         """
         stager = TaskStager(self.storage, self.staging, task.ordinal, self.settings)
         try:
@@ -48,6 +48,8 @@ class TaskStaging:
                 if isinstance(element, TaskEnd):
                     return stager.finish(element)
                 stager.add(self.encoder.encode(element))
+                if stager.has_failed:
+                    return stager.finish()
         except BaseException:
             stager.abandon()
             raise

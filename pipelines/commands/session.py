@@ -262,8 +262,7 @@ def _show_kept(session: Session, error: ShardmillError) -> None:
             where = shlex.quote(shown_path(os.path.dirname(os.path.dirname(session.staging))))
             kept = "left behind"
             use = (
-                "fix the file, or leave it out, and run again: that starts over; to see what may go: "
-                f"shardmill gc {where} --older-than 0s"
+                f"to run again when that is fixed starts over; to see what may go: shardmill gc {where} --older-than 0s"
             )
         line = f"{kept}: {_size_of(session.staging)} in {shown_path(session.staging)}; {use}"
         session.screen.err.print(line, soft_wrap=True, highlight=False)

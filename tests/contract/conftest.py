@@ -28,8 +28,7 @@ LEFT = {
     4: ("kept for resuming: ", r"the same command with --max-rejects \d+ resumes it"),
     1: (
         "left behind: ",
-        "fix the file, or leave it out, and run again: that starts over; to see what may go: "
-        "shardmill gc out --older-than 0s",
+        "to run again when that is fixed starts over; to see what may go: shardmill gc out --older-than 0s",
     ),
 }
 """How the line on staged work begins and ends: after too many rejects, and after a file that cannot be read."""

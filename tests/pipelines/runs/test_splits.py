@@ -151,6 +151,22 @@ def test_more_splits_than_there_may_be_are_seen_over_all_tasks() -> None:
         convert(["0.parquet", "1.parquet"], output="out", split__column="fold")
 
 
+def test_too_many_splits_that_no_sample_showed_end_the_run_with_what_to_do(shardmill: Any) -> None:
+    lines = "".join(f"{n},{'train' if n < 90_000 else f's{n % 100}'},{'x' * 20}\n" for n in range(100_000))
+    Path("in.csv").write_text(f"n,fold,x\n{lines}")
+    shown = shardmill("convert", "in.csv", "-o", "out", "--set", "split.column=fold")
+    assert (shown.code, shown.out) == (1, "")
+    error, left = shown.err.strip().splitlines()[-2:]
+    assert error == (
+        "error: the values of split.column name more than 64 splits; choose a column with fewer values, or name them: "
+        "split.names"
+    )
+    assert left.startswith("left behind: ")
+    assert "to run again when that is fixed starts over" in left
+    named = shardmill("convert", "in.csv", "-o", "out", "--split-fractions", "train=0.9,val=0.1")
+    assert (named.code, sum(records().values())) == (0, 100_000)
+
+
 def test_folds_are_equal_shares_of_the_hash() -> None:
     table = pa.table({"n": range(1000)})
     summary = convert(data=table, output="out", split__folds=5)

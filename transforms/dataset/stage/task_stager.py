@@ -16,7 +16,7 @@ import uuid
 from collections import Counter
 from typing import Final
 
-from ...errors import RunError, UsageError
+from ...errors import UsageError
 from ...format.flow.blocks import Block, EntryCounts, Frames
 from ...format.flow.observers import Summaries, merged
 from ...format.flow.rejects import Reject
@@ -62,6 +62,12 @@ class TaskStager:
         self._rejects: PartFile | None = None
         self._rejected = 0
         self._codes: Counter[str] = Counter()
+        self._failures: tuple[str, ...] = ()
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the run will be refused: no more blocks of the task are needed."""
+        return bool(self._failures)
 
     def add(self, block: Block) -> None:
         """Stage a block.
@@ -75,6 +81,9 @@ class TaskStager:
                 f"{self._task} was due; {_FIX}"
             )
         self._blocks += 1
+        self._failures += block.failures
+        if self._failures:  # the run will be refused
+            return
         for split, frames in block.splits.items():
             self.add_frames(split, frames)
         for counts in block.counts:
@@ -98,7 +107,8 @@ class TaskStager:
                     f'"{printable(split)}" cannot name a split: use [a-z][a-z0-9_]*, at most 64 characters'
                 )
             if len(self._splits) == self._settings.most_splits:
-                raise RunError(TOO_MANY_SPLITS)
+                self._failures += (TOO_MANY_SPLITS,)
+                return
             stager = self._splits[split] = self._split_stager(split)
         stager.add(frames)
 
@@ -146,7 +156,7 @@ class TaskStager:
             rejects=rejects if self._rejected else None,
             observed=json.loads(json.dumps(self._observed)),  # as a run finds it that resumes this one
             spilled={name: f"{self._folder}/{name}.observed" for name in sorted(self._spilled)},
-            failures=end.failures if end else (),
+            failures=(*dict.fromkeys(self._failures), *(end.failures if end else ())),
         )
         self._storage.replace(f"{self._staging}/{result.path}", result.to_json())
         return result

@@ -12,7 +12,7 @@ is reported as narrowed, never depend on its neighbours.
 from __future__ import annotations
 
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -20,7 +20,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
-from ...errors import SchemaError, UsageError
+from ...errors import RunError, SchemaError, UsageError
 from ..buffers.take import take_rows
 from ..buffers.views import BUFFER_LIMIT, I64
 from ..columns.feature_column import DEFAULT_FIELD_BYTES, FeatureColumn, absent_column, feature_column
@@ -110,7 +110,8 @@ class RowEncoder:
     def encode(self, rows: Rows | pa.RecordBatch) -> Block:
         """Return the records of a batch by split, in order, and its rejects in row order; framed ones stay as they are.
 
-        The block of a bare record batch has no task, and its rejects name the source `batch`.
+        The block of a bare record batch has no task, and its rejects name the source `batch`. Where the splitter fails,
+        the block says why.
 
         Raises:
             SchemaError: the batch is not of the schema.
@@ -120,10 +121,13 @@ class RowEncoder:
                 raise UsageError("split.by: exact counts the records of tasks, and a bare record batch is of none")
             block = self.encode(Rows(0, 0, 0, rows, RowOrigin("batch", 1)))
             return replace(block, task=None)
+        try:
+            return self._encoded(rows)
+        except RunError as error:  # of a splitter: an engine would only try again
+            return Block(rows.task, rows.ordinal, {}, failures=(str(error),))
+
+    def _encoded(self, rows: Rows) -> Block:
         if isinstance(rows, FramedRows):
-            stated = rows.split is not None and not isinstance(self.split, FolderSplits)  # and comes before a rule
-            if stated or isinstance(self.split, OneSplit):
-                return rows.to_block()
             return rows.to_split_block(self.split, self.schema, self._memory_of(rows))
         self._check_names(rows.batch)
         self._check_splits(rows)
@@ -311,11 +315,12 @@ class RowEncoder:
 
     def _too_large(self, lengths: I64) -> list[tuple[int, CellError]]:
         limit = min(self.record_bytes_limit, BUFFER_LIMIT)
-        expected = f"at most {limit} bytes"
-        return [
-            (row, CellError(None, "RECORD_TOO_LARGE", f"{size} bytes", expected, _record_message(size, limit)))
-            for row, size in ((row, int(lengths[row])) for row in np.flatnonzero(lengths > limit).tolist())
-        ]
+        found = []
+        for row in np.flatnonzero(lengths > limit).tolist():
+            size = f"{lengths[row]} bytes"
+            text = f"the record is {size} long, over {limit}; raise the limit: limits.record_bytes"
+            found.append((row, CellError(None, "RECORD_TOO_LARGE", size, f"at most {limit} bytes", text)))
+        return found
 
     def _rejects(self, rows: Rows, errors: Mapping[int, tuple[CellError, ...]]) -> tuple[Reject, ...]:
         """Return the rejects of the source and of the encoder, in the order of their rows where they have numbers."""
@@ -365,10 +370,6 @@ def _excused_in(name: str, excused: Mapping[str | None, set[int]]) -> set[int]:
     return set[int]().union(*(excused.get(name[:end], ()) for end in (*ends, len(name))))
 
 
-def _record_message(size: int, limit: int) -> str:
-    return f"the record is {size} bytes long, over {limit}; raise the limit: limits.record_bytes"
-
-
 def _entry(rows: Rows, row: int) -> int:
     return rows.entry if isinstance(rows.entry, int) else int(rows.entry[row])
 
@@ -388,13 +389,11 @@ def _counts(rows: Rows, errors: Iterable[int]) -> tuple[EntryCounts, ...]:
     for reject in rows.rejects:
         read[reject.entry] += 1
         rejected[reject.entry] += 1
-    dropped = rows.dropped
+    dropped = Counter(rows.dropped)
     for entry, count in dropped.items():
         read[entry] += count
     return tuple(
-        EntryCounts(
-            entry, count, count - rejected[entry] - dropped.get(entry, 0), rejected[entry], dropped.get(entry, 0)
-        )
+        EntryCounts(entry, count, count - rejected[entry] - dropped[entry], rejected[entry], dropped[entry])
         for entry, count in sorted(read.items())
         if count
     )

@@ -25,7 +25,8 @@ from ..flow.observers import IMAGE_FORMATS, merged, narrowed_summary
 from ..flow.rejects import Reject
 from ..flow.rows import Rows
 from ..schema.schema import Schema
-from ..splits.splitter import Candidates, Splitter
+from ..splits.folders import FolderSplits
+from ..splits.splitter import Candidates, OneSplit, Splitter
 from ..tfrecord.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 
 _NOTHING: Final = pa.RecordBatch.from_arrays([pa.Array.from_buffers(pa.null(), 1 << 40, [None])], ["record"])
@@ -64,11 +65,14 @@ class FramedRows(Rows):
         return self._block({self.split: frames_in_place(self.payloads, self.crcs)} if written else {}, written)
 
     def to_split_block(self, splitter: Splitter, schema: Schema, memory: dict[str, Any]) -> Block:
-        """Return the records as the encoder's block, in the splits that a rule says; others are rejects.
+        """Return the records as the encoder's block, in their own split or where a rule says; others are rejects.
 
         Raises:
             ValueError: rows were taken out of the batch, which the records do not follow.
         """
+        stated = self.split is not None and not isinstance(splitter, FolderSplits)  # and comes before a rule
+        if stated or isinstance(splitter, OneSplit):
+            return self.to_block()
         self._check()
         kept = np.arange(len(self.payloads))
         given = self._candidates(kept, splitter, schema, memory)

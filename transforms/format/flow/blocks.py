@@ -85,6 +85,7 @@ class Block:
 
     `task` is None for blocks that come from no task (a user's own pipeline): their task is then the bundle.
     `observed` is what observers found in it, by their names, and `spilled` what goes into their files of the task.
+    `failures` are why the batch was not encoded, and no retry helps: they make the shard plan refuse the run.
     """
 
     task: int | None
@@ -94,3 +95,4 @@ class Block:
     rejects: tuple[Reject, ...] = ()
     observed: dict[str, Any] = field(default_factory=dict)
     spilled: dict[str, bytes] = field(default_factory=dict)
+    failures: tuple[str, ...] = ()

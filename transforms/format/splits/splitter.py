@@ -116,7 +116,11 @@ class Splitter(Protocol):
         ...
 
     def assign(self, given: Candidates) -> Assigned:
-        """Return the splits of rows that have no problem."""
+        """Return the splits of rows that have no problem.
+
+        Raises:
+            RunError: there are too many splits or classes, so that the run cannot end.
+        """
         ...
 
 

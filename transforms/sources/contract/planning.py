@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...dataset.shard_plan.task_ranges import plan_tasks
+from ...errors import RunError
 from ...format.flow.blocks import Block
 from ...format.flow.rejects import Reject
 from ...format.flow.rows import Rows
@@ -161,6 +162,8 @@ def _sample(source: Source, survey: Survey, encode: Callable[[Rows], Block], *, 
         if batch is None:
             continue
         block = encode(replace(batch, ordinal=0))  # of a task of its own
+        if block.failures:
+            raise RunError(block.failures[0])
         written = sum(frames.records for frames in block.splits.values())
         held = written + sum(batch.dropped.values())
         records += written
