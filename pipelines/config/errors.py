@@ -17,7 +17,8 @@ from ...transforms.sources.registry.formats import FORMATS
 from .inputs import input_of_any_format, options_by_format
 from .model import Config
 from .runners import RUNNERS
-from .yaml_reader import Document, Path, Problem, dotted
+from .splits import Disagreement
+from .yaml_reader import Document, Path, Place, Problem, dotted
 
 _TYPES: Final = {
     "bool_type": "true or false",
@@ -61,9 +62,21 @@ def _problem(detail: ErrorDetails, below: Path, document: Document) -> Problem:
     if path[:2] == ("schema", "constants") and len(path) > 3:  # pydantic names each type that a constant may have
         path = path[:3]
         text = _no_constant(detail["input"], document.texts.get(path))
+    elif isinstance(error := detail.get("ctx", {}).get("error"), Disagreement):
+        return _disagreement(error, path, document)
     else:
         text = _words(detail, path, document)
     return Problem(document.place(path), f"{dotted(path)}: {text}" if path else text)
+
+
+def _disagreement(error: Disagreement, section: Path, document: Document) -> Problem:
+    """Return what is wrong with a key, named as it was typed where it was, as are those that it does not go with."""
+    typed = {key: document.typed((*section, key)) for key in (error.key, *error.others)}
+    place = typed[error.key]
+    text = (error.says if place is None else error.typed).format(*(typed[key] or key for key in error.others))
+    if place is not None:
+        return Problem(Place(place), text)
+    return Problem(document.place((*section, error.key)), f"{dotted((*section, error.key))}: {text}")
 
 
 def _words(detail: ErrorDetails, path: Path, document: Document) -> str:

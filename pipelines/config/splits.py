@@ -25,6 +25,16 @@ _WAYS: Final = {
     "column": "column: NAME",
     "before": "before: {column: NAME, train: 2024-01-01, rest: val}",
 }
+_OPTIONS: Final = {
+    "fractions": "--split-fractions train=0.9,val=0.1",
+    "folds": "--set split.folds=5",
+    "column": "--set split.column=NAME",
+}
+"""The same as options, but for the longest."""
+
+_SHARES: Final = ("fractions", "folds")
+"""The ways that go with a key, `by` and `stratify`."""
+
 _COLUMN: Final = "column"
 _REST: Final = "rest"
 
@@ -81,6 +91,26 @@ def _moment(name: str, text: object) -> int:
         ) from None
 
 
+class Disagreement(ValueError):
+    """A key does not go with others, or not alone.
+
+    `says` has a place for the name of each of the `others`: their keys, or options where they were typed. `typed` is
+    what to say instead where the key was an option.
+    """
+
+    def __init__(self, key: str, says: str, *others: str, typed: str | None = None) -> None:
+        super().__init__(f"{key}: {says.format(*others)}")
+        self.key, self.others = key, others
+        self.says, self.typed = says, typed or says
+
+
+def _no_way(key: str, *ways: str) -> Disagreement:
+    """Return that a key says how rows are split, and none says into what."""
+    keys = " or ".join(_WAYS[way] for way in ways).replace("{", "{{").replace("}", "}}")
+    options = " or ".join(_OPTIONS[way] for way in ways)
+    return Disagreement(key, f"says no splits; add {keys}", typed=f"says no splits; add {options}")
+
+
 class SplitConfig(BaseModel):
     """How rows are cut: in fractions or folds, by the values of a column, or by time."""
 
@@ -112,22 +142,26 @@ class SplitConfig(BaseModel):
     @model_validator(mode="after")
     def _keys_agree(self) -> SplitConfig:
         ways = [name for name in _WAYS if getattr(self, name) is not None]
-        if len(ways) != 1:
-            said = f"{' and '.join(ways)} do not go together; leave one out" if ways else "says no splits; give one of"
-            raise ValueError(said if ways else f"{said} {', '.join(_WAYS.values())}")
-        given = {"key": self.key, "stratify": self.stratify, "by": None if self.by == "hash" else self.by}
-        if ways[0] in ("column", "before"):
-            for name, value in given.items():
-                if value is not None:
-                    raise ValueError(f"{name} does not go with {ways[0]}; leave it out")
+        if self.names is not None and self.column is None:
+            raise _no_way("names", "column")
+        given = [name for name in ("key", "stratify", "by") if name in self.model_fields_set and getattr(self, name)]
+        if not ways and (given or self.of is not None):
+            raise _no_way(given[0] if given else "of", *_SHARES)
+        if not ways:
+            raise ValueError(f"says no splits; give one of {', '.join(_WAYS.values())}")
+        if len(ways) > 1:
+            raise Disagreement(ways[0], "does not go with {}; leave one out", ways[1])
+        for name in given:
+            if ways[0] not in _SHARES and (name != "by" or self.by == "exact"):
+                raise Disagreement(name, "does not go with {}; leave it out", ways[0])
         if self.stratify is not None and self.by == "hash":
-            raise ValueError("stratify does not go with by: hash, which counts nothing; set by: exact")
+            fix = "does not go with by: hash, which counts nothing; set by: exact"
+            raise Disagreement("stratify", fix, typed="needs splits that are counted; add --set split.by=exact")
         if self.stratify is not None and self.key is not None:
-            raise ValueError("stratify does not go with key: a group may have rows of several classes; leave one out")
+            why = "does not go with {}: a group may have rows of several classes; leave one out"
+            raise Disagreement("stratify", why, "key")
         if self.by == "exact" and self.key is not None and len(self.shares()) > MOST_EXACT_SPLITS:
             raise ValueError(f"by: exact with a key makes at most {MOST_EXACT_SPLITS} splits")
-        if self.names is not None and self.column is None:
-            raise ValueError("names are those of the values of a column; give it: column: NAME")
         return self
 
     @property

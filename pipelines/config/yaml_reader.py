@@ -86,6 +86,11 @@ class Document:
                 return known
         return Place("config")
 
+    def typed(self, path: Path) -> str | None:
+        """Return the option that set just this value, None where none did."""
+        place = self.places.get(path)
+        return place.source if place is not None and place.line is None and place.source.startswith("-") else None
+
 
 class _Limit(Exception):
     """The document is larger or deeper than any config is."""

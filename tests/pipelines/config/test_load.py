@@ -423,8 +423,7 @@ class TestProblems:
             ),
             (
                 "split: {key: id}",
-                "c.yaml:3:1: split: says no splits; give one of fractions: {train: 0.9, val: 0.1}, folds: 5, "
-                "column: NAME, before: {column: NAME, train: 2024-01-01, rest: val}",
+                "c.yaml:3:9: split.key: says no splits; add fractions: {train: 0.9, val: 0.1} or folds: 5",
             ),
             ("name: yes", "c.yaml:3:1: name: yes is read as true or false, and text is wanted; put it in quotes"),
             (

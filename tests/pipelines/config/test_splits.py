@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -9,6 +10,8 @@ from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.config.model import Config
 from shardmill.pipelines.prepare.config_fingerprints import config_fingerprint, options_fingerprint
 from shardmill.transforms.errors import ConfigError
+
+from ...command_line import Shardmill
 
 FRACTIONS = {"fractions": {"train": 0.9, "val": 0.1}}
 
@@ -26,16 +29,20 @@ def before(**more: Any) -> dict[str, Any]:
     ("split", "says"),
     [
         ({}, "says no splits; give one of fractions"),
-        ({**FRACTIONS, "folds": 5}, "fractions and folds do not go together; leave one out"),
-        ({"column": "a", "key": "b"}, "key does not go with column; leave it out"),
-        ({"column": "a", "by": "exact"}, "by does not go with column; leave it out"),
-        ({**FRACTIONS, "stratify": "a"}, "stratify does not go with by: hash, which counts nothing; set by: exact"),
+        ({"key": "a"}, "split.key: says no splits; add fractions: {train: 0.9, val: 0.1} or folds: 5"),
+        ({**FRACTIONS, "folds": 5}, "split.fractions: does not go with folds; leave one out"),
+        ({"column": "a", "key": "b"}, "split.key: does not go with column; leave it out"),
+        ({"column": "a", "by": "exact"}, "split.by: does not go with column; leave it out"),
+        (
+            {**FRACTIONS, "stratify": "a"},
+            "split.stratify: does not go with by: hash, which counts nothing; set by: exact",
+        ),
         (
             {**FRACTIONS, "by": "exact", "stratify": "a", "key": "b"},
-            "stratify does not go with key: a group may have rows of several classes; leave one out",
+            "split.stratify: does not go with key: a group may have rows of several classes; leave one out",
         ),
         ({"folds": 17, "by": "exact", "key": "a"}, "by: exact with a key makes at most 16 splits"),
-        ({**FRACTIONS, "names": {"0": "train"}}, "names are those of the values of a column; give it: column: NAME"),
+        ({**FRACTIONS, "names": {"0": "train"}}, "split.names: says no splits; add column: NAME"),
         ({"folds": 1}, "split.folds: 1 is out of bounds; it must be at least 2"),
         ({"folds": 65}, "split.folds: 65 is out of bounds; it must be at most 64"),
         ({"fractions": {f"s{i}": 1 / 65 for i in range(65)}}, "65 splits are more than 64"),
@@ -56,6 +63,53 @@ def test_what_is_wrong_is_said_with_its_fix(split: dict[str, Any], says: str) ->
     with pytest.raises(ConfigError) as caught:
         loaded(split)
     assert says in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("typed", "says"),
+    [
+        (
+            ["--split-key", "a"],
+            "--split-key: says no splits; add --split-fractions train=0.9,val=0.1 or --set split.folds=5",
+        ),
+        (["--set", "split.by=exact"], "--set split.by=exact: says no splits; add --split-fractions train=0.9,val=0.1"),
+        (["--set", "split.names={a: b}"], "--set split.names={a: b}: says no splits; add --set split.column=NAME"),
+        (
+            ["--split-fractions", "a=0.5,b=0.5", "--set", "split.folds=3"],
+            "--split-fractions: does not go with --set split.folds=3; leave one out",
+        ),
+        (
+            ["--split-key", "a", "--set", "split.column=b"],
+            "--split-key: does not go with --set split.column=b; leave it out",
+        ),
+        (
+            ["--split-fractions", "a=0.5,b=0.5", "--set", "split.stratify=b"],
+            "--set split.stratify=b: needs splits that are counted; add --set split.by=exact",
+        ),
+        (
+            ["--set", "split={column: b, key: a}"],
+            "--set split={column: b, key: a}: split.key: does not go with column; leave it out",
+        ),
+    ],
+)
+def test_what_is_wrong_is_said_of_the_options_that_were_typed(
+    shardmill: Shardmill, tmp_path: Path, typed: list[str], says: str
+) -> None:
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    shown = shardmill("convert", "a.csv", "-o", "out", *typed)
+    assert (shown.code, shown.err.strip().split("error: ")[1].startswith(says)) == (2, True), shown.err
+
+
+def test_an_option_that_does_not_go_with_a_key_of_a_file_is_named_with_that_key(
+    shardmill: Shardmill, tmp_path: Path
+) -> None:
+    (tmp_path / "a.csv").write_text("a,b\n1,2\n")
+    (tmp_path / "c.yaml").write_text("input: {paths: [a.csv]}\noutput: {path: out}\nsplit: {column: b}\n")
+    shown = shardmill("convert", "c.yaml", "--split-key", "a")
+    assert "error: --split-key: does not go with column; leave it out" in shown.err
+    (tmp_path / "c.yaml").write_text("input: {paths: [a.csv]}\noutput: {path: out}\nsplit: {key: b}\n")
+    shown = shardmill("convert", "c.yaml", "--set", "split.column=a")
+    assert "c.yaml:3:9: split.key: does not go with --set split.column=a; leave it out" in shown.err
 
 
 def test_numbers_and_bools_of_a_config_name_the_text_that_they_are(tmp_path: Any) -> None:
