@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import Any, Final
 
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.wording.printable import counted
 from .terminal import Terminal, in_lines
+
+_NOT_COMPARED: Final = {"one split": "all records are in one split", "no value": "no record has a value"}
 
 _SHOWN_PAIRS: Final = 5
 """So many pairs of splits that share records are shown; the manifest has all."""
@@ -28,6 +31,10 @@ def _leaks(terminal: Terminal, manifest: Manifest, where: str) -> None:
     if check is None:
         return
     names = ", ".join(in_lines(name) for name in check["columns"])
+    if "not_compared" in check:
+        why = _NOT_COMPARED[check["not_compared"]]
+        terminal.text(f"Leaks of {names}: nothing to compare{where}: {why}", "yellow")
+        return
     if not check["groups"]:
         terminal.text(f"Leaks of {names}: none{where}")
         return
@@ -36,13 +43,22 @@ def _leaks(terminal: Terminal, manifest: Manifest, where: str) -> None:
     terminal.text(f"\nLeaks of {names}: {values}, with {counted(check['records'], 'record')}:", "bold yellow")
     _shared(terminal, check, "value", "")
     _examples(terminal, check, "value")
-    key = f"--split-key {in_lines(check['columns'][0])}"
-    if manifest.details.split_rule.get("by") in ("column", "before"):
-        terminal.text(
-            f"  to keep each in one split, instead of this rule: --split-fractions train=0.9,val=0.1 {key}", "yellow"
-        )
-    else:
-        terminal.text(f"  to keep each in one split, where fractions say the splits: {key}", "yellow")
+    terminal.text(f"  {_leaks_fix(manifest.details.split_rule, str(check['columns'][0]))}", "yellow")
+
+
+def _leaks_fix(rule: Mapping[str, Any], column: str) -> str:
+    """Return how the values of a column are kept in one split each, given the rule of the dataset."""
+    keep, key = "to keep each in one split", f"--split-key {in_lines(shlex.quote(column))}"
+    if not rule:
+        return f"the splits are those of the source; {keep}, move its rows into one of them"
+    if "of" in rule:
+        return f"{keep} of those that are cut out of {rule['of']}: {key}; move the rows of the other splits"
+    if rule["by"] in ("column", "before"):
+        return f"{keep}, instead of this rule: --split-fractions train=0.9,val=0.1 {key}"
+    if rule.get("key") == column:
+        return f"{keep}, split the new records by the rule of the dataset: leave theirs out"
+    instead = next((f" instead of {name}" for name in ("key", "stratify") if name in rule), "")
+    return f"{keep}: {key}{instead}"
 
 
 def _shared(terminal: Terminal, check: Mapping[str, Any], what: str, of: str) -> None:

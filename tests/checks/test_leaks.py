@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections import defaultdict
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
+from PIL import Image
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.transforms.errors import SchemaError
 
@@ -98,7 +101,67 @@ def test_the_screen_names_the_splits_the_places_and_what_to_do(shardmill: Shardm
     shown = shardmill("convert", "t.csv", "-o", "out", *options).out
     assert "Leaks of user: 5 values are in more than one split, with 100 records:" in shown
     assert "t.csv row 1 = t.csv row 6 = t.csv row 11 and 17 more" in shown
-    assert "to keep each in one split, where fractions say the splits: --split-key user" in shown
+    assert "\n  to keep each in one split: --split-key user\n" in shown
+
+
+KEEP = "to keep each in one split"
+FRACTIONS = ["--split-fractions", "train=0.5,val=0.5"]
+
+
+KEY = "--split-key 'the user'"
+INSTEAD = f", instead of this rule: --split-fractions train=0.9,val=0.1 {KEY}"
+
+
+@pytest.mark.parametrize(
+    ("rule", "more", "fix"),
+    [
+        ([], ["--set", "split.column=fold"], INSTEAD),
+        ([], ["--set", "split.before={column: day, train: 2024-01-02, rest: val}"], INSTEAD),
+        (FRACTIONS, ["--split-key", "id"], f": {KEY} instead of key"),
+        ([*FRACTIONS, "--set", "split.by=exact"], ["--set", "split.stratify=fold"], f": {KEY} instead of stratify"),
+        (["--set", "split.folds=2"], [], f": {KEY}"),
+    ],
+)
+def test_what_keeps_a_value_in_one_split_depends_on_the_rule_and_does_it(
+    shardmill: Shardmill, rule: list[str], more: list[str], fix: str
+) -> None:
+    rows = [f"{n},{n % 29},{('train', 'val')[n % 2]},2024-01-0{1 + n % 3}\n" for n in range(200)]
+    Path("t.csv").write_text("".join(["id,the user,fold,day\n", *rows]))
+    leak = ["--set", "checks.leaks.columns=[the user]"]
+    assert f"\n  {KEEP}{fix}\n" in shardmill("convert", "t.csv", "-o", "out", *leak, *rule, *more).out
+    options = shlex.split(fix.partition(": ")[2].partition(" instead")[0])
+    again = shardmill("convert", "t.csv", "-o", "again", *leak, *rule, *options)
+    assert "Leaks of the user: none\n" in again.out
+
+
+def test_leaks_among_folders_that_are_splits_are_said_to_be_of_the_source(shardmill: Shardmill) -> None:
+    for split in ("train", "test"):
+        Path("pets", split, "cat").mkdir(parents=True)
+        for number in range(3):
+            Image.new("L", (8, 8), number).save(Path("pets", split, "cat", f"{number}.png"))
+    shown = shardmill("convert", "pets", "-o", "out", "--set", "checks.leaks.columns=[image/encoded]").out
+    assert "3 values are in more than one split" in shown
+    assert f"\n  the splits are those of the source; {KEEP}, move its rows into one of them\n" in shown
+    assert "--split" not in shown
+
+
+def test_where_nothing_can_be_compared_no_leaks_are_not_reported_as_none(shardmill: Shardmill) -> None:
+    Path("t.csv").write_text("id,user,empty\n1,a,\n2,a,\n3,b,\n4,b,\n5,c,\n6,c,\n")
+    user, empty = ("--set", "checks.leaks.columns=[user]"), ("--set", "checks.leaks.columns=[empty]")
+    shown = shardmill("convert", "t.csv", "-o", "one", *user)
+    assert "\nLeaks of user: nothing to compare: all records are in one split\n" in shown.out
+    found = json.loads(shardmill("info", "one", "--json").out)["checks"]["leaks"]
+    assert found == {"columns": ["user"], "records": 0, "groups": 0, "not_compared": "one split"}
+    shown = shardmill("convert", "t.csv", "-o", "two", *empty, *FRACTIONS)
+    assert "\nLeaks of empty: nothing to compare: no record has a value\n" in shown.out
+    shown = shardmill("convert", "t.csv", "-o", "three", *user, *FRACTIONS, "--split-key", "user")
+    assert "\nLeaks of user: none\n" in shown.out
+    Path("more.csv").write_text("id,user,empty\n7,a,\n")
+    shown = shardmill("append", "more.csv", "-o", "three", *user)
+    assert "Leaks of user: nothing to compare among the new records: all records are in one split" in shown.out
+    Path("none.csv").write_text("id,user,empty\n")
+    shown = shardmill("append", "none.csv", "-o", "three", *user)
+    assert "Leaks of user: nothing to compare among the new records: no record has a value" in shown.out
 
 
 @pytest.mark.parametrize("more", [{}, {"shuffle": {"seed": 7}}], ids=["in order", "shuffled"])

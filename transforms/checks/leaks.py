@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -11,7 +11,7 @@ import numpy as np
 from ..format.flow.observers import Finding, LeftOut, Observation, Seen, Went
 from ..format.schema.schema import Schema
 from .digests import DIGEST, digests_of, digests_of_values
-from .groups import find_groups
+from .groups import Table, find_groups
 from .spilled import (
     check_columns,
     encoded,
@@ -58,7 +58,8 @@ class Leaks:
         if len(nulls):  # alike to none: their place stands for a value
             places = [repr(seen.origin.number(row)).encode() for row in rows[nulls].tolist()]
             digests[nulls] = digests_of_values(places)
-        return spilled_of(seen, rows, digests)
+        found = spilled_of(seen, rows, digests)
+        return Observation(found.summary | {"values": len(rows) - len(nulls)}, found.spilled)
 
     def settled(self, spilled: bytes, went: Mapping[str, Went]) -> bytes:
         """Return what it spilled of a task with the splits of records that were set aside."""
@@ -69,12 +70,22 @@ class Leaks:
         return rows_without(spilled, left_out)
 
     def merge(self, one: Any, other: Any) -> Any:
-        """Add up the rows, and the splits that they are in."""
-        return merged_rows(one, other)
+        """Add up the rows, the splits that they are in, and the values."""
+        return merged_rows(one, other) | {"values": one["values"] + other["values"]}
 
     def finish(self, summary: Any, spilled: Sequence[bytes]) -> Finding:
         """Return what is to be said of values that are in several splits: `records` have them, of `groups` values."""
         names, rows = ([], 0) if summary is None else (list(summary["splits"]), summary["rows"])
-        found = find_groups(tables_of(spilled, names), rows, across=True)
-        check = {"columns": list(self.columns), "records": found.repeats + found.groups, "groups": found.groups}
+        splits = set[int]()
+
+        def tables() -> Iterator[Table]:
+            for table in tables_of(spilled, names):
+                splits.update(np.unique(table["split"]).tolist())
+                yield table
+
+        found = find_groups(tables(), rows, across=True)
+        check: dict[str, Any] = {"columns": list(self.columns)}
+        check |= {"records": found.repeats + found.groups, "groups": found.groups}
+        if not summary or not summary["values"] or len(splits) < 2:
+            check["not_compared"] = "one split" if len(splits) == 1 else "no value"
         return Finding(check | more_of(found, names, spilled))

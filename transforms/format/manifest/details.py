@@ -187,9 +187,10 @@ take_details: Final[Take[Details]] = object_of(
     image=_part((), steps=_SCALARS, codec=text(), version=text()),
     checks=mapping(
         _part(
-            ("action", "splits", "examples"),
+            ("not_compared", "action", "splits", "examples"),
             columns=lambda value: list(_NAMES(value)),
             **dict.fromkeys(_COUNTED, integer()),
+            not_compared=choice("one split", "no value"),
             action=choice("drop"),
             splits=mapping(integer(1)),
             examples=lambda value: list(_EXAMPLES(value)),
