@@ -1,9 +1,11 @@
 from __future__ import annotations
 
+import numpy as np
 import pyarrow as pa
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format.buffers.arrow_memory import text_array
+from shardmill.transforms.format.buffers.arrow_memory import array_of, binary_array, null_of, text_array, true_mask
 
 
 @given(st.lists(st.text(max_size=9) | st.none(), max_size=20))
@@ -11,3 +13,30 @@ def test_texts_become_the_array_that_arrow_makes_of_them(values: list[str | None
     array = text_array(values)
     array.validate(full=True)
     assert array.equals(pa.array(values, pa.string()))
+
+
+@given(st.lists(st.binary(max_size=9) | st.none(), max_size=20))
+def test_bytes_become_the_array_that_arrow_makes_of_them(values: list[bytes | None]) -> None:
+    array = binary_array(values)
+    array.validate(full=True)
+    assert array.equals(pa.array(values, pa.binary()))
+
+
+@given(st.lists(st.booleans() | st.none(), max_size=40), st.integers(0, 9))
+def test_true_is_what_is_neither_false_nor_null_wherever_a_slice_begins(values: list[bool | None], start: int) -> None:
+    flags = pa.array(values, pa.bool_()).slice(start)
+    assert true_mask(flags).tolist() == [value is True for value in values[start:]]
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "uint16", "int32", "int64", "float16", "float32", "float64"])
+@pytest.mark.parametrize("step", [1, 2])
+def test_numbers_become_the_array_that_arrow_makes_of_them(dtype: str, step: int) -> None:
+    values = np.array([0, 1, 1, 0, 5, 9, 0, 0, 1, 1, 2], dtype)[::step]
+    array = array_of(values)
+    array.validate(full=True)
+    assert array.equals(pa.array(values))
+    assert array_of(values[:0]).equals(pa.array(values[:0]))
+
+
+def test_a_null_has_its_type() -> None:
+    assert null_of(pa.timestamp("us", "UTC")).equals(pa.scalar(None, pa.timestamp("us", "UTC")))

@@ -27,8 +27,8 @@ def test_beam_is_imported_without_pandas_and_a_users_function_still_gets_it() ->
     subprocess.run([sys.executable, "-c", SCRIPT], check=True)
 
 
-@pytest.mark.parametrize("config", ["parquet.yaml", "quickstart.yaml"])
-def test_a_conversion_of_parquet_or_pictures_never_imports_pandas(tmp_path: Path, config: str) -> None:
+@pytest.mark.parametrize("config", ["parquet.yaml", "quickstart.yaml", "csv.yaml", "jsonl.yaml"])
+def test_a_conversion_never_imports_pandas(tmp_path: Path, config: str) -> None:
     command = ["-m", "shardmill.pipelines", "convert", str(CONFIGS / config), "-o", str(tmp_path / "out")]
     run = subprocess.run(
         [sys.executable, "-X", "importtime", *command],

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from ...errors import RunError
-from ...format.buffers.arrow_memory import int64_array
+from ...format.buffers.arrow_memory import array_of
 from ...format.buffers.checksum import add_digests
 from ...format.flow.blocks import Frames
 from ..shard_plan import task_ranges
@@ -181,4 +181,4 @@ def taken_records(data: pa.Buffer, lengths: npt.NDArray[np.int64], order: npt.ND
     offsets = np.zeros(len(lengths) + 1, np.int64)
     np.cumsum(lengths, out=offsets[1:])
     records = pa.LargeBinaryArray.from_buffers(pa.large_binary(), len(lengths), [None, pa.py_buffer(offsets), data])
-    return records.take(int64_array(order)).buffers()[2]
+    return records.take(array_of(order)).buffers()[2]

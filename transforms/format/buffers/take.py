@@ -6,7 +6,7 @@ import numpy as np
 import pyarrow as pa
 from pyarrow import types
 
-from .arrow_memory import int64_array
+from .arrow_memory import array_of
 from .views import I64
 
 
@@ -18,7 +18,7 @@ def take_rows(batch: pa.RecordBatch, rows: I64) -> pa.RecordBatch:
 
 def _take_array(array: pa.Array, rows: I64) -> pa.Array:
     if not _has_views(array.type):
-        return array.take(int64_array(rows))
+        return array.take(array_of(rows))
     # Arrow cannot take views: join the runs of rows that follow each other.
     breaks = np.flatnonzero(np.diff(rows) != 1) + 1
     parts = [array.slice(int(part[0]), len(part)) for part in np.split(rows, breaks) if len(part)]

@@ -18,7 +18,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from ...errors import SchemaError
-from ..buffers.arrow_memory import int64_array, offsets_of, raw_values, valid_mask
+from ..buffers.arrow_memory import array_of, offsets_of, raw_values, valid_mask
 from ..buffers.views import I64
 from ..schema.arrow_checks import meaning
 from ..schema.arrow_types import is_list
@@ -96,7 +96,7 @@ def lists_of(array: pa.Array) -> Cells:
         lengths = np.diff(offsets)
         if bool(lengths[~present].any()):
             # What is under a null row is not a value: neither written nor checked.
-            values = _selectable(values).take(int64_array(np.flatnonzero(np.repeat(present, lengths))))
+            values = _selectable(values).take(array_of(np.flatnonzero(np.repeat(present, lengths))))
             offsets = _ends(np.where(present, lengths, 0))
     return Cells(plain_array(values), offsets, present)
 
@@ -146,7 +146,7 @@ def _by_name(array: pa.Array, kind: pa.DataType) -> pa.Array:
         cells = lists_of(array)
         assert cells.offsets is not None
         values = _by_name(cells.values, kind.value_type)
-        return pa.LargeListArray.from_arrays(int64_array(cells.offsets), values, mask=mask)
+        return pa.LargeListArray.from_arrays(array_of(cells.offsets), values, mask=mask)
     return array
 
 
@@ -168,7 +168,7 @@ def _without_list_views(array: pa.Array) -> pa.Array:
         return pa.MapArray.from_arrays(lists.offsets.cast(pa.int32()), *lists.values.flatten(), mask=mask)
     cells = lists_of(array)
     assert cells.offsets is not None
-    return pa.LargeListArray.from_arrays(int64_array(cells.offsets), _selectable(cells.values), mask=mask)
+    return pa.LargeListArray.from_arrays(array_of(cells.offsets), _selectable(cells.values), mask=mask)
 
 
 def _list_views(array: pa.Array, present: npt.NDArray[np.bool_] | None) -> Cells:
@@ -179,7 +179,7 @@ def _list_views(array: pa.Array, present: npt.NDArray[np.bool_] | None) -> Cells
         sizes = np.where(present, sizes, 0)
     offsets = _ends(sizes)
     positions = np.arange(offsets[-1]) + np.repeat(starts - offsets[:-1], sizes)
-    return Cells(plain_array(_selectable(array.values).take(int64_array(positions))), offsets, present)
+    return Cells(plain_array(_selectable(array.values).take(array_of(positions))), offsets, present)
 
 
 def _ends(lengths: I64) -> I64:

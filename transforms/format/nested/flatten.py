@@ -22,7 +22,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from ..buffers.arrow_memory import int64_array
+from ..buffers.arrow_memory import array_of
 from ..buffers.views import I64
 from ..columns.lists import lists_of, plain_array
 from ..flow.rejects import CellError, CellProblem
@@ -77,7 +77,7 @@ class _Levels:
     def as_lists(self, values: pa.Array, ends: I64) -> pa.Array:
         """Return values as a list for each row."""
         mask = None if self.present is None else pa.array(~self.present)
-        return pa.LargeListArray.from_arrays(int64_array(ends), values, mask=mask)
+        return pa.LargeListArray.from_arrays(array_of(ends), values, mask=mask)
 
 
 @dataclass(slots=True, eq=False)
@@ -123,7 +123,7 @@ class _Flattener:
         """Add fixed-size lists of fixed-size lists as one tensor for each row."""
         sizes, _ = grid_of(array.type)
         rows = np.flatnonzero(np.asarray(array.is_valid()))
-        dense = array.take(int64_array(rows)) if array.null_count else array
+        dense = array.take(array_of(rows)) if array.null_count else array
         flat = self._unfolded(name, dense, lambda positions: rows[positions])
         storage = pa.FixedSizeListArray.from_arrays(flat, math.prod(sizes))
         if array.null_count:

@@ -16,6 +16,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from ...errors import SchemaError
+from ...format.buffers.arrow_memory import text_array
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.schema.arrow_types import plain_type
 from ...format.schema.column_types import is_string
@@ -106,7 +107,7 @@ class Label:
             known = pc.and_(pc.greater_equal(values, 0), pc.less(values, len(self.numbered)))
             numbers = pc.if_else(known, numbers, pa.scalar(None, pa.int64()))
         else:
-            names = pa.array(self.numbered, pa.large_string())
+            names = text_array(self.numbered).cast(pa.large_string())
             numbers = pc.index_in(as_text(values), value_set=names).cast(pa.int64())
         return Stepped(with_column(batch, self.column, numbers), None, self._problems(values, numbers))
 

@@ -19,6 +19,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...format.buffers.arrow_memory import array_of, true_mask
 from ...format.wording.printable import printable
 from ..text.cast import first_problem, leading_zeros, nullify, prove_column
 from .obstacles import Obstacles, find_obstacles
@@ -137,8 +138,8 @@ def _odd_integer(column: pa.Array, cells: Cells) -> str | None:
         return f"{_shown(column, int(zeros[0]), cells)} has a leading zero, which a number would lose"
     # most floats have a point: only the others are checked against the pattern, which takes longer than the cast
     rows = _true_rows(pc.invert(pc.match_substring(column, ".")))
-    rows = rows[_true_rows(pc.match_substring_regex(column.take(pa.array(rows)), _INTEGER_LIKE))]
-    problem = first_problem(column.take(pa.array(rows)), pa.int64()) if len(rows) else None
+    rows = rows[_true_rows(pc.match_substring_regex(column.take(array_of(rows)), _INTEGER_LIKE))]
+    problem = first_problem(column.take(array_of(rows)), pa.int64()) if len(rows) else None
     if problem is None:
         return None
     row, code = int(rows[problem[0]]), problem[1]
@@ -147,7 +148,7 @@ def _odd_integer(column: pa.Array, cells: Cells) -> str | None:
 
 
 def _true_rows(flags: pa.Array) -> npt.NDArray[np.int64]:
-    return np.flatnonzero(flags.fill_null(False).to_numpy(zero_copy_only=False))
+    return np.flatnonzero(true_mask(flags))
 
 
 def _why_text(column: pa.Array, cells: Cells) -> str:

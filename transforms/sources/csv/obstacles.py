@@ -15,6 +15,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...format.buffers.arrow_memory import array_of, binary_array, true_mask
 from ...format.wording.printable import printable
 from ..contract.call import set_column, set_list
 from ..text.cast import NUMBER
@@ -127,18 +128,18 @@ def find_obstacles(
     like = _count(pc.or_(_match(head, NUMBER), _match(head, f"{_DECIMAL}|{_THOUSANDS}")))
     if not like or 2 * like < len(head) - head.null_count:
         return None
-    rows = np.flatnonzero(pc.invert(_match(cells, NUMBER)).fill_null(False).to_numpy(zero_copy_only=False))
-    odd = cells.take(pa.array(rows))
-    comma = _match(odd, f"{_DECIMAL}|{_THOUSANDS}").to_numpy(zero_copy_only=False).astype(bool)
-    others = odd.filter(pa.array(~comma))
+    rows = np.flatnonzero(true_mask(pc.invert(_match(cells, NUMBER))))
+    odd = cells.take(array_of(rows))
+    comma = true_mask(_match(odd, f"{_DECIMAL}|{_THOUSANDS}"))
+    others = odd.filter(array_of(~comma))
     counts = {bytes(one["values"]): one["counts"] for one in pc.value_counts(others).to_pylist()}
     if len(counts) > _MOST_WORDS or any(len(word) > _LONGEST or not _is_text(word) for word in counts):
         return None
-    firsts = {word: rows[~comma][pc.index(others, pa.scalar(word, cells.type)).as_py()] for word in counts}
+    firsts = {word: rows[~comma][pc.index(others, binary_array([word])[0]).as_py()] for word in counts}
     sign = b"" if quote is None else bytes([quote])
     return rows, Obstacles(
         _joined(Word(word.decode(), place(int(firsts[word])), count) for word, count in counts.items()),
-        _commas(odd.filter(pa.array(comma)), lambda row: place(int(rows[comma][row]))),
+        _commas(odd.filter(array_of(comma)), lambda row: place(int(rows[comma][row]))),
         bool(sign) and any(sign + word + sign in text for word in counts),
     )
 

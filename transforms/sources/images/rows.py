@@ -22,7 +22,7 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from ...format.buffers.arrow_memory import int64_array, text_array
+from ...format.buffers.arrow_memory import array_of, text_array
 from ...format.flow.rejects import Place
 from ...format.schema.schema import Feature, Schema
 from ...format.wording.printable import printable_path
@@ -131,7 +131,7 @@ def _column(name: str, rows: Sequence[ImageRow], buffer: pa.Buffer) -> pa.Array:
         return view_array([row.offset for row in rows], [row.size for row in rows], buffer)
     if name in _NUMBERS:
         numbers = [_NUMBERS[name](row) for row in rows]
-        return pa.array(numbers, pa.int64()) if None in numbers else int64_array(np.array(numbers, np.int64))
+        return pa.array(numbers, pa.int64()) if None in numbers else array_of(np.array(numbers, np.int64))
     return text_array([_TEXTS[name](row) for row in rows])
 
 

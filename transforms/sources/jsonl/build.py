@@ -10,6 +10,7 @@ from typing import Any, Final
 import numpy as np
 import pyarrow as pa
 
+from ...format.buffers.arrow_memory import binary_array
 from ...format.flow.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem
 from ...format.wording.printable import printable
 from ..text.cast import cast_column
@@ -103,7 +104,7 @@ class _Builder:
             cells.append(cell)
             if problem is not None:
                 problems.append(problem)
-        array, found = cast_column(pa.array(cells, pa.binary()), kind, self.column.name, null_words=False)
+        array, found = cast_column(binary_array(cells), kind, self.column.name, null_words=False)
         return array, problems + found
 
     def _cell(self, row: int, value: Any, kind: pa.DataType) -> tuple[bytes | None, CellProblem | None]:

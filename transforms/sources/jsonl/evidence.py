@@ -11,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import SchemaError
+from ...format.buffers.arrow_memory import true_mask
 from ...format.wording.printable import printable
 from ..text.lines import I64, Lines, LineSizes, read_lines
 from ..text.pieces import TextPiece
@@ -128,7 +129,7 @@ class _Look:
             values, kind = len(column) - column.null_count, as_found(column.type)
             place = ""
             if values:
-                first = int(np.argmax(column.is_valid().to_numpy())) if column.null_count else 0
+                first = int(np.argmax(true_mask(column.is_valid().combine_chunks()))) if column.null_count else 0
                 place = self._place(int(part[first]))
             columns[name] = Evidence(kind, values, place)
         return PieceEvidence(len(part), columns=columns)

@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import json
 
+from ...format.buffers.arrow_memory import binary_array, raw_values, valid_mask
 from ..text.lines import I64, Lines
 from ..text.open_text import is_utf8
 from .strict import BLANKS, MOST_LEVELS, nested_levels
@@ -70,19 +71,20 @@ class ParsedText:
             return any(self._doubts(array.field(index)) for index in range(array.type.num_fields))
         if not pa.types.is_float64(array.type) or array.null_count == len(array):
             return False
-        values = array.to_numpy(zero_copy_only=False)  # nulls are NaN
+        values = raw_values(array, np.float64)
+        if (valid := valid_mask(array)) is not None:
+            values = values[valid]
         if not values.all() and self._has_tiny:
             return True
         with np.errstate(invalid="ignore"):
             large = np.abs(values) >= _EXACT
         if large.any() and self._has_long_integer:
             return True
-        finite = np.count_nonzero(np.isfinite(values))
-        return finite < len(array) - array.null_count and self._has_odd_word
+        return not np.isfinite(values).all() and self._has_odd_word
 
     @cached_property
     def _cell(self) -> pa.Array:
-        return pa.array([self.text], pa.binary())
+        return binary_array([self.text])
 
     def _has(self, pattern: str) -> bool:
         return bool(pc.match_substring_regex(self._cell, pattern)[0].as_py())

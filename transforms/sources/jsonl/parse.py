@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...format.buffers.arrow_memory import array_of, raw_values, true_mask, valid_mask
 from ...format.flow.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem, Reject
 from ...format.wording.printable import printable
 from ..text.cast import cast_column
@@ -77,8 +78,8 @@ def parse_lines(parser: LineParser, lines: Lines, name: str, entry: int) -> Pars
     arrays = []
     for number, (column, target) in enumerate(zip(parser.columns, parser.targets, strict=True)):
         chunks = [part.arrays[number] for part in parts]
-        wire = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks) if chunks else pa.array([], column.wire)
-        array, found = finish(wire if in_order else wire.take(pa.array(order)), target, column.name)
+        wire = chunks[0] if len(chunks) == 1 else pa.concat_arrays(chunks) if chunks else pa.nulls(0, column.wire)
+        array, found = finish(wire if in_order else wire.take(array_of(order)), target, column.name)
         arrays.append(array)
         problems += found
     if len(problems) > 1:
@@ -167,10 +168,11 @@ def finish(wire: pa.Array, target: pa.DataType, column: str) -> tuple[pa.Array, 
         owner = pc.list_parent_indices(wire).to_pylist() if found else []
         problems = [CellProblem(owner[problem.row], problem.error) for problem in found]
         rows = np.array(sorted({problem.row for problem in problems}), np.int64)
-        mask = wire.is_null().to_numpy(zero_copy_only=False) | np.isin(np.arange(len(wire)), rows)
-        sizes = pc.list_value_length(wire).fill_null(0).to_numpy(zero_copy_only=False)
-        offsets = pa.array(np.concatenate([[0], np.cumsum(sizes)]), pa.int32())
-        return pa.ListArray.from_arrays(offsets, inner, target, mask=pa.array(mask)), problems
+        mask = true_mask(wire.is_null()) | np.isin(np.arange(len(wire)), rows)
+        lengths, valid = raw_values(pc.list_value_length(wire).cast(pa.int32()), np.int32), valid_mask(wire)
+        sizes = lengths if valid is None else np.where(valid, lengths, 0)
+        offsets = array_of(np.concatenate([[0], np.cumsum(sizes)]).astype(np.int32))
+        return pa.ListArray.from_arrays(offsets, inner, target, mask=array_of(mask)), problems
     if pa.types.is_floating(target):
         return _narrowed(wire, target, column)
     return cast_column(wire.view(pa.binary()), target, column, null_words=False)

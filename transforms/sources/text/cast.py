@@ -31,6 +31,15 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from ...format.buffers.arrow_memory import (
+    array_of,
+    binary_array,
+    null_of,
+    raw_values,
+    text_array,
+    true_mask,
+    valid_mask,
+)
 from ...format.flow.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem
 from ...format.schema.column_types import natural_type
 from ...format.wording.printable import printable
@@ -96,13 +105,13 @@ def nullify(cells: pa.Array, rows: npt.NDArray[np.int64]) -> pa.Array:
     """Return the cells with those of some rows made null."""
     keep = np.ones(len(cells), bool)
     keep[rows] = False
-    return pc.if_else(pa.array(keep), cells, pa.scalar(None, cells.type))
+    return pc.if_else(array_of(keep), cells, null_of(cells.type))
 
 
 def cell_bytes(cells: pa.Array) -> npt.NDArray[np.int64]:
     """Return the length of each binary cell; 0 where it is null."""
-    lengths: npt.NDArray[np.int64] = pc.binary_length(cells).fill_null(0).to_numpy().astype(np.int64)
-    return lengths
+    lengths, valid = raw_values(pc.binary_length(cells), np.int32).astype(np.int64), valid_mask(cells)
+    return lengths if valid is None else np.where(valid, lengths, 0)
 
 
 def leading_zeros(cells: pa.Array) -> npt.NDArray[np.int64]:
@@ -119,7 +128,7 @@ def leading_zeros(cells: pa.Array) -> npt.NDArray[np.int64]:
         text.take(begins + 1, mode="clip") - np.uint8(ord("0")) < 10,
     )
     found = np.flatnonzero(zero & digit & (ends - begins > 1))
-    return found[cells.is_valid().to_numpy(zero_copy_only=False)[found]] if cells.null_count else found
+    return found[true_mask(cells.is_valid())[found]] if cells.null_count else found
 
 
 def type_noun(target: pa.DataType) -> str:
@@ -166,7 +175,7 @@ def _prove_integers(cells: pa.Array, target: pa.DataType) -> pa.Array | None:
     first = text.take(begins, mode="clip")
     odd = np.flatnonzero((first - np.uint8(ord("1")) > 8) & (begins < ends))
     if len(odd) and cells.null_count:
-        odd = odd[cells.is_valid().to_numpy(zero_copy_only=False)[odd]]
+        odd = odd[true_mask(cells.is_valid())[odd]]
     if len(odd):
         first, begins, ends = first[odd], begins[odd], ends[odd]
         second = text.take(begins + 1, mode="clip")
@@ -179,29 +188,30 @@ def _prove_integers(cells: pa.Array, target: pa.DataType) -> pa.Array | None:
 
 def _prove_floats(cells: pa.Array, target: pa.DataType) -> pa.Array | None:
     values = pc.cast(cells, target)
-    numbers = values.fill_null(1).to_numpy(zero_copy_only=False) if values.null_count else values.to_numpy()
+    numbers = raw_values(values, f"f{target.bit_width // 8}")
+    if (valid := valid_mask(values)) is not None:
+        numbers = np.where(valid, numbers, 1)
     finite = np.isfinite(numbers)
     if not finite.all() and not _all_match(cells, np.flatnonzero(~finite), _SPECIAL):
         return None
     zeros = np.flatnonzero(numbers == 0)
     if len(zeros):
-        text = cells.take(pa.array(zeros))
+        text = cells.take(array_of(zeros))
         if pc.any(pc.match_substring_regex(text, _NOT_ZERO)).as_py():
             return None
     return values
 
 
 def _all_match(cells: pa.Array, rows: npt.NDArray[np.int64], pattern: str) -> bool:
-    return bool(pc.all(pc.match_substring_regex(cells.take(pa.array(rows)), pattern)).as_py())
+    return bool(pc.all(pc.match_substring_regex(cells.take(array_of(rows)), pattern)).as_py())
 
 
 def _prove_bools(cells: pa.Array, target: pa.DataType) -> pa.Array | None:
     del target
-    words = pa.array([*_TRUE, *_FALSE], pa.binary())
-    index = pc.index_in(cells, value_set=words, skip_nulls=True)
+    index = pc.index_in(cells, value_set=binary_array([*_TRUE, *_FALSE]), skip_nulls=True)
     if index.null_count != cells.null_count:
         return None
-    return pc.less(index, len(_TRUE))
+    return pc.less(index, array_of(np.array([len(_TRUE)], np.int32))[0])
 
 
 def _prove_strings(cells: pa.Array, target: pa.DataType) -> pa.Array | None:
@@ -223,7 +233,7 @@ def _prove_timestamps(cells: pa.Array, target: pa.DataType) -> pa.Array:
 def _prove_times(cells: pa.Array, target: pa.DataType) -> pa.Array | None:
     if not pc.all(pc.match_substring_regex(cells, f"^({_TIME.pattern.decode()})$")).as_py():
         return None if cells.null_count < len(cells) else pa.nulls(len(cells), target)
-    dated = pc.binary_join_element_wise(pa.scalar("1970-01-01T"), cells.view(pa.string()), "")
+    dated = pc.binary_join_element_wise(text_array(["1970-01-01T"])[0], cells.view(pa.string()), text_array([""])[0])
     return pc.cast(dated, pa.timestamp(target.unit)).view(pa.int64()).view(target)
 
 
@@ -234,7 +244,7 @@ def _find_problems(cells: pa.Array, target: pa.DataType) -> tuple[pa.Array, list
     elif pa.types.is_floating(target):
         found = _float_problems(cells, target)
     elif pa.types.is_boolean(target):
-        good = pc.is_in(cells, value_set=pa.array([*_TRUE, *_FALSE], pa.binary()))
+        good = pc.is_in(cells, value_set=binary_array([*_TRUE, *_FALSE]))
         found = dict.fromkeys(_failing(cells, good), ("BAD_TYPE", "is not true or false"))
     elif pa.types.is_string(target):
         found = _utf8_problems(cells)
@@ -247,8 +257,7 @@ def _find_problems(cells: pa.Array, target: pa.DataType) -> tuple[pa.Array, list
 
 def _failing(cells: pa.Array, good: pa.Array) -> list[int]:
     """Return the rows whose cell is neither null nor good."""
-    bad = pc.and_(pc.is_valid(cells), pc.invert(good.fill_null(False)))
-    return np.flatnonzero(bad.to_numpy(zero_copy_only=False)).tolist()
+    return np.flatnonzero(true_mask(cells.is_valid()) & ~true_mask(good)).tolist()
 
 
 def _integer_problems(cells: pa.Array, target: pa.DataType) -> dict[int, Problem]:
@@ -275,14 +284,13 @@ def _float_problems(cells: pa.Array, target: pa.DataType) -> dict[int, Problem]:
     finite = pc.match_substring_regex(cells, _FINITE)
     special = pc.match_substring_regex(cells, _SPECIAL)
     found: dict[int, Problem] = dict.fromkeys(_failing(cells, pc.or_(finite, special)), ("BAD_TYPE", "is not a float"))
-    values = pc.cast(pc.if_else(finite, cells, pa.scalar(None, cells.type)), target).to_numpy(zero_copy_only=False)
-    mask = finite.fill_null(False).to_numpy(zero_copy_only=False)
+    cast = pc.cast(pc.if_else(finite, cells, null_of(cells.type)), target)
+    values, mask = raw_values(cast, f"f{target.bit_width // 8}"), true_mask(finite)
     with np.errstate(invalid="ignore"):
         infinite = np.flatnonzero(mask & np.isinf(values))
         zero = np.flatnonzero(mask & (values == 0))
     found.update(dict.fromkeys(infinite.tolist(), ("FLOAT_OVERFLOW", f"is beyond what a {_width(target)} can hold")))
-    nonzero = pc.match_substring_regex(cells.take(pa.array(zero)), _NOT_ZERO).to_numpy(zero_copy_only=False)
-    lost = zero[nonzero.astype(bool)]
+    lost = zero[true_mask(pc.match_substring_regex(cells.take(array_of(zero)), _NOT_ZERO))]
     found.update(dict.fromkeys(lost.tolist(), ("FLOAT_UNDERFLOW", f"would become 0 as a {_width(target)}")))
     return found
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import SchemaError
+from ...format.buffers.arrow_memory import array_of
 from ...format.schema.column_types import DEFAULT_UNIT, column_type, named_type
 from ...format.schema.schema import ColumnRule, Feature, Schema
 from ...format.wording.printable import printable
@@ -34,7 +36,7 @@ def declared_type(name: str, rule: ColumnRule) -> pa.DataType:
     target = declared.arrow(rule.unit or DEFAULT_UNIT, rule.timezone)
     if pa.types.is_timestamp(target) and target.tz is not None:
         try:
-            pc.assume_timezone(pa.array([0], pa.timestamp(target.unit)), target.tz)
+            pc.assume_timezone(array_of(np.zeros(1, np.int64)).view(pa.timestamp(target.unit)), target.tz)
         except pa.ArrowInvalid as error:
             raise SchemaError(f'column "{printable(name)}": there is no time zone "{printable(target.tz)}"') from error
     return target
