@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -233,11 +234,11 @@ def nanoseconds_warning(names: Sequence[str]) -> tuple[str, ...]:
     )
 
 
-def check_batch(batch: pa.RecordBatch) -> None:
+def check_batch(batch: pa.RecordBatch, *, as_numbers: bool = False) -> None:
     """Check every offset, length and index of a batch, so that nothing is read outside of its buffers.
 
     Text is looked at as bytes, and dates in milliseconds as integers: what they hold is the encoder's question, which
-    has a row to name in its answer.
+    has a row to name in its answer. With `as_numbers` the same goes for decimals and times of a day.
 
     Raises:
         pa.ArrowInvalid: the batch is not sound.
@@ -245,24 +246,31 @@ def check_batch(batch: pa.RecordBatch) -> None:
     for column in batch.columns:
         if isinstance(column, pa.ExtensionArray):
             column = column.storage
-        bare = _without_values(column.type)
+        bare = _without_values(column.type, as_numbers=as_numbers)
         (column if bare == column.type else column.view(bare)).validate(full=True)
 
 
-def _without_values(kind: pa.DataType) -> pa.DataType:
+def _without_values(kind: pa.DataType, *, as_numbers: bool) -> pa.DataType:
     """Return the type with the same buffers whose text is plain bytes, and whose dates are integers."""
+    of = partial(_without_values, as_numbers=as_numbers)
     for test, bare in _BARE:
         if test(kind):
             return bare
     if pa.types.is_string_view(kind):
         return pa.binary_view()
     if pa.types.is_dictionary(kind):
-        return pa.dictionary(kind.index_type, _without_values(kind.value_type), kind.ordered)
+        return pa.dictionary(kind.index_type, of(kind.value_type), kind.ordered)
     if is_list(kind) or pa.types.is_fixed_size_list(kind):
-        return with_value_type(kind, _without_values(kind.value_type))
+        return with_value_type(kind, of(kind.value_type))
     if pa.types.is_struct(kind):
-        return pa.struct([field.with_type(_without_values(field.type)) for field in kind])
-    return kind
+        return pa.struct([field.with_type(of(field.type)) for field in kind])
+    if not as_numbers:
+        return kind
+    if pa.types.is_map(kind):
+        return pa.map_(*(field.with_type(of(field.type)) for field in (kind.key_field, kind.item_field)))
+    if pa.types.is_time(kind):
+        return pa.int32() if pa.types.is_time32(kind) else pa.int64()
+    return pa.binary(kind.byte_width) if pa.types.is_decimal(kind) else kind
 
 
 def with_value_type(kind: pa.DataType, value: pa.DataType) -> pa.DataType:

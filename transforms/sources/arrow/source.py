@@ -11,8 +11,10 @@ from typing import Final, Literal
 import pyarrow as pa
 
 from ...errors import SchemaError, SourceError
+from ...format.flow.rejects import CellProblem
 from ...format.flow.rows import RowOrigin, Rows
-from ...format.schema.arrow_checks import check_batch, storage_column
+from ...format.nested.impossible_values import checked_batch
+from ...format.schema.arrow_checks import storage_column
 from ...format.schema.schema import ColumnRule
 from ...format.wording.printable import printable
 from ..contract.call import Call
@@ -122,14 +124,16 @@ class ArrowSource:
             pieces = [piece for piece in group if isinstance(piece, ArrowPiece)]
             first = pieces[0]
             check_stamp(first)
-            for batch, piece, done in self._read_file(pieces):
+            for batch, problems, piece, done in self._read_file(pieces):
                 origin = RowOrigin(piece.name, piece.first_row + done + 1)
-                yield as_united(Rows(task.ordinal, ordinal, piece.entry, batch, origin), frozen)
+                yield as_united(Rows(task.ordinal, ordinal, piece.entry, batch, origin, problems), frozen)
                 ordinal += 1
             check_stamp(first)
 
-    def _read_file(self, pieces: Sequence[ArrowPiece]) -> Iterator[tuple[pa.RecordBatch, ArrowPiece, int]]:
-        """Yield batches of one file: each with its piece, and the rows done of that."""
+    def _read_file(
+        self, pieces: Sequence[ArrowPiece]
+    ) -> Iterator[tuple[pa.RecordBatch, tuple[CellProblem, ...], ArrowPiece, int]]:
+        """Yield batches of one file: each with its problems, its piece, and the rows done of that."""
         first = pieces[0]
         done, piece = 0, first
         try:
@@ -143,8 +147,8 @@ class ArrowSource:
                     if form != "stream in turn":
                         piece, done = next(owners), 0
                     for part in _parts(batch):
-                        check_batch(part)
-                        yield _as_stored(part), piece, done
+                        checked, problems = checked_batch(part)
+                        yield _as_stored(checked), problems, piece, done
                         done += part.num_rows
                     if form != "stream in turn":
                         _check_rows(piece, done)

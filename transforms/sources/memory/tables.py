@@ -12,7 +12,8 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import DataError, SchemaError, UsageError
-from ...format.schema.arrow_checks import check_batch, storage_column, storage_type
+from ...format.nested.impossible_values import checked_batch
+from ...format.schema.arrow_checks import storage_column, storage_type
 from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable
 from ..numpy.array_columns import column_of_array
@@ -56,7 +57,7 @@ class MemoryTable:
         Dictionaries become their values, since an Arrow file may hold one dictionary only for each column.
 
         Raises:
-            UsageError: the data is not sound Arrow.
+            UsageError: the data is not sound Arrow, or holds a value that its type does not have.
         """
         chosen = self.schema.names if columns is None else [name for name in self.schema.names if name in set(columns)]
         indices = [self.schema.get_field_index(name) for name in chosen]
@@ -65,11 +66,16 @@ class MemoryTable:
             yield pa.RecordBatch.from_arrays(arrays, schema=_plain_schema(self.schema, indices))
 
     def _checked(self) -> Iterator[pa.RecordBatch]:
+        rows = 0
         for batch in self.batches:
             try:
-                check_batch(batch)
+                _, problems = checked_batch(batch)
             except pa.ArrowException as error:
                 raise UsageError(f"{self.name}: it is not sound Arrow data: {printable(error)}") from error
+            for problem in problems[:1]:
+                where = f'{self.name} row {rows + problem.row + 1}: column "{printable(problem.error.column or "")}"'
+                raise UsageError(f"{where}: {problem.error.message}")
+            rows += batch.num_rows
             yield batch
 
     def plain_schema(self, columns: Sequence[str] | None) -> pa.Schema:

@@ -15,7 +15,8 @@ import pyarrow.parquet as pq
 from ...errors import SourceError
 from ...format.flow.rejects import CellProblem
 from ...format.flow.rows import RowOrigin, Rows
-from ...format.schema.arrow_checks import check_batch, storage_column
+from ...format.nested.impossible_values import checked_batch
+from ...format.schema.arrow_checks import storage_column
 from ...format.schema.schema import ColumnRule, Feature, Schema
 from ...format.wording.printable import printable
 from ..contract.call import Call
@@ -231,8 +232,9 @@ def _read_row_group(
                 continue
             if isinstance(piece.rows, int) and done + batch.num_rows > piece.rows:
                 break
-            check_batch(batch)
-            yield *columns.finish(batch), done
+            batch, impossible = checked_batch(batch)
+            finished, found = columns.finish(batch)
+            yield finished, found + impossible, done
             done += batch.num_rows
     except READ_ERRORS as error:
         if isinstance(error, SourceError):
