@@ -232,8 +232,8 @@ REFUSED: dict[str, tuple[Files, str]] = {
     ),
     "hidden files only": (
         {"pics/.x.jpg": JPEG},
-        "pics: holds no file of a known kind; say which it is: --set input.format=csv (or "
-        f"{', '.join(list(FORMATS)[1:])})",
+        "pics: holds no file of a known kind; name its files ('pics/*'), and say which they are: --set input.format="
+        f"csv (or {', '.join(list(FORMATS)[1:])})",
     ),
 }
 

@@ -5,7 +5,10 @@ import os
 import socket
 from pathlib import Path
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
+from shardmill.pipelines import convert
 from shardmill.transforms.errors import InputError
 from shardmill.transforms.sources.files.listing import list_entries
 from shardmill.transforms.sources.registry.detect import detect_format
@@ -188,6 +191,27 @@ def test_a_format_that_cannot_be_told_names_the_setting(tmp_path: Path) -> None:
         detect_format(["c"], str(tmp_path))
     with pytest.raises(InputError, match="no such file or folder"):
         detect_format(["gone.csv"], str(tmp_path))
+
+
+@pytest.mark.parametrize(("form", "kind"), [("file", "arrow"), ("stream", "arrow"), ("parquet", "parquet")])
+def test_a_file_whose_name_shows_no_format_is_named_by_its_first_bytes_with_the_option_that_reads_it(
+    tmp_path: Path, form: str, kind: str
+) -> None:
+    table = pa.table({"id": [1, 2]})
+    (tmp_path / "in").mkdir()
+    path = tmp_path / "in" / "a.arrow_file"
+    if form == "parquet":
+        pq.write_table(table, path)
+    else:
+        with (pa.ipc.new_file if form == "file" else pa.ipc.new_stream)(path, table.schema) as writer:
+            writer.write_table(table)
+    with pytest.raises(
+        InputError, match=rf"the first bytes are those of an? .*; read it as one: --set input\.format={kind}$"
+    ):
+        detect_format([str(path)])
+    with pytest.raises(InputError, match=r"in: holds no file of a known kind; name its files \('in/\*'\), and say "):
+        detect_format(["in"], str(tmp_path))
+    assert convert(path, output=tmp_path / "out", format=kind).manifest.counts.written == 2
 
 
 @pytest.mark.parametrize("note", ["README", "labels.csv", "notes.txt", "features.npy"])

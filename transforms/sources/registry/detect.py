@@ -13,8 +13,9 @@ from ...format.manifest.naming import is_list_path
 from ...format.wording.printable import printable_path
 from ..contract.call import Call, typed_path
 from ..files.listing import expand_paths
+from ..files.open_file import is_object
 from ..files.skipped_names import is_other_file
-from .formats import FORMATS, format_of_name
+from .formats import FORMATS, format_of_first_bytes, format_of_name
 
 
 class UnclearFormat(InputError):
@@ -37,11 +38,18 @@ def detect_format(paths: Sequence[str], base: str = "", call: Call | None = None
     first, *others = FORMATS
     choices = f"--set input.format={first} (or {', '.join(others)})"
     if not files:
-        raise UnclearFormat(f"{printable_path(paths[0])}: holds no file of a known kind; say which it is: {choices}")
+        inside = shlex.quote(printable_path(os.path.join(paths[0], "*")))
+        raise UnclearFormat(
+            f"{printable_path(paths[0])}: holds no file of a known kind; name its files ({inside}), and say which they "
+            f"are: {choices}"
+        )
     if None in by_format:
         path = by_format[None]
         if why := _why_unknown(path, call or Call()):
             raise InputError(f"{_shown(path)}: {why}")
+        if kind := _kind_by_content(path):
+            found = f"the first bytes are those of {FORMATS[kind].called}; read it as one: --set input.format={kind}"
+            raise UnclearFormat(f"{_shown(path)}: its name shows no format, and {found}")
         raise UnclearFormat(f"{_shown(path)}: unknown kind of file; say which it is: {choices}")
     if len(by_format) > 1:
         found = ", ".join(f"{_shown(path)} is {kind}" for kind, path in by_format.items())
@@ -112,6 +120,7 @@ _FOREIGN: Final = {
     (".orc",): ("ORC files", "read_orc({path})"),
     (".xlsx", ".xls"): ("Excel files", "read_excel({path})"),
 }
+_FIRST_BYTES: Final = 16
 _PACKED: Final = {".zip": "unzip", ".7z": "7z x"}
 
 
@@ -125,6 +134,17 @@ def _why_unknown(path: bytes, call: Call) -> str | None:
         if name.endswith(suffix):
             return f"is an archive, which is not read; unpack it first: {command} {shlex.quote(shown)}"
     return None
+
+
+def _kind_by_content(path: bytes) -> str | None:
+    """Return the format that a local file begins as, None if it shows none."""
+    if is_object(path) or not os.path.isfile(path):
+        return None
+    try:
+        with open(path, "rb") as file:
+            return format_of_first_bytes(file.read(_FIRST_BYTES))
+    except OSError as error:
+        raise InputError(f"{_shown(path)}: cannot be read: {error.strerror}") from error
 
 
 def _shown(path: bytes) -> str:

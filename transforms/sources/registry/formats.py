@@ -47,6 +47,9 @@ def packed(*suffixes: str) -> tuple[str, ...]:
     return tuple(suffix + end for end in ("", ".gz", ".bz2", ".xz", ".zst") for suffix in suffixes)
 
 
+_ARROW: Final = (b"ARROW1", b"\xff\xff\xff\xff")
+"""The file format, and the mark before each message of the stream format, which no text begins with."""
+
 FORMATS: Final[dict[str, FormatEntry]] = {
     "csv": FormatEntry("..csv.format", packed(".csv", ".tsv")),
     "parquet": FormatEntry("..parquet.format", (".parquet", ".pq"), (b"PAR1",), "a Parquet file"),
@@ -60,7 +63,7 @@ FORMATS: Final[dict[str, FormatEntry]] = {
     "numpy": FormatEntry("..numpy.format", (".npy", ".npz")),
     "tfrecord": FormatEntry("..tfrecord.format", (".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz")),
     "jsonl": FormatEntry("..jsonl.format", packed(".jsonl", ".ndjson")),
-    "arrow": FormatEntry("..arrow.format", (".arrow", ".feather", ".ipc"), (b"ARROW1",), "an Arrow file"),
+    "arrow": FormatEntry("..arrow.format", (".arrow", ".feather", ".ipc"), _ARROW, "an Arrow file"),
     "txt": FormatEntry("..txt.format", packed(".txt"), may_be_notes=True),
 }
 """All formats, by what `input.format` calls them, in the order in which they are listed."""
