@@ -2,9 +2,13 @@ from __future__ import annotations
 
 import base64
 import random
+import shlex
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pyarrow.parquet.encryption as pe
@@ -12,9 +16,9 @@ import pytest
 from shardmill.transforms.errors import SchemaError, ShardmillError, SourceError
 from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
 from shardmill.transforms.sources.parquet.column_chunks import Chunk
-from shardmill.transforms.sources.parquet.pages import check_pages, pack_spans
+from shardmill.transforms.sources.parquet.pages import PageBombError, check_pages, pack_spans
 from shardmill.transforms.sources.parquet.source import ParquetSource
-from shardmill.transforms.sources.parquet.thrift_compact import ThriftError
+from shardmill.transforms.sources.parquet.thrift_compact import ThriftError, ThriftReader
 
 ROWS = 300
 TABLE = pa.table({"id": range(ROWS), "name": [f"name {i % 50}" for i in range(ROWS)], "tags": [[1, 2]] * ROWS})
@@ -90,7 +94,10 @@ def _page(kind: int, unpacked: int, packed: int, field: int, values: int) -> byt
     [
         (_page(2, 40, 40, 7, 2**31 - 1), "claims 2147483647 values, where there can be 40"),
         (_page(0, 40, 40, 5, 101), "claims 101 values, where there can be 100"),
-        (_page(0, 2**31 - 1, 40, 5, 10), "claims to unpack 40 bytes to 2147483647: a decompression bomb"),
+        (
+            _page(0, 2**31 - 1, 40, 5, 10),
+            "unpacks 40 bytes to 2,147,483,647; beyond 256 MiB at most 1,000 times as many",
+        ),
         (_page(3, 40, 300, 8, 10)[:40], "has 300 bytes, of a column chunk of 40"),
         (b"\xff" * 40, "the page header at byte 0"),
         (b"\x00" * 40, "the page header at byte 0 lacks its type or its size"),
@@ -98,7 +105,7 @@ def _page(kind: int, unpacked: int, packed: int, field: int, values: int) -> byt
 )
 def test_a_page_header_that_lies_is_refused_before_anything_is_allocated(page: bytes, problem: str) -> None:
     spans = pack_spans([Chunk(0, 100, len(page), 1000, None)])
-    with pytest.raises(ThriftError, match=problem):
+    with pytest.raises((ThriftError, PageBombError), match=problem):
         check_pages(lambda size, at: page[at : at + size], spans, 100)
 
 
@@ -110,8 +117,47 @@ def test_values_of_nested_columns_are_bounded_by_the_bytes_that_hold_them() -> N
 
     spans = pack_spans([Chunk(0, 1 << 30, len(page), 1000, None)])
     check_pages(read, spans, 1 << 30)  # one value a row: rows are read batch by batch
-    with pytest.raises(ThriftError, match="claims 1073741824 values in 40 bytes"):
+    with pytest.raises(PageBombError, match=r"has 1,073,741,824 values of lists in 40 bytes; beyond 16,777,216 values"):
         check_pages(read, spans, 1)
+
+
+def test_a_page_of_far_more_values_than_bytes_is_refused_with_a_command_that_writes_the_file_to_be_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    count = 17 << 20
+    lists = pa.ListArray.from_arrays(pa.array([0, count], pa.int32()), pa.array(np.zeros(count, np.int8)))
+    pq.write_table(pa.table({"id": [1], "l": lists}), tmp_path / "a b.parquet")
+    with pytest.raises(SourceError) as caught:
+        convert(tmp_path / "a b.parquet")
+    words, command = str(caught.value).split("; if the file is to be trusted, write it again: ")
+    assert words.startswith('a b.parquet: row group 0: column "l.list.element": the page at byte ')
+    assert words.endswith("at most 8,000 a byte are read, against decompression bombs")
+    monkeypatch.chdir(tmp_path)
+    _, *program = shlex.split(command)
+    subprocess.run([sys.executable, *program], check=True)
+    ((batch,),) = (convert(tmp_path / "new.parquet")[1],)
+    assert batch.column("l").equals(lists)
+
+
+@pytest.mark.parametrize("rows", [0, ROWS + 1])
+def test_a_file_that_leaves_its_count_of_rows_to_its_row_groups_is_read_and_another_count_is_damage(
+    good: Path, rows: int
+) -> None:
+    data = good.read_bytes()
+    start, stop = footer_start(data), len(data) - 8
+    reader = ThriftReader(data[start:stop])
+    for number, kind in reader.fields():
+        at = start + reader.at
+        reader.skip(kind)
+        if number == 3:  # num_rows
+            break
+    footer = data[start:at] + _varint(rows << 1) + data[start + reader.at : stop]
+    good.write_bytes(data[:start] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    if rows:
+        with pytest.raises(SourceError, match=r"is damaged: 301 rows, but its row groups add up to 300$"):
+            convert(good)
+        return
+    assert pa.Table.from_batches(convert(good)[1]).equals(TABLE)
 
 
 def test_a_flipped_payload_byte_fails_the_run_by_its_row_group(good: Path) -> None:

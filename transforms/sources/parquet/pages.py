@@ -36,14 +36,26 @@ _VALUES_A_BYTE: Final = 8000
 """Runs of one value take a few bytes each, whatever their length: more values than these are not a table but a bomb."""
 
 
+class PageBombError(ValueError):
+    """A page unpacks to more than a table has; `chunk` is the number of its column chunk, of those that were walked."""
+
+    def __init__(self, chunk: int, text: str) -> None:
+        super().__init__(text)
+        self.chunk = chunk
+
+
 PackedSpans = bytes
 """Where the chunks of a row group are, and how many values they hold: three int64 each."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChunkSpan:
-    """Where a column chunk is, and how many values it holds; `nested`: more than its row group has rows."""
+    """Where a column chunk is, and how many values it holds; `nested`: more than its row group has rows.
 
+    `number` counts the chunks of the row group that are read.
+    """
+
+    number: int
     start: int
     size: int
     values: int
@@ -66,10 +78,11 @@ def check_pages(read: ReadAt, spans: PackedSpans, rows: int) -> None:
 
     Raises:
         ThriftError: a header is damaged, or a number in it is none that its page can have.
+        PageBombError: a page unpacks to more than it may.
         OSError: the file cannot be read.
     """
-    for start, size, values in np.frombuffer(spans, np.int64).reshape(-1, 3).tolist():
-        _check_chunk(read, ChunkSpan(start, size, values, values > rows))
+    for number, (start, size, values) in enumerate(np.frombuffer(spans, np.int64).reshape(-1, 3).tolist()):
+        _check_chunk(read, ChunkSpan(number, start, size, values, values > rows))
 
 
 def _check_chunk(read: ReadAt, chunk: ChunkSpan) -> None:
@@ -118,10 +131,16 @@ def _check_page(numbers: dict[int, int], values: int, chunk: ChunkSpan, at: int)
     where = f"the page at byte {at}"
     if packed < 0 or packed > chunk.start + chunk.size - at:
         raise ThriftError(f"{where} has {packed} bytes, of a column chunk of {chunk.size}")
-    if unpacked < 0 or unpacked > max(_BOMB_BYTES, _BOMB_RATIO * packed):
-        raise ThriftError(f"{where} claims to unpack {packed} bytes to {unpacked}: a decompression bomb?")
-    most = unpacked if numbers[_TYPE] == _DICTIONARY else chunk.values
-    if not 0 <= values <= most:
-        raise ThriftError(f"{where} claims {values} values, where there can be {most}")
+    if unpacked < 0:
+        raise ThriftError(f"{where} claims to unpack {packed} bytes to {unpacked}")
+    if unpacked > max(_BOMB_BYTES, _BOMB_RATIO * packed):
+        most = f"beyond {_BOMB_BYTES >> 20} MiB at most {_BOMB_RATIO:,} times as many"
+        raise PageBombError(chunk.number, f"{where} unpacks {packed:,} bytes to {unpacked:,}; {most} are read")
+    possible = unpacked if numbers[_TYPE] == _DICTIONARY else chunk.values
+    if not 0 <= values <= possible:
+        raise ThriftError(f"{where} claims {values} values, where there can be {possible}")
     if chunk.nested and values > max(_BOMB_VALUES, _VALUES_A_BYTE * packed):
-        raise ThriftError(f"{where} claims {values} values in {packed} bytes: a decompression bomb?")
+        most = f"beyond {_BOMB_VALUES:,} values at most {_VALUES_A_BYTE:,} a byte"
+        raise PageBombError(
+            chunk.number, f"{where} has {values:,} values of lists in {packed:,} bytes; {most} are read"
+        )

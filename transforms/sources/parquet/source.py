@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
@@ -34,7 +35,7 @@ from .footer import READ_ERRORS, ChangeFooter, Footer, choose_columns, open_parq
 from .int96 import exact_timestamps
 from .int96_reader import footer_of_raw_int96, int96_positions
 from .lists import cast_as_written, footer_of_plain_lists
-from .pages import PackedSpans, check_pages, chunk_ranges
+from .pages import PackedSpans, PageBombError, check_pages, chunk_ranges
 
 BATCH_ROWS: Final = 32_000
 """Rows in a batch: larger ones were no faster to read and encode, smaller ones pay more per batch."""
@@ -236,6 +237,12 @@ def _read_row_group(
             finished, found = columns.finish(batch)
             yield finished, found + impossible, done
             done += batch.num_rows
+    except PageBombError as error:
+        column = printable(columns.file.schema.column(columns.leaves[error.chunk]).path)
+        raise SourceError(
+            piece.name, f'row group {piece.row_group}: column "{column}": {error}, against decompression bombs; if the '
+            f"file is to be trusted, write it again: {_unpack(piece.name)}"
+        ) from error  # fmt: skip
     except READ_ERRORS as error:
         if isinstance(error, SourceError):
             raise
@@ -251,6 +258,13 @@ def _read_row_group(
         raise SourceError(
             piece.name, f"row group {piece.row_group} is damaged: its footer says {piece.rows} rows, its pages do not"
         )
+
+
+def _unpack(name: str) -> str:
+    """Return the command that writes a file so that no page of it is small for its values."""
+    program = "import sys, pyarrow.parquet as p; p.write_table(p.read_table(sys.argv[1]), sys.argv[2], "
+    program += 'use_dictionary=False, compression="NONE")'
+    return f"python -c {shlex.quote(program)} {shlex.quote(name)} new.parquet"
 
 
 def _as_stored(batch: pa.RecordBatch) -> pa.RecordBatch:
