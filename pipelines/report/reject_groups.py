@@ -10,10 +10,10 @@ Rows are equal if all their bad cells have the same columns, codes and messages;
 from __future__ import annotations
 
 import json
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections import Counter
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import takewhile
 from typing import Any, Final, NamedTuple
 
 from ...transforms.dataset.generations.manifest_files import read_json_lines
@@ -31,6 +31,8 @@ GROUPED_CELLS: Final = 100_000
 """So much of a reject file is looked at: it may have millions of rows, and a row as many bad cells as columns."""
 
 _PLACES: Final = 3
+_ALIKE: Final = 5
+_QUOTED: Final = re.compile(r'"[^"]*"')
 
 
 class Cell(NamedTuple):
@@ -95,17 +97,19 @@ def group_rejects(documents: Iterable[Mapping[str, Any]], file_format: str) -> t
 
 
 def rejects_text(total: int, by_code: Mapping[str, int], groups: Sequence[RejectGroup]) -> str:
-    """Return the counts of each code and the first 20 groups, one a line; a fix is in the first that needs it."""
+    """Return the counts of each code and the first 20 groups, one a line; a fix is in the first that needs it.
+
+    After five groups that differ in quoted values alone come those that differ in more.
+    """
     counts = ", ".join(
         f"{code} {count:,}" for code, count in sorted(by_code.items(), key=lambda item: (-item[1], item[0]))
     )
-    shown = groups[:SHOWN_GROUPS]
-    fixes = _common_fixes(shown)
-    reported: set[tuple[str | None, str]] = set()
+    shown = _varied(groups)[:SHOWN_GROUPS]
+    reported: set[tuple[str | None, str, str]] = set()
     lines = [f"  {counts}"] if counts else []
     for group in shown:
-        cells = [_cell_text(cell, fixes.get(cell[:2], "") if cell[:2] in reported else "") for cell in group.cells]
-        reported.update(cell[:2] for cell in group.cells)
+        cells = [_cell_text(cell, reported) for cell in group.cells]
+        reported.update((cell.column, cell.code, end) for cell in group.cells for end in _ends(cell.message))
         first = ", ".join(group.first)
         rows = "" if group.rows == 1 else f"{group.rows:,} rows, {'first ' * (group.rows > _PLACES)}"
         lines.append(f"  {rows}{escaped(first)}: {'; '.join(cells)}")
@@ -115,32 +119,31 @@ def rejects_text(total: int, by_code: Mapping[str, int], groups: Sequence[Reject
     return "\n".join(lines)
 
 
-def _cell_text(cell: Cell, fix: str) -> str:
+def _varied(groups: Iterable[RejectGroup]) -> list[RejectGroup]:
+    """Return the groups, at their end those of which enough come before that differ in quoted values alone."""
+    kinds: Counter[tuple[Cell, ...]] = Counter()
+    first, rest = list[RejectGroup](), list[RejectGroup]()
+    for group in groups:
+        kind = tuple(cell._replace(message=_QUOTED.sub("", cell.message)) for cell in group.cells)
+        kinds[kind] += 1
+        (first if kinds[kind] <= _ALIKE else rest).append(group)
+    return first + rest
+
+
+def _cell_text(cell: Cell, reported: Container[tuple[str | None, str, str]]) -> str:
     column = f'column "{printable(cell.column)}": ' if cell.column is not None else ""
+    fix = next((end for end in _ends(cell.message) if (cell.column, cell.code, end) in reported), "")
     return f"{column}{cell.code}: {escaped(cell.message.removesuffix(fix))}"
 
 
-def _common_fixes(groups: Iterable[RejectGroup]) -> dict[tuple[str | None, str], str]:
-    """Return how all messages end that a column has of a code: what is to be done, from its semicolon on."""
-    messages: dict[tuple[str | None, str], set[str]] = defaultdict(set)
-    for group in groups:
-        for cell in group.cells:
-            messages[cell[:2]].add(cell.message)
-    return {key: _common_end(texts) for key, texts in messages.items()}
+def _ends(message: str) -> list[str]:
+    """Return how a message ends, from each semicolon on that is in no quoted value: what is to be done.
 
-
-def _common_end(texts: Iterable[str]) -> str:
-    """Return how several messages end, from a semicolon on that is in no quoted value; else nothing.
-
-    >>> _common_end(['"a; b" is no number; declare it', '"c; b" is no number; declare it'])
-    '; declare it'
+    >>> _ends('"a; b" is no number; declare it')
+    ['; declare it']
     """
-    characters = zip(*(reversed(text) for text in texts), strict=False)
-    same = sum(1 for _ in takewhile(lambda column: len(set(column)) == 1, characters))
-    first = next(iter(texts))
-    common = first[len(first) - same :]
-    ends = [common[at:] for at in range(len(common)) if common.startswith("; ", at)]
-    return next((end for end in ends if end.count('"') % 2 == 0 and end not in texts), "")
+    ends = (message[at:] for at in range(1, len(message)) if message.startswith("; ", at))
+    return [end for end in ends if end.count('"') % 2 == 0]
 
 
 def _some(documents: Iterable[dict[str, Any]]) -> Iterator[dict[str, Any]]:

@@ -74,6 +74,20 @@ def test_rejects_are_counted_by_code_the_most_first_and_twenty_groups_are_shown(
     assert (len(lines), lines[21]) == (22, "  and 5 more")
 
 
+def test_many_values_that_are_wrong_in_one_way_have_their_fix_once_and_leave_room_for_other_rejects() -> None:
+    said = '"{}" is no date; declare how it is written: schema.columns.day.format'
+    dates = [reject(row, ("day", said.format(f"{row}; 1.2024"))) for row in range(30)]
+    null = reject(30, ("day", "null, and it says the split: fill it, or leave the row out: --where 'day is not None'"))
+    late = reject(31, ("day", "not before 2024-01-01; name the split of later rows: split.before.rest"))
+    lines = rejects_text(32, {}, group_rejects([*dates, null, late], "csv")).splitlines()
+    assert len(lines) == 21
+    assert sum("declare how it is written" in line for line in lines) == 1
+    assert lines[1] == '  a.csv row 1: column "day": BAD_TYPE: "1; 1.2024" is no date'
+    assert lines[5].endswith("--where 'day is not None'")
+    assert lines[6].endswith("split.before.rest")
+    assert lines[-1] == "  and 12 more"
+
+
 def test_a_column_with_one_wrong_value_in_many_rows_is_one_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

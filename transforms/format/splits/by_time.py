@@ -121,7 +121,7 @@ class TimeSplits:
     def _no_date(self, value: str, *, are_records: bool) -> CellError:
         name, shown = printable(self.column), printable(value)
         text = f'"{shown}" is no date or time in ISO 8601'
-        text += "" if are_records else f"; declare how it is written: schema.columns.{name}.format"
+        text += "" if are_records else f"; declare how it is written, like schema.columns.{name}.format=%d.%m.%Y"
         return CellError(self.column, NO_SPLIT, shown, "a date like 2024-01-31", text)
 
     def _late(self) -> CellError:
