@@ -228,8 +228,8 @@ def test_what_does_not_go_with_exact_splits_is_refused_by_name() -> None:
     with pytest.raises(UsageError, match=r"checks.duplicates.action: drop leaves records out after split.by: exact"):
         convert(data=table, output="out", split=exact, checks={"duplicates": {"action": "drop"}})
     for more, says in (
-        ({"by": "hash", "stratify": "n"}, "stratify does not go with by: hash"),
-        ({"key": "n", "stratify": "n"}, "stratify does not go with key"),
+        ({"by": "hash", "stratify": "n"}, "split.stratify: does not go with by: hash"),
+        ({"key": "n", "stratify": "n"}, "split.stratify: does not go with key"),
     ):
         with pytest.raises(UsageError, match=says):
             convert(data=table, output="out", split={**exact, **more})

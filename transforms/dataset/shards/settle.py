@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from ...format.buffers.checksum import add_digests
-from ...format.columns.feature_column import FeatureColumn, feature_column
+from ...format.columns.feature_column import FeatureColumn, columns_of
 from ...format.decode.decode_examples import ExampleDecoder
 from ...format.encode.framed_rows import frames_in_place
 from ...format.flow.observers import Went
@@ -54,8 +54,7 @@ class _Reader:
     """Reads the records of a stream, and of their features those that a splitter looks at."""
 
     def __init__(self, spec: DatasetSpec, names: tuple[str, ...]) -> None:
-        self._spec = spec
-        self._features = {one.name: one for one in spec.schema or Schema(()) if one.name in names}
+        self._spec, self._names = spec, names
         self._decoder = ExampleDecoder(spec.schema, names) if spec.schema is not None and names else None
 
     def read(self, result: TaskResult, stream: str) -> Iterator[tuple[RecordRun, Candidates]]:
@@ -70,12 +69,9 @@ class _Reader:
                     yield taken, self._candidates(taken, result.task)
 
     def _candidates(self, run: RecordRun, task: int) -> Candidates:
-        columns: dict[str, FeatureColumn] = {}
+        schema, columns = self._spec.schema or Schema(()), dict[str, FeatureColumn]()
         if self._decoder is not None:
-            batch = self._decoder.decode(run.payloads)
-            for name, feature in self._features.items():
-                columns[name] = feature_column(batch[name], feature).column
-        schema = self._spec.schema or Schema(())
+            columns = columns_of(self._decoder.decode(run.payloads), schema, self._names)
         return Candidates(schema, columns, len(run), run.payloads.take, task=task)
 
 

@@ -24,7 +24,7 @@ from ..buffers.views import I64
 from ..flow.blocks import Narrowing
 from ..flow.rejects import CellError, CellProblem
 from ..schema.column_types import Form, form_of
-from ..schema.schema import Feature, Kind
+from ..schema.schema import Feature, Kind, Schema
 from ..wording.printable import printable
 from .bytes import bytes_values
 from .lists import Cells, cells_of
@@ -57,6 +57,12 @@ class Conversion:
     column: FeatureColumn
     problems: tuple[CellProblem, ...] = ()
     narrowing: Narrowing | None = None
+
+
+def columns_of(batch: pa.RecordBatch, schema: Schema, names: Collection[str]) -> dict[str, FeatureColumn]:
+    """Return some features of existing records, whose batch is of the schema, by name."""
+    wanted = (feature for feature in schema if feature.name in names)
+    return {feature.name: feature_column(batch[feature.name], feature).column for feature in wanted}
 
 
 def feature_column(

@@ -19,7 +19,7 @@ from ..buffers.checksum import record_digests
 from ..buffers.payloads import Payloads
 from ..buffers.take import take_rows
 from ..buffers.views import I64
-from ..columns.feature_column import feature_column
+from ..columns.feature_column import columns_of
 from ..flow.blocks import Block, EntryCounts, Frames, Narrowing
 from ..flow.observers import IMAGE_FORMATS, merged, narrowed_summary
 from ..flow.rejects import Reject
@@ -104,8 +104,7 @@ class FramedRows(Rows):
 
     def _candidates(self, rows: I64, splitter: Splitter, schema: Schema, memory: dict[str, Any]) -> Candidates:
         payloads, batch = self.payloads.take(rows), take_rows(self.batch, rows)
-        looked_at = (feature for feature in schema if feature.name in splitter.reads)
-        columns = {one.name: feature_column(batch.column(one.name), one).column for one in looked_at}
+        columns = columns_of(batch, schema, splitter.reads)
         folders, codes = ((), None) if self.split is None else ((self.split,), np.zeros(len(rows), np.int64))
         return Candidates(
             schema, columns, len(rows), payloads.take, folders, codes, self.task, memory, are_records=True,
