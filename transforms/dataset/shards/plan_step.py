@@ -251,7 +251,7 @@ class _ObservedFiles(Sequence[bytes]):
     def __getitem__(self, index: int | slice) -> bytes | _ObservedFiles:
         if isinstance(index, slice):
             return _ObservedFiles(self._spec, self._observer, self._files[index])
-        if self._last is not None and index == self._last[0]:  # as for the examples of a check, of which most are in one file
+        if self._last is not None and index == self._last[0]:  # most examples of a check are in one file
             return self._last[1]
         path, went, left_out = self._files[index]
         data = self._spec.storage.read(f"{self._spec.staging}/{path}")
