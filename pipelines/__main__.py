@@ -15,6 +15,8 @@ def main() -> NoReturn:
     """Run the command line, and exit with its code."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _leave)
+    # numpy's library starts threads that wait busily for matrices to multiply: nothing here has any
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     from .workers.allocator import collect_rarely
     from .workers.beam_imports import hide_pandas_from_beam
 

@@ -87,6 +87,16 @@ class TestCost:
         done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
         assert int(done.stdout.split()[-1]) < 60, "each is a start and a stop; by Python's default there are over 1,000"
 
+    @pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="threads are counted by what Linux shows of them")
+    def test_the_command_starts_no_threads_that_wait_for_matrices_to_multiply(self) -> None:
+        script = "import os, sys; sys.argv = ['shardmill', '--version']\n"
+        script += "from shardmill.pipelines.__main__ import main\n"
+        script += "try: main()\nexcept SystemExit: pass\n"
+        script += "import numpy; print(len(os.listdir('/proc/self/task')))"
+        env = {name: value for name, value in os.environ.items() if name != "OPENBLAS_NUM_THREADS"}
+        done = subprocess.run([sys.executable, "-c", script], env=env, capture_output=True, text=True, check=True)
+        assert done.stdout.split()[-1] == "1"
+
 
 class TestAnswers:
     def test_the_version_is_that_of_the_package(self) -> None:
