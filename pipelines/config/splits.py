@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import shlex
 from collections.abc import Mapping
 from fractions import Fraction
 from itertools import pairwise
@@ -163,6 +164,13 @@ class SplitConfig(BaseModel):
         if self.by == "exact" and self.key is not None and len(self.shares()) > MOST_EXACT_SPLITS:
             raise ValueError(f"by: exact with a key makes at most {MOST_EXACT_SPLITS} splits")
         return self
+
+    @property
+    def options(self) -> str:
+        """The options of fractions or folds by counts, with a key."""
+        parts = ",".join(f"{name}={share}" for name, share in (self.fractions or {}).items())
+        shares = f"--split-fractions {parts}" if parts else f"--set split.folds={self.folds}"
+        return f"{shares} --set split.by={self.by} --split-key {shlex.quote(self.key or '')}"
 
     @property
     def follows_source(self) -> bool:

@@ -132,21 +132,35 @@ def with_fitting_split(config: Config, latest: Manifest, survey: Survey) -> Conf
     """Return the config of an append with the rule of the dataset only where its source has rows for it.
 
     Raises:
-        UsageError: the dataset has splits, and nothing says to which of them a row goes.
+        UsageError: nothing says to which split of the dataset a row goes, or its rule would part rows of one key.
     """
     if not config.split_of_dataset:
         return config
-    splits = survey.frozen.splits
-    if config.split is not None and config.split.of is not None and config.split.of not in splits:
-        config = config.model_copy(update={"split": None})
-    if config.split is None and (not splits or _NO_SPLIT in survey.split_rows):
+    splits, rule, where = survey.frozen.splits, config.split, printable_path(config.output.path)
+    if rule is not None and rule.of is not None and rule.of not in splits:
+        config, rule = config.model_copy(update={"split": None}), None
+    if splits and _NO_SPLIT not in survey.split_rows:
+        return config
+    if rule is None:
         known = list(latest.splits) or [config.output.split]
         has = f"the splits {', '.join(known)}" if len(known) > 1 else f"the split {known[0]}"
         raise UsageError(
-            f"{printable_path(config.output.path)} has {has}, and states no rule for these rows: say where they go: "
-            f"--split {known[0]}, or a rule, like --split-fractions train=0.9,val=0.1"
+            f"{where} has {has}, and states no rule for these rows: say where they go: --split {known[0]}, or a rule, "
+            f"like --split-fractions train=0.9,val=0.1"
+        )
+    if rule.by == "exact" and rule.key is not None:
+        raise UsageError(
+            f"{where} was split {rule_text(rule.rule())}; {_parts_groups(rule.key)}, or say so: {rule.options}"
         )
     return config
+
+
+def _parts_groups(key: str) -> str:
+    """Return what exact splits with a key do in an append, and what does not do it."""
+    return (
+        f"an append counts its own rows alone, so that rows of one {printable(key)} may be in another split than those "
+        f"that the dataset has; to keep them together, convert all sources to a new dataset (-o)"
+    )
 
 
 def split_notes(config: Config, survey: Survey) -> tuple[str, ...]:
@@ -168,9 +182,5 @@ def split_warnings(config: Config, latest: Manifest) -> tuple[str, ...]:
             f"it was, leave the rule out"
         )
     if rule is not None and rule.by == "exact" and rule.key is not None:
-        found.append(
-            f"split.by: exact with a key counts new rows alone, so that rows of one {printable(rule.key)} may be in "
-            f"another split than those that the dataset has; to keep them together, convert all sources to a new "
-            f"dataset (-o)"
-        )
+        found.append(f"split.by: exact: {_parts_groups(rule.key)}")
     return tuple(found)

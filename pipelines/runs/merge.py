@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from ...transforms.dataset.commit.target import prepare_target, replacing_what_is_there
@@ -39,11 +39,12 @@ Command = Literal["merge", "rebuild"]
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """A merge that is ready to run."""
+    """A merge that is ready to run; `split_rule` is what is known of the splits of what is rebuilt."""
 
     command: Command
     config: Config
     source: TfrecordSource
+    split_rule: Mapping[str, Any] = field(default_factory=dict)
 
     def plan(self) -> PlanReport:
         """Return what would be written."""
@@ -80,7 +81,9 @@ class Merge:
         return ended(prepared, outcome, started)
 
     def _prepared(self, source: TfrecordSource, workers: WorkerProcesses) -> Prepared:
-        return prepare(self.config, workers, source, operation="merge")
+        prepared = prepare(self.config, workers, source, operation="merge")
+        rule = prepared.spec.split_rule or dict(self.split_rule)
+        return replace(prepared, spec=replace(prepared.spec, split_rule=rule))
 
 
 def plan_merge(
@@ -88,7 +91,8 @@ def plan_merge(
 ) -> Merge:
     """Return the merge of some datasets and files; `flags` are keys of the config, and beat all else.
 
-    What is rebuilt keeps its name, shard size, compression and shard names, where nothing else is asked for.
+    What is rebuilt keeps its name, shard size, compression, shard names and the rule of its splits, where nothing else
+    is asked for.
 
     Raises:
         UsageError: a key is wrong, or a path matches nothing.
@@ -108,7 +112,8 @@ def plan_merge(
         config = config.model_copy(update={"output": config.output.model_copy(update={"order": "source"})})
     source = source_of(config)
     assert isinstance(source, TfrecordSource)
-    return Merge(command, config, replace(source, in_turn=True, shard_size=config.output.shard_size))
+    rule = {} if manifest is None else manifest.details.split_rule
+    return Merge(command, config, replace(source, in_turn=True, shard_size=config.output.shard_size), rule)
 
 
 def _manifest_of(path: str) -> Manifest | None:

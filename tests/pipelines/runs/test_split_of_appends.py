@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -77,6 +78,16 @@ def test_a_user_stays_in_the_split_of_earlier_rows_though_another_append_named_o
     assert f"Split {rule}" in shardmill("info", "out").out
 
 
+def test_what_is_rebuilt_keeps_its_rule_but_where_it_is_split_again(shardmill: Shardmill) -> None:
+    convert("a.parquet", output="out", split=HASH)
+    shardmill("rebuild", "out", "-o", "kept", "--compression", "gzip")
+    append("b.parquet", output="kept")
+    append("b.parquet", output="out")
+    assert held("kept") == held()
+    shardmill("rebuild", "out", "-o", "folds", "--set", "split.folds=3")
+    assert open_dataset("folds").manifest.details.split_rule == {"by": "folds", "folds": 3}
+
+
 def test_a_dry_run_says_by_which_rule_rows_would_be_split(shardmill: Shardmill) -> None:
     convert("a.parquet", output="out", split=HASH)
     shown = json.loads(shardmill("append", "b.parquet", "-o", "out", "--dry-run", "--json").out)
@@ -98,11 +109,21 @@ def test_another_rule_than_that_of_the_dataset_is_taken_with_a_warning() -> None
         append("b.parquet", output="out", split=RULES["records"])
 
 
-def test_exact_groups_of_an_append_may_be_in_other_splits_which_is_said() -> None:
-    rule = {"fractions": {"train": 0.5, "val": 0.5}, "by": "exact", "key": "user"}
-    convert("a.parquet", output="out", split=rule)
-    with pytest.warns(UserWarning, match="counts new rows alone, so that rows of one user may be in another split"):
-        append("b.parquet", output="out")
+@pytest.mark.parametrize("shares", [["--split-fractions", "train=0.6,val=0.4"], ["--set", "split.folds=3"]])
+def test_exact_groups_of_an_append_may_be_in_other_splits_so_that_they_are_asked_for(
+    shardmill: Shardmill, shares: list[str]
+) -> None:
+    said = "an append counts its own rows alone, so that rows of one user may be in another split than those"
+    shardmill("convert", "a.parquet", "-o", "out", *shares, "--set", "split.by=exact", "--split-key", "user")
+    shown = shardmill("append", "b.parquet", "-o", "out")
+    assert (shown.code, said in shown.err) == (2, True)
+    before = held()
+    options = shlex.split(shown.err.strip().rpartition("or say so: ")[2])
+    shown = shardmill("append", "b.parquet", "-o", "out", *options)
+    assert (shown.code, said in shown.out) == (0, True)
+    assert "and the dataset was split" not in shown.out, "it is the rule of the dataset"
+    convert("b.parquet", output="other", output__split=next(iter(before)))
+    assert shardmill("append", "other", "-o", "out").code == 0, "records that have splits need no rule"
 
 
 def test_a_dataset_of_several_splits_that_states_no_rule_takes_no_row_without_one() -> None:
