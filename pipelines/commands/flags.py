@@ -37,7 +37,7 @@ def fractions_in(text: str) -> dict[str, float]:
     {'train': 0.9, 'val': 0.1}
 
     Raises:
-        typer.BadParameter: it is not of this form, or names a split twice.
+        typer.BadParameter: it is not of this form, names a split twice, or one is more than 1.
     """
     fractions: dict[str, float] = {}
     for part in text.split(","):
@@ -48,6 +48,9 @@ def fractions_in(text: str) -> dict[str, float]:
             sign = ""
         if not sign or name in fractions:
             wrong = f"{part.strip()!r} is not NAME=FRACTION, each name once, like train=0.9,val=0.1"
+            raise typer.BadParameter(wrong, param_hint="--split-fractions")
+        if fraction > 1:
+            wrong = f"{part.strip()!r} is more than 1, and fractions add up to 1, like train=0.9,val=0.1"
             raise typer.BadParameter(wrong, param_hint="--split-fractions")
         fractions[name] = fraction
     return fractions

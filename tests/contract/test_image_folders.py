@@ -109,6 +109,7 @@ def test_one_folder_of_splits_is_cut_by_the_key_that_the_refusal_names(desk: Any
     asked = ("in", "--split-fractions", "train=0.5,val=0.5")
     refused = desk.convert(*asked)
     assert (refused.code, "the folders split the source already (test, train)" in refused.err) == (2, True)
+    assert ("input.layout=flat" in refused.err, "input.layout=label" in refused.err) == (not classes[0], False)
     key = refused.err.strip().partition("or cut one folder: ")[2]
     assert desk.convert(*asked, *shlex.split(key)).code == 0
     records = splits(desk)
@@ -122,6 +123,12 @@ def test_they_are_classes_where_the_layout_says_so_with_a_word_of_warning(desk: 
     said = "Warning: classes are named like splits: test, train; if they are splits: --set input.layout=split"
     desk.assert_accepted(["pets", "--set", "input.layout=label"], [said], lambda found: None)
     assert splits(desk) == {"train": 2}
+
+
+def test_classes_within_folders_of_splits_are_warned_of_where_the_layout_makes_classes_of_both(desk: Any) -> None:
+    desk.put({"pets/train/cat/1.jpg": JPEG, "pets/test/cat/1.jpg": JPEG})
+    said = "classes are named like splits: test/cat, train/cat; if they are splits: --set input.layout=split_label"
+    desk.assert_accepted(["pets", "--set", "input.layout=label"], [f"Warning: {said}"], lambda found: None)
 
 
 def test_a_picture_beside_the_folders_of_splits_is_a_reject_where_the_layout_says_split(desk: Any) -> None:

@@ -83,7 +83,10 @@ def test_a_column_with_more_values_than_there_may_be_splits_is_an_error() -> Non
     [
         (Feature("fold", "float", "float32"), "holds float32, and splits are named by text, whole numbers and bools"),
         (Feature("fold", "int64", "date"), r"by days: split.before: {column: fold, ...}"),
-        (Feature("fold", "bytes", "string", (-1,)), '"fold" is not a scalar feature; there are none'),
+        (
+            Feature("fold", "bytes", "string", (-1,)),
+            '"fold" holds several values a row, and one is needed; there are none',
+        ),
         (Feature("fond", "bytes", "string"), 'did you mean "fond"'),
     ],
 )

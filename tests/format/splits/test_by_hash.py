@@ -105,5 +105,7 @@ def test_wrong_fractions_are_an_error(
 def test_a_key_that_is_no_scalar_feature_is_an_error_with_the_choices() -> None:
     schema = Schema((Feature("emb", "float", "float32", (-1,)), Feature("id", "int64", "int64")))
     HashSplits.by_fraction({"a": 1.0}, "id").check(schema)
-    with pytest.raises(SchemaError, match=r'split.key: "emb" is not a scalar feature; there are: id'):
+    with pytest.raises(
+        SchemaError, match=r'split.key: "emb" holds several values a row, and one is needed; there are: id'
+    ):
         HashSplits.by_fraction({"a": 1.0}, "emb").check(schema)

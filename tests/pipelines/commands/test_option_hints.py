@@ -56,6 +56,7 @@ def test_overwrite_replaces_the_dataset_that_is_there(folder: Path, capsys: pyte
     [
         ("--split-fractions", "train", "Invalid value for --split-fractions: 'train' is not NAME=FRACTION"),
         ("--split-fractions", "a=1,a=2", "'a=2' is not NAME=FRACTION, each name once"),
+        ("--split-fractions", "a=80,b=20", "'a=80' is more than 1, and fractions add up to 1, like train=0.9,val=0.1"),
         ("--split-fractions", "train=0.9", "--split-fractions: split: fractions: they add up to 0.9, and must add up"),
         ("--format", "jpg", '--format: input.format: "jpg" is not a choice'),
         ("--columns", "nothing", '"nothing"'),

@@ -175,7 +175,7 @@ def test_plain_bytes_are_split_by_their_hash_and_by_nothing_else(shardmill: Shar
     shardmill("rebuild", "plain.tfrecord", "-o", "out", *RULES["hash"])
     assert 150 < len(held("out")["val"]) < 250
     error = shardmill("rebuild", "plain.tfrecord", "-o", "no", *RULES["key"]).err
-    assert 'split.key: "user" is not a scalar feature' in error
+    assert 'split.key names "user", which is not a column' in error
 
 
 def test_an_append_of_records_is_split_by_the_rule_that_it_states() -> None:

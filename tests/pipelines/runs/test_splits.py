@@ -249,7 +249,7 @@ def test_an_append_splits_by_its_own_rule() -> None:
 
 
 def test_a_split_column_that_is_not_kept_is_refused_by_name() -> None:
-    with pytest.raises(SchemaError, match=r'split.column: "fold" is not a scalar feature; there are: day, n, user'):
+    with pytest.raises(SchemaError, match=r'split.column names "fold", which is not a column; there are: day, n, user'):
         convert(write(ROWS, "csv"), output="out", exclude_columns=["fold"], split__column="fold")
 
 

@@ -126,7 +126,7 @@ class TimeSplits:
 
     def _late(self) -> CellError:
         split, bound = self.bounds[-1]
-        text = f"not before {bound}, the bound of {split}; name the split of later rows: split.before.rest"
+        text = f"not before {bound}, the bound of {split}; name the split of later rows, like split.before.rest=test"
         return CellError(self.column, NO_SPLIT, "a later time", f"before {bound}", text)
 
 

@@ -28,7 +28,7 @@ from ..buffers.views import I64
 from ..columns.feature_column import FeatureColumn
 from ..flow.rejects import CellError
 from ..schema.schema import Feature, Schema
-from ..wording.nearest import nearest_name
+from ..wording.nearest import nearest_name, not_a_column
 from ..wording.printable import printable
 
 DEFAULT_SPLIT: Final = "train"
@@ -199,8 +199,10 @@ def scalar_feature(schema: Schema, name: str, key: str) -> Feature:
     found = next((feature for feature in scalars if feature.name == name), None)
     if found is None:
         names = [feature.name for feature in scalars]
-        hint = nearest_name(name, names)
-        raise SchemaError(f'{key}: "{printable(name)}" is not a scalar feature; {hint}')
+        if not any(feature.name == name for feature in schema):
+            raise SchemaError(not_a_column(key, name, names))
+        held = f'{key}: "{printable(name)}" holds several values a row, and one is needed'
+        raise SchemaError(f"{held}; {nearest_name(name, names)}")
     return found
 
 

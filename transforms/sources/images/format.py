@@ -87,10 +87,10 @@ class ImagesFormat(Format[ImagesInput]):
         return limits.image_bytes
 
     def split_twice(self, options: ImagesInput, frozen: Frozen) -> str:  # noqa: ARG002
-        """Return the two ways to read all folders as one, or to cut one of them."""
+        """Return how to read all folders as one, where they hold no classes, or to cut one of them."""
         cut = min(frozen.splits, key=lambda name: (name != "train", name))
-        layout = "label" if frozen.labels else "flat"
-        return f"leave split out, set input.layout={layout}, or cut one folder: --set split.of={cut}"
+        flat = "" if frozen.labels else " set input.layout=flat,"
+        return f"leave split out,{flat} or cut one folder: --set split.of={cut}"
 
     def settled(
         self, options: ImagesInput, schema: Schema, labels: Mapping[str, Sequence[str]], where: str

@@ -198,9 +198,11 @@ def class_warnings(names: Sequence[str], layout: Layout) -> tuple[str, ...]:
             )
         seen.setdefault(key, name)
     if layout == "label":
-        splits = [name for name in names if is_split_folder(name.encode())]
+        splits = [name for name in names if is_split_folder(name.partition("/")[0].encode())]
         if splits:
-            listed = ", ".join(printable(name) for name in splits)
-            fix = "--set input.layout=split" if len(splits) == len(names) else "keep them in a folder of their own"
+            listed = first_names(splits, _FEW)
+            right = "split_label" if any("/" in name for name in splits) else "split"
+            all_are = len(splits) == len(names)
+            fix = f"--set input.layout={right}" if all_are else "keep them in a folder of their own"
             warnings.append(f"classes are named like splits: {listed}; if they are splits: {fix}")
     return tuple(warnings)
