@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
+import shlex
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -180,6 +182,35 @@ def test_a_null_in_a_list_rejects_its_row_and_keeps_the_others() -> None:
     summary = convert("a.parquet", output="out", max_rejects=1)
     assert [row["grid"] for row in read()] == [[[2]], None]
     assert summary.manifest.rejects.by_code == {"NULL_IN_LIST": 1}
+
+
+def test_a_null_within_lists_is_refused_with_the_option_that_keeps_its_column_exactly(shardmill: Shardmill) -> None:
+    held: dict[str, list[Any]] = {
+        "grid": [[[1], None], [[2]]],
+        "the events": [[{"a": None, "b": None}], [{"a": 1, "b": ["x"]}]],
+        "deep": [[[{"m": [[1, None]]}]], []],
+        "user": [{"tags": ["a", None]}, None],
+        "prices": [[Decimal("1.50"), None], []],
+    }
+    pq.write_table(pa.table({"id": [0, 1], **{name: pa.array(values) for name, values in held.items()}}), "a.parquet")
+    done = shardmill("convert", "a.parquet", "-o", "out", "--set", "schema.columns.user.name=person")
+    line = next(line for line in done.err.splitlines() if "row 1:" in line)
+    leaves = ["grid", "the events/a", "the events/b", "deep/m", "person/tags", "prices"]
+    assert [name for name in leaves if line.count(f'column "{name}": NULL_IN_LIST: null is in a list; ') != 1] == []
+    assert line.count("NULL_IN_LIST") == len(leaves)
+    options = re.findall(r"keep the column as JSON text: (--set (?:'[^']*'|[^ ;]*))", line)
+    typed = shlex.split(" ".join(sorted(set(options))))
+    assert shardmill("convert", "a.parquet", "-o", "out", "--set", "schema.columns.user.name=person", *typed).code == 0
+    kept = open_dataset("out").to_table().rename_columns({"person": "user"}).to_pylist()
+    held["prices"] = [["1.50", None], []]
+    for name, values in held.items():
+        assert [None if row[name] is None else json.loads(row[name]) for row in kept] == values
+
+    pq.write_table(pa.table({"grid": [[[1]]]}), "b.parquet")
+    convert("b.parquet", output="grids")
+    pq.write_table(pa.table({"grid": [[[1], None]]}), "c.parquet")
+    with pytest.raises(TooManyRejects, match=r"null is in a list; fill or drop nulls before$"):
+        append("c.parquet", output="grids")
 
 
 def test_a_dry_run_shows_the_features_and_where_each_is_from(shardmill: Shardmill) -> None:

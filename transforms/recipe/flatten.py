@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
 from pyarrow import types
@@ -27,10 +27,22 @@ _DECIMAL_FORMS = ("float", "scaled")
 
 
 @dataclass(frozen=True, slots=True)
-class Flatten:
-    """Flatten columns: (name, whether nulls are allowed, the form of their values) each."""
+class Flattening:
+    """How a column is flattened: whether nulls are allowed, the form of its values.
 
-    columns: tuple[tuple[str, bool, str | None], ...]
+    `source` is the column of the source that a config names it by, None where a step made it.
+    """
+
+    nullable: bool
+    as_: str | None
+    source: str | None = field(default=None, compare=False, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Flatten:
+    """Flatten columns, given by name."""
+
+    columns: tuple[tuple[str, Flattening], ...]
 
     @classmethod
     def of(cls, columns: Sequence[Column], rules: Mapping[str, ColumnRule]) -> Flatten | None:
@@ -51,7 +63,7 @@ class Flatten:
         for column in nested:
             rule = declared[column.name]
             nullable = column.field.nullable if rule.nullable is None else rule.nullable
-            found.append((column.name, nullable, _form(column, rule)))
+            found.append((column.name, Flattening(nullable, _form(column, rule), column.origin)))
         return cls(tuple(found))
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
@@ -91,19 +103,19 @@ class Flatten:
         kind, name, wanted = column.field.type, column.name, self._wanted()
         if name not in wanted:
             return None
-        names = tuple(flat.name for flat in _flattened(name, empty_array(kind), wanted[name]).columns)
-        document = "string" if wanted[name][1] == JSON else type_document(kind)
-        document = with_floats(document) if wanted[name][1] == "float" else document
-        null = "present" if wanted[name][0] and f"{name}/{PRESENT}" in names else column.null
+        how = wanted[name]
+        names = tuple(flat.name for flat in _flattened(name, empty_array(kind), how).columns)
+        document = "string" if how.as_ == JSON else type_document(kind)
+        document = with_floats(document) if how.as_ == "float" else document
+        null = "present" if how.nullable and f"{name}/{PRESENT}" in names else column.null
         return ColumnEntry(name, document, names, null)
 
-    def _wanted(self) -> dict[str, tuple[bool, str | None]]:
-        return {name: (nullable, as_) for name, nullable, as_ in self.columns}
+    def _wanted(self) -> dict[str, Flattening]:
+        return dict(self.columns)
 
 
-def _flattened(name: str, array: pa.Array, how: tuple[bool, str | None]) -> Flattened:
-    nullable, as_ = how
-    return flatten_column(name, array, nullable=nullable, as_=as_)
+def _flattened(name: str, array: pa.Array, how: Flattening) -> Flattened:
+    return flatten_column(name, array, nullable=how.nullable, as_=how.as_, source=how.source)
 
 
 def column_entries(columns: Sequence[Column], flatten: Flatten | None) -> tuple[ColumnEntry, ...]:

@@ -118,13 +118,15 @@ def _check_type(scalar: pa.DataType, feature: Feature, form: Form) -> None:
 
 
 def _problems(cells: Cells, feature: Feature, bad: list[BadValues], excused: Collection[int]) -> Iterator[CellProblem]:
-    """Yield at most one problem a row: of a list, its first."""
+    """Yield at most one problem a row, of a list its first; none of `excused` rows, whose cell is known to be bad."""
     by_row: dict[int, CellError] = {}
     if cells.offsets is not None and cells.values.null_count:
         bad = [_null_values(cells.values, feature), *bad]
     for values in bad:
         for position in values.positions.tolist():
-            by_row.setdefault(cells.row_of(position), values.error(feature.name, position))
+            row = cells.row_of(position)
+            if row not in excused:
+                by_row.setdefault(row, values.error(feature.name, position))
     if cells.present is not None and not feature.nullable:
         for row in np.flatnonzero(~cells.present).tolist():
             if row not in excused:

@@ -26,7 +26,7 @@ from ..buffers.arrow_memory import array_of
 from ..buffers.views import I64
 from ..columns.lists import lists_of, plain_array
 from ..flow.rejects import CellError, CellProblem
-from .as_json import as_json
+from .as_json import as_json, json_option
 from .decimals import decimal_floats, decimal_text, scaled_integers
 from .keys import FLAT_VALUES, PRESENT, ROW_LENGTHS, grid_of, is_any_list, is_flat, is_scalar, stored_type
 
@@ -82,15 +82,20 @@ class _Levels:
 
 @dataclass(slots=True, eq=False)
 class _Flattener:
-    """Goes down a column; what it finds is in `columns` and `bad`."""
+    """Goes down a column; what it finds is in `columns` and `bad`. `source` is what a config calls the column."""
 
     as_: str | None
+    source: str | None
     columns: list[FlatColumn] = field(default_factory=list)
-    bad: dict[int, CellError] = field(default_factory=dict)
+    bad: dict[tuple[int, str], CellError] = field(default_factory=dict)
 
     def rows(self, name: str, array: pa.Array, *, nullable: bool) -> None:
         """Add the columns of a value for each row."""
         if is_flat(array.type):
+            if is_any_list(array.type):
+                cells = lists_of(array)
+                assert cells.offsets is not None
+                self._no_nulls(name, cells.values, _Levels((cells.offsets,), (), None, nullable).row_of)
             self._add(name, array, nullable=nullable)
             return
         array = stored(array)
@@ -168,7 +173,7 @@ class _Flattener:
             for position, row in zip(over.tolist(), row_of(over).tolist(), strict=True):
                 value = str(array[position].as_py())
                 text = f"{value} is out of the range of int64 once it is scaled; leave `as` out: text is exact"
-                self.bad.setdefault(row, CellError(name, "INT_OVERFLOW", value, "int64", text))
+                self.bad.setdefault((row, name), CellError(name, "INT_OVERFLOW", value, "int64", text))
             return integers
         return decimal_text(array)
 
@@ -179,31 +184,43 @@ class _Flattener:
             size = array.type.list_size
             array = stored(array.values.slice(array.offset * size, len(array) * size))
             row_of = partial(_row_of_list, row_of, size)
+        self._no_nulls(name, array, row_of)
         return self._scalars(name, array, row_of)
 
     def _no_nulls(self, name: str, array: pa.Array, row_of: RowOf) -> None:
-        """Note the rows of lists that are null; null scalars are seen where they are encoded."""
+        """Note the rows of lists with nulls in them."""
         if array.null_count:
+            plain = "null is in a list; fill or drop nulls before"
+            fix = "" if self.source is None else f", or keep the column as JSON text: {json_option(self.source)}"
+            error = CellError(name, "NULL_IN_LIST", "null", str(array.type), plain + fix, plain)
             for row in np.unique(row_of(np.flatnonzero(np.asarray(array.is_null())))).tolist():
-                text = "null is in a list; fill or drop nulls before"
-                self.bad.setdefault(row, CellError(name, "NULL_IN_LIST", "null", str(array.type), text))
+                self.bad.setdefault((row, name), error)
 
     def _add(self, name: str, values: pa.Array, *, nullable: bool) -> None:
         self.columns.append(FlatColumn(name, values, nullable))
 
 
-def flatten_column(name: str, array: pa.Array, *, nullable: bool, as_: str | None = None) -> Flattened:
+def flatten_column(
+    name: str, array: pa.Array, *, nullable: bool, as_: str | None = None, source: str | None = None
+) -> Flattened:
     """Return the flat columns of one that is nested or a decimal; `as_` is the form that a config declares.
 
-    A column that one feature holds comes back as it is.
+    A column that one feature holds comes back as it is. `source` is the name by which a config declares its form.
     """
-    found = _Flattener(as_)
+    found = _Flattener(as_, source)
     if not nullable and array.null_count and not types.is_decimal(stored_type(array.type)):
         for row in np.flatnonzero(np.asarray(array.is_null())).tolist():
             text = "null, but the schema says that it never is: give it a value"
-            found.bad[row] = CellError(name, "DECLARED_NOT_NULL", "null", "a value", text)
+            found.bad[row, name] = CellError(name, "DECLARED_NOT_NULL", "null", "a value", text)
     found.rows(name, array, nullable=nullable)
-    return Flattened(tuple(found.columns), tuple(CellProblem(row, found.bad[row]) for row in sorted(found.bad)))
+    return Flattened(
+        tuple(found.columns),
+        tuple(CellProblem(row, error) for (row, _), error in sorted(found.bad.items(), key=_place)),
+    )
+
+
+def _place(item: tuple[tuple[int, str], CellError]) -> tuple[int, str]:
+    return item[0]
 
 
 def empty_array(kind: pa.DataType) -> pa.Array:

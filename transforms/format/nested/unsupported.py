@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import pyarrow as pa
@@ -11,7 +9,7 @@ import pyarrow as pa
 from ...errors import SchemaError
 from ..schema.schema import ColumnRule
 from ..wording.printable import printable
-from .as_json import has_json
+from .as_json import has_json, json_option
 from .keys import unheld
 
 
@@ -46,7 +44,7 @@ def _fix(found: Sequence[pa.Field], leave_out: Callable[[Sequence[str]], str] | 
     ways = []
     if texts:
         of = them if len(texts) == len(found) else ", ".join(f'"{printable(name)}"' for name in texts)
-        ways.append(f"keep {of} as JSON text" + (f": {_as_json(texts[0])}" if one else f" ({_as_json('NAME')})"))
+        ways.append(f"keep {of} as JSON text" + (f": {json_option(texts[0])}" if one else f" ({json_option('NAME')})"))
     if leave_out is not None:
         ways.append(f"leave {them} out: {leave_out([column.name for column in found])}")
     return ("; or " if one else ", or ").join(ways) or f"convert {them} before"
@@ -56,8 +54,3 @@ def without_json(columns: Iterable[pa.Field], rules: Mapping[str, ColumnRule]) -
     """Return the columns that a config does not keep as JSON text, or that cannot be."""
     kept = {name for name, rule in rules.items() if rule.as_ == "json"}
     return [column for column in columns if column.name not in kept or not has_json(column.type)]
-
-
-def _as_json(name: str) -> str:
-    plain = name.isidentifier()
-    return "--set " + shlex.quote(f"schema.columns.{name if plain else json.dumps(name, ensure_ascii=False)}.as=json")
