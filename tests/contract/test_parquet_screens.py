@@ -95,7 +95,8 @@ DAMAGED: dict[str, tuple[Files, str]] = {
     ),
     "footer longer than the file": (
         {"a.parquet": GOOD[:-8] + (2**32 - 1).to_bytes(4, "little") + b"PAR1"},
-        f"a.parquet: is cut or damaged: a footer of 4294967295 bytes in a file of {len(GOOD)} bytes",
+        f"a.parquet: is cut or damaged: a footer of 4294967295 bytes in a file of {len(GOOD)} bytes; "
+        "copy or write the file again",
     ),
     "encrypted": ({"a.parquet": encrypted}, "a.parquet: encrypted Parquet is not supported; decrypt it first"),
     "two columns of one name": (

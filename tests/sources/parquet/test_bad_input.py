@@ -154,7 +154,9 @@ def test_a_file_that_leaves_its_count_of_rows_to_its_row_groups_is_read_and_anot
     footer = data[start:at] + _varint(rows << 1) + data[start + reader.at : stop]
     good.write_bytes(data[:start] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
     if rows:
-        with pytest.raises(SourceError, match=r"is damaged: 301 rows, but its row groups add up to 300$"):
+        with pytest.raises(
+            SourceError, match=r"is damaged: 301 rows, but its row groups add up to 300; copy or write the file again$"
+        ):
             convert(good)
         return
     assert pa.Table.from_batches(convert(good)[1]).equals(TABLE)

@@ -33,6 +33,7 @@ READ_ERRORS: Final = (pa.ArrowException, OSError, ValueError, TypeError, MemoryE
 _MAGIC: Final = b"PAR1"
 _ENCRYPTED_MAGIC: Final = b"PARE"
 _SMALLEST: Final = 12
+WRITE_AGAIN: Final = "copy or write the file again"
 _DAMAGED: Final = "its Parquet footer is damaged"
 _ENCRYPTED: Final = "encrypted Parquet is not supported; decrypt it first"
 _BUFFERS_BYTES: Final = 16 << 20
@@ -108,7 +109,7 @@ def open_parquet(
             page_checksum_verification=checksums,
         )
     except READ_ERRORS as error:
-        raise SourceError(file.name, f"{_DAMAGED}: {printable(error)}") from error
+        raise SourceError(file.name, f"{_DAMAGED}: {printable(error)}; {WRITE_AGAIN}") from error
 
 
 def read_footer(entry: SourceEntry, selection: Selection) -> Footer:
@@ -127,7 +128,7 @@ def read_footer(entry: SourceEntry, selection: Selection) -> Footer:
         except EncryptedError as error:
             raise SourceError(entry.name, _ENCRYPTED) from error
         except READ_ERRORS as error:
-            raise SourceError(entry.name, f"{_DAMAGED}: {printable(error)}") from error
+            raise SourceError(entry.name, f"{_DAMAGED}: {printable(error)}; {WRITE_AGAIN}") from error
 
 
 def choose_columns(schema: pa.Schema, selection: Selection, name: str) -> tuple[list[int], list[int]]:
@@ -175,7 +176,9 @@ def _check_ends(opened: OpenFile, name: str) -> None:
         raise SourceError(name, f'does not end with "PAR1": it is cut, or bytes were added to it ({size} bytes)')
     footer_bytes = int.from_bytes(tail[:4], "little")
     if footer_bytes > size - _SMALLEST:
-        raise SourceError(name, f"is cut or damaged: a footer of {footer_bytes} bytes in a file of {size} bytes")
+        raise SourceError(
+            name, f"is cut or damaged: a footer of {footer_bytes} bytes in a file of {size} bytes; {WRITE_AGAIN}"
+        )
 
 
 def _footer_of(file: pq.ParquetFile, opened: OpenFile, entry: SourceEntry, selection: Selection) -> Footer:
@@ -186,7 +189,9 @@ def _footer_of(file: pq.ParquetFile, opened: OpenFile, entry: SourceEntry, selec
     groups = tuple(_row_group(group, i, entry, fixed) for i, group in enumerate(chunk_groups))
     in_groups = sum(group.rows for group in groups)
     if rows not in (in_groups, 0):  # parquet-rs wrote 0 up to version 0.3; pages are checked against their row group
-        raise SourceError(entry.name, f"{_DAMAGED}: {rows} rows, but its row groups add up to {in_groups}")
+        raise SourceError(
+            entry.name, f"{_DAMAGED}: {rows} rows, but its row groups add up to {in_groups}; {WRITE_AGAIN}"
+        )
     chosen, reasons, in_ns, first = [], [], set(), 0
     for index in fields:
         field = schema.field(index)
@@ -244,7 +249,7 @@ def _row_group(group: ChunkGroup, index: int, entry: SourceEntry, fixed: Sequenc
         if chunk.start + chunk.compressed > entry.bytes:
             raise SourceError(
                 entry.name, f"{_DAMAGED}: row group {index} has a column at {chunk.start} of {chunk.compressed} bytes, "
-                f"and the file has {entry.bytes}"
+                f"and the file has {entry.bytes}; {WRITE_AGAIN}"
             )  # fmt: skip
     unpacked = sum(chunk.unpacked for chunk in group.chunks)
     compressed = sum(chunk.compressed for chunk in group.chunks)

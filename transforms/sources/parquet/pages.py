@@ -36,13 +36,9 @@ _VALUES_A_BYTE: Final = 8000
 """Runs of one value take a few bytes each, whatever their length: more values than these are not a table but a bomb."""
 
 
-class PageBombError(ValueError):
-    """A page unpacks to more than a table has; `chunk` is the number of its column chunk, of those that were walked."""
-
-    def __init__(self, chunk: int, text: str) -> None:
-        super().__init__(text)
-        self.chunk = chunk
-
+_BATCH_BYTES: Final = 256 << 20
+_BATCH_ROWS: Final = 1 << 20
+"""What a command that is proposed reads at a time."""
 
 PackedSpans = bytes
 """Where the chunks of a row group are, and how many values they hold: three int64 each."""
@@ -50,7 +46,7 @@ PackedSpans = bytes
 
 @dataclass(frozen=True, slots=True)
 class ChunkSpan:
-    """Where a column chunk is, and how many values it holds; `nested`: more than its row group has rows.
+    """Where a column chunk is, and how many values it holds, and each row of its row group about.
 
     `number` counts the chunks of the row group that are read.
     """
@@ -59,7 +55,20 @@ class ChunkSpan:
     start: int
     size: int
     values: int
-    nested: bool
+    row_values: int
+
+
+class PageBombError(ValueError):
+    """A page unpacks to more than a table has.
+
+    `chunk` is the number of its column chunk, of those that were walked; `rows` are about as many as fit memory.
+    """
+
+    def __init__(self, chunk: ChunkSpan, values: int, unpacked: int, text: str) -> None:
+        super().__init__(text)
+        self.chunk = chunk.number
+        row_bytes = chunk.row_values * (8 + unpacked // max(values, 1))
+        self.rows = min(max(_BATCH_BYTES // row_bytes, 1), _BATCH_ROWS)
 
 
 def pack_spans(chunks: Sequence[Chunk]) -> PackedSpans:
@@ -82,7 +91,7 @@ def check_pages(read: ReadAt, spans: PackedSpans, rows: int) -> None:
         OSError: the file cannot be read.
     """
     for number, (start, size, values) in enumerate(np.frombuffer(spans, np.int64).reshape(-1, 3).tolist()):
-        _check_chunk(read, ChunkSpan(number, start, size, values, values > rows))
+        _check_chunk(read, ChunkSpan(number, start, size, values, -(-values // max(rows, 1))))
 
 
 def _check_chunk(read: ReadAt, chunk: ChunkSpan) -> None:
@@ -135,12 +144,12 @@ def _check_page(numbers: dict[int, int], values: int, chunk: ChunkSpan, at: int)
         raise ThriftError(f"{where} claims to unpack {packed} bytes to {unpacked}")
     if unpacked > max(_BOMB_BYTES, _BOMB_RATIO * packed):
         most = f"beyond {_BOMB_BYTES >> 20} MiB at most {_BOMB_RATIO:,} times as many"
-        raise PageBombError(chunk.number, f"{where} unpacks {packed:,} bytes to {unpacked:,}; {most} are read")
+        text = f"{where} unpacks {packed:,} bytes to {unpacked:,}; {most} are read"
+        raise PageBombError(chunk, values, unpacked, text)
     possible = unpacked if numbers[_TYPE] == _DICTIONARY else chunk.values
     if not 0 <= values <= possible:
         raise ThriftError(f"{where} claims {values} values, where there can be {possible}")
-    if chunk.nested and values > max(_BOMB_VALUES, _VALUES_A_BYTE * packed):
+    if chunk.row_values > 1 and values > max(_BOMB_VALUES, _VALUES_A_BYTE * packed):
         most = f"beyond {_BOMB_VALUES:,} values at most {_VALUES_A_BYTE:,} a byte"
-        raise PageBombError(
-            chunk.number, f"{where} has {values:,} values of lists in {packed:,} bytes; {most} are read"
-        )
+        text = f"{where} has {values:,} values of lists in {packed:,} bytes; {most} are read"
+        raise PageBombError(chunk, values, unpacked, text)

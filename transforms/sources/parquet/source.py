@@ -31,7 +31,7 @@ from ..registry.conform import DatasetSchema
 from ..registry.formats import suffixes_of
 from ..typed.survey_columns import survey_columns
 from ..typed.united import as_united
-from .footer import READ_ERRORS, ChangeFooter, Footer, choose_columns, open_parquet, read_footer
+from .footer import READ_ERRORS, WRITE_AGAIN, ChangeFooter, Footer, choose_columns, open_parquet, read_footer
 from .int96 import exact_timestamps
 from .int96_reader import footer_of_raw_int96, int96_positions
 from .lists import cast_as_written, footer_of_plain_lists
@@ -241,7 +241,7 @@ def _read_row_group(
         column = printable(columns.file.schema.column(columns.leaves[error.chunk]).path)
         raise SourceError(
             piece.name, f'row group {piece.row_group}: column "{column}": {error}, against decompression bombs; if the '
-            f"file is to be trusted, write it again: {_unpack(piece.name)}"
+            f"file is to be trusted, write it again: {_unpack(piece.name, error.rows)}"
         ) from error  # fmt: skip
     except READ_ERRORS as error:
         if isinstance(error, SourceError):
@@ -251,19 +251,21 @@ def _read_row_group(
             # Arrow refuses the dictionary as a whole, so no row can be named.
             fix = "write the column as plain text or as bytes"
             raise SourceError(piece.name, f"{where}: text that is not UTF-8 in a dictionary; {fix}") from error
-        raise SourceError(
-            piece.name, f"{where} is damaged: {printable(error)}; copy or write the file again"
-        ) from error
+        raise SourceError(piece.name, f"{where} is damaged: {printable(error)}; {WRITE_AGAIN}") from error
     if done != piece.rows:
         raise SourceError(
-            piece.name, f"row group {piece.row_group} is damaged: its footer says {piece.rows} rows, its pages do not"
-        )
+            piece.name, f"row group {piece.row_group} is damaged: its footer says {piece.rows} rows, its pages do not; "
+            f"{WRITE_AGAIN}"
+        )  # fmt: skip
 
 
-def _unpack(name: str) -> str:
-    """Return the command that writes a file so that no page of it is small for its values."""
-    program = "import sys, pyarrow.parquet as p; p.write_table(p.read_table(sys.argv[1]), sys.argv[2], "
-    program += 'use_dictionary=False, compression="NONE")'
+def _unpack(name: str, rows: int) -> str:
+    """Return the command that writes a file so that no page of it is small for its values, with so many rows a time."""
+    program = (
+        "import sys, pyarrow.parquet as p; f = p.ParquetFile(sys.argv[1]); "
+        'w = p.ParquetWriter(sys.argv[2], f.schema_arrow, use_dictionary=False, compression="NONE"); '
+        f"[w.write_batch(b) for b in f.iter_batches({rows})]; w.close()"
+    )
     return f"python -c {shlex.quote(program)} {shlex.quote(name)} new.parquet"
 
 
