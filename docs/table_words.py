@@ -53,8 +53,8 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "schema.columns.<name>.null": "what becomes of nulls: `{fill: VALUE}`, `mask`, `drop_row`, `error`",
     "schema.columns.<name>.file": "`path`: the column holds paths, and the feature the bytes of these files",
     "schema.columns.<name>.image": "pictures: the column holds their `bytes` (or `{bytes, path}`), or the `path` of "
-    "each; the features are those of image folders, `NAME/encoded`, `NAME/format` and so on; a null is a reject "
-    "unless `null` is another",
+    "each, or lists of these; the features are those of image folders, `NAME/encoded`, `NAME/format` and so on; a null "
+    "is a reject unless `null` is another; `none`: `{bytes, path}` is no picture",
     "schema.files_root": "the folder that such paths begin in and do not leave; relative to the config; by default the "
     "table's",
     "schema.columns.<name>.nullable": "`false`: a null rejects its row",

@@ -105,13 +105,13 @@ class ColumnConfig(_Section):
     strip: bool | str = False
     null: Annotated[Literal["absent", "drop_row", "error", "mask"] | Fill, BeforeValidator(check_null)] = "absent"
     file: Literal["path"] | None = None
-    image: Literal["path", "bytes"] | None = None
+    image: Literal["path", "bytes", "none"] | None = None
 
     @model_validator(mode="before")
     @classmethod
     def _a_picture_is_there(cls, given: Any) -> Any:
         """Make a null picture a reject, unless it is said what becomes of it: few readers take an absent one."""
-        pictures = isinstance(given, dict) and given.get("image") is not None and "null" not in given
+        pictures = isinstance(given, dict) and given.get("image") not in (None, "none") and "null" not in given
         return given | {"null": "error"} if pictures else given
 
     @model_validator(mode="after")
@@ -120,10 +120,10 @@ class ColumnConfig(_Section):
             raise ValueError(f"decimal and thousands are both {quoted(self.decimal)}; they must differ")
         if self.label and self.null == "mask":
             raise ValueError("null: mask does not go with label, since 0 is a class; leave it out, or fill the nulls")
-        if self.image is not None and (self.null == "mask" or isinstance(self.null, Fill)):
+        if self.is_picture and (self.null == "mask" or isinstance(self.null, Fill)):
             raise ValueError("null: fill and mask do not go with image; leave it out, or take drop_row or error")
         for key in ("file", "image"):
-            if getattr(self, key) is None:
+            if getattr(self, key) in (None, "none"):
                 continue
             given = {
                 "type": self.type,
@@ -144,6 +144,11 @@ class ColumnConfig(_Section):
     def is_written(self) -> bool:
         """Whether text is read in a form of its own."""
         return bool(self.format or self.thousands or self.strip) or self.decimal != "."
+
+    @property
+    def is_picture(self) -> bool:
+        """Whether the column holds pictures, or their paths."""
+        return self.image in ("path", "bytes")
 
     @property
     def names_files(self) -> bool:

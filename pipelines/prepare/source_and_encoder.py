@@ -19,7 +19,7 @@ from ...transforms.recipe.steps.expression import columns_in, read_expression
 from ...transforms.recipe.steps.files import Files
 from ...transforms.recipe.steps.label import Label
 from ...transforms.recipe.steps.nulls import Nulls
-from ...transforms.recipe.steps.pictures import Pictures
+from ...transforms.recipe.steps.pictures import ExportedPictures, Pictures
 from ...transforms.recipe.steps.where import Where
 from ...transforms.sources.contract.call import Call, typed_path
 from ...transforms.sources.contract.source import Frozen, Source
@@ -148,7 +148,7 @@ def with_recipe(source: Source, config: Config) -> Source:
     if config.schema_.constants:
         steps.append(Constants.of(config.schema_.constants))
     limit = None if options is None else options.limit
-    return with_steps(source, [*steps, *config.steps], limit, column_rules(config))
+    return with_steps(source, [*steps, *config.steps], limit, column_rules(config), _exports(config))
 
 
 def _written(name: str, rule: ColumnConfig) -> Written:
@@ -160,7 +160,7 @@ def _nulls_of(config: Config, *, of_files: bool) -> list[Nulls]:
     """Return the steps for the nulls of columns of files, which are settled when these are read, or of the others."""
     rules = sorted(config.schema_.columns.items())
     chosen = [(name, rule) for name, rule in rules if rule.null != "absent" and (rule.file is not None) == of_files]
-    return [_nulls(rule.name or name, rule.null) for name, rule in chosen if rule.image is None]
+    return [_nulls(rule.name or name, rule.null) for name, rule in chosen if not rule.is_picture]
 
 
 def _files(config: Config) -> tuple[Files, ...]:
@@ -194,8 +194,19 @@ def _files(config: Config) -> tuple[Files, ...]:
 def _pictures(config: Config) -> tuple[Pictures, ...]:
     """Return the step that looks at the pictures of columns, if there are some."""
     rules = sorted(config.schema_.columns.items())
-    names = tuple((rule.name or name, str(rule.null)) for name, rule in rules if rule.image is not None)
-    return (Pictures(names, ImageCheck(pixels_limit=config.limits.pixels)),) if names else ()
+    names = tuple((rule.name or name, str(rule.null)) for name, rule in rules if rule.is_picture)
+    return (Pictures(names, _image_check(config)),) if names else ()
+
+
+def _exports(config: Config) -> ExportedPictures:
+    """Return which columns are pictures by themselves: those of which the config does not say what they are."""
+    rules = config.schema_.columns.items()
+    declared = frozenset(rule.name or name for name, rule in rules if rule.image is not None or rule.as_ is not None)
+    return ExportedPictures(declared, _image_check(config))
+
+
+def _image_check(config: Config) -> ImageCheck:
+    return ImageCheck(pixels_limit=config.limits.pixels)
 
 
 def _nulls(column: str, null: str | Fill) -> Nulls:

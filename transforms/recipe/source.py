@@ -21,7 +21,7 @@ from .flatten import Flatten, column_entries
 from .learning import Selecting, learn
 from .planned import as_planned, as_surveyed
 from .recipe import NO_STEPS, Recipe
-from .step import Column, Step
+from .step import Column, Step, StepByType
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,13 +45,15 @@ class RecipeFrozen(Frozen):
 class RecipeSource:
     """Read a source, and run a recipe over its rows; only the first `limit` rows are read, None for all.
 
-    After the steps of the recipe nested columns and decimals are flattened, as `rules` say of columns of the source.
+    After the steps of the recipe comes that of `by_type`. Then nested columns and decimals are flattened, as `rules`
+    say of columns of the source.
     """
 
     source: Source
     recipe: Recipe = NO_STEPS
     limit: int | None = None
     rules: dict[str, ColumnRule] = field(default_factory=dict)
+    by_type: StepByType | None = None
 
     def list_files(self) -> Listing:
         """Return the source's files."""
@@ -92,6 +94,10 @@ class RecipeSource:
         given = [Column(column, column.name) for column in fields]
         found = replace(self, recipe=learn(self.source, survey, self.recipe, given, run))
         columns = found.recipe.plan(given)
+        more = None if self.by_type is None else self.by_type.step(columns)
+        if more is not None:
+            found = replace(found, recipe=Recipe((*found.recipe.steps, more)))
+            columns = found.recipe.plan(given)
         flatten = Flatten.of(columns, self.rules)
         entries = column_entries(columns, flatten)
         if flatten is not None:
@@ -141,15 +147,20 @@ class RecipeSource:
 
 
 def with_steps(
-    source: Source, steps: Sequence[Step] = (), limit: int | None = None, rules: Mapping[str, ColumnRule] | None = None
+    source: Source,
+    steps: Sequence[Step] = (),
+    limit: int | None = None,
+    rules: Mapping[str, ColumnRule] | None = None,
+    by_type: StepByType | None = None,
 ) -> Source:
     """Return a source whose rows go through these steps, after those that they go through already.
 
-    With a `limit` only that many rows are read; `rules` say how nested columns are flattened.
+    With a `limit` only that many rows are read; `by_type` gives the last step, and `rules` say how nested columns are
+    flattened.
     """
     if limit is None and isinstance(source, RecipeSource):
         return replace(source, recipe=Recipe((*source.recipe.steps, *steps)))
-    return RecipeSource(source, Recipe(tuple(steps)), limit, dict(rules or {}))
+    return RecipeSource(source, Recipe(tuple(steps)), limit, dict(rules or {}), by_type)
 
 
 def fields_of(survey: Survey) -> pa.Schema:

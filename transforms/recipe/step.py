@@ -188,6 +188,15 @@ class ReadingStep(Step, Protocol):
         ...
 
 
+@runtime_checkable
+class StepByType(Protocol):
+    """What is done with columns of some types where nobody says otherwise: a frozen, picklable dataclass."""
+
+    def step(self, columns: Sequence[Column]) -> Step | None:
+        """Return the step for these columns, None where none is of such a type."""
+        ...
+
+
 def is_text(column: Column) -> bool:
     """Return whether a column is text, of whatever Arrow type."""
     found: bool = is_string(plain_type(column.field.type))

@@ -91,6 +91,54 @@ def test_bytes_and_path_as_hugging_face_exports_them_are_one_picture(order: tupl
     assert [(one["filename"], one["encoded"]) for one in photos()] == [*PICTURES.items()]
 
 
+def test_exports_are_pictures_without_a_word_in_the_config_and_image_none_leaves_them_as_they_are() -> None:
+    source = of_bytes([{"bytes": PICTURES[name], "path": name} for name in PICTURES])
+    convert(source, output="out")
+    assert [(one["filename"], one["encoded"]) for one in photos()] == [*PICTURES.items()]
+    assert sorted(photos()[0]) == sorted([*FEATURES, "filename"])
+    convert(source, output="plain", schema={"columns": {"photo": {"image": "none"}}})
+    plain = open_dataset("plain").to_table("train").column("photo").to_pylist()
+    assert plain == [{"bytes": PICTURES[name], "path": name} for name in PICTURES]
+
+
+def test_an_export_without_its_bytes_is_a_reject_that_names_the_path() -> None:
+    with pytest.raises(TooManyRejects, match=r"there is a path without the bytes of the picture"):
+        convert(
+            of_bytes([{"bytes": PICTURES["3.gif"], "path": None}, {"bytes": None, "path": "a/1.png"}]), output="out"
+        )
+
+
+def test_a_list_of_exports_is_a_list_in_each_feature() -> None:
+    one, two, three = ({"bytes": PICTURES[name], "path": name} for name in PICTURES)
+    convert(of_bytes([[one, two], [], [three]]), output="out")
+    assert [row["encoded"] for row in photos()] == [[one["bytes"], two["bytes"]], [], [three["bytes"]]]
+    assert [row["filename"] for row in photos()] == [["a/1.png", "a/2.jpg"], [], ["3.gif"]]
+    assert [row["width"] for row in photos()] == [[4, 10], [], [7]]
+    assert verify_dataset("out").ok
+
+
+def test_a_list_of_paths_is_a_list_of_pictures_and_one_that_is_none_rejects_its_row() -> None:
+    pq.write_table(
+        pa.table({"id": [1, 2, 3], "photo": [["a/1.png", "3.gif"], ["none.png", "a/1.png"], ["3.gif"]]}), "d/t.parquet"
+    )
+    convert("d/t.parquet", **settings(), max_rejects=1)
+    assert [row["filename"] for row in photos()] == [["a/1.png", "3.gif"], ["3.gif"]]
+    assert [row["encoded"] for row in photos()] == [[PICTURES["a/1.png"], PICTURES["3.gif"]], [PICTURES["3.gif"]]]
+    assert codes() == [(2, "photo", "MISSING_FILE")]
+
+
+@pytest.mark.parametrize(
+    ("null", "written", "rejected"), [("error", 1, [2, 3]), ("drop_row", 1, [3]), ("absent", 2, [3])]
+)
+def test_a_null_list_is_what_the_config_says_and_a_null_in_a_list_is_a_reject(
+    null: str, written: int, rejected: list[int]
+) -> None:
+    values = [[PICTURES["3.gif"]], None, [PICTURES["3.gif"], None]]
+    convert(of_bytes(values, pa.list_(pa.binary())), **settings("bytes", null=null), max_rejects=2)
+    assert len(photos()) == written
+    assert codes() == [(row, "photo", "DECLARED_NOT_NULL") for row in rejected]
+
+
 def test_what_is_no_good_picture_is_a_reject_with_its_row_and_one_reason() -> None:
     table = of_paths("a/1.png", "none.png", "cut.jpg", "text.png", "../x.png", None, "3.gif")
     convert(table, **settings(), max_rejects=5)

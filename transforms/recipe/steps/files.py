@@ -5,7 +5,8 @@
     a/2.wav          MISSING_FILE       a reject of its row, as is any path that leads elsewhere
     null             null
 
-Files are read for some rows at a time, so that a batch of many large ones is never in memory at once.
+A list of paths becomes a list of bytes. Files are read for some rows at a time, so that a batch of many large ones is
+never in memory at once.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 
 from ...errors import RunError, SchemaError
 from ...format.flow.rejects import CellError, CellProblem
+from ...format.nested.flatten import stored
+from ...format.nested.keys import is_any_list, stored_type
 from ...format.wording.nearest import not_a_column
 from ...format.wording.printable import printable
 from ...sources.contract.call import set_column
@@ -67,7 +70,7 @@ class Files:
                     f"{printable(str(known[name].field.type))}; leave file out; in an append to a dataset that was "
                     f"made with it, say that bytes are there: {option}"
                 )
-        read = {name for name in self.columns if is_text(known[name])}  # others are pictures, which are there
+        read = {name for name in self.columns if _holds_paths(known[name])}  # others are pictures, which are there
         paths = [known[name].renamed(f"{name}/{FILENAME}") for name in self.pictures if name in read]
         return [*(self._planned(one) if one.name in read else one for one in columns), *paths]
 
@@ -82,24 +85,23 @@ class Files:
 
     def take(self, batch: pa.RecordBatch) -> tuple[Stepped, int]:
         """Return the first rows of a batch with the bytes of their files, and how many rows these are."""
-        names = [name for name in self.columns if is_text(Column(batch.schema.field(name)))]
+        names = [name for name in self.columns if _holds_paths(Column(batch.schema.field(name)))]
         if not names:
             return Stepped(batch), batch.num_rows
         files = {name: self._files() for name in names}
-        values: dict[str, list[bytes | None]] = {name: [] for name in names}
+        values: dict[str, list[Any]] = {name: [] for name in names}
         problems, size, rows = list[CellProblem](), 0, 0
-        for row, paths in enumerate(_paths(batch, names)):
-            for name, path in zip(names, paths, strict=True):
-                data = None
-                try:
-                    data = None if path is None else files[name].read(path)
-                except FileProblem as problem:
-                    value = printable(path)
-                    problems.append(
-                        CellProblem(row, CellError(name, problem.code, value, problem.expected, str(problem)))
-                    )
-                values[name].append(data)
-                size += len(data or b"")
+        for row, cells in enumerate(_paths(batch, names)):
+            for name, cell in zip(names, cells, strict=True):
+                read = []
+                for path in cell if isinstance(cell, list) else [cell]:
+                    try:
+                        read.append(None if path is None else files[name].read(path))
+                    except FileProblem as problem:
+                        problems.append(CellProblem(row, _cell_error(name, path, problem)))
+                        read.append(None)
+                values[name].append(read if isinstance(cell, list) else read[0])
+                size += sum(len(data or b"") for data in read)
             rows = row + 1
             if size >= self.part_bytes:
                 break
@@ -107,11 +109,11 @@ class Files:
         for name in values.keys() & set(self.pictures):
             batch = with_column(batch, f"{name}/{FILENAME}", batch[name])
         for name, column in values.items():
-            batch = with_column(batch, name, pa.array(column, pa.large_binary()))
+            batch = with_column(batch, name, pa.array(column, _bytes_for(batch.schema.field(name).type)))
         return Stepped(batch, None, tuple(problems)), rows
 
     def _planned(self, column: Column) -> Column:
-        kind = pa.field(column.name, pa.large_binary(), column.field.nullable)
+        kind = pa.field(column.name, _bytes_for(column.field.type), column.field.nullable)
         file = None if column.name in self.pictures else PATH
         return Column(kind, reason="the bytes of the files that it names", file=file)
 
@@ -130,4 +132,22 @@ def _paths(batch: pa.RecordBatch, names: Sequence[str]) -> Iterator[tuple[str | 
     """Yield the paths of each row."""
     for start in range(0, batch.num_rows, _PATHS):
         some = batch.slice(start, _PATHS)
-        yield from zip(*(as_text(some[name]).to_pylist() for name in names), strict=True)
+        yield from zip(*(_texts(some[name]).to_pylist() for name in names), strict=True)
+
+
+def _texts(values: pa.Array) -> pa.Array:
+    return stored(values) if is_any_list(values.type) else as_text(values)
+
+
+def _holds_paths(column: Column) -> bool:
+    kind = stored_type(column.field.type)
+    return is_text(Column(pa.field("item", kind.value_type))) if is_any_list(kind) else is_text(column)
+
+
+def _bytes_for(kind: pa.DataType) -> pa.DataType:
+    """Return the type of the bytes of files that a column of this type names."""
+    return pa.large_list(pa.large_binary()) if is_any_list(stored_type(kind)) else pa.large_binary()
+
+
+def _cell_error(name: str, path: str | None, problem: FileProblem) -> CellError:
+    return CellError(name, problem.code, printable(path or ""), problem.expected, str(problem))

@@ -5,7 +5,8 @@
     00 01 02        ─▶ NOT_AN_IMAGE: a reject of its row
     null            ─▶ null in all of them
 
-The bytes stay as they are. `{bytes, path}`, as Hugging Face exports pictures, is taken too: its bytes are the picture.
+The bytes stay as they are. `{bytes, path}`, as Hugging Face exports pictures, is known by itself: its bytes are the
+picture. Of lists of pictures each feature is a list.
 """
 
 from __future__ import annotations
@@ -14,14 +15,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import SchemaError
+from ...format.buffers.arrow_memory import array_of, raw_values, true_mask
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.nested.flatten import stored
-from ...format.nested.keys import stored_type
-from ...format.schema.column_types import is_binary
+from ...format.nested.keys import is_any_list, stored_type
+from ...format.schema.column_types import is_binary, is_string
 from ...format.schema.schema import ColumnRule
 from ...format.wording.nearest import not_a_column
 from ...format.wording.printable import printable
@@ -73,32 +76,92 @@ class Pictures:
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:  # noqa: ARG002
         """Return the batch with the features of its pictures; what is no picture, or a damaged one, is a problem."""
-        arrays, nulls = dict(zip(batch.schema.names, batch.columns, strict=True)), dict(self.columns)
+        arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
         keep: pa.BooleanArray | None = None
         problems: list[CellProblem] = []
-        for name in nulls.keys() & arrays.keys():
-            values = stored(arrays.pop(name))
-            pictures = _bytes_of(values)
-            facts = list(self._looked_at(name, values, pictures, nulls[name], problems))
-            arrays |= _features(name, values, pictures, facts)
-            if nulls[name] == DROP_ROW:
-                keep = pictures.is_valid() if keep is None else pc.and_(keep, pictures.is_valid())
+        for name, null in self.columns:
+            if name not in arrays:
+                continue
+            cells = _Cells.of(stored(arrays.pop(name)))
+            facts = list(self._looked_at(name, cells, null, problems))
+            arrays |= _features(name, cells, facts)
+            if null == DROP_ROW:
+                there = cells.there()
+                keep = there if keep is None else pc.and_(keep, there)
         return Stepped(pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays)), keep, tuple(problems))
 
     def _looked_at(
-        self, name: str, values: pa.Array, pictures: pa.Array, null: str, problems: list[CellProblem]
+        self, name: str, cells: _Cells, null: str, problems: list[CellProblem]
     ) -> Iterator[ImageFacts | None]:
         """Yield the facts of each picture, None where there is none; what is wrong is added to the problems."""
-        for row, picture in enumerate(pictures):
+        rows = cells.rows()
+        for index, picture in enumerate(cells.pictures):
             facts = None
             if picture.is_valid:
                 try:
                     facts = self.check.check(memoryview(picture.as_buffer()))
                 except ImageProblem as problem:
-                    problems.append(CellProblem(row, problem.to_cell_error(name)))
-            elif (error := _missing(name, values[row], null)) is not None:
-                problems.append(CellProblem(row, error))
+                    problems.append(CellProblem(rows[index], problem.to_cell_error(name)))
+            elif (error := _missing(name, cells.values[index], ERROR if cells.lists is not None else null)) is not None:
+                problems.append(CellProblem(rows[index], error))
             yield facts
+        if cells.lists is not None and null == ERROR:
+            gone = pc.indices_nonzero(cells.lists.is_null()).to_pylist()
+            problems += [CellProblem(row, _null_error(name)) for row in gone]
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedPictures:
+    """The columns of `{bytes, path}` are pictures, and a null there is an error; but for those in `declared`."""
+
+    declared: frozenset[str] = frozenset()
+    check: ImageCheck = field(default_factory=ImageCheck)
+
+    def step(self, columns: Sequence[Column]) -> Pictures | None:
+        """Return the step for some columns, None where none of them is one of pictures."""
+        found = [one.name for one in columns if _is_export(one.field.type) and one.name not in self.declared]
+        return Pictures(tuple((name, ERROR) for name in found), self.check) if found else None
+
+
+_NO_PICTURE: Final = array_of(np.zeros(1, np.int64))[0]
+
+
+@dataclass(frozen=True, slots=True)
+class _Cells:
+    """The pictures of a column: `values` as they are stored, their bytes, and the lists that they are in, if any."""
+
+    values: pa.Array
+    pictures: pa.Array
+    lists: pa.Array | None = None
+
+    @classmethod
+    def of(cls, column: pa.Array) -> _Cells:
+        """Return the pictures of a column."""
+        lists = column.cast(pa.large_list(column.type.value_type)) if is_any_list(column.type) else None
+        values = stored(column if lists is None else lists.flatten())
+        pictures = pc.struct_field(values, "bytes") if pa.types.is_struct(values.type) else values
+        return cls(values, pictures.cast(pa.large_binary()), lists)
+
+    def rows(self) -> Sequence[int]:
+        """Return the row of each picture."""
+        if self.lists is None:
+            return range(len(self.pictures))
+        rows: list[int] = pc.list_parent_indices(self.lists).to_pylist()
+        return rows
+
+    def there(self) -> pa.BooleanArray:
+        """Return which rows have a picture, or a list of them."""
+        return self.pictures.is_valid() if self.lists is None else self.lists.is_valid()
+
+    def in_rows(self, values: pa.Array) -> pa.Array:
+        """Return what is known of each picture, for each row; a list in which it is null is null, as its row is bad."""
+        if self.lists is None:
+            return values
+        sizes = raw_values(pc.if_else(self.lists.is_valid(), pc.list_value_length(self.lists), _NO_PICTURE), np.int64)
+        bad = np.zeros(len(self.lists), bool)
+        bad[np.array(self.rows(), np.int64)[true_mask(values.is_null())]] = True
+        ends = array_of(np.concatenate([[0], np.cumsum(sizes)]))
+        return pa.LargeListArray.from_arrays(ends, values, mask=array_of(bad | true_mask(self.lists.is_null())))
 
 
 def _missing(name: str, value: pa.Scalar, null: str) -> CellError | None:
@@ -107,14 +170,16 @@ def _missing(name: str, value: pa.Scalar, null: str) -> CellError | None:
     if path is not None:
         text = "there is a path without the bytes of the picture; write them into the table, or make it null"
         return CellError(name, "MISSING_FILE", printable(path), "the bytes of a picture", text)
-    if null != ERROR:
-        return None
+    return _null_error(name) if null == ERROR else None
+
+
+def _null_error(name: str) -> CellError:
     fix = f"give it a value, or leave such rows out: {set_column(name, 'null', DROP_ROW)}"
     return CellError(name, "DECLARED_NOT_NULL", "null", "a picture", f"there is no picture; {fix}")
 
 
 def _check_type(column: Column) -> None:
-    kind = stored_type(column.field.type)
+    kind = _item_type(column.field.type)
     if is_binary(kind) or _is_export(kind):
         return
     name = printable(column.name)
@@ -123,40 +188,46 @@ def _check_type(column: Column) -> None:
     raise SchemaError(f'column "{name}": image takes the bytes of pictures, and it holds {printable(str(kind))}; {fix}')
 
 
+def _item_type(kind: pa.DataType) -> pa.DataType:
+    """Return the stored type of what a column, or each of its lists, holds."""
+    kind = stored_type(kind)
+    return stored_type(kind.value_type) if is_any_list(kind) else kind
+
+
 def _is_export(kind: pa.DataType) -> bool:
-    """Return whether values are `{bytes, path}`, in any order."""
+    """Return whether values are `{bytes, path}`, in any order, or lists of these."""
+    kind = _item_type(kind)
     if not pa.types.is_struct(kind) or sorted(one.name for one in kind) != ["bytes", "path"]:
         return False
-    return bool(is_binary(kind.field("bytes").type))
+    return bool(is_binary(kind.field("bytes").type) and is_string(stored_type(kind.field("path").type)))
 
 
 def _planned(column: Column, null: str) -> list[Column]:
     """Return the columns of the features of a picture."""
     nullable, name = column.field.nullable and null == ABSENT, column.name
-    reason = f'of the picture "{printable(name)}"'
-    picture = pa.field(f"{name}/{ENCODED}", pa.large_binary(), nullable)
-    planned = [Column(picture, reason=f"{reason}, as it is", rule=ColumnRule("image"), null=null)]
-    planned += [Column(pa.field(f"{name}/{fact}", kind, nullable), reason=reason) for fact, kind in _FACTS.items()]
-    if _is_export(stored_type(column.field.type)):
-        planned.append(Column(pa.field(f"{name}/{FILENAME}", pa.large_string(), nullable=True), reason=reason))
+    lists = is_any_list(stored_type(column.field.type))
+
+    def of(key: str, kind: pa.DataType, *, nullable: bool = nullable) -> pa.Field:
+        return pa.field(f"{name}/{key}", pa.large_list(kind) if lists else kind, nullable)
+
+    reason = f'of the picture{"s" if lists else ""} "{printable(name)}"'
+    rule = None if lists else ColumnRule("image")
+    planned = [Column(of(ENCODED, pa.large_binary()), reason=f"{reason}, as it is", rule=rule, null=null)]
+    planned += [Column(of(fact, kind), reason=reason) for fact, kind in _FACTS.items()]
+    if _is_export(column.field.type):
+        planned.append(Column(of(FILENAME, pa.large_string(), nullable=True), reason=reason))
     return planned
 
 
-def _bytes_of(values: pa.Array) -> pa.Array:
-    pictures = pc.struct_field(values, "bytes") if pa.types.is_struct(values.type) else values
-    return pictures.cast(pa.large_binary())
-
-
-def _features(
-    name: str, values: pa.Array, pictures: pa.Array, facts: Sequence[ImageFacts | None]
-) -> dict[str, pa.Array]:
+def _features(name: str, cells: _Cells, facts: Sequence[ImageFacts | None]) -> dict[str, pa.Array]:
     """Return the columns of pictures with these facts."""
 
     def of(fact: str) -> list[Any]:
         return [None if one is None else getattr(one, fact) for one in facts]
 
-    arrays = {f"{name}/{fact}": pa.array(of(fact), kind) for fact, kind in _FACTS.items()}
-    arrays[f"{name}/{ENCODED}"] = pictures
-    if pa.types.is_struct(values.type):
-        arrays[f"{name}/{FILENAME}"] = pc.struct_field(values, "path").cast(pa.large_string())
+    arrays = {f"{name}/{fact}": cells.in_rows(pa.array(of(fact), kind)) for fact, kind in _FACTS.items()}
+    arrays[f"{name}/{ENCODED}"] = cells.in_rows(cells.pictures)
+    if pa.types.is_struct(cells.values.type):
+        names = pc.struct_field(cells.values, "path").cast(pa.large_string())
+        arrays[f"{name}/{FILENAME}"] = cells.in_rows(names if cells.lists is None else names.fill_null(""))
     return arrays
