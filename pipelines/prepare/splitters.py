@@ -17,7 +17,7 @@ from ...transforms.format.splits.by_time import TimeSplits
 from ...transforms.format.splits.exact import ExactSplits
 from ...transforms.format.splits.exact_keys import ExactKeySplits
 from ...transforms.format.splits.folders import FolderSplits
-from ...transforms.format.splits.splitter import MOST_SPLITS, OneSplit, Splitter
+from ...transforms.format.splits.splitter import DEFAULT_SPLIT, MOST_SPLITS, OneSplit, Splitter
 from ...transforms.format.wording.nearest import nearest_name
 from ...transforms.format.wording.printable import printable, printable_path
 from ...transforms.sources.contract.source import Frozen, Survey
@@ -63,7 +63,7 @@ def _splitter(rule: SplitConfig, frozen: Frozen) -> Splitter:
         bounds = [(name, text) for name, text in rule.before.items() if name not in ("column", "rest")]
         return TimeSplits(rule.before["column"], tuple(bounds), rule.before.get("rest"))
     if rule.by == "hash":
-        return HashSplits.by_fraction(rule.shares(), rule.key)
+        return HashSplits.by_fraction(rule.shares(), rule.key, word=0 if rule.of is None else 1)
     if rule.key is not None:
         return ExactKeySplits.by_fraction(rule.shares(), rule.key)
     return ExactSplits.by_fraction(rule.shares(), rule.stratify)
@@ -145,14 +145,18 @@ def with_fitting_split(config: Config, latest: Manifest, survey: Survey) -> Conf
         known = list(latest.splits) or [config.output.split]
         has = f"the splits {', '.join(known)}" if len(known) > 1 else f"the split {known[0]}"
         raise UsageError(
-            f"{where} has {has}, and states no rule for these rows: say where they go: --split {known[0]}, or a rule, "
-            f"like --split-fractions train=0.9,val=0.1"
+            f"{where} has {has}, and states no rule for these rows: say where they go: --split {_first(known)}, or a "
+            f"rule, like --split-fractions train=0.9,val=0.1"
         )
     if rule.by == "exact" and rule.key is not None:
         raise UsageError(
             f"{where} was split {rule_text(rule.rule())}; {_parts_groups(rule.key)}, or say so: {rule.options}"
         )
     return config
+
+
+def _first(splits: Sequence[str]) -> str:
+    return DEFAULT_SPLIT if DEFAULT_SPLIT in splits else splits[0]
 
 
 def _parts_groups(key: str) -> str:

@@ -18,6 +18,7 @@ from ...transforms.format.schema.schema import Choice, Schema
 from ...transforms.format.wording.printable import counted, printable_path
 from ...transforms.format.wording.sizes import format_size
 from .reject_groups import RejectGroup
+from .shares import added_records
 from .unchanged import Unchanged
 
 
@@ -98,13 +99,9 @@ class Summary(RunReport):
     @property
     def fractions(self) -> dict[str, float]:
         """The fraction of the records that were written which each split got that was asked for one."""
-        added = {
-            name: sum(shard.records for shard in split.shards if shard.generation == self.manifest.generation)
-            for name, split in self.manifest.splits.items()
-            if name in self.asked
-        }
+        added = added_records(self.manifest, self.asked)
         total = sum(added.values())
-        return {name: added.get(name, 0) / total for name in self.asked} if total else {}
+        return {name: count / total for name, count in added.items()} if total else {}
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that `convert --json` prints."""

@@ -26,6 +26,8 @@ from ...transforms.dataset.stage.run_lock import hold_run
 from ...transforms.dataset.stage.spec import DatasetSpec
 from ...transforms.errors import TooManyRejects, UnseenError, UsageError
 from ...transforms.format.manifest.manifest import Manifest
+from ...transforms.format.splits.by_hash import HashSplits
+from ...transforms.format.splits.folders import FolderSplits
 from ...transforms.sources.contract.call import typed_path
 from ...transforms.sources.contract.source import Source
 from ..config.model import Config
@@ -36,6 +38,7 @@ from ..prepare.source_and_encoder import with_recipe
 from ..prepare.staged_plan import PLAN_FILE
 from ..report.reject_groups import read_head, rejects_text
 from ..report.row_order import order_note, shuffle_note
+from ..report.shares import added_records, share_warnings
 from ..report.summary import Count, PlanReport, Submitted, Summary, Watch, oversize_warnings
 from .engine_choice import engine_of, workers_of
 from .python_api import What, load_call, noting, spooled, warn_of
@@ -215,6 +218,7 @@ def summary_of(
             *prepared.cautions,
             *(f"{text}: {count:,}" for text, count in noted.items()),
             *oversize_warnings(manifest),
+            *_share_warnings(prepared, manifest),
         ),
         first_rejects=rejects.first,
         reject_groups=rejects.groups,
@@ -234,6 +238,13 @@ def _asked(prepared: Prepared) -> dict[str, float]:
     """Return the fractions of the splits, where several were asked for and what came out of the cut is known."""
     shares = prepared.encoder.split.shares()
     return shares if len(shares) > 1 and not prepared.joined else {}
+
+
+def _share_warnings(prepared: Prepared, manifest: Manifest) -> list[str]:
+    split = prepared.encoder.split
+    rule = split.inner if isinstance(split, FolderSplits) else split
+    asked = _asked(prepared)
+    return share_warnings(asked, added_records(manifest, asked), rule.key) if isinstance(rule, HashSplits) else []
 
 
 def _own_shards(manifest: Manifest) -> list[int]:

@@ -175,7 +175,7 @@ def test_a_folder_is_cut_as_it_was_and_pictures_of_no_split_are_refused() -> Non
     append("tests", output="out")
     assert records() == {**after, "test": after["test"] + 40}
     assert append("tests", output="out").nothing_to_do
-    with pytest.raises(UsageError, match="states no rule for these rows: say where they go: --split test"):
+    with pytest.raises(UsageError, match="states no rule for these rows: say where they go: --split train"):
         append("flat", output="out")
 
 

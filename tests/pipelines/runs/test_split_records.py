@@ -135,7 +135,45 @@ def test_records_cut_into_a_split_of_the_source_are_announced_and_no_fraction_co
     assert "Fractions" not in made.out
     assert len(held("out")["val"]) > len(held("made")["val"])
     apart = ["--split-fractions", "train=0.9,dev=0.1", "--set", "split.of=train"]
-    assert "Fractions: train 0.9" in shardmill(*command, "-o", "apart", *apart).out
+    assert "\nFractions: train 0." in shardmill(*command, "-o", "apart", *apart).out
+
+
+@pytest.mark.parametrize("key", [[], ["--split-key", "user"]])
+def test_a_split_that_a_hash_has_made_is_cut_by_another_part_of_the_hash(shardmill: Shardmill, key: list[str]) -> None:
+    made = dataset("made", split={"fractions": {"train": 0.8, "test": 0.2}, "key": "user" if key else None})
+    cut = ["--split-fractions", "train=0.9,val=0.1", *key, "--set", "split.of=train"]
+    shown = shardmill("rebuild", made, "-o", "out", *cut)
+    before, after = held("made"), held("out")
+    assert after["test"] == before["test"]
+    assert 0.06 < len(after["val"]) / len(before["train"]) < 0.14
+    assert "expected)" not in shown.out
+
+
+def test_records_of_a_split_that_the_same_hash_splits_again_are_warned_of(shardmill: Shardmill) -> None:
+    made = dataset("made", split={"fractions": {"train": 0.8, "test": 0.2}})
+    write_records(Path("train.tfrecord"), held(made)["train"])
+    halves, tenth = ["--split-fractions", "a=0.5,b=0.5"], ["--split-fractions", "train=0.9,val=0.1"]
+    said = re.findall(r"Warning: (split .*)", shardmill("rebuild", "train.tfrecord", "-o", "halves", *halves).out)
+    why = "records that a hash has split before, and equal ones, are not split evenly by a hash; to split by counts: "
+    found = r"split a has 1,\d+ of 2,\d+ records \(about 1,\d+ expected\): "
+    assert re.fullmatch(f"{found}{why}--set split.by=exact", said[0])
+    shown = shardmill("rebuild", "train.tfrecord", "-o", "tenth", *tenth)
+    assert re.search(r"Warning: split val has no record of 2,\d+ \(about 2\d\d expected\); to split by", shown.out)
+    shown = shardmill("rebuild", "train.tfrecord", "-o", "exact", *tenth, "--set", "split.by=exact")
+    assert "expected)" not in shown.out
+    assert set(held("exact")) == {"train", "val"}
+
+
+def test_records_of_a_file_that_is_named_like_a_split_are_split_again_with_a_warning(shardmill: Shardmill) -> None:
+    made = dataset("made")
+    Path("in").mkdir()
+    for name in ("train-00000", "val-00000"):
+        write_records(Path("in", f"{name}.tfrecord"), held(made)["train"][:500])
+    shown = shardmill("merge", "in", "-o", "out", "--split-fractions", "train=0.5,val=0.5")
+    said = "in/val-00000.tfrecord: its name says val, and its records are split again with all others"
+    assert f"Warning: {said}\n" in shown.out
+    shown = shardmill("merge", "in/train-00000.tfrecord", "-o", "one", "--split-fractions", "train=0.5,val=0.5")
+    assert "its name says" not in shown.out
 
 
 def test_records_that_no_split_takes_are_rejects_with_their_number_and_offset(shardmill: Shardmill) -> None:

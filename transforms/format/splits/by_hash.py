@@ -6,6 +6,8 @@ it took: exact integer arithmetic, so the same on every machine and in every ver
 
     0 ────────────── train: 0.9 ──────────────┬─ val: 0.1 ─ 2**64
 
+Rows that are cut out of one split (`split.of`) have the second eight bytes: the first ones may have made that split.
+
 A key's bytes are those of a string or a binary value, the decimal digits of an int64 (so that `17` in a CSV file and 17
 in a Parquet file go the same way), the four little-endian bytes of a float. A row without the key, and every row where
 no key is named, is hashed as the bytes of its serialized record.
@@ -38,11 +40,16 @@ _WORDS: Final = hashlib.sha256().digest_size // 8
 
 @dataclass(frozen=True, slots=True)
 class HashSplits:
-    """`fractions` of the rows, by a hash of the feature `key` or, without it, of the record."""
+    """`fractions` of the rows, by a hash of the feature `key` or, without it, of the record.
+
+    `word` is which eight bytes of the digest are the number: of rows that were chosen by the first ones, as those of a
+    split, others are independent.
+    """
 
     names: tuple[str, ...]
     fractions: tuple[float | Fraction, ...]
     key: str | None = None
+    word: int = 0
 
     def __post_init__(self) -> None:
         """Check the fractions.
@@ -53,13 +60,15 @@ class HashSplits:
         check_fractions(self.names, self.fractions)
 
     @classmethod
-    def by_fraction(cls, fractions: Mapping[str, float | Fraction], key: str | None = None) -> HashSplits:
+    def by_fraction(
+        cls, fractions: Mapping[str, float | Fraction], key: str | None = None, word: int = 0
+    ) -> HashSplits:
         """Return the splitter for these fractions, which add up to 1; their order matters.
 
         Raises:
             UsageError: they are not positive or do not add up to 1.
         """
-        return cls(tuple(fractions), tuple(map(exact_fraction, fractions.values())), key)
+        return cls(tuple(fractions), tuple(map(exact_fraction, fractions.values())), key, word)
 
     @property
     def only(self) -> str | None:
@@ -99,7 +108,7 @@ class HashSplits:
         `key` is the column of the feature that `self.key` names, `payloads` gives the serialized records of rows.
         """
         bounds = bounds_of(self.fractions)
-        return np.searchsorted(bounds, hash_numbers(key, rows, payloads), "right").astype(np.int64)
+        return np.searchsorted(bounds, hash_numbers(key, rows, payloads, self.word), "right").astype(np.int64)
 
 
 def check_fractions(names: tuple[str, ...], fractions: tuple[float | Fraction, ...]) -> None:
@@ -130,17 +139,17 @@ def bounds_of(fractions: Iterable[float | Fraction]) -> npt.NDArray[np.uint64]:
 
 
 def hash_numbers(
-    key: FeatureColumn | None, rows: int, payloads: Callable[[I64], Iterable[bytes]]
+    key: FeatureColumn | None, rows: int, payloads: Callable[[I64], Iterable[bytes]], word: int = 0
 ) -> npt.NDArray[np.uint64]:
     """Return the number of each row: of its key, or of its record where there is none."""
     if key is None:
-        return _numbers(payloads(np.arange(rows)), rows)
+        return _numbers(payloads(np.arange(rows)), rows, word)
     texts = _key_bytes(key, rows)
     if key.present is None:
-        return _numbers(texts, rows)
+        return _numbers(texts, rows, word)
     records = iter(payloads(np.flatnonzero(~key.present)))
     pairs = zip(texts, key.present.tolist(), strict=True)
-    return _numbers((text if there else next(records) for text, there in pairs), rows)
+    return _numbers((text if there else next(records) for text, there in pairs), rows, word)
 
 
 def without_key(given: Candidates, key: str | None) -> Summaries:
@@ -155,10 +164,10 @@ def without_key(given: Candidates, key: str | None) -> Summaries:
     return notes_summary({(int(entry), text): int(count) for entry, count in found})
 
 
-def _numbers(texts: Iterable[bytes], rows: int) -> npt.NDArray[np.uint64]:
+def _numbers(texts: Iterable[bytes], rows: int, word: int) -> npt.NDArray[np.uint64]:
     sha256 = hashlib.sha256
     digests = b"".join([sha256(text).digest() for text in texts])
-    return np.frombuffer(digests, ">u8", _WORDS * rows)[::_WORDS].astype(np.uint64)
+    return np.frombuffer(digests, ">u8", _WORDS * rows)[word::_WORDS].astype(np.uint64)
 
 
 def _key_bytes(column: FeatureColumn, rows: int) -> list[bytes]:

@@ -218,6 +218,13 @@ class TfrecordSource:
         if found.opaque and self.records == "auto" and foreign:
             yield "no record is a tf.train.Example: they are taken as plain bytes, without a schema"
         if self.splits_anew:
+            named = [file.entry for file in inputs.files if file.dataset is None and split_in_name(file.entry.path)]
+            others = [entry for entry in named if split_in_name(entry.path) != DEFAULT_SPLIT]
+            if others:
+                yield (
+                    f"{others[0].name}: its name says {split_in_name(others[0].path)}, and its records are split again "
+                    f"with all others"
+                )
             for dataset in inputs.datasets:
                 splits = tuple(dataset.manifest.splits)
                 if len(splits) > 1:
