@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import contextlib
+import csv
+import datetime as dt
+import json
 import signal
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import psutil
+import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import open_dataset
 from shardmill.pipelines.engines.flink.processes import free_port
+from shardmill.transforms.format.encode.example_proto import Example
 
 from ..stores import servers
 from .running import CONFIGS, fetched, same_bytes, shardmill, wait_for, wait_until_ended, write_table
@@ -63,14 +71,81 @@ def test_a_function_over_batches_has_the_bytes_of_the_local_runner(flink: None, 
     same_bytes(table / "even-local", table / "even-flink")
 
 
+def orders() -> list[dict[str, list[Any]]]:
+    """Return the lists of the records that columns.yaml makes of its sample, where nulls of a column have a mask."""
+    with (CONFIGS / "samples/orders/orders.csv").open(newline="", encoding="utf-8") as file:
+        rows = [row for row in csv.DictReader(file, delimiter=";") if row["status"] != "cancelled"]
+    days = [dt.datetime.strptime(row["day"], "%d.%m.%Y").replace(tzinfo=dt.UTC) for row in rows]
+    return [
+        {
+            "order": [int(row["order"])],
+            "day": [day.timestamp() // 86_400],
+            "price": [np.float32(row["price"].removesuffix(" €").replace(".", "").replace(",", "."))],
+            "discount": [float(row["discount"].removesuffix(" %") or 0)],
+            "discount/mask": [int(row["discount"] != "")],
+            "state": [["open", "paid", "sent"].index(row["status"])],
+            "shop": [b"kiel"],
+        }
+        for day, row in zip(days, rows, strict=True)
+        if day.date() >= dt.date(2024, 2, 1)
+    ]
+
+
+def carts() -> list[dict[str, list[Any]]]:
+    """Return the lists of the records that nested.yaml makes of its sample."""
+    records = []
+    for row in pq.read_table(CONFIGS / "samples/carts/carts.parquet").to_pylist():
+        lines, clicks = row["lines"], row["clicks"]
+        lists = {
+            "id": [row["id"]],
+            "buyer/present": [int(row["buyer"] is not None)],
+            "lines/present": [int(lines is not None)],
+            "clicks/present": [int(clicks is not None)],
+            "labels": None
+            if row["labels"] is None
+            else [json.dumps(dict(row["labels"]), separators=(",", ":")).encode()],
+            "total": None if row["total"] is None else [int(row["total"].scaleb(2))],
+        }
+        for key in ("name", "city"):
+            lists[f"buyer/{key}"] = None if row["buyer"] is None else [row["buyer"][key].encode()]
+        for key, held in (("item", str.encode), ("count", int)):
+            lists[f"lines/{key}"] = None if lines is None else [held(line[key]) for line in lines]
+        lists["clicks/ragged_flat_values"] = None if clicks is None else [one for inner in clicks for one in inner]
+        lists["clicks/ragged_row_lengths_0"] = None if clicks is None else [len(inner) for inner in clicks]
+        records.append({key: values for key, values in lists.items() if values is not None})
+    return records
+
+
 @pytest.mark.thorough("three more conversions on a Flink of its own each")
-@pytest.mark.parametrize("config", ["columns.yaml", "files.yaml", "nested.yaml"])
-def test_the_steps_of_a_config_and_nested_columns_have_the_bytes_of_the_local_runner(
-    flink: None, config: str, tmp_path: Path
+@pytest.mark.parametrize(
+    ("config", "settings", "held"),
+    [
+        ("columns.yaml", ("schema.columns.discount.null=mask",), orders),
+        ("nested.yaml", (), carts),
+        ("files.yaml", (), None),
+    ],
+    ids=["columns", "nested", "files"],
+)
+def test_the_steps_of_a_config_and_nested_columns_have_the_values_of_the_source_and_the_bytes_of_the_local_runner(
+    flink: None,
+    config: str,
+    settings: tuple[str, ...],
+    held: Callable[[], list[dict[str, list[Any]]]] | None,
+    tmp_path: Path,
 ) -> None:
+    options = [word for each in settings for word in ("--set", each)]
     for runner in ("local", "flink"):
-        shardmill("convert", str(CONFIGS / config), "-o", str(tmp_path / runner), "--runner", runner, cwd=tmp_path)
+        output = ("-o", str(tmp_path / runner), "--runner", runner)
+        shardmill("convert", str(CONFIGS / config), *options, *output, cwd=tmp_path)
     same_bytes(tmp_path / "local", tmp_path / "flink")
+    if held is not None:
+        assert list(map(lists_of, open_dataset(tmp_path / "flink").records())) == held()
+
+
+def lists_of(record: bytes) -> dict[str, list[Any]]:
+    """Return the values of a record's features, as protobuf reads them."""
+    features = Example.FromString(record).features.feature
+    return {key: list(getattr(feature, str(feature.WhichOneof("kind"))).value) for key, feature in features.items()}
 
 
 @pytest.mark.thorough("a conversion on a Flink of its own")
