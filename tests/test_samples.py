@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from PIL import Image
+from shardmill.pipelines import convert, open_dataset
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 SAMPLES = CONFIGS / "samples"
@@ -107,10 +108,32 @@ def test_the_trips_have_lists_nulls_time_stamps_and_page_checksums() -> None:
         pq.read_table(pa.BufferReader(bytes(damaged)), page_checksum_verification=True)
 
 
-def test_the_arrow_file_is_made_again_with_the_same_rows(made: Path) -> None:
-    ours, theirs = (pa.ipc.open_file(folder / "rides/rides.arrow") for folder in (SAMPLES, made))
-    assert ours.num_record_batches == theirs.num_record_batches == 2
+@pytest.mark.parametrize(("name", "batches"), [("rides", 2), ("rides-2", 1)])
+def test_the_arrow_files_are_made_again_with_the_same_rows(made: Path, name: str, batches: int) -> None:
+    ours, theirs = (pa.ipc.open_file(folder / f"rides/{name}.arrow") for folder in (SAMPLES, made))
+    assert ours.num_record_batches == theirs.num_record_batches == batches
     assert ours.read_all().equals(theirs.read_all())
+
+
+def test_the_config_of_arrow_files_joins_those_whose_columns_differ(tmp_path: Path) -> None:
+    convert(CONFIGS / "arrow.yaml", output=tmp_path / "out")
+    first, second = (pa.ipc.open_file(SAMPLES / f"rides/{name}.arrow").read_all() for name in ("rides-2", "rides"))
+    read = open_dataset(tmp_path / "out").to_table("train")
+    assert read["weather"].to_pylist() == first["weather"].to_pylist() + [None] * len(second)
+    assert read["stops"].to_pylist() == [None] * len(first) + second["stops"].to_pylist()
+    assert read["taken"].to_pylist() == first["taken"].to_pylist() + second["taken"].to_pylist()
+
+
+def test_the_config_that_splits_by_date_counts_the_authors_in_several_splits(tmp_path: Path) -> None:
+    done = convert(CONFIGS / "split_by_date.yaml", output=tmp_path / "out")
+    dataset = open_dataset(tmp_path / "out")
+    authors = {split: dataset.to_table(split)["author"].drop_null().to_pylist() for split in dataset.splits}
+    held = [name for names in authors.values() for name in set(names)]
+    several = {name for name in held if held.count(name) > 1}
+    found = done.manifest.details.checks["leaks"]
+    assert found["columns"] == ["author"]
+    assert found["groups"] == len(several) > 0
+    assert found["records"] == sum(name in several for names in authors.values() for name in names)
 
 
 def test_the_arrays_share_one_type_and_rank_in_several_lengths() -> None:

@@ -316,7 +316,10 @@ def station(number: int) -> str:
 
 
 def make_rides(folder: Path) -> None:
-    """An Arrow file (Feather) as polars and pandas write it: categories, a list, times of day, a duration, nulls."""
+    """Arrow files (Feather) as polars and pandas write them: categories, a list, times of day, a duration, nulls.
+
+    The second one is of a later year, with other columns.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     dice = noise("rides", 80, 4).astype(int)
     table = pa.table(
@@ -329,6 +332,11 @@ def make_rides(folder: Path) -> None:
     )
     with pa.ipc.new_file(folder / "rides.arrow", table.schema) as file:
         file.write_table(table, max_chunksize=40)
+    skies = ("dry", "rain", "wind")
+    later = table.slice(0, 30).drop_columns(["stops"])
+    later = later.append_column("weather", pa.array([skies[one % 3] for one in dice[:30, 3].tolist()]))
+    with pa.ipc.new_file(folder / "rides-2.arrow", later.schema) as file:
+        file.write_table(later)
 
 
 def make_lines(folder: Path) -> None:
