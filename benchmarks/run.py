@@ -123,7 +123,7 @@ def compare(
                 measured = run_once(tool, folders[size], work)
                 results[tool][size].append(measured)
                 print(f"{workload.name} {size} {turn + 1}/{runs} {tool}: {measured.wall:.2f} s wall, "
-                      f"{measured.cpu:.2f} s CPU, {measured.peak >> 20} MB", file=sys.stderr, flush=True)  # fmt: skip
+                      f"{measured.cpu:.2f} s CPU, {measured.peak / 1e6:.0f} MB", file=sys.stderr, flush=True)  # fmt: skip
     return results
 
 
