@@ -43,12 +43,17 @@ def _leaks(terminal: Terminal, manifest: Manifest, where: str) -> None:
     terminal.text(f"\nLeaks of {names}: {values}, with {counted(check['records'], 'record')}:", "bold yellow")
     _shared(terminal, check, "value", "")
     _examples(terminal, check, "value")
-    terminal.text(f"  {_leaks_fix(manifest.details.split_rule, str(check['columns'][0]))}", "yellow")
+    column = str(check["columns"][0])
+    scalars = [feature.name for feature in manifest.schema or () if feature.shape == ()]
+    key = next((name for name in scalars if name == column or name.startswith(f"{column}/")), None)
+    terminal.text(f"  {_leaks_fix(manifest.details.split_rule, key)}", "yellow")
 
 
-def _leaks_fix(rule: Mapping[str, Any], column: str) -> str:
-    """Return how the values of a column are kept in one split each, given the rule of the dataset."""
-    keep, key = "to keep each in one split", f"--split-key {in_lines(shlex.quote(column))}"
+def _leaks_fix(rule: Mapping[str, Any], column: str | None) -> str:
+    """Return how values are kept in one split each, given the rule of the dataset and a feature of one value a row."""
+    keep, key = "to keep each in one split", f"--split-key {in_lines(shlex.quote(column or 'COLUMN'))}"
+    if column is None and rule:
+        return f"{keep}, add a column with one text or number for each, and split by it: {key}"
     if not rule:
         return f"the splits are those of the source; {keep}, move its rows into one of them"
     if "of" in rule:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from collections import defaultdict
 from pathlib import Path
@@ -132,6 +133,17 @@ def test_what_keeps_a_value_in_one_split_depends_on_the_rule_and_does_it(
     options = shlex.split(fix.partition(": ")[2].partition(" instead")[0])
     again = shardmill("convert", "t.csv", "-o", "again", *leak, *rule, *options)
     assert "Leaks of the user: none\n" in again.out
+
+
+def test_what_is_proposed_for_a_nested_column_or_one_of_lists_is_a_key_that_there_is(shardmill: Shardmill) -> None:
+    rows = [{"user": {"id": n % 40}, "tags": [n % 7, 1]} for n in range(400)]
+    Path("t.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    shown = shardmill("convert", "t.jsonl", "-o", "out", *FRACTIONS, "--set", "checks.leaks.columns=[user]").out
+    key = re.findall(rf"\n  {KEEP}: (.*)\n", shown)[0].split()
+    again = shardmill("convert", "t.jsonl", "-o", "two", *FRACTIONS, "--set", "checks.leaks.columns=[user]", *key).out
+    assert "Leaks of user: none\n" in again
+    shown = shardmill("convert", "t.jsonl", "-o", "tags", *FRACTIONS, "--set", "checks.leaks.columns=[tags]").out
+    assert f"\n  {KEEP}, add a column with one text or number for each, and split by it: --split-key COLUMN" in shown
 
 
 def test_leaks_among_folders_that_are_splits_are_said_to_be_of_the_source(shardmill: Shardmill) -> None:

@@ -207,16 +207,18 @@ def scalar_feature(schema: Schema, name: str, key: str) -> Feature:
 
 
 def where_present(column: str) -> str:
-    r"""Return the option that leaves out rows without a feature; of a part of a nested column only its name.
+    r"""Return the option that leaves out rows without a feature, which may be a part of a nested column.
 
-    >>> where_present("user"), where_present("first name"), where_present("user/id")
-    ("--where 'user is not None'", '--where \'col("first name") is not None\'', '--where')
+    >>> where_present("user"), where_present("first name"), where_present("a/b")
+    ("--where 'user is not None'", '--where \'col("first name") is not None\'', "--where 'a.b is not None'")
     """
-    if "/" in column or printable(column) != column:
+    if printable(column) != column:
         return "--where"
-    name = (
-        column if column.isidentifier() and not iskeyword(column) else f"col({json.dumps(column, ensure_ascii=False)})"
-    )
+    parts = column.split("/")
+    if all(part.isidentifier() and not iskeyword(part) for part in parts):
+        name = ".".join(parts)
+    else:
+        name = f"col({json.dumps(column, ensure_ascii=False)})"
     return f"--where {shlex.quote(f'{name} is not None')}"
 
 
