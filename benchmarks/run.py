@@ -122,8 +122,8 @@ def compare(
                     continue
                 measured = run_once(tool, folders[size], work)
                 results[tool][size].append(measured)
-                print(f"{workload.name} {size} {turn + 1}/{runs} {tool}: {measured.wall:.2f} s wall, {measured.cpu:.2f} "
-                      f"s CPU, {measured.peak / 1e6:.0f} MB", file=sys.stderr, flush=True)  # fmt: skip
+                used = f"{measured.wall:.2f} s wall, {measured.cpu:.2f} s CPU, {measured.peak / 1e6:.0f} MB"
+                print(f"{workload.name} {size} {turn + 1}/{runs} {tool}: {used}", file=sys.stderr, flush=True)
     return results
 
 
