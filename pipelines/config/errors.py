@@ -30,6 +30,13 @@ _TYPES: Final = {
     "model_type": "a mapping, like {a: b}",
     "model_attributes_type": "a mapping, like {a: b}",
 }
+_MAPPINGS: Final[dict[Path, str]] = {
+    ("split",): "{fractions: {train: 0.9, val: 0.1}}; the name of one split for all rows is output.split",
+    ("split", "fractions"): "{train: 0.9, val: 0.1}",
+    ("shuffle",): "{seed: 7}",
+    ("checks", "duplicates"): "{columns: [text]}",
+    ("checks", "leaks"): "{columns: [user]}",
+}
 _TAGS: Final = {"input": ("format", "this input"), "runner": ("name", "local")}
 _SAY: Final = {True: "true", False: "false", None: "null"}
 
@@ -89,7 +96,8 @@ def _words(detail: ErrorDetails, path: Path, document: Document) -> str:
     if kind == "literal_error":
         return _not_a_choice(value, context)
     if kind in _TYPES:
-        return _wrong_type(value, _TYPES[kind], document.texts.get(path))
+        example = _MAPPINGS.get(path) if _TYPES[kind].startswith("a mapping") else None
+        return _wrong_type(value, f"a mapping, like {example}" if example else _TYPES[kind], document.texts.get(path))
     if kind == "string_pattern_mismatch":
         return f'"{printable(value)}" is not a name: lowercase letters, digits and _, starting with a letter'
     if kind == "too_short":

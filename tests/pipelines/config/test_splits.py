@@ -29,6 +29,8 @@ def before(**more: Any) -> dict[str, Any]:
     ("split", "says"),
     [
         ({}, "says no splits; give one of fractions"),
+        ("val", "like {fractions: {train: 0.9, val: 0.1}}; the name of one split for all rows is output.split"),
+        ({"fractions": 0.9}, "split.fractions: 0.9 is not a mapping, like {train: 0.9, val: 0.1}"),
         ({"key": "a"}, "split.key: says no splits; add fractions: {train: 0.9, val: 0.1} or folds: 5"),
         ({**FRACTIONS, "folds": 5}, "split.fractions: does not go with folds; leave one out"),
         ({"column": "a", "key": "b"}, "split.key: does not go with column; leave it out"),
