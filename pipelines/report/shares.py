@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping
 from math import sqrt
 from typing import Final
@@ -11,6 +12,9 @@ from ...transforms.format.wording.printable import printable
 
 _BEYOND_CHANCE: Final = 6.0
 """Standard deviations: by chance one split of 500 million is that far from its fraction."""
+
+_FAR: Final = 0.1
+"""Of groups, which may be large: so much of all records."""
 
 
 def added_records(manifest: Manifest, names: Iterable[str]) -> dict[str, int]:
@@ -23,18 +27,25 @@ def added_records(manifest: Manifest, names: Iterable[str]) -> dict[str, int]:
 
 
 def share_warnings(asked: Mapping[str, float], found: Mapping[str, int], key: str | None) -> list[str]:
-    """Return which split got nothing by a hash, and which got what no chance explains; with a key groups may do so."""
-    total, fix = sum(found.values()), "to split by counts: --set split.by=exact"
+    """Return which split got nothing by a hash, or what no chance explains; of groups with a key, what is far off."""
+    total = sum(found.values())
     expected = {name: total * share for name, share in asked.items()}
-    wanted = {name: f"(about {round(count):,} expected)" for name, count in expected.items()}
-    empty = next((name for name, count in expected.items() if count >= 1 and not found[name]), None)
-    if empty is not None:
-        why = "" if key is None else f", as rows of one {printable(key)} are in one split"
-        return [f"split {empty} has no record of {total:,} {wanted[empty]}{why}; {fix}"]
-    for name, share in asked.items() if key is None else ():
-        if abs(found[name] - expected[name]) > _BEYOND_CHANCE * (1 + sqrt(expected[name] * (1 - share))):
-            return [
-                f"split {name} has {found[name]:,} of {total:,} records {wanted[name]}: records that a hash has split "
-                f"before, and equal ones, are not split evenly by a hash; {fix}"
-            ]
+    counted = "to split by counts: --set split.by=exact"
+    why = "records that a hash has split before, and equal ones, are not split evenly by a hash"
+    if key is not None:
+        name = shlex.quote(f"split.stratify={key}")
+        why = f"rows of one {printable(key)} are in one split"
+        counted += (
+            f"; if its values are classes that every split needs, not --split-key: --set split.by=exact --set {name}"
+        )
+    empty = [name for name, count in expected.items() if count >= 1 and not found[name]]
+    uneven = [name for name, share in asked.items() if _is_far(found[name], total, share, grouped=key is not None)]
+    for name in (empty or uneven)[:1]:
+        got = f"{found[name]:,} of {total:,} records (about {round(expected[name]):,} expected)"
+        return [f"split {name} has {got}{f': {why}' if uneven or key is not None else ''}; {counted}"]
     return []
+
+
+def _is_far(count: int, total: int, share: float, *, grouped: bool) -> bool:
+    chance = _BEYOND_CHANCE * (1 + sqrt(total * share * (1 - share)))
+    return abs(count - total * share) > max(chance, total * _FAR if grouped else 0)
