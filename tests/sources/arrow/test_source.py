@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Sequence
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
@@ -263,6 +264,40 @@ def test_nulls_in_runs_are_nulls_of_their_column(tmp_path: Path, form: str) -> N
     assert open_dataset(tmp_path / "out").to_table().to_pydict() == {
         "r": ["a", "a", None, "b", "b", "b"], "s": ["x", "x", "y", "z", "z", "z"],
     }  # fmt: skip
+
+
+RUNS: dict[str, pa.Array] = {
+    "text": pa.array(["a", None, "b"]),
+    "views": pa.array(["a text that is longer than a view", None, "b"], pa.string_view()),
+    "dictionary": pa.array(["a", None, "b"]).dictionary_encode(),
+    "struct": pa.array([{"a": 1, "b": "x"}, None, {"a": None, "b": "y"}]),
+    "list": pa.array([[1, 2], None, []]),
+    "lists": pa.array([[[1], []], None, []]),
+    "map": pa.array([[("a", 1)], None, []], pa.map_(pa.string(), pa.int8())),
+    "decimal": pa.array([Decimal("1.50"), None, Decimal("-2.00")]),
+}
+
+
+@pytest.mark.parametrize("case", RUNS)
+def test_runs_of_any_values_are_read_from_files_and_from_python(tmp_path: Path, case: str) -> None:
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3, 6], pa.int32()), RUNS[case])
+    table = pa.table({"id": range(6), "r": runs}).slice(1)
+    expected = [RUNS[case].to_pylist()[run] for run in (0, 1, 2, 2, 2)]
+    write(tmp_path / "a.arrow", table)
+    convert(tmp_path / "a.arrow", output=tmp_path / "file")
+    convert(data=table, output=tmp_path / "data")
+    for made in ("file", "data"):
+        assert open_dataset(tmp_path / made).to_table()["r"].to_pylist() == expected
+
+
+def test_runs_of_text_become_labels_and_fill_their_nulls_as_text_does(tmp_path: Path) -> None:
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3, 6], pa.int32()), RUNS["text"])
+    write(tmp_path / "a.arrow", pa.table({"kind": runs, "word": runs}))
+    rules = {"kind": {"label": True, "null": "drop_row"}, "word": {"null": {"fill": "-"}}}
+    convert(tmp_path / "a.arrow", output=tmp_path / "out", schema={"columns": rules})
+    dataset = open_dataset(tmp_path / "out")
+    assert dataset.labels == {"kind": ("a", "b")}
+    assert dataset.to_table().to_pydict() == {"kind": [0, 0, 1, 1, 1], "word": ["a", "a", "b", "b", "b"]}
 
 
 @pytest.mark.parametrize("form", ["file", "stream"])

@@ -19,13 +19,13 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyarrow import types
 
 from ..buffers.arrow_memory import array_of
 from ..buffers.views import I64
 from ..columns.lists import lists_of, plain_array
 from ..flow.rejects import CellError, CellProblem
+from ..schema.arrow_checks import run_values
 from .as_json import as_json, json_option
 from .decimals import decimal_floats, decimal_text, scaled_integers
 from .keys import FLAT_VALUES, PRESENT, ROW_LENGTHS, grid_of, is_any_list, is_flat, is_scalar, stored_type
@@ -233,7 +233,7 @@ def stored(array: pa.Array) -> pa.Array:
     while stored_type(array.type) != array.type:
         array = plain_array(array)
         if types.is_run_end_encoded(array.type):
-            array = pc.run_end_decode(array)
+            array = run_values(array)
     return array
 
 

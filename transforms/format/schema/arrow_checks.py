@@ -22,19 +22,26 @@ _BARE = (
 """Types whose values the encoder looks at, which has a row to name: text that is not UTF-8, dates with times."""
 
 
+_VIEWED: Final = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}
+"""Types whose values Arrow neither takes nor decodes, and those of the same values."""
+
+
 def storage_type(kind: pa.DataType) -> pa.DataType:
     """Return the type that an extension type (uuid, json, ...) is stored as; a tensor stays one, for its shape.
 
-    A dictionary of views, as polars writes categories, becomes one of plain text: Arrow cannot decode the former.
+    Runs become the values that they stand for. A dictionary of views, as polars writes categories, becomes one of plain
+    text: Arrow cannot decode the former.
     """
     if isinstance(kind, pa.BaseExtensionType):
         return kind if isinstance(kind, pa.FixedShapeTensorType) else storage_type(kind.storage_type)
+    if pa.types.is_run_end_encoded(kind):
+        return _VIEWED.get(kind.value_type) or storage_type(kind.value_type)
     return _without_viewed_words(kind)
 
 
 def _without_viewed_words(kind: pa.DataType) -> pa.DataType:
     if pa.types.is_dictionary(kind):
-        plain = {pa.string_view(): pa.string(), pa.binary_view(): pa.binary()}.get(kind.value_type)
+        plain = _VIEWED.get(kind.value_type)
         return kind if plain is None else pa.dictionary(kind.index_type, plain, kind.ordered)
     if pa.types.is_struct(kind):
         fields = [one.with_type(_without_viewed_words(one.type)) for one in kind]
@@ -52,10 +59,20 @@ def storage_column(column: pa.Array) -> pa.Array:
         column = column.storage
     if column.type == wanted:
         return column
+    if isinstance(column, pa.RunEndEncodedArray):
+        return storage_column(run_values(column))
     if isinstance(column, pa.DictionaryArray):
         values = column.dictionary.cast(wanted.value_type)
         return pa.DictionaryArray.from_arrays(column.indices, values, ordered=wanted.ordered)
     return pa.array(column.to_pylist(), wanted)  # within a list or a struct, which is rare
+
+
+def run_values(column: pa.RunEndEncodedArray) -> pa.Array:
+    """Return the values that runs stand for; Arrow's own decoding takes no nested ones."""
+    places = np.arange(column.offset, column.offset + len(column))
+    runs = np.searchsorted(np.asarray(column.run_ends), places, "right")
+    plain = _VIEWED.get(column.values.type)
+    return (column.values if plain is None else column.values.cast(plain)).take(pa.array(runs, pa.int64()))
 
 
 def meaning(kind: pa.DataType) -> pa.DataType:

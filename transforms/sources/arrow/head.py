@@ -175,7 +175,7 @@ def _nulls(
     for column in chosen:
         kind = storage_type(column.type)
         # Runs have no nulls of their own: the array of their values does, which is the second within.
-        runs = pa.types.is_run_end_encoded(kind)
+        runs = pa.types.is_run_end_encoded(column.type)
         nulls = sum(place.nulls[where[column.name] + 2 * runs] for place in places)
         counted = f"{nulls:,} {'run of ' * runs}null{'s' * (nulls != 1)}"
         reasons.append(counted if nulls else "no nulls")
