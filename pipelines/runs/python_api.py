@@ -55,10 +55,15 @@ def load_call(
     Raises:
         DataError: `what` is data.
         ConfigError: the config or a setting is wrong.
-        UsageError: a step is none.
+        UsageError: a step is none, or a setting of files comes with data.
     """
     steps = steps_of(mapped)
     flags: dict[str, object] = {_dotted(key): (key, value) for key, value in settings.items()}
+    of_files = next((key for key in settings if _dotted(key).startswith("input.")), None)
+    if data_given and of_files is not None:
+        raise UsageError(
+            f"{of_files}: is a key of files, and the data are given in Python; choose rows and columns before"
+        )
     if output is not None:
         flags["output.path"] = ("output", os.fspath(output))
     if what is None or isinstance(what, Mapping):

@@ -11,7 +11,7 @@ import pytest
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.pipelines.cli import main
 from shardmill.pipelines.runs.python_api import load_call
-from shardmill.transforms.errors import DataError, ShardmillWarning, TooManyRejects
+from shardmill.transforms.errors import DataError, ShardmillWarning, TooManyRejects, UsageError
 from shardmill.transforms.sources.csv.format import CsvInput
 
 pytestmark = pytest.mark.usefixtures("without_engine")
@@ -71,6 +71,18 @@ def test_data_where_a_path_belongs_is_an_error_that_says_how(folder: Path) -> No
     ):
         with pytest.raises(TypeError, match=fix):
             convert(data=data, output="out")  # type: ignore[arg-type]
+    assert not (folder / "out").exists()
+
+
+@pytest.mark.parametrize("setting", [{"where": "id > 1"}, {"columns": ["id"]}, {"input__limit": 2}], ids=str)
+def test_a_setting_of_files_beside_data_is_refused_by_its_name(folder: Path, setting: dict[str, object]) -> None:
+    words = (
+        f"{next(iter(setting))}: is a key of files, and the data are given in Python; choose rows and columns before"
+    )
+    for call in (convert, append):
+        with pytest.raises(UsageError) as caught:
+            call(data=[{"id": 1}], output=folder / "out", **setting)  # type: ignore[operator]
+        assert str(caught.value) == words
     assert not (folder / "out").exists()
 
 

@@ -209,6 +209,13 @@ def test_a_column_that_is_no_label_is_refused_by_name(monkeypatch: pytest.Monkey
     put({"kind": [0.5, 1.5], "text": ["a", "b"]})
     with pytest.raises(SchemaError, match='"kind": a label is text, a whole number or a bool, and it holds double'):
         convert("a.parquet", output="out", **settings(True))
+    with pytest.raises(
+        SchemaError, match=r"or make it text \(CSV and JSON lines: --set schema\.columns\.kind\.type=string\)"
+    ):
+        convert("a.parquet", output="out", **settings(True))
+    Path("halves.csv").write_text("kind\n0.5\n1.5\n")
+    typed = {"schema": {"columns": {"kind": {"label": True, "type": "string"}}}}
+    assert convert("halves.csv", output="halves", **typed).manifest.labels == {"kind": ("0.5", "1.5")}
     with pytest.raises(SchemaError, match=r'schema\.columns names "knd", which is not a column; did you mean "kind"'):
         convert("a.parquet", output="out", **settings(True, "knd"))
     monkeypatch.setattr(label_module, "MOST_CLASSES", 1)

@@ -63,7 +63,7 @@ class Label:
         if not (is_text(known[self.column]) or types.is_integer(kind) or types.is_boolean(kind)):
             raise SchemaError(
                 f'column "{printable(self.column)}": a label is text, a whole number or a bool, and it holds {kind}; '
-                f"leave label out, or declare it text: --set schema.columns.{self.column}.type=string"
+                f"leave label out, or make it text (CSV and JSON lines: --set schema.columns.{self.column}.type=string)"
             )
         field = pa.field(self.column, pa.int64(), known[self.column].field.nullable and self.classes is None)
         label = Column(field, reason=self._reason(), labels=self.numbered)
