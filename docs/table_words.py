@@ -31,6 +31,8 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "input.check": "how far a picture is checked; `decode` also decodes its pixels",
     "input.label_offset": "the number of the first class, at most 1000",
     "input.labels": "the classes in the order of their numbers; pictures of other folders are rejects",
+    "input.metadata": "`none`: the folders alone; by default a `metadata.csv`, `.jsonl` or `.parquet` beside pictures "
+    "names them, and its rows are the records ([guide](guide.md#tables-beside-pictures))",
     "input.sha256": "add the feature `image/key/sha256`",
     "input.formats": "the formats that are accepted; also `tiff`, `avif`, `jpeg2000`, which TensorFlow does not decode",
     "input.ignore": "globs of files and folders to leave out",

@@ -15,7 +15,19 @@ from shardmill.pipelines import convert, open_dataset
 
 CONFIGS = Path(__file__).parent.parent / "configs"
 SAMPLES = CONFIGS / "samples"
-DATA_FOLDERS = ("pets", "people", "trips", "arrays", "reviews", "clips", "orders", "stations", "rides", "lines")
+DATA_FOLDERS = (
+    "pets",
+    "people",
+    "trips",
+    "arrays",
+    "reviews",
+    "clips",
+    "orders",
+    "stations",
+    "rides",
+    "lines",
+    "albums",
+)
 
 
 def files_below(folder: Path) -> list[str]:

@@ -287,6 +287,21 @@ def make_portraits(folder: Path) -> None:
     (folder / "captions.csv").write_text("\n".join(rows) + "\n")
 
 
+def make_albums(folder: Path) -> None:
+    """Pictures with a table beside them in the folder of each split: captions, and who is in it; one has no row."""
+    for split, kinds in (("train", ("owl", "cat", "dog")), ("val", ("dog", "cat"))):
+        (folder / split / "photos").mkdir(parents=True, exist_ok=True)
+        rows = []
+        for number, kind in enumerate(kinds, 1):
+            name = f"photos/{number}.jpg"
+            draw_pet(kind, f"{split} album {number}").save(folder / split / name, quality=93)
+            row = {"file_name": name, "caption": f"The {kind} of the {split} album", "kind": kind, "likes": 7 * number}
+            rows.append(json.dumps(row))
+        rows.reverse()
+        (folder / split / "metadata.jsonl").write_text("\n".join(rows) + "\n")
+    draw_pet("owl", "left out").save(folder / "train" / "photos" / "left-out.jpg", quality=93)
+
+
 PLACES = ("Kiel", "Århus", "Poznań", '"Gdańsk | Oliwa"')
 
 
@@ -363,6 +378,7 @@ def make_all(folder: Path = HERE) -> None:
     make_carts(folder / "carts")
     make_clips(folder / "clips")
     make_portraits(folder / "portraits")
+    make_albums(folder / "albums")
     make_stations(folder / "stations")
     make_rides(folder / "rides")
     make_lines(folder / "lines")

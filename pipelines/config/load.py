@@ -18,15 +18,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import BaseModel, ValidationError
 
-from ...transforms.errors import ConfigError, InputError
+from ...transforms.errors import ConfigError
 from ...transforms.format.manifest.naming import dataset_name
 from ...transforms.format.wording.printable import printable
-from ...transforms.sources.contract.call import Call, typed_path
-from ...transforms.sources.registry.formats import FORMATS
-from ...transforms.sources.registry.options import InputOfUnknownFormat
 from .checks import empty_checks
-from .errors import config_error, problems_of, unknown_format
-from .inputs import input_of_any_format
+from .errors import config_error, problems_of
+from .input_section import below, fill_input, format_of, is_url
 from .model import Config
 from .runners import RUNNER_ALIASES, RUNNERS, not_a_runner, out_of_reach
 from .yaml_reader import (
@@ -43,7 +40,7 @@ from .yaml_reader import (
 )
 
 if TYPE_CHECKING:
-    from ...transforms.sources.registry.format import Format
+    pass
 
 CONFIG_SUFFIXES: Final = (".yaml", ".yml")
 """These distinguish a config from a file to convert."""
@@ -149,7 +146,7 @@ def _apply_set(document: Document, text: str, cwd: str) -> None:
         _resolve_output(document, cwd)
     if path in (("input",), ("input", "paths")):
         _absolute_paths(document, cwd)
-    if path == ("schema", "files_root") and isinstance(value, str) and value and not _is_url(value):
+    if path == ("schema", "files_root") and isinstance(value, str) and value and not is_url(value):
         _put(document, path, os.path.join(cwd, value), place)
 
 
@@ -210,45 +207,36 @@ def _put(document: Document, path: Path, value: object, place: Place) -> None:
     document.places[path] = place
 
 
-def _section(document: Document, name: str) -> dict[str, Any]:
-    section = document.values.get(name)
-    return section if isinstance(section, dict) else {}
-
-
-def _is_url(path: str) -> bool:
-    return "://" in path
-
-
 def _resolve_output(document: Document, folder: str) -> None:
-    output = _section(document, "output")
+    output = document.section("output")
     path = output.get("path")
-    if isinstance(path, str) and path and not _is_url(path):
+    if isinstance(path, str) and path and not is_url(path):
         output["path"] = os.path.abspath(os.path.join(folder, path))
 
 
 def _absolute_paths(document: Document, cwd: str) -> None:
-    section = _section(document, "input")
+    section = document.section("input")
     paths = section.get("paths")
     if isinstance(paths, list):
-        section["paths"] = [os.path.join(cwd, p) if isinstance(p, str) and p and not _is_url(p) else p for p in paths]
+        section["paths"] = [os.path.join(cwd, p) if isinstance(p, str) and p and not is_url(p) else p for p in paths]
 
 
 def _fill_defaults(document: Document, base: str, command: str, *, data_given: bool) -> None:
     """Fill in what others decide: format and delimiter by the paths' suffixes, the name by the output folder."""
     _fill_runner(document)
-    for text in empty_checks(_section(document, "checks")):
+    for text in empty_checks(document.section("checks")):
         document.problems.append(Problem(document.place(("checks", text.split(":")[0])), f"checks.{text}"))
-    schema = _section(document, "schema")
+    schema = document.section("schema")
     if isinstance(schema.get("files_root"), str) and schema["files_root"]:
-        schema["files_root"] = _below(schema["files_root"], base)
+        schema["files_root"] = below(schema["files_root"], base)
     if document.values.get("input") is None and not data_given:
         fix = "is missing; say what to read: input: {paths: [data/*.csv]}"
         document.problems.append(Problem(document.place(("input",)), f"input: {fix}"))
     section = document.values.get("input")
     if isinstance(section, dict):
-        _fill_input(document, section, base, command)
+        fill_input(document, section, base, command)
     if document.values.get("name") is None:
-        path = _section(document, "output").get("path")
+        path = document.section("output").get("path")
         document.values["name"] = dataset_name(path if isinstance(path, str) else "")
 
 
@@ -263,12 +251,12 @@ def _fill_runner(document: Document) -> None:
         document.problems.append(Problem(document.place(("runner", "name")), f"runner.name: {not_a_runner(name)}"))
     else:
         _leave_other_runners(document, section, RUNNERS[name])
-    paths = _section(document, "input").get("paths")
+    paths = document.section("input").get("paths")
     named: dict[Path, object] = {
         ("input", "paths", i): path for i, path in enumerate(paths if isinstance(paths, list) else [])
     }
-    named[("schema", "files_root")] = _section(document, "schema").get("files_root")
-    named[("output", "path")] = _section(document, "output").get("path")
+    named[("schema", "files_root")] = document.section("schema").get("files_root")
+    named[("output", "path")] = document.section("output").get("path")
     for key, path in named.items():
         local_only = key == ("schema", "files_root")
         problem = out_of_reach(name, path, local_only=local_only) if isinstance(path, str) else None
@@ -286,103 +274,12 @@ def _leave_other_runners(document: Document, section: dict[str, Any], runner: ty
         del section[key]
 
 
-def _fill_input(document: Document, section: dict[str, Any], base: str, command: str) -> None:
-    try:
-        paths = [_below(path, base) for path in InputOfUnknownFormat.model_validate(section).paths]
-    except ValidationError as error:
-        document.problems += problems_of(error, document, ("input",))
-        paths = []
-    else:
-        section["paths"] = paths
-    if section.get("format") is None:
-        section.pop("format", None)
-        if paths:
-            section["format"] = _detect_format(document, paths, base, command)
-    elif _format_of(section) is None:
-        text = f"input.format: {unknown_format(section['format'])}"
-        document.problems.append(Problem(document.place(("input", "format")), text))
-    found = _format_of(section)
-    if found is not None and paths:
-        _fill_detected(document, section, found, paths, base, command)
-    if found is None:  # so that no format's own model will look at the other keys
-        try:
-            input_of_any_format().model_validate(section)
-        except ValidationError as error:
-            document.problems += problems_of(error, document, ("input",))
-
-
-def _detect_format(document: Document, paths: list[str], base: str, command: str) -> str | None:
-    from ...transforms.sources.registry.detect import UnclearFormat, detect_format
-
-    call = _call(document, command)
-    try:
-        return detect_format(paths, base, call)
-    except InputError as error:
-        held = _held_format(document) if command == "append" and isinstance(error, UnclearFormat) else None
-        if held is not None:
-            document.notes.append(f"the format is {held}, as in {call.output}; if it is not: --format NAME")
-            return held
-        place = document.place(("input", "paths"))
-        document.problems.append(Problem(place, f"input.paths: {error}"))
-        return None
-
-
-def _held_format(document: Document) -> str | None:
-    """Return the format that the latest generation of the output's dataset was made from; None if there is none."""
-    from ...transforms.dataset.generations.manifest_files import list_generations, read_manifest
-
-    path = _section(document, "output").get("path")
-    if not isinstance(path, str) or not path or not list_generations(path):
-        return None
-    held = read_manifest(path).source.format
-    return held if held in FORMATS else None
-
-
-def _call(document: Document, command: str) -> Call:
-    """Return the command that an error of the input proposes."""
-    path = _section(document, "output").get("path")
-    return Call(command, typed_path(path)) if isinstance(path, str) and path else Call(command)
-
-
-def _fill_detected(
-    document: Document, section: dict[str, Any], form: Format[Any], paths: list[str], base: str, command: str
-) -> None:
-    """Set the option that the files show, so that it is in the config's fingerprint."""
-    key = form.detected_option
-    if key is None or key in section:
-        return
-    try:
-        found = form.detect(section, paths, base, _call(document, command))
-    except InputError as error:
-        document.problems.append(Problem(document.place(("input", "paths")), f"input.{key}: {error}"))
-    except (LookupError, TypeError):  # an option that it needs is none: the model says so
-        pass
-    else:
-        section[key] = found.value
-        document.notes += [found.evidence] if found.evidence else []
-
-
-def _format_of(section: Mapping[str, Any]) -> Format[Any] | None:
-    """Return the format that a section names, None if it names none."""
-    name = section.get("format")
-    return FORMATS[name].load() if isinstance(name, str) and name in FORMATS else None
-
-
-def _below(path: str, base: str) -> str:
-    """Return a path relative to the folder `base` where it is below it, else absolute; a URL as it is."""
-    if _is_url(path):
-        return path
-    absolute = os.path.abspath(os.path.join(base, path))
-    relative = os.path.relpath(absolute, base)
-    return absolute if relative == ".." or relative.startswith("../") else relative
-
-
 def _check(document: Document, title: str, base: str) -> Config:
     values, problems = document.values, list(document.problems)
     section = values.get("input")
-    if isinstance(section, dict) and _format_of(section) is None:
+    if isinstance(section, dict) and format_of(section) is None:
         values = {key: value for key, value in values.items() if key != "input"}  # what is wrong with it is known
-    if _section(document, "runner").get("name", "local") not in tuple(RUNNERS):
+    if document.section("runner").get("name", "local") not in tuple(RUNNERS):
         values = {key: value for key, value in values.items() if key != "runner"}
     try:
         config = Config.model_validate(values)
@@ -393,4 +290,5 @@ def _check(document: Document, title: str, base: str) -> Config:
         raise config_error(problems, title)
     config._base = base
     config._detected = tuple(document.notes)
+    config._picture_roots = document.picture_roots
     return config

@@ -240,6 +240,7 @@ class Config(_Section):
     _steps: tuple[Step, ...] = PrivateAttr(default=())
     _observers: tuple[Observer, ...] = PrivateAttr(default=())
     _detected: tuple[str, ...] = PrivateAttr(default=())
+    _picture_roots: tuple[str, ...] = PrivateAttr(default=())
     _split_of_dataset: bool = PrivateAttr(default=False)
 
     @property
@@ -260,6 +261,11 @@ class Config(_Section):
     def detected(self) -> tuple[str, ...]:
         """A value that `load_config` detected in the input and set, with its evidence, for the screen."""
         return self._detected
+
+    @property
+    def picture_roots(self) -> tuple[str, ...]:
+        """The folders of the pictures that rows name, absolute, where a table was found beside them."""
+        return self._picture_roots
 
     @property
     def steps(self) -> tuple[Step, ...]:

@@ -68,7 +68,8 @@ class Document:
     """The values of a config, the place of each, and what was wrong with the YAML itself.
 
     `texts` holds what is in the file for values that YAML reads as no text: `no` for False. A document that is
-    not `readable` has no values, only problems. `notes` are for the user: what was detected, and set.
+    not `readable` has no values, only problems. `notes` are for the user: what was detected, and set. `picture_roots`
+    are the folders of the pictures that rows name, where a table was found beside them.
     """
 
     values: dict[str, Any] = field(default_factory=dict)
@@ -77,6 +78,12 @@ class Document:
     texts: dict[Path, str] = field(default_factory=dict)
     readable: bool = True
     notes: list[str] = field(default_factory=list)
+    picture_roots: tuple[str, ...] = ()
+
+    def section(self, name: str) -> dict[str, Any]:
+        """Return a section as it is now, empty if it is none."""
+        section = self.values.get(name)
+        return section if isinstance(section, dict) else {}
 
     def place(self, path: Path) -> Place:
         """Return the place of a value, or that of the nearest thing around it."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import uuid
+from dataclasses import replace
 from typing import Final, Literal
 
 from ...transforms.dataset.generations.manifest_files import list_generations
@@ -60,6 +61,7 @@ def prepare(
         encoder = encoder_of(config, plan.survey.frozen)
     else:
         survey = source.survey(listing, workers.planning(listing.bytes))
+        survey = replace(survey, detected=tuple(dict.fromkeys((*config.detected, *survey.detected))))
         check_columns(survey, config.limits.columns)
         encoder = encoder_of(config, survey.frozen)
         plan = make_plan(source, listing, survey, config.output.shard_size, encoder.encode, config.output.compression)

@@ -24,6 +24,8 @@ from ...transforms.recipe.steps.where import Where
 from ...transforms.sources.contract.call import Call, typed_path
 from ...transforms.sources.contract.source import Frozen, Source
 from ...transforms.sources.files.below_root import is_missing_or_empty
+from ...transforms.sources.image_tables.folder_splits import FolderSplits
+from ...transforms.sources.image_tables.unnamed import UnnamedPictures
 from ...transforms.sources.registry.format import keep_step
 from ...transforms.sources.registry.formats import FORMATS
 from ...transforms.sources.registry.options import Options
@@ -98,6 +100,7 @@ def _settings(config: Config, command: str) -> Settings:
     return Settings(
         config.base,
         rules=column_rules(config),
+        paths=frozenset(name for name, rule in config.schema_.columns.items() if rule.names_files),
         infer=config.schema_.infer,
         seed=None if config.shuffle is None else config.shuffle.seed,
         limits=_limits(config),
@@ -126,7 +129,7 @@ def _given(config: Config, options: Options, key: str) -> object:
 
 def with_recipe(source: Source, config: Config) -> Source:
     """Return a source with the recipe of a config: columns of folders, other names, constants, the user's own steps."""
-    options, steps = config.input, list[Step]()
+    options, steps = config.input, _of_picture_folders(config)
     if options is not None:
         steps += FORMATS[options.format].load().steps(_with_columns_of_where(options))
     for name, rule in sorted(config.schema_.columns.items()):
@@ -149,6 +152,14 @@ def with_recipe(source: Source, config: Config) -> Source:
         steps.append(Constants.of(config.schema_.constants))
     limit = None if options is None else options.limit
     return with_steps(source, [*steps, *config.steps], limit, column_rules(config), _exports(config))
+
+
+def _of_picture_folders(config: Config) -> list[Step]:
+    """Return the steps for a table that was found beside the pictures of folders."""
+    named = tuple(name for name, rule in config.schema_.columns.items() if rule.image == "path")
+    if not config.picture_roots or not named:
+        return []
+    return [UnnamedPictures(named, config.picture_roots), FolderSplits(named[0], config.picture_roots)]
 
 
 def _written(name: str, rule: ColumnConfig) -> Written:

@@ -62,3 +62,34 @@ def test_pictures_are_features_of_pictures(tmp_path: Path) -> None:
 def test_an_empty_dataset_is_refused_in_words(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="data is empty: without a row its columns are not known"):
         convert(data=texts().select([]), output=tmp_path / "out", name="nothing")
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # imagefolder leaves its CSV file open
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_a_folder_with_a_table_beside_its_pictures_has_the_rows_that_imagefolder_gives(
+    tmp_path: Path, kind: str
+) -> None:
+    folder = tmp_path / "album"
+    for split, count in (("train", 4), ("test", 2)):
+        (folder / split / "deep").mkdir(parents=True)
+        names = [f"deep/{number}.png" if number % 2 else f"{number}.png" for number in range(count)]
+        for number, name in enumerate(names):
+            Image.new("RGB", (3 + number, 2), (number, 9, 9)).save(folder / split / name)
+        Image.new("RGB", (9, 9)).save(folder / split / "no-row.png")
+        table = datasets.Dataset.from_dict({
+            "file_name": names[::-1],
+            "mask_file_name": names,
+            "text": [f"{split} of {name}" for name in names],
+            "score": [number / 2 for number in range(count)],
+        })  # fmt: skip
+        write = {"csv": table.to_csv, "jsonl": table.to_json, "parquet": table.to_parquet}[kind]
+        write(str(folder / split / f"metadata.{kind}"))
+    theirs = datasets.load_dataset("imagefolder", data_dir=str(folder), cache_dir=str(tmp_path / "cache"))
+    convert(str(folder), output=str(tmp_path / "out"))
+    ours = open_dataset(tmp_path / "out")
+    for split in ("train", "test"):
+        rows = ours.to_table(split).to_pylist()
+        assert [(row["text"], row["score"]) for row in rows] == [(row["text"], row["score"]) for row in theirs[split]]
+        for feature in ("image", "mask"):
+            pictures = [Image.open(io.BytesIO(row[f"{feature}/encoded"])) for row in rows]
+            assert [picture.tobytes() for picture in pictures] == [row[feature].tobytes() for row in theirs[split]]

@@ -83,7 +83,7 @@ def _narrow(source: Source, frozen: Frozen, recipe: Recipe, columns: Sequence[Co
         if not isinstance(step, LearningStep | NarrowStep):
             return source, frozen
         origins = {column.name: column.origin or column.form for column in known}
-        looked_at = (step.column,) if isinstance(step, LearningStep) else step.reads
+        looked_at = step.looks_at if isinstance(step, LearningStep) else step.reads
         # What has no origin was made by a step before, of what that looks at.
         names |= {origin: None for name in looked_at if (origin := origins.get(name)) is not None}
         known = known if isinstance(step, LearningStep) else Recipe((step,)).plan(known)

@@ -16,7 +16,7 @@ from ..format.buffers.take import take_rows
 from ..format.flow.rejects import CellProblem, Place
 from ..format.flow.rows import Origin, Rows
 from ..format.wording.printable import printable
-from .step import Column, FileStep, LearningStep, ReadingStep, Step, Stepped, TypedStep
+from .step import Column, FileStep, LearningStep, PlacedStep, ReadingStep, SplittingStep, Step, Stepped, TypedStep
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +56,11 @@ class Recipe:
         """What to say to the user of the columns that the names of files tell, and of those that were read for it."""
         said = (step.detected for step in self.steps if isinstance(step, FileStep | LearningStep))
         return tuple(text for text in said if text)
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The splits that a step puts rows into."""
+        return next((step.splits for step in self.steps if isinstance(step, SplittingStep)), ())
 
     def under(self, dataset: Mapping[str, pa.DataType], labels: Mapping[str, tuple[str, ...]]) -> Recipe:
         """Return the recipe that gives its columns the types and classes of a dataset, where steps can."""
@@ -117,6 +122,10 @@ class Recipe:
             batch = stepped.batch
             if batch.num_rows != len(kept):
                 raise ValueError(f"{step!r} returned {batch.num_rows} rows of {len(kept)}")
+            if stepped.split_codes is not None:
+                codes = np.full(rows.batch.num_rows, -1, np.int64)
+                codes[kept] = stepped.split_codes
+                rows = replace(rows, split_codes=codes)
             problems += _others(problems, [replace(one, row=int(kept[one.row])) for one in stepped.problems])
             if stepped.keep is not None:
                 chosen = _chosen(stepped.keep, kept, problems)
@@ -127,7 +136,7 @@ class Recipe:
 
     def at(self, path: bytes) -> Recipe:
         """Return the recipe for the rows of a file, whose path is given."""
-        return Recipe(tuple(step.at(path) if isinstance(step, ReadingStep) else step for step in self.steps))
+        return Recipe(tuple(step.at(path) if isinstance(step, PlacedStep) else step for step in self.steps))
 
     def parts(self, rows: Rows, file: str, origins: dict[str, str]) -> Iterator[Rows]:
         """Yield what the steps make of a batch, as `apply` does: in several parts, where a step reads much for it."""

@@ -108,7 +108,7 @@ class RecipeSource:
         formed = {column.origin or column.form: column.name for column in columns}
         frozen = RecipeFrozen(
             Schema(tuple(sorted(features, key=lambda feature: feature.name))),
-            inner.splits,
+            inner.splits or found.recipe.splits,
             {formed[name]: classes for name, classes in inner.labels.items() if name in formed}
             | {column.name: column.labels for column in columns if column.labels is not None},
             inner.opaque,

@@ -17,6 +17,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ..format.flow.rejects import CellProblem
@@ -70,11 +72,13 @@ class Stepped:
 
     `keep` says of each row whether it stays (None: all do); the others are counted as dropped. A null is no. `problems`
     are bad cells: their rows are rejects, whatever is in the cells. They name columns as the step sees them.
+    `split_codes` are the splits of the rows, by a step that splits (int64): -1 in rows with a problem.
     """
 
     batch: pa.RecordBatch
     keep: pa.BooleanArray | None = None
     problems: tuple[CellProblem, ...] = ()
+    split_codes: npt.NDArray[np.int64] | None = None
 
 
 @runtime_checkable
@@ -135,6 +139,16 @@ class FileStep(Step, Protocol):
 
 
 @runtime_checkable
+class SplittingStep(Step, Protocol):
+    """A step that says which split each row is in."""
+
+    @property
+    def splits(self) -> tuple[str, ...]:
+        """The names of the splits, by their codes."""
+        ...
+
+
+@runtime_checkable
 class TypedStep(Step, Protocol):
     """A step that may give its columns the types and classes of the dataset that they are appended to."""
 
@@ -148,8 +162,8 @@ class LearningStep(Step, Protocol):
     """A step that looks at all rows before it is planned, as they are before any step that learns."""
 
     @property
-    def column(self) -> str:
-        """The column that it looks at."""
+    def looks_at(self) -> tuple[str, ...]:
+        """The columns that it looks at."""
         ...
 
     @property
@@ -176,12 +190,17 @@ class LearningStep(Step, Protocol):
 
 
 @runtime_checkable
-class ReadingStep(Step, Protocol):
-    """A step that reads what rows name, and takes some rows of a batch at a time, as memory may not hold all of it."""
+class PlacedStep(Step, Protocol):
+    """A step that wants to know where the file of the rows is."""
 
     def at(self, path: bytes) -> Step:
         """Return the step for the rows of a file, whose absolute path (or URL) is given."""
         ...
+
+
+@runtime_checkable
+class ReadingStep(PlacedStep, Protocol):
+    """A step that reads what rows name, and takes some rows of a batch at a time, as memory may not hold all of it."""
 
     def take(self, batch: pa.RecordBatch) -> tuple[Stepped, int]:
         """Return the first rows of a batch after the step, and how many these are: at least one, if there are any."""

@@ -151,6 +151,7 @@ class TestValues:
                     "check": "structure",
                     "label_offset": 0,
                     "labels": None,
+                    "metadata": None,
                     "sha256": False,
                     "formats": ["jpeg", "png", "gif", "webp", "bmp"],
                     "ignore": [],

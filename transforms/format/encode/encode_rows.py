@@ -326,7 +326,8 @@ class RowEncoder:
         """Return the rejects of the source and of the encoder, in the order of their rows where they have numbers."""
         own = []
         for row in sorted(errors):
-            split = None if rows.split_codes is None else self.splits_by_code[int(rows.split_codes[row])]
+            code = -1 if rows.split_codes is None else int(rows.split_codes[row])
+            split = None if code < 0 else self.splits_by_code[code]
             own.append(Reject(_entry(rows, row), rows.origin.place(row), errors[row], split))
         return tuple(sorted((*rows.rejects, *own), key=lambda reject: (reject.entry, reject.place.row or 0)))
 

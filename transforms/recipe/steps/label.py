@@ -50,6 +50,11 @@ class Label:
             return cls(column)
         return cls(column, tuple(classes), tuple(classes), learns=False)
 
+    @property
+    def looks_at(self) -> tuple[str, ...]:
+        """The column of the label."""
+        return (self.column,)
+
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
         """Return the columns, with the label as int64.
 

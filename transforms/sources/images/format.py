@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import BeforeValidator, Field, StringConstraints
 
-from ...errors import UsageError
+from ...errors import InputError, UsageError
 from ...format.wording.printable import quoted
-from ..registry.format import Format
+from ..registry.format import Format, Resolved
 from ..registry.options import Options, check_classes
 from ..registry.settings import Limits, Settings
 from .layout import MAX_LABEL_OFFSET
@@ -38,6 +39,7 @@ class ImagesInput(Options):
     sha256: bool = False
     formats: list[str] = Field(["jpeg", "png", "gif", "webp", "bmp"], min_length=1)
     ignore: list[Annotated[str, StringConstraints(min_length=1)]] = Field([])
+    metadata: Literal["none"] | None = None
 
 
 _STARTER: Final = """\
@@ -51,7 +53,7 @@ class ImagesFormat(Format[ImagesInput]):
     """Files of which each is one row."""
 
     options = ImagesInput
-    later_keys: ClassVar[Mapping[str, Any]] = {"ignore": [], "labels": None}
+    later_keys: ClassVar[Mapping[str, Any]] = {"ignore": [], "labels": None, "metadata": None}
     choosing_keys = ("ignore",)
     refused_keys = ("schema.columns",)
     is_shuffled = True
@@ -76,6 +78,42 @@ class ImagesFormat(Format[ImagesInput]):
             pixels_limit=settings.limits.pixels,
             bytes_limit=settings.limits.image_bytes,
             ignore=tuple(options.ignore),
+        )
+
+    def resolved(self, given: Mapping[str, Any], paths: Sequence[str], base: str) -> Resolved | None:
+        """Return what reads the table beside the pictures, if there is one, and `metadata` is not `none`.
+
+        Raises:
+            InputError: the tables do not fit, or an option is for folders alone.
+        """
+        if given.get("metadata") is not None:
+            return None
+        from ..image_tables.metadata import ALONE, find_metadata
+
+        found = find_metadata(paths, base)
+        if found is None:
+            return None
+        own = {key: field for key, field in ImagesInput.model_fields.items() if key not in Options.model_fields}
+        alien = next((key for key in given if key in own and given[key] != own[key].default), None)
+        if alien is not None:
+            raise InputError(
+                f"{found.files[0]} names the pictures, and input.{alien} is for folders alone; leave the key out, or "
+                f"read the folders alone: {ALONE}"
+            )
+        section = {key: value for key, value in given.items() if key not in own} | {
+            "format": found.format,
+            "paths": list(found.files),
+            "partitions": "none",
+        }
+        if section.get("columns") is not None:
+            section["columns"] = list(dict.fromkeys([*found.columns, *section["columns"]]))
+        one, more = found.files[0], len(found.files) - 1
+        name = f"{one} and {more} more name" if more else f"{one} names"
+        return Resolved(
+            section,
+            {name: {"name": feature, "image": "path"} for name, feature in found.columns.items()},
+            tuple(os.path.join(base, root) for root in found.roots),
+            f"{name} the pictures: rows become records, in their order (the folders alone: input.metadata=none)",
         )
 
     def starter(self, options: ImagesInput, columns: str, column: str) -> str:  # noqa: ARG002

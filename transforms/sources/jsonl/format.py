@@ -47,7 +47,9 @@ class JsonLinesFormat(Format[JsonLinesInput]):
             columns=options.kept,
             exclude=tuple(options.exclude_columns),
             infer=settings.infer,
-            rules=dict(settings.rules),
+            rules={
+                name: rule for name, rule in settings.rules.items() if name not in settings.paths
+            },  # lists stay lists
             limits=LineLimits(settings.limits.record_bytes, settings.limits.columns),
             partitions=options.partitions or "read",
             call=settings.call,

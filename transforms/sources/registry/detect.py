@@ -17,6 +17,8 @@ from ..files.open_file import is_object
 from ..files.skipped_names import is_other_file
 from .formats import FORMATS, format_of_first_bytes, format_of_name
 
+_PICTURE_TABLES: Final = frozenset({b"metadata.csv", b"metadata.jsonl", b"metadata.parquet"})
+
 
 class UnclearFormat(InputError):
     """The names of the files show no format, or several."""
@@ -31,7 +33,7 @@ def detect_format(paths: Sequence[str], base: str = "", call: Call | None = None
         InputError: a path matches nothing, or a suffix is that of a format that is not read.
         UnclearFormat: no suffix is known, or there are several formats.
     """
-    files = _without_lists(_known_files(paths, base))
+    files = _without_tables(_without_lists(_known_files(paths, base)))
     by_format: dict[str | None, bytes] = {}
     for path in files if len(paths) == 1 and not glob.has_magic(paths[0]) else _without_notes(files):
         by_format.setdefault(_format_of(path), path)
@@ -68,6 +70,13 @@ def _without_lists(files: list[bytes]) -> list[bytes]:
         return dataset in datasets and is_list_path(os.fsdecode(os.path.join(kind, name)), os.fsdecode(kind))
 
     return [path for path in files if not is_list(path)]
+
+
+def _without_tables(files: list[bytes]) -> list[bytes]:
+    """Return the files without tables that may name pictures, where pictures are: their format says what to do."""
+    tables = {path for path in files if not is_object(path) and os.path.basename(path) in _PICTURE_TABLES}
+    pictures = tables and any(_may_have_notes(path) for path in files)
+    return [path for path in files if path not in tables] if pictures else files
 
 
 def _without_notes(files: list[bytes]) -> list[bytes]:

@@ -32,6 +32,20 @@ class Detected:
     evidence: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """Another section `input`, which says what the given one means, of another format.
+
+    `columns` are added to `schema.columns`, where these do not say otherwise. `roots` are the folders that its rows
+    name pictures of. `evidence` is what to say to the user.
+    """
+
+    section: dict[str, Any]
+    columns: dict[str, dict[str, Any]]
+    roots: tuple[str, ...]
+    evidence: str
+
+
 def partition_steps(options: Options, partitions: str | None) -> tuple[Step, ...]:
     """Return the step that reads columns from the names of folders; with `partitions` "none" there is none."""
     from ...recipe.steps.partitions import Partitions
@@ -106,6 +120,16 @@ class Format(Generic[OptionsT]):
             InputError: the files do not show one.
         """
         raise NotImplementedError
+
+    def resolved(self, given: Mapping[str, Any], paths: Sequence[str], base: str) -> Resolved | None:  # noqa: ARG002
+        """Return what a section of this format means where files beside its own say that it is of another one.
+
+        `given` are the options, unchecked.
+
+        Raises:
+            InputError: an option does not go with these files.
+        """
+        return None
 
     def starter(self, options: OptionsT, columns: str, column: str) -> str:  # noqa: ARG002
         """Return the lines of a starter config after `paths`; `columns` and `column` are names, as YAML."""

@@ -28,8 +28,9 @@ class Settings:
     """The settings that a source may follow.
 
     Relative paths start from the folder `base`. `rules` are declared types, by column, `infer` is how the others are
-    found. Rows are shuffled by `seed`, None for the order of the source. Records go to `split`, or where none was named
-    to `default_split`, if the source knows none. Of existing records a rule of splits looks at the features
+    found. Columns of `paths` hold those of files, as text or lists of text. Rows are shuffled by `seed`, None for the
+    order of the source. Records go to `split`, or where none was named to `default_split`, if the source knows none. Of
+    existing records a rule of splits looks at the features
     `looked_at`; it is for all of them with `splits_anew`, whatever splits they are in, and for those of no split
     without a `default_split`. `detected` says for the user what was detected in the files before, `call` is what the
     user typed.
@@ -37,6 +38,7 @@ class Settings:
 
     base: str
     rules: Mapping[str, ColumnRule] = field(default_factory=dict)
+    paths: frozenset[str] = frozenset()
     infer: str = "auto"
     seed: int | None = None
     limits: Limits = Limits()

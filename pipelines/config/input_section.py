@@ -1,0 +1,142 @@
+"""Fill in the section `input` of a config: what its files show, and those beside them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ValidationError
+
+from ...transforms.errors import InputError
+from ...transforms.sources.contract.call import Call, typed_path
+from ...transforms.sources.registry.formats import FORMATS
+from ...transforms.sources.registry.options import InputOfUnknownFormat
+from .errors import problems_of, unknown_format
+from .inputs import input_of_any_format
+from .yaml_reader import Document, Problem
+
+if TYPE_CHECKING:
+    from ...transforms.sources.registry.format import Format
+
+
+def fill_input(document: Document, section: dict[str, Any], base: str, command: str) -> None:
+    """Set the format of a section, and what its files show; what is wrong with it is added to the problems."""
+    try:
+        paths = [below(path, base) for path in InputOfUnknownFormat.model_validate(section).paths]
+    except ValidationError as error:
+        document.problems += problems_of(error, document, ("input",))
+        paths = []
+    else:
+        section["paths"] = paths
+    if section.get("format") is None:
+        section.pop("format", None)
+        if paths:
+            section["format"] = _detect_format(document, paths, base, command)
+    elif format_of(section) is None:
+        text = f"input.format: {unknown_format(section['format'])}"
+        document.problems.append(Problem(document.place(("input", "format")), text))
+    found = format_of(section)
+    if found is not None and paths:
+        found = _resolve(document, section, found, paths, base)
+        _fill_detected(document, section, found, section["paths"], base, command)
+    if found is None:  # so that no format's own model will look at the other keys
+        try:
+            input_of_any_format().model_validate(section)
+        except ValidationError as error:
+            document.problems += problems_of(error, document, ("input",))
+
+
+def _resolve(
+    document: Document, section: dict[str, Any], form: Format[Any], paths: list[str], base: str
+) -> Format[Any]:
+    """Return the format of the files; one beside them may say that it is another, and changes the section then."""
+    try:
+        found = form.resolved(section, paths, base)
+    except InputError as error:
+        document.problems.append(Problem(document.place(("input", "paths")), f"input.paths: {error}"))
+        return form
+    if found is None:
+        return form
+    section.clear()
+    section.update(found.section)
+    schema = document.values.setdefault("schema", {})
+    columns = schema.setdefault("columns", {}) if isinstance(schema, dict) else None
+    if isinstance(columns, dict):
+        for name, rule in found.columns.items():
+            known = columns.get(name, {})
+            columns[name] = rule | known if isinstance(known, dict) else known
+    document.notes.append(found.evidence)
+    document.picture_roots = found.roots
+    return format_of(section) or form
+
+
+def _detect_format(document: Document, paths: list[str], base: str, command: str) -> str | None:
+    from ...transforms.sources.registry.detect import UnclearFormat, detect_format
+
+    call = _call(document, command)
+    try:
+        return detect_format(paths, base, call)
+    except InputError as error:
+        held = _held_format(document) if command == "append" and isinstance(error, UnclearFormat) else None
+        if held is not None:
+            document.notes.append(f"the format is {held}, as in {call.output}; if it is not: --format NAME")
+            return held
+        place = document.place(("input", "paths"))
+        document.problems.append(Problem(place, f"input.paths: {error}"))
+        return None
+
+
+def _held_format(document: Document) -> str | None:
+    """Return the format that the latest generation of the output's dataset was made from; None if there is none."""
+    from ...transforms.dataset.generations.manifest_files import list_generations, read_manifest
+
+    path = document.section("output").get("path")
+    if not isinstance(path, str) or not path or not list_generations(path):
+        return None
+    held = read_manifest(path).source.format
+    return held if held in FORMATS else None
+
+
+def _call(document: Document, command: str) -> Call:
+    """Return the command that an error of the input proposes."""
+    path = document.section("output").get("path")
+    return Call(command, typed_path(path)) if isinstance(path, str) and path else Call(command)
+
+
+def _fill_detected(
+    document: Document, section: dict[str, Any], form: Format[Any], paths: list[str], base: str, command: str
+) -> None:
+    """Set the option that the files show, so that it is in the config's fingerprint."""
+    key = form.detected_option
+    if key is None or key in section:
+        return
+    try:
+        found = form.detect(section, paths, base, _call(document, command))
+    except InputError as error:
+        document.problems.append(Problem(document.place(("input", "paths")), f"input.{key}: {error}"))
+    except (LookupError, TypeError):  # an option that it needs is none: the model says so
+        pass
+    else:
+        section[key] = found.value
+        document.notes += [found.evidence] if found.evidence else []
+
+
+def format_of(section: Mapping[str, Any]) -> Format[Any] | None:
+    """Return the format that a section names, None if it names none."""
+    name = section.get("format")
+    return FORMATS[name].load() if isinstance(name, str) and name in FORMATS else None
+
+
+def below(path: str, base: str) -> str:
+    """Return a path relative to the folder `base` where it is below it, else absolute; a URL as it is."""
+    if is_url(path):
+        return path
+    absolute = os.path.abspath(os.path.join(base, path))
+    relative = os.path.relpath(absolute, base)
+    return absolute if relative == ".." or relative.startswith("../") else relative
+
+
+def is_url(path: str) -> bool:
+    """Return whether a path is a URL."""
+    return "://" in path

@@ -1,0 +1,200 @@
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from PIL import Image
+from shardmill.pipelines import append, convert
+from shardmill.pipelines.config.load import load_config
+from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.errors import ConfigError, SchemaError, TooManyRejects, UsageError
+
+from ...command_line import Shardmill
+
+pytestmark = pytest.mark.usefixtures("without_engine")
+
+
+def picture(number: int) -> bytes:
+    memory = io.BytesIO()
+    Image.new("RGB", (number + 1, 3), (number, 0, 0)).save(memory, "png")
+    return memory.getvalue()
+
+
+@pytest.fixture(autouse=True)
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def pictures(*paths: str) -> None:
+    for number, path in enumerate(paths):
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+        Path(path).write_bytes(picture(number))
+
+
+def table(path: str, rows: list[dict[str, Any]]) -> None:
+    if path.endswith(".parquet"):
+        pq.write_table(pa.Table.from_pylist(rows), path)
+    elif path.endswith(".jsonl"):
+        Path(path).write_text("".join(json.dumps(row) + "\n" for row in rows))
+    else:
+        lines = [",".join(rows[0]), *(",".join(f'"{cell}"' for cell in row.values()) for row in rows)]
+        Path(path).write_text("\n".join(lines) + "\n")
+
+
+def records(split: str = "train", path: str = "out") -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = open_dataset(path).to_table(split).to_pylist()
+    return rows
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_the_rows_of_a_table_beside_pictures_are_the_records_in_their_order(kind: str) -> None:
+    pictures("pets/0.png", "pets/cats/1.png", "pets/2.png")
+    order = ["2.png", "cats/1.png", "./0.png"]
+    table(f"pets/metadata.{kind}", [{"file_name": name, "caption": f"the {name}"} for name in order])
+    convert("pets", output="out")
+    found = records()
+    assert [row["image/filename"] for row in found] == order
+    assert [row["image/encoded"] for row in found] == [picture(2), picture(1), picture(0)]
+    assert [row["caption"] for row in found] == [f"the {name}" for name in order]
+    assert [row["image/width"] for row in found] == [3, 2, 1]
+    assert "image/class/label" not in found[0], "once there is a table, no class is read from folders"
+    assert verify_dataset("out").ok
+
+
+def test_tables_in_folders_of_splits_give_the_splits() -> None:
+    pictures("d/train/0.png", "d/train/1.png", "d/Test/0.png")
+    table("d/train/metadata.csv", [{"file_name": "1.png", "n": 1}, {"file_name": "0.png", "n": 2}])
+    table("d/Test/metadata.csv", [{"file_name": "0.png", "n": 3}])
+    summary = convert("d", output="out")
+    assert {split: counts.records for split, counts in summary.manifest.splits.items()} == {"test": 1, "train": 2}
+    assert [row["n"] for row in records("train")] == [1, 2]
+    assert [row["image/encoded"] for row in records("test")] == [picture(2)]
+
+
+def test_the_folders_of_pictures_give_the_splits_of_one_table_and_a_picture_in_none_is_a_reject() -> None:
+    pictures("d/train/0.png", "d/val/a/1.png", "d/2.png")
+    names = ["val/a/1.png", "2.png", "./train/0.png"]
+    table("d/metadata.jsonl", [{"file_name": name} for name in names])
+    summary = convert("d", output="out", max_rejects=1)
+    assert sorted(summary.manifest.splits) == ["train", "val"]
+    assert [row["image/filename"] for row in records("val")] == ["val/a/1.png"]
+    (reject,) = map(json.loads, Path("out/rejects/00000001.jsonl").read_text().splitlines())
+    assert reject["row"] == 2
+    assert "in no folder of a split (train, val)" in reject["errors"][0]["message"]
+
+
+def test_other_columns_name_pictures_of_other_features_and_lists_of_them() -> None:
+    pictures("d/0.png", "d/0_mask.png", "d/a.png", "d/b.png")
+    rows = [{"file_name": "0.png", "mask_file_name": "0_mask.png", "views_file_names": ["b.png", "a.png"]}]
+    table("d/metadata.jsonl", rows)
+    convert("d", output="out")
+    (row,) = records()
+    assert (row["image/encoded"], row["mask/encoded"]) == (picture(0), picture(1))
+    assert row["views/encoded"] == [picture(3), picture(2)]
+    assert row["views/filename"] == ["b.png", "a.png"]
+
+
+def test_a_list_of_pictures_is_named_images() -> None:
+    pictures("d/0.png", "d/1.png")
+    table("d/metadata.jsonl", [{"file_names": ["1.png", "0.png"], "text": "x"}, {"file_names": [], "text": "y"}])
+    convert("d", output="out")
+    assert [row["images/width"] for row in records()] == [[2, 1], []]
+
+
+def test_pictures_that_no_row_names_are_counted_and_named(shardmill: Shardmill) -> None:
+    pictures("d/0.png", "d/1.png", "d/deep/2.png", "d/_hidden.png")
+    table("d/metadata.jsonl", [{"file_name": ".//0.png"}, {"file_name": "0.png"}])
+    for more in (["--dry-run"], []):
+        screen = shardmill("convert", "d", "-o", "out", *more)
+        assert screen.code == 0, screen.err
+        assert "Detected: 2 pictures that no row names are left out, as d/" in screen.out
+        assert "Detected: d/metadata.jsonl names the pictures: rows become records" in screen.out
+
+
+def test_a_missing_picture_is_a_reject_of_its_row_and_the_run_goes_on() -> None:
+    pictures("d/0.png")
+    table("d/metadata.csv", [{"file_name": name} for name in ("0.png", "gone.png", "../0.png", "/etc/passwd")])
+    with pytest.raises(TooManyRejects):
+        convert("d", output="out")
+    convert("d", output="out", max_rejects=3)
+    lines = list(map(json.loads, Path("out/rejects/00000001.jsonl").read_text().splitlines()))
+    assert [(line["source"], line["row"], line["errors"][0]["code"]) for line in lines] == [
+        ("d/metadata.csv", 2, "MISSING_FILE"),
+        ("d/metadata.csv", 3, "OUTSIDE_ROOT"),
+        ("d/metadata.csv", 4, "OUTSIDE_ROOT"),
+    ]
+
+
+def test_metadata_none_reads_the_folders_alone() -> None:
+    pictures("d/cat/0.png", "d/dog/1.png")
+    table("d/metadata.csv", [{"file_name": "cat/0.png"}])
+    convert("d", output="out", input__metadata="none", input__format="images")
+    assert [row["image/class/text"] for row in records()] == ["cat", "dog"]
+
+
+def test_columns_of_the_table_take_all_that_a_config_says_of_columns() -> None:
+    pictures("d/0.png", "d/1.png")
+    table("d/metadata.csv", [{"file_name": f"{n}.png", "kind": kind, "n": n} for n, kind in enumerate("ab")])
+    rules = {"kind": {"label": True}, "file_name": {"name": "photo"}}
+    convert("d", output="out", input__where="n > 0", input__columns=["kind", "n"], schema={"columns": rules})
+    (row,) = records()
+    assert (row["photo/encoded"], row["kind"], row["n"]) == (picture(1), 0, 1)
+
+
+def test_an_append_takes_a_folder_with_a_table_too() -> None:
+    pictures("one/0.png", "two/1.png")
+    table("one/metadata.csv", [{"file_name": "0.png", "text": "a"}])
+    table("two/metadata.csv", [{"file_name": "1.png", "text": "b"}])
+    convert("one", output="out")
+    append("two", output="out")
+    assert [row["text"] for row in records()] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({"d/metadata.csv": [{"file_name": "0.png"}], "d/metadata.jsonl": [{"file_name": "0.png"}]}, "two kinds"),
+        ({"d/metadata.csv": [{"picture": "0.png"}]}, r'names pictures \(picture\); call the one that does "file_name"'),
+        ({"d/metadata.jsonl": [{"a": 1}]}, "none of its columns names pictures"),
+    ],
+)
+def test_tables_that_do_not_fit_are_refused_with_the_way_out(
+    files: dict[str, list[dict[str, Any]]], message: str
+) -> None:
+    pictures("d/0.png")
+    for path, rows in files.items():
+        table(path, rows)
+    with pytest.raises(ConfigError, match=f"(?s){message}.*input.metadata=none"):
+        convert("d", output="out")
+    convert("d", output="out", input__metadata="none", input__format="images")
+    assert len(records()) == 1
+
+
+def test_a_folder_without_a_table_beside_one_with_it_is_refused() -> None:
+    pictures("one/0.png", "two/1.png")
+    table("one/metadata.csv", [{"file_name": "0.png"}])
+    with pytest.raises(ConfigError, match=r"two: has no table beside its pictures, and one/metadata\.csv is one"):
+        convert(["one", "two"], output="out")
+
+
+@pytest.mark.parametrize("key", ["layout", "check", "labels", "sha256", "ignore", "formats"])
+def test_an_option_of_folders_is_refused_beside_a_table(key: str) -> None:
+    pictures("d/0.png")
+    table("d/metadata.csv", [{"file_name": "0.png"}])
+    values = {"layout": "flat", "check": "header", "labels": ["a"], "sha256": True, "ignore": ["x"], "formats": ["png"]}
+    with pytest.raises(UsageError, match=rf"input.{key} is for folders alone"):
+        load_config({"input": {"paths": ["d"], key: values[key]}, "output": {"path": "out"}})
+
+
+def test_two_columns_of_one_name_are_refused() -> None:
+    pictures("d/0.png")
+    table("d/metadata.csv", [{"file_name": "0.png", "image": "x"}])
+    with pytest.raises(SchemaError, match='two columns would be named "image"'):
+        convert("d", output="out")

@@ -1,0 +1,97 @@
+"""The splits of a table beside pictures: the folder with a split's name that the table is in, or the picture itself.
+
+pets/train/metadata.csv    0.jpg          train
+pets/metadata.csv          test/7.jpg     test
+pets/metadata.csv          7.jpg          a reject, as other rows have a split
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import pyarrow as pa
+
+from ...format.flow.rejects import CellError, CellProblem
+from ...format.wording.printable import printable
+from ...recipe.step import Column, Stepped
+from ..files.partitions import is_split_folder
+
+
+@dataclass(frozen=True, slots=True)
+class FolderSplits:
+    """Give each row the split that the folder of its table has the name of, or that of the picture in its `column`.
+
+    `roots` are the folders whose pictures are read. `splits` are found by `of_files`: a split is the name of its folder
+    in lower case.
+    """
+
+    column: str
+    roots: tuple[str, ...]
+    splits: tuple[str, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """No column: it adds none."""
+        return ()
+
+    @property
+    def reads(self) -> tuple[str, ...]:
+        """The column that it looks at."""
+        return (self.column,)
+
+    @property
+    def detected(self) -> str:
+        """Which splits there are."""
+        return f"splits {', '.join(self.splits)}, from the names of folders" if self.splits else ""
+
+    def of_files(self, files: Sequence[str]) -> FolderSplits | None:
+        """Return the step for these tables, None where no folder has the name of a split."""
+        found = {_folder_of(file) for file in files}
+        if not all(map(_is_split, found)):
+            found |= {folder for root in self.roots for folder in _folders_in(root)}
+        splits = tuple(sorted({folder.lower() for folder in found if _is_split(folder)}))
+        return replace(self, splits=splits) if splits else None
+
+    def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
+        """Return the columns as they are."""
+        return columns
+
+    def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:
+        """Return the batch with the split of each row; a row that has none is a problem."""
+        known = {split: code for code, split in enumerate(self.splits)}
+        table = known.get(_folder_of(file).lower())
+        if table is not None:
+            return Stepped(batch, split_codes=np.full(batch.num_rows, table, np.int64))
+        paths = [path[0] if isinstance(path, list) and path else path for path in batch[self.column].to_pylist()]
+        codes = np.array([known.get(_first_folder(path), -1) for path in paths], np.int64)
+        problems = tuple(CellProblem(row, self._no_split(paths[row])) for row in np.flatnonzero(codes < 0).tolist())
+        return Stepped(batch, None, problems, codes)
+
+    def _no_split(self, path: object) -> CellError:
+        shown = "null" if not path else printable(str(path))
+        known = ", ".join(self.splits)
+        text = f'"{shown}" is in no folder of a split ({known}), as other pictures are; move it into one'
+        return CellError(self.column, "DECLARED_NOT_NULL", shown, "a picture in a split folder", text)
+
+
+def _folder_of(file: str) -> str:
+    """Return the name of the folder that a file is in, as its name is shown."""
+    return os.path.basename(os.path.dirname(file))
+
+
+def _first_folder(path: object) -> str:
+    """Return the first folder of a path in lower case, empty if there is none."""
+    parts = [part for part in str(path or "").split("/") if part not in ("", ".")]
+    return parts[0].lower() if len(parts) > 1 else ""
+
+
+def _is_split(folder: str) -> bool:
+    return is_split_folder(os.fsencode(folder))
+
+
+def _folders_in(root: str) -> list[str]:
+    with os.scandir(root) as entries:
+        return [entry.name for entry in entries if entry.is_dir(follow_symlinks=False)]

@@ -1,0 +1,105 @@
+"""Count the pictures of folders that no row of their table names: they become no records, which may be a mistake."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...format.buffers.arrow_memory import binary_array
+from ...format.nested.flatten import stored
+from ...format.nested.keys import is_any_list
+from ...format.wording.printable import printable_path
+from ...recipe.step import Column
+from ..files.skipped_names import is_other_file, why_skipped
+
+_AT_ONCE: Final = 1 << 16
+"""Paths that are compared at once."""
+
+
+@dataclass(frozen=True, slots=True)
+class UnnamedPictures:
+    """Look at the paths in some columns, which begin in the folder of their table, and count the pictures without one.
+
+    `roots` are the folders of pictures, absolute. `count` are those that no row names, `example` is one of them.
+    """
+
+    columns: tuple[str, ...]
+    roots: tuple[str, ...]
+    count: int | None = None
+    example: str = ""
+    folder: bytes = b""
+
+    @property
+    def looks_at(self) -> tuple[str, ...]:
+        """The columns that name pictures."""
+        return self.columns
+
+    @property
+    def learns(self) -> bool:
+        """Whether it has not counted yet."""
+        return self.count is None
+
+    @property
+    def detected(self) -> str:
+        """How many pictures no row names, if there are some."""
+        if not self.count:
+            return ""
+        pictures, are = ("1 picture", "is") if self.count == 1 else (f"{self.count:,} pictures", "are")
+        return f"{pictures} that no row names {are} left out, as {self.example}"
+
+    def at(self, path: bytes) -> UnnamedPictures:
+        """Return the step for the rows of a table, whose absolute path is given."""
+        return replace(self, folder=os.path.dirname(path))
+
+    def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
+        """Return the columns as they are."""
+        return columns
+
+    def apply(self, batch: pa.RecordBatch, file: str) -> pa.RecordBatch:  # noqa: ARG002
+        """Return the batch as it is."""
+        return batch
+
+    def look(self, batch: pa.RecordBatch) -> pa.Array:
+        """Return the absolute paths that rows name, each once."""
+        there = [stored(batch[name]) for name in self.columns if name in batch.schema.names]
+        texts = [(values.flatten() if is_any_list(values.type) else values).cast(pa.large_binary()) for values in there]
+        return pc.unique(_absolute(self.folder, pa.concat_arrays(texts))) if texts else pa.nulls(0, pa.large_binary())
+
+    def merge(self, one: pa.Array, other: pa.Array) -> pa.Array:
+        """Return the paths of both."""
+        return pc.unique(pa.concat_arrays([one, other]))
+
+    def learned(self, summary: pa.Array | None) -> UnnamedPictures:
+        """Return the step that has counted."""
+        named, count, example = summary if summary is not None else pa.nulls(0, pa.large_binary()), 0, ""
+        for paths in _pictures_of(self.roots):
+            unnamed = paths.filter(pc.invert(pc.is_in(paths, value_set=named)))
+            count += len(unnamed)
+            example = example or (printable_path(os.path.relpath(unnamed[0].as_py())) if len(unnamed) else "")
+        return replace(self, count=count, example=example)
+
+
+def _absolute(folder: bytes, paths: pa.Array) -> pa.Array:
+    """Return paths as those of the walk are: below the folder, without empty parts and dots between slashes."""
+    for pattern, by in ((r"/(?:\.?/)+", "/"), (r"^(?:\.?/)+", "")):
+        paths = pc.replace_substring_regex(paths, pattern, by)
+    start, slash = binary_array([folder, b"/"]).cast(pa.large_binary())
+    return pc.binary_join_element_wise(start, paths, slash)
+
+
+def _pictures_of(roots: Sequence[str]) -> Iterator[pa.Array]:
+    """Yield the paths of all files that may be pictures, some at a time."""
+    found: list[bytes] = []
+    for root in roots:
+        for folder, below, names in os.walk(os.fsencode(root)):
+            below[:] = [name for name in below if why_skipped(name) is None]
+            found += [os.path.join(folder, name) for name in names if not (why_skipped(name) or is_other_file(name))]
+            while len(found) >= _AT_ONCE:
+                yield pa.array(found[:_AT_ONCE], pa.large_binary())
+                del found[:_AT_ONCE]
+    yield pa.array(found, pa.large_binary())
