@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
 from ...transforms.errors import ConfigError
+from ...transforms.format.splits.splitter import DEFAULT_SPLIT
 from ...transforms.format.wording.nearest import nearest
 from ...transforms.format.wording.printable import printable
 from ...transforms.sources.registry.formats import FORMATS
@@ -84,6 +85,17 @@ def _disagreement(error: Disagreement, section: Path, document: Document) -> Pro
     if place is not None:
         return Problem(Place(place), text)
     return Problem(document.place((*section, error.key)), f"{dotted((*section, error.key))}: {text}")
+
+
+def unused_split(document: Document) -> list[Problem]:
+    """Return that one split was named for all rows beside a rule, which says the split of each."""
+    output, rule, path = document.section("output"), document.section("split"), ("output", "split")
+    split, typed = output.get("split"), document.typed(path)
+    says = {key for key, value in rule.items() if value is not None}
+    if split is None or not says or "of" in says or (split == DEFAULT_SPLIT and typed is None):
+        return []  # a config that was written out has the default
+    text = "does not go with split, which says the split of every row; leave it out, or the rule (--set split=null)"
+    return [Problem(document.place(path), text if typed else f"{dotted(path)}: {text}")]
 
 
 def _words(detail: ErrorDetails, path: Path, document: Document) -> str:

@@ -22,7 +22,7 @@ from ...transforms.errors import ConfigError
 from ...transforms.format.manifest.naming import dataset_name
 from ...transforms.format.wording.printable import printable
 from .checks import empty_checks
-from .errors import config_error, problems_of
+from .errors import config_error, problems_of, unused_split
 from .input_section import below, fill_input, format_of, is_url
 from .model import Config
 from .runners import RUNNER_ALIASES, RUNNERS, not_a_runner, out_of_reach
@@ -224,6 +224,7 @@ def _absolute_paths(document: Document, cwd: str) -> None:
 def _fill_defaults(document: Document, base: str, command: str, *, data_given: bool) -> None:
     """Fill in what others decide: format and delimiter by the paths' suffixes, the name by the output folder."""
     _fill_runner(document)
+    document.problems += unused_split(document)
     for text in empty_checks(document.section("checks")):
         document.problems.append(Problem(document.place(("checks", text.split(":")[0])), f"checks.{text}"))
     schema = document.section("schema")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -100,6 +101,20 @@ def test_what_is_wrong_is_said_of_the_options_that_were_typed(
     (tmp_path / "a.csv").write_text("a,b\n1,2\n")
     shown = shardmill("convert", "a.csv", "-o", "out", *typed)
     assert (shown.code, shown.err.strip().split("error: ")[1].startswith(says)) == (2, True), shown.err
+
+
+def test_one_split_for_all_rows_beside_a_rule_is_refused_and_the_rule_of_a_file_can_be_left_out(
+    shardmill: Shardmill, tmp_path: Path
+) -> None:
+    (tmp_path / "a.csv").write_text("a,b\n1,x\n2,y\n")
+    (tmp_path / "c.yaml").write_text("input: {paths: [a.csv]}\noutput: {path: out}\nsplit: {column: b}\n")
+    said = "does not go with split, which says the split of every row; leave it out, or the rule (--set split=null)"
+    assert f"error: --split: {said}" in shardmill("convert", "c.yaml", "--split", "train").err
+    assert shardmill("convert", "c.yaml", "--split", "val", "--set", "split=null").code == 0
+    with pytest.raises(ConfigError, match=re.escape(f"output.split: {said}")):
+        loaded(FRACTIONS, output={"path": "/out", "split": "val"})
+    whole = loaded(FRACTIONS)
+    assert load_config(whole.to_json()) == whole, "a config that is written out has all defaults"
 
 
 def test_an_option_that_does_not_go_with_a_key_of_a_file_is_named_with_that_key(

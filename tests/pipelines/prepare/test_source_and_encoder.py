@@ -170,7 +170,8 @@ SCHEMA = Schema((Feature("id", "int64", "int64"),))
     ],
 )
 def test_the_encoder_has_the_split_of_the_config(split: object, rule: Splitter) -> None:
-    config = load_config({"output": {"path": "o", "split": "all"}, "split": split}, data_given=True)
+    output = {"path": "o"} if split else {"path": "o", "split": "all"}
+    config = load_config({"output": output, "split": split}, data_given=True)
     assert encoder_of(config, Frozen(SCHEMA)).split == rule
 
 

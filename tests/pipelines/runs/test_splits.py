@@ -158,8 +158,9 @@ def test_too_many_splits_that_no_sample_showed_end_the_run_with_what_to_do(shard
     assert (shown.code, shown.out) == (1, "")
     error, left = shown.err.strip().splitlines()[-2:]
     assert error == (
-        "error: the values of split.column name more than 64 splits; choose a column with fewer values, or name them: "
-        "split.names"
+        "error: the values of split.column name more than 64 splits; choose a column with fewer values, or name the "
+        "split of each: split.names; to keep rows of one value together instead: --split-fractions train=0.9,val=0.1 "
+        "--split-key COLUMN"
     )
     assert left.startswith("left behind: ")
     assert "to run again when that is fixed starts over" in left

@@ -37,8 +37,9 @@ MOST_SPLITS: Final = 64
 """The most splits of a rule: each is a file that a task keeps open."""
 
 TOO_MANY_SPLITS: Final = (
-    f"the values of split.column name more than {MOST_SPLITS} splits; choose a column with fewer values, or name them: "
-    "split.names"
+    f"the values of split.column name more than {MOST_SPLITS} splits; choose a column with fewer values, or name the "
+    "split of each: split.names; to keep rows of one value together instead: --split-fractions train=0.9,val=0.1 "
+    "--split-key COLUMN"
 )
 
 
