@@ -5,13 +5,17 @@ from __future__ import annotations
 import io
 import json
 import os
+import pathlib
 import shutil
 import time
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
+import pyarrow.orc
 import pytest
 from PIL import Image
+from shardmill.pipelines import convert
 from shardmill.pipelines.cli import main
 
 pytestmark = pytest.mark.usefixtures("without_engine")
@@ -302,12 +306,23 @@ def test_a_conversion_and_an_append_to_what_is_no_dataset_still_ask_for_the_form
     assert sorted(row["a"] for row in desk.records()) == [1, 2]
 
 
+def test_the_calls_that_are_proposed_for_other_formats_keep_every_value(desk: Any) -> None:
+    rows = [{"zip": "00123", "n": 2**53 + 1, "m": None, "day": "2024-01-02"}, {"zip": "7", "n": 1, "m": 2**60 + 1}]
+    desk.put({"a.json": json.dumps(rows).encode()})
+    pyarrow.orc.write_table(pa.Table.from_pylist(rows), "a.orc")
+    for name in ("a.json", "a.orc"):
+        shutil.rmtree("out", ignore_errors=True)
+        _, call = desk.convert(name).err.strip().split("in Python: ")
+        eval(call, {"convert": convert, "json": json, "pathlib": pathlib, "pyarrow": pyarrow})
+        assert desk.records() == [{key: value for key, value in row.items() if value is not None} for row in rows]
+
+
 @pytest.mark.parametrize(
     ("name", "content", "call"),
     [
-        ("a.json", b'[{"a": 1}]\n', "read_json('a.json')"),
-        ("a.orc", b"ORC", "read_orc('a.orc')"),
-        ("a.xlsx", b"PK", "read_excel('a.xlsx')"),
+        ("a.json", b'[{"a": 1}]\n', "json.loads(pathlib.Path('a.json').read_bytes())"),
+        ("a.orc", b"ORC", "pyarrow.orc.read_table('a.orc')"),
+        ("a.xlsx", b"PK", "pandas.read_excel('a.xlsx', keep_default_na=False, na_values=[''])"),
     ],
 )
 def test_the_call_that_reads_another_format_is_that_of_the_command_with_its_folder(
@@ -315,7 +330,7 @@ def test_the_call_that_reads_another_format_is_that_of_the_command_with_its_fold
 ) -> None:
     desk.put({"b.csv": b"a\n2\n", name: content})
     assert desk.convert("b.csv").code == 0
-    data = f"data=pandas.{call}, output="
+    data = f"data={call}, output="
     assert append(desk, name)[2].endswith(f"in Python: append({data}'out')\n")
     with pytest.raises(SystemExit):
         main(["convert", name, "-o", "o/night"])

@@ -676,7 +676,12 @@ def test_a_column_of_a_file_without_a_header_is_refused_with_the_command_that_na
         ("a.csv", b"PK\x03\x04 rest of it", 1, "is a ZIP archive (as Excel files are), which is not read"),
         ("a.csv", b"PAR1 rest of it", 1, "a.csv: is a Parquet file; read it as one: --set input.format=parquet"),
         ("a.zip", b"PK\x03\x04 rest of it", 2, "a.zip: is an archive, which is not read; unpack it first: unzip "),
-        ("a.json", b'{"id": 0}\n', 2, "JSON files are not supported yet; in Python: convert(data=pandas.read_json("),
+        (
+            "a.json",
+            b'{"id": 0}\n',
+            2,
+            "JSON is read where each line is an object (--set input.format=jsonl); one array in Py",
+        ),
         ("a.xlsx", b"PK", 2, "Excel files are not supported yet; in Python: convert(data=pandas.read_excel("),
         ("a.csv", b'{"id": 0, "x": [1]}\n{"id": 1, "x": [2]}\n', 1, "a.csv: each line is a JSON object, not CSV; read"),
     ],

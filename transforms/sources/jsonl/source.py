@@ -210,9 +210,10 @@ def _refuse_no_lines(
 
 def _jq(found: PieceEvidence, name: str) -> str:
     """Return what makes lines of a file that is one JSON document."""
+    newer = "of version 1.7 or newer, which keeps all digits"
     if "is an array" in found.first_reject:
-        return f"; if the file is one array: jq -c '.[]' {shlex.quote(name)}"
-    return f"; if objects go over several lines: jq -c . {shlex.quote(name)}" if found.rows > 1 else ""
+        return f"; if the file is one array: jq -c '.[]' {shlex.quote(name)} ({newer})"
+    return f"; if objects go over several lines: jq -c . {shlex.quote(name)} ({newer})" if found.rows > 1 else ""
 
 
 def _check_count(pieces: Sequence[TextPiece], count: int) -> None:

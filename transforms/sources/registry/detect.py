@@ -117,18 +117,25 @@ def _files_of(paths: Sequence[str], base: str, *, may_be_notes: bool) -> list[by
 def unsupported(kind: str, how: str, name: str, call: Call) -> str:
     """Return what a file is that is not read, and what to do with it.
 
-    >>> unsupported("ORC files", "read_orc({path})", "a.orc", Call())
-    "ORC files are not supported yet; in Python: convert(data=pandas.read_orc('a.orc'), output='out')"
+    >>> unsupported("ORC files are not supported yet;", "pyarrow.orc.read_table({path})", "a.orc", Call())
+    "ORC files are not supported yet; in Python: convert(data=pyarrow.orc.read_table('a.orc'), output='out')"
     """
-    data = f"pandas.{how.format(path=repr(name))}"
-    return f"{kind} are not supported yet; in Python: {call.of_data(data)}"
+    return f"{kind} in Python: {call.of_data(how.format(path=repr(name)))}"
 
 
 _FOREIGN: Final = {
-    (".json",): ("JSON files", "read_json({path})"),
-    (".orc",): ("ORC files", "read_orc({path})"),
-    (".xlsx", ".xls"): ("Excel files", "read_excel({path})"),
+    (".json",): (
+        "JSON is read where each line is an object (--set input.format=jsonl); one array",
+        "json.loads(pathlib.Path({path}).read_bytes())",
+    ),
+    (".orc",): ("ORC files are not supported yet;", "pyarrow.orc.read_table({path})"),
+    (".xlsx", ".xls"): (
+        "Excel files are not supported yet;",
+        "pandas.read_excel({path}, keep_default_na=False, na_values=[''])",
+    ),
 }
+"""Files of other formats, and what reads them with the values that they have: pandas.read_json makes 123 of "00123"."""
+
 _FIRST_BYTES: Final = 16
 _PACKED: Final = {".zip": "unzip", ".7z": "7z x"}
 
