@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from ...transforms.errors import UsageError
 from ...transforms.format.encode.encode_rows import RowEncoder
 from ...transforms.format.schema.schema import ColumnRule
+from ...transforms.format.splits.splitter import DEFAULT_SPLIT
 from ...transforms.format.tfrecord.scan import RECORD_BYTES_LIMIT
 from ...transforms.format.wording.printable import printable_path, quoted
 from ...transforms.pictures.check import ImageCheck
@@ -295,7 +296,8 @@ def _split_twice(config: Config, frozen: Frozen) -> str:
         text = FORMATS[options.format].load().split_twice(options, frozen)
         if text is not None:
             return f"split: the folders split the source already ({known}); {text}"
-    return f"split: the source is in splits already ({known}); leave split out"
+    cut = DEFAULT_SPLIT if DEFAULT_SPLIT in frozen.splits else frozen.splits[0]
+    return f"split: the source is in splits already ({known}); leave split out, or cut one: --set split.of={cut}"
 
 
 def _field_bytes(config: Config) -> int:

@@ -201,7 +201,8 @@ def test_no_record_is_written_that_readers_would_not_believe() -> None:
 
 def test_a_split_of_folders_cannot_be_split_again() -> None:
     config = load_config({"output": {"path": "o"}, "split": {"fractions": {"a": 0.5, "b": 0.5}}}, data_given=True)
-    with pytest.raises(UsageError, match=r"^split: the source is in splits already \(test, train\); leave split out$"):
+    fix = "leave split out, or cut one: --set split.of=train"
+    with pytest.raises(UsageError, match=rf"^split: the source is in splits already \(test, train\); {fix}$"):
         encoder_of(config, Frozen(SCHEMA, ("test", "train")))
     plain = load_config({"output": {"path": "o"}}, data_given=True)
     assert encoder_of(plain, Frozen(SCHEMA, ("test", "train"))).splits_by_code == ("test", "train")
