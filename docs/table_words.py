@@ -57,6 +57,8 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "schema.columns.<name>.image": "pictures: the column holds their `bytes` (or `{bytes, path}`), or the `path` of "
     "each, or lists of these; the features are those of image folders, `NAME/encoded`, `NAME/format` and so on; a null "
     "is a reject unless `null` is another; `none`: `{bytes, path}` is no picture",
+    "schema.boxes": "a box that goes over the edge of its picture: a reject, or it ends there "
+    "([guide](guide.md#boxes))",
     "schema.files_root": "the folder that such paths begin in and do not leave; relative to the config; by default the "
     "table's",
     "schema.columns.<name>.nullable": "`false`: a null rejects its row",
@@ -174,6 +176,10 @@ REJECT_WORDS: Final[dict[str, tuple[str, str]]] = {
         "of those in `input.labels`.",
         "Add it to the list, fix the row, or let the classes be learned: `label: true`; leave the folder out "
         "(`input.ignore`).",
+    ),
+    "BAD_BOX": (
+        "A box has no width or height, goes over the edge of its picture, or has no class beside it.",
+        "Fix it, take it out, or let boxes end at the edge: `--set schema.boxes=clip`.",
     ),
     "NO_SPLIT": (
         "The column that decides the split holds null, a value that is no split, or no date.",

@@ -67,7 +67,7 @@ def _resolve(
             known = columns.get(name, {})
             columns[name] = rule | known if isinstance(known, dict) else known
     document.notes.append(found.evidence)
-    document.picture_roots = found.roots
+    document.picture_folders = found.folders
     return format_of(section) or form
 
 

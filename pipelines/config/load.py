@@ -291,5 +291,5 @@ def _check(document: Document, title: str, base: str) -> Config:
         raise config_error(problems, title)
     config._base = base
     config._detected = tuple(document.notes)
-    config._picture_roots = document.picture_roots
+    config._picture_folders = document.picture_folders
     return config

@@ -162,6 +162,7 @@ class SchemaConfig(_Section):
     infer: Literal["auto", "full", "none"] = "auto"
     columns: dict[str, ColumnConfig] = {}
     constants: dict[str, str | bool | int | float] = {}
+    boxes: Literal["reject", "clip"] = "reject"
     files_root: Annotated[str, AfterValidator(_check_folder)] | None = None
 
 
@@ -240,7 +241,7 @@ class Config(_Section):
     _steps: tuple[Step, ...] = PrivateAttr(default=())
     _observers: tuple[Observer, ...] = PrivateAttr(default=())
     _detected: tuple[str, ...] = PrivateAttr(default=())
-    _picture_roots: tuple[str, ...] = PrivateAttr(default=())
+    _picture_folders: tuple[str, ...] = PrivateAttr(default=())
     _split_of_dataset: bool = PrivateAttr(default=False)
 
     @property
@@ -263,9 +264,9 @@ class Config(_Section):
         return self._detected
 
     @property
-    def picture_roots(self) -> tuple[str, ...]:
+    def picture_folders(self) -> tuple[str, ...]:
         """The folders of the pictures that rows name, absolute, where a table was found beside them."""
-        return self._picture_roots
+        return self._picture_folders
 
     @property
     def steps(self) -> tuple[Step, ...]:

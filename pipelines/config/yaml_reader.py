@@ -68,7 +68,7 @@ class Document:
     """The values of a config, the place of each, and what was wrong with the YAML itself.
 
     `texts` holds what is in the file for values that YAML reads as no text: `no` for False. A document that is
-    not `readable` has no values, only problems. `notes` are for the user: what was detected, and set. `picture_roots`
+    not `readable` has no values, only problems. `notes` are for the user: what was detected, and set. `picture_folders`
     are the folders of the pictures that rows name, where a table was found beside them.
     """
 
@@ -78,7 +78,7 @@ class Document:
     texts: dict[Path, str] = field(default_factory=dict)
     readable: bool = True
     notes: list[str] = field(default_factory=list)
-    picture_roots: tuple[str, ...] = ()
+    picture_folders: tuple[str, ...] = ()
 
     def section(self, name: str) -> dict[str, Any]:
         """Return a section as it is now, empty if it is none."""

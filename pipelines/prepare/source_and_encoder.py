@@ -15,6 +15,7 @@ from ...transforms.format.wording.printable import printable_path, quoted
 from ...transforms.pictures.check import ImageCheck
 from ...transforms.recipe.source import with_steps
 from ...transforms.recipe.step import Step
+from ...transforms.recipe.steps.boxes import OBJECTS, BoxesByType
 from ...transforms.recipe.steps.columns import Constants, Rename
 from ...transforms.recipe.steps.expression import columns_in, read_expression
 from ...transforms.recipe.steps.files import Files
@@ -124,7 +125,8 @@ def _given(config: Config, options: Options, key: str) -> object:
     if section == "input":
         return getattr(options, name)
     if section == "schema":
-        return getattr(config.schema_, name)
+        value = getattr(config.schema_, name)
+        return None if value == SchemaConfig.model_fields[name].default else value
     return config.steps if section == "map" else getattr(config, section)
 
 
@@ -152,15 +154,14 @@ def with_recipe(source: Source, config: Config) -> Source:
     if config.schema_.constants:
         steps.append(Constants.of(config.schema_.constants))
     limit = None if options is None else options.limit
-    return with_steps(source, [*steps, *config.steps], limit, column_rules(config), _exports(config))
+    return with_steps(source, [*steps, *config.steps], limit, column_rules(config), _by_type(config))
 
 
 def _of_picture_folders(config: Config) -> list[Step]:
     """Return the steps for a table that was found beside the pictures of folders."""
+    folders = config.picture_folders
     named = tuple(name for name, rule in config.schema_.columns.items() if rule.image == "path")
-    if not config.picture_roots or not named:
-        return []
-    return [UnnamedPictures(named, config.picture_roots), FolderSplits(named[0], config.picture_roots)]
+    return [UnnamedPictures(named, folders), FolderSplits(named[0], folders)] if folders and named else []
 
 
 def _written(name: str, rule: ColumnConfig) -> Written:
@@ -210,11 +211,12 @@ def _pictures(config: Config) -> tuple[Pictures, ...]:
     return (Pictures(names, _image_check(config)),) if names else ()
 
 
-def _exports(config: Config) -> ExportedPictures:
-    """Return which columns are pictures by themselves: those of which the config does not say what they are."""
+def _by_type(config: Config) -> tuple[ExportedPictures, BoxesByType]:
+    """Return which columns are pictures and boxes by themselves, where the config does not say what they are."""
     rules = config.schema_.columns.items()
     declared = frozenset(rule.name or name for name, rule in rules if rule.image is not None or rule.as_ is not None)
-    return ExportedPictures(declared, _image_check(config))
+    boxes = BoxesByType(OBJECTS in declared, config.schema_.boxes == "clip")
+    return ExportedPictures(declared, _image_check(config)), boxes
 
 
 def _image_check(config: Config) -> ImageCheck:

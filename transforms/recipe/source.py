@@ -45,7 +45,7 @@ class RecipeFrozen(Frozen):
 class RecipeSource:
     """Read a source, and run a recipe over its rows; only the first `limit` rows are read, None for all.
 
-    After the steps of the recipe comes that of `by_type`. Then nested columns and decimals are flattened, as `rules`
+    After the steps of the recipe come those of `by_type`. Then nested columns and decimals are flattened, as `rules`
     say of columns of the source.
     """
 
@@ -53,7 +53,7 @@ class RecipeSource:
     recipe: Recipe = NO_STEPS
     limit: int | None = None
     rules: dict[str, ColumnRule] = field(default_factory=dict)
-    by_type: StepByType | None = None
+    by_type: tuple[StepByType, ...] = ()
 
     def list_files(self) -> Listing:
         """Return the source's files."""
@@ -94,10 +94,10 @@ class RecipeSource:
         given = [Column(column, column.name) for column in fields]
         found = replace(self, recipe=learn(self.source, survey, self.recipe, given, run))
         columns = found.recipe.plan(given)
-        more = None if self.by_type is None else self.by_type.step(columns)
-        if more is not None:
-            found = replace(found, recipe=Recipe((*found.recipe.steps, more)))
-            columns = found.recipe.plan(given)
+        for more in self.by_type:
+            if (step := more.step(columns)) is not None:
+                found = replace(found, recipe=Recipe((*found.recipe.steps, step)))
+                columns = found.recipe.plan(given)
         flatten = Flatten.of(columns, self.rules)
         entries = column_entries(columns, flatten)
         if flatten is not None:
@@ -151,11 +151,11 @@ def with_steps(
     steps: Sequence[Step] = (),
     limit: int | None = None,
     rules: Mapping[str, ColumnRule] | None = None,
-    by_type: StepByType | None = None,
+    by_type: tuple[StepByType, ...] = (),
 ) -> Source:
     """Return a source whose rows go through these steps, after those that they go through already.
 
-    With a `limit` only that many rows are read; `by_type` gives the last step, and `rules` say how nested columns are
+    With a `limit` only that many rows are read; `by_type` gives the last steps, and `rules` say how nested columns are
     flattened.
     """
     if limit is None and isinstance(source, RecipeSource):

@@ -96,7 +96,7 @@ class TestValues:
                 "partitions": None,
                 "columns_differ": "refuse",
             },
-            "schema": {"infer": "auto", "columns": {}, "constants": {}, "files_root": None},
+            "schema": {"infer": "auto", "columns": {}, "constants": {}, "files_root": None, "boxes": "reject"},
             "split": None,
             "shuffle": None,
             "checks": None,

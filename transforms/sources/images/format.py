@@ -94,7 +94,7 @@ class ImagesFormat(Format[ImagesInput]):
         if found is None:
             return None
         own = {key: field for key, field in ImagesInput.model_fields.items() if key not in Options.model_fields}
-        alien = next((key for key in given if key in own and given[key] != own[key].default), None)
+        alien = next((key for key, value in given.items() if key in own and value != own[key].default), None)
         if alien is not None:
             raise InputError(
                 f"{found.files[0]} names the pictures, and input.{alien} is for folders alone; leave the key out, or "

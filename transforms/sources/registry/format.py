@@ -36,13 +36,13 @@ class Detected:
 class Resolved:
     """Another section `input`, which says what the given one means, of another format.
 
-    `columns` are added to `schema.columns`, where these do not say otherwise. `roots` are the folders that its rows
-    name pictures of. `evidence` is what to say to the user.
+    `columns` are added to `schema.columns`, where these do not say otherwise. `folders` are those, absolute, that its
+    rows name pictures of. `evidence` is what to say to the user.
     """
 
     section: dict[str, Any]
     columns: dict[str, dict[str, Any]]
-    roots: tuple[str, ...]
+    folders: tuple[str, ...]
     evidence: str
 
 
