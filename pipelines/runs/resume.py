@@ -22,7 +22,7 @@ from ...transforms.format.wording.printable import counted
 from ...transforms.sources.contract.planning import Plan
 from ..prepare.prepared import Prepared
 from ..prepare.staged_plan import PLAN_FILE, cut_of, read_staged_plan
-from ..report.summary import PlanReport
+from ..report.summary import PlanReport, SplitEstimate
 
 
 def take_over(prepared: Prepared) -> Prepared:
@@ -50,7 +50,21 @@ def look_ahead(prepared: Prepared) -> PlanReport:
     done, note = _usable(prepared)
     report = prepared.report()
     notes = (*prepared.stopped.notes, *([note] if note else []), *_rejects_of(done))
+    if prepared.restored and report.splits_sampled:  # no row is looked at again, and all are known
+        report = replace(report, splits=_staged_splits(done, prepared.spec.shard_size), splits_sampled=False)
     return replace(report, done_before=len(done), warnings=(*notes, *report.warnings))
+
+
+def _staged_splits(done: Sequence[TaskResult], shard_size: int) -> tuple[SplitEstimate, ...]:
+    """Return what finished tasks have staged of each split."""
+    records, sizes = Counter[str](), Counter[str]()
+    for result in done:
+        for name, split in result.splits.items():
+            records[name] += sum(part.records for part in split.parts)
+            sizes[name] += sum(part.bytes for part in split.parts)
+    return tuple(
+        SplitEstimate(name, records[name], size, -(-size // shard_size)) for name, size in sorted(sizes.items())
+    )
 
 
 def _rejects_of(done: Sequence[TaskResult]) -> tuple[str, ...]:

@@ -265,6 +265,19 @@ def test_a_dry_run_says_which_splits_come_out(shardmill: Any) -> None:
     assert (screen.code, sum(records().values())) == (0, 40)
 
 
+def test_a_dry_run_of_a_run_that_had_read_all_rows_says_what_each_split_has(shardmill: Any) -> None:
+    Path("in.csv").write_text("n,fold\n0,train\n1,\n2,val\n3,val\n")
+    assert shardmill("convert", "in.csv", "-o", "out", "--set", "split.column=fold").code == 4
+    shown = json.loads(
+        shardmill("convert", "in.csv", "-o", "out", "--set", "split.column=fold", "--dry-run", "--json").out
+    )
+    assert {name: (split["records"], split["shards"]) for name, split in shown["splits"].items()} == {
+        "train": (1, 1),
+        "val": (2, 1),
+    }
+    assert "splits_sampled" not in shown
+
+
 def test_info_says_how_rows_were_split(shardmill: Any) -> None:
     convert(data=ROWS, output="out", split__before=BEFORE)
     rule = "by day: train before 2024-02-01, val before 2024-04-01, test the rest"
