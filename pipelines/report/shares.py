@@ -26,15 +26,21 @@ def added_records(manifest: Manifest, names: Iterable[str]) -> dict[str, int]:
     return found
 
 
-def share_warnings(asked: Mapping[str, float], found: Mapping[str, int], key: str | None) -> list[str]:
-    """Return which split got nothing by a hash, or what no chance explains; of groups with a key, what is far off."""
+def share_warnings(
+    asked: Mapping[str, float], found: Mapping[str, int], key: str | None, *, classes: bool = True
+) -> list[str]:
+    """Return which split got nothing by a hash, or what no chance explains; of groups with a key, what is far off.
+
+    `classes` says that the values of the key may be classes.
+    """
     total = sum(found.values())
     expected = {name: total * share for name, share in asked.items()}
     counted = "to split by counts: --set split.by=exact"
     why = "records that a hash has split before, and equal ones, are not split evenly by a hash"
     if key is not None:
-        name = shlex.quote(f"split.stratify={key}")
         why = f"rows of one {printable(key)} are in one split"
+    if key is not None and classes:
+        name = shlex.quote(f"split.stratify={key}")
         counted += (
             f"; if its values are classes that every split needs, not --split-key: --set split.by=exact --set {name}"
         )

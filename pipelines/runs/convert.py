@@ -241,10 +241,13 @@ def _asked(prepared: Prepared) -> dict[str, float]:
 
 
 def _share_warnings(prepared: Prepared, manifest: Manifest) -> list[str]:
-    split = prepared.encoder.split
+    """Return which split a hash has left far from its fraction; an append may be small, and has the dataset's rule."""
+    split, asked = prepared.encoder.split, _asked(prepared)
     rule = split.inner if isinstance(split, FolderSplits) else split
-    asked = _asked(prepared)
-    return share_warnings(asked, added_records(manifest, asked), rule.key) if isinstance(rule, HashSplits) else []
+    if not isinstance(rule, HashSplits) or prepared.spec.append_to is not None:
+        return []
+    floats = {feature.name for feature in prepared.encoder.schema if feature.kind == "float"}
+    return share_warnings(asked, added_records(manifest, asked), rule.key, classes=rule.key not in floats)
 
 
 def _own_shards(manifest: Manifest) -> list[int]:

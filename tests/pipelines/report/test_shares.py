@@ -47,3 +47,11 @@ def test_a_key_of_few_values_is_warned_of_and_the_options_for_classes_put_each_i
     again = shardmill("convert", "t.csv", "-o", "classes", *shares, *options, *leak).out
     assert "Fractions: train 0.8 (0.8 asked), val 0.2 (0.2 asked)" in again
     assert "Leaks of the kind: 2 values are in more than one split, with 300 records" in again
+    Path("more.csv").write_text("n,the kind\n300,good\n301,good\n302,good\n303,good\n304,good\n")
+    assert "expected)" not in shardmill("append", "more.csv", "-o", "out").out, "it may be small"
+
+
+def test_numbers_with_fractions_are_not_taken_for_classes(shardmill: Shardmill) -> None:
+    Path("t.csv").write_text("n,k\n" + "".join(f"{n},{n % 2}.5\n" for n in range(300)))
+    shown = shardmill("convert", "t.csv", "-o", "out", "--split-fractions", "train=0.8,val=0.2", "--split-key", "k").out
+    assert "rows of one k are in one split; to split by counts: --set split.by=exact\n" in shown
