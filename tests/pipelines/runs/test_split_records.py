@@ -164,6 +164,16 @@ def test_records_of_a_split_that_the_same_hash_splits_again_are_warned_of(shardm
     assert set(held("exact")) == {"train", "val"}
 
 
+def test_a_split_that_is_named_for_a_dataset_with_splits_is_said_to_be_for_other_files(shardmill: Shardmill) -> None:
+    made = dataset("made", split={"fractions": {"train": 0.8, "val": 0.2}})
+    said = "split val is for files of no dataset, and records of datasets keep their splits: train"
+    assert f"Warning: {said}\n" in shardmill("merge", made, "-o", "out", "--split", "val").out
+    write_records(Path("more.tfrecord"), held(made)["train"][:5])
+    assert "for files of no dataset" not in shardmill("append", "more.tfrecord", "-o", "out", "--split", "val").out
+    assert f"Warning: {said}\n" in shardmill("append", made, "-o", "out", "--split", "val", "--force").out
+    assert "for files of no dataset" not in shardmill("merge", made, "-o", "two").out
+
+
 def test_records_of_a_file_that_is_named_like_a_split_are_split_again_with_a_warning(shardmill: Shardmill) -> None:
     made = dataset("made")
     Path("in").mkdir()

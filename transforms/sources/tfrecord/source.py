@@ -217,6 +217,12 @@ class TfrecordSource:
             )
         if found.opaque and self.records == "auto" and foreign:
             yield "no record is a tf.train.Example: they are taken as plain bytes, without a schema"
+        kept = sorted({file.split for file in inputs.files if file.split is not None} - {self.split})
+        if self.split is not None and kept and not self.splits_anew:
+            yield (
+                f"split {self.split} is for files of no dataset, and records of datasets keep their splits: "
+                f"{', '.join(kept)}"
+            )
         if self.splits_anew:
             named = [file.entry for file in inputs.files if file.dataset is None and split_in_name(file.entry.path)]
             others = [entry for entry in named if split_in_name(entry.path) != DEFAULT_SPLIT]
