@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.feather
+import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import convert, open_dataset
 from shardmill.transforms.errors import RunError, SchemaError, SourceError, TooManyRejects
@@ -288,6 +289,46 @@ def test_runs_of_any_values_are_read_from_files_and_from_python(tmp_path: Path, 
     convert(data=table, output=tmp_path / "data")
     for made in ("file", "data"):
         assert open_dataset(tmp_path / made).to_table()["r"].to_pylist() == expected
+
+
+@pytest.mark.parametrize("scale", [-39, 39, 300])
+def test_a_decimal_whose_digits_arrow_does_not_write_is_refused_and_not_written_as_words(
+    tmp_path: Path, scale: int
+) -> None:
+    numbers = pa.Array.from_buffers(pa.decimal128(9, scale), 1, [None, pa.py_buffer((123).to_bytes(16, "little"))])
+    for column in (numbers, pa.StructArray.from_arrays([numbers], ["d"])):
+        table = pa.table({"id": [1], "x": column})
+        write(tmp_path / "a.arrow", table)
+        with pytest.raises(SchemaError, match=r"such a scale; leave it out: --set 'input\.exclude_columns=\[\"x\"\]'"):
+            convert(tmp_path / "a.arrow", output=tmp_path / "out")
+        with pytest.raises(SchemaError, match=r"such a scale; leave it out: give the data without x"):
+            convert(data=table, output=tmp_path / "out")
+    convert(tmp_path / "a.arrow", output=tmp_path / "out", exclude_columns=["x"])
+
+
+def test_a_name_within_a_column_that_is_not_utf_8_is_damage(tmp_path: Path) -> None:
+    held = pa.array([[{"a_name": 1}]])
+    write(tmp_path / "a.arrow", pa.table({"x": held}))
+    pq.write_table(pa.table({"x": held}), tmp_path / "a.parquet", store_schema=False)
+    for name in ("a.arrow", "a.parquet"):
+        data = (tmp_path / name).read_bytes()
+        assert b"a_name" in data
+        (tmp_path / name).write_bytes(data.replace(b"a_name", b"\xff_name"))
+        with pytest.raises(SourceError, match=rf"{name}: .*codec can't decode byte 0xff"):
+            convert(tmp_path / name, output=tmp_path / "out")
+
+
+def test_a_list_of_more_values_than_its_buffers_hold_is_damage_and_does_not_end_the_process(tmp_path: Path) -> None:
+    lists = pa.ListArray.from_arrays(pa.array([0, 2, 5], pa.int32()), pa.array(["a", "bc", "d", "e", "f"]))
+    write(tmp_path / "a.arrow", pa.table({"l": lists}))
+    data = (tmp_path / "a.arrow").read_bytes()
+    offsets = np.array([0, 2, 5], np.int32).tobytes()
+    assert data.count(offsets) == 1
+    for first in (-(1 << 31), 1 << 30):
+        damaged = data.replace(offsets, np.array([first, 2, 5], np.int32).tobytes())
+        (tmp_path / "a.arrow").write_bytes(damaged)
+        with pytest.raises(SourceError, match=r"a\.arrow: its record batch 0 \(rows from 1\) is damaged: .*offset"):
+            load(tmp_path)
 
 
 def test_runs_of_text_become_labels_and_fill_their_nulls_as_text_does(tmp_path: Path) -> None:

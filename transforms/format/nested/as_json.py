@@ -11,7 +11,7 @@ import pyarrow as pa
 from pyarrow import types
 
 from ..schema.column_types import is_string
-from .keys import is_any_list, stored_type
+from .keys import has_digits, is_any_list, stored_type
 
 
 def as_json(values: pa.Array) -> pa.Array:
@@ -25,13 +25,15 @@ def as_json(values: pa.Array) -> pa.Array:
 
 
 def has_json(kind: pa.DataType) -> bool:
-    """Return whether pyarrow gives values of a type to Python: those of two kinds of intervals it does not.
+    """Return whether pyarrow gives values of a type to Python: of two kinds of intervals and odd decimals it does not.
 
     >>> has_json(pa.list_(pa.month_day_nano_interval()))
     True
     """
     kind = stored_type(kind)
     if str(kind) in ("month_interval", "day_time_interval"):  # types that pyarrow has no names for
+        return False
+    if not has_digits(kind):
         return False
     return all(has_json(kind.field(index).type) for index in range(kind.num_fields))
 

@@ -32,6 +32,9 @@ MASK: Final = "mask"
 DEEPEST: Final = 20
 """Levels of a nested type: a manifest states each in three levels of JSON, of which readers take 80."""
 
+_MOST_DIGITS: Final = {32: 9, 64: 18, 128: 38, 256: 76}
+"""Digits of a decimal, by the bits of its width."""
+
 LARGEST_GRID: Final = 1 << 22
 """Values of a fixed shape: a larger one is a mistake, and a null of it would take all memory."""
 
@@ -99,8 +102,17 @@ def unheld(kind: pa.DataType, depth: int = 0) -> str | None:
             return "lists of length 0 have no values"
         return "its shape is too large" if math.prod(sizes) > LARGEST_GRID else unheld(kind.value_type, depth + 1)
     if is_scalar(kind):
-        return None
+        return None if has_digits(kind) else "Arrow writes no digits of decimals of such a scale"
     return why_unsupported(kind) or "no feature holds it"
+
+
+def has_digits(kind: pa.DataType) -> bool:
+    """Return whether Arrow can write the digits of a stored type: not of decimals whose scale is beyond their width.
+
+    >>> has_digits(pa.decimal128(9, 38)), has_digits(pa.decimal128(9, 39))
+    (True, False)
+    """
+    return not types.is_decimal(kind) or abs(kind.scale) <= _MOST_DIGITS[kind.bit_width]
 
 
 def has_decimals(kind: pa.DataType) -> bool:

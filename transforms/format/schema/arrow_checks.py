@@ -267,6 +267,22 @@ def check_batch(batch: pa.RecordBatch, *, as_numbers: bool = False) -> None:
         (column if bare == column.type else column.view(bare)).validate(full=True)
 
 
+def check_names(kind: pa.DataType) -> None:
+    """Look at the names of all fields within a type: pyarrow decodes a name where it is first asked for.
+
+    Raises:
+        UnicodeDecodeError: one is not UTF-8.
+    """
+    if isinstance(kind, pa.BaseExtensionType):
+        check_names(kind.storage_type)
+    elif pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        check_names(kind.value_type)
+    else:
+        for field in (kind.field(index) for index in range(kind.num_fields)):
+            _ = field.name
+            check_names(field.type)
+
+
 def _without_values(kind: pa.DataType, *, as_numbers: bool) -> pa.DataType:
     """Return the type with the same buffers whose text is plain bytes, and whose dates are integers."""
     of = partial(_without_values, as_numbers=as_numbers)

@@ -12,7 +12,13 @@ from typing import Final, Literal
 import pyarrow as pa
 
 from ...errors import SchemaError, SourceError
-from ...format.schema.arrow_checks import counts_nanoseconds, holds_nanoseconds, storage_column, storage_type
+from ...format.schema.arrow_checks import (
+    check_names,
+    counts_nanoseconds,
+    holds_nanoseconds,
+    storage_column,
+    storage_type,
+)
 from ...format.wording.printable import printable
 from ..contract.selection import Selection
 from ..contract.source import ListedFile, SourceEntry
@@ -86,6 +92,8 @@ def read_head(entry: SourceEntry, selection: Selection) -> ArrowHead:
             form, places = _batches(data, entry)
             schema = schema_of(data, form)
             chosen = [schema.field(index) for index in choose_columns(schema, selection, entry.name)]
+            for column in chosen:
+                check_names(column.type)
             fields, reasons = _nulls(schema, chosen, places)
             kinds = [i for i, field in enumerate(fields) if pa.types.is_dictionary(field.type)]
             if kinds and dictionaries_have_nulls(data, entry.bytes, in_turn=form != "file"):

@@ -191,7 +191,12 @@ def _form(name: str) -> Form:
 
 
 def _parts(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """Yield a record batch in parts that fit memory as features."""
+    """Yield a record batch in parts that fit memory as features.
+
+    Raises:
+        pa.ArrowInvalid: its buffers are too short, so that its size cannot be measured.
+    """
+    batch.validate()
     step = min(max(BATCH_BYTES // max(batch.nbytes // max(batch.num_rows, 1), 1), 1), BATCH_ROWS)
     for start in range(0, batch.num_rows, step):
         yield batch.slice(start, step)

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...errors import SchemaError, SourceError
-from ...format.schema.arrow_checks import counts_nanoseconds, storage_type
+from ...format.schema.arrow_checks import check_names, counts_nanoseconds, storage_type
 from ...format.wording.printable import printable
 from ..contract.selection import Selection
 from ..contract.source import ListedFile, SourceEntry
@@ -195,6 +195,7 @@ def _footer_of(file: pq.ParquetFile, opened: OpenFile, entry: SourceEntry, selec
     chosen, reasons, in_ns, first = [], [], set(), 0
     for index in fields:
         field = schema.field(index)
+        check_names(field.type)
         nullable, reason = _nullable(field, first, chunk_groups)
         if counts_nanoseconds(field.type) and any(group.chunks[first].odd for group in chunk_groups):
             in_ns.add(field.name)
