@@ -27,6 +27,7 @@ DATA_FOLDERS = (
     "rides",
     "lines",
     "albums",
+    "street",
 )
 
 
@@ -55,7 +56,7 @@ def test_the_script_makes_the_files_that_are_shipped(made: Path) -> None:
     assert files_below(made) == files_below(SAMPLES)
 
 
-MADE_BY_US = (".csv", ".npy", ".db", ".jsonl", ".txt")
+MADE_BY_US = (".csv", ".npy", ".db", ".json", ".jsonl", ".txt")
 
 
 @pytest.mark.parametrize("name", [name for name in files_below(SAMPLES) if name.endswith(MADE_BY_US)])

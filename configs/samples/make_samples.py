@@ -302,6 +302,41 @@ def make_albums(folder: Path) -> None:
     draw_pet("owl", "left out").save(folder / "train" / "photos" / "left-out.jpg", quality=93)
 
 
+def make_street(folder: Path) -> None:
+    """Pictures of cars and trees with COCO's files: boxes, polygons, run lengths, two captions each."""
+    (folder / "pictures").mkdir(parents=True, exist_ok=True)
+    images, objects, captions = [], [], []
+    for number in range(1, 6):
+        picture = Image.new("RGB", (160, 100), (190, 215, 235))
+        draw = ImageDraw.Draw(picture)
+        draw.rectangle([0, 70, 159, 99], fill=(120, 120, 125))
+        images.append({"id": 1000 + number, "file_name": f"street-{number}.png", "width": 160, "height": 100})
+        for index in range(number - 1):
+            x, is_car = 8 + 36 * index, (number + index) % 2 == 0
+            if is_car:
+                box, category = [x, 62, 30, 14], 3
+                corners = [x, 69, x + 6, 62, x + 24, 62, x + 30, 69, x + 30, 76, x, 76]
+                draw.polygon(list(zip(corners[::2], corners[1::2], strict=True)), fill=(200, 40 + 30 * index, 40))
+                segmentation: object = [corners]
+            else:
+                box, category = [x, 30, 20, 40], 64
+                draw.rectangle([x, 30, x + 19, 69], fill=(40, 120 + 20 * index, 50))
+                rows = [100 * (x + column) + 30 for column in range(20)]
+                counts = [rows[0], 40, *(value for _ in rows[1:] for value in (60, 40)), 16000 - rows[-1] - 40]
+                segmentation = {"size": [100, 160], "counts": counts}
+            objects.append({
+                "id": len(objects) + 1, "image_id": 1000 + number, "category_id": category, "bbox": box,
+                "area": box[2] * box[3], "iscrowd": 0 if is_car else 1, "segmentation": segmentation,
+            })  # fmt: skip
+        picture.save(folder / "pictures" / f"street-{number}.png")
+        for words in (f"a street with {number - 1} things", "an empty street" if number == 1 else "a street by day"):
+            captions.append({"id": len(captions) + 1, "image_id": 1000 + number, "caption": words})
+    categories = [{"id": 3, "name": "car"}, {"id": 64, "name": "potted plant"}]
+    instances = {"images": images, "annotations": objects, "categories": categories}
+    (folder / "instances.json").write_text(json.dumps(instances, indent=1) + "\n")
+    (folder / "captions.json").write_text(json.dumps({"images": images, "annotations": captions}, indent=1) + "\n")
+
+
 PLACES = ("Kiel", "Århus", "Poznań", '"Gdańsk | Oliwa"')
 
 
@@ -379,6 +414,7 @@ def make_all(folder: Path = HERE) -> None:
     make_clips(folder / "clips")
     make_portraits(folder / "portraits")
     make_albums(folder / "albums")
+    make_street(folder / "street")
     make_stations(folder / "stations")
     make_rides(folder / "rides")
     make_lines(folder / "lines")

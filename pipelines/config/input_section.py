@@ -66,6 +66,8 @@ def _resolve(
         for name, rule in found.columns.items():
             known = columns.get(name, {})
             columns[name] = rule | known if isinstance(known, dict) else known
+    if isinstance(schema, dict) and found.files_root is not None:
+        schema.setdefault("files_root", found.files_root)
     document.notes.append(found.evidence)
     document.picture_folders = found.folders
     return format_of(section) or form

@@ -161,7 +161,9 @@ def _of_picture_folders(config: Config) -> list[Step]:
     """Return the steps for a table that was found beside the pictures of folders."""
     folders = config.picture_folders
     named = tuple(name for name, rule in config.schema_.columns.items() if rule.image == "path")
-    return [UnnamedPictures(named, folders), FolderSplits(named[0], folders)] if folders and named else []
+    root = config.schema_.files_root
+    begin = b"" if root is None else os.fsencode(os.path.join(config.base, root))
+    return [UnnamedPictures(named, folders, begin), FolderSplits(named[0], folders)] if folders and named else []
 
 
 def _written(name: str, rule: ColumnConfig) -> Written:

@@ -13,7 +13,8 @@ from shardmill.pipelines import append, convert
 from shardmill.pipelines.config.load import load_config
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.errors import ConfigError, SchemaError, TooManyRejects, UsageError
+from shardmill.transforms.errors import ConfigError, InputError, SchemaError, TooManyRejects, UsageError
+from shardmill.transforms.sources.registry.pick import pick_source
 
 from ...command_line import Shardmill
 
@@ -198,3 +199,10 @@ def test_two_columns_of_one_name_are_refused() -> None:
     table("d/metadata.csv", [{"file_name": "0.png", "image": "x"}])
     with pytest.raises(SchemaError, match='two columns would be named "image"'):
         convert("d", output="out")
+
+
+def test_a_source_that_is_picked_by_its_files_says_that_it_does_not_read_the_table() -> None:
+    pictures("d/0.png")
+    table("d/metadata.csv", [{"file_name": "0.png"}])
+    with pytest.raises(InputError, match=r"a table beside the pictures names them, .*ImageSource\(\('d',\)\)"):
+        pick_source(["d"])

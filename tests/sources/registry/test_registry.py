@@ -133,7 +133,10 @@ class TestAFormatOfOneFolderAndOneLine:
         assert keys != sorted(keys, key=int)
 
     def test_read_rows_picks_its_source(self) -> None:
-        assert pick_source(["a.kv"]) == RecipeSource(kv_format.KvSource(("a.kv",), str(Path.cwd()), "="))
+        picked = pick_source(["a.kv"])
+        assert isinstance(picked, RecipeSource)
+        assert picked.source == kv_format.KvSource(("a.kv",), str(Path.cwd()), "=")
+        assert not picked.recipe.steps
 
     def test_its_pieces_with_values_of_their_own_go_to_workers_as_text(self) -> None:
         source = kv_format.KvSource(("a.kv",), str(Path.cwd()), ":")

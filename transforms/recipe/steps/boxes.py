@@ -11,6 +11,7 @@ and `create_coco_tf_record.py`; that of `objects`: huggingface/datasets, as imag
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
@@ -25,9 +26,12 @@ from ...format.flow.rejects import CellError, CellProblem
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, is_scalar, stored_type
 from ...format.schema.column_types import is_string
+from ...format.wording.printable import printable
+from ...pictures.masks import mask_png
 from ..step import Column, Stepped
 
 CLIP: Final = "--set schema.boxes=clip"
+NO_MASKS: Final = "--set input.annotations.masks=false"
 OBJECTS: Final = "objects"
 
 _BOX: Final = ("bbox", "bboxes")
@@ -35,6 +39,9 @@ _CLASS: Final = ("categories", "category", "label", "labels")
 _KEYS: Final = {"iscrowd": "is_crowd"}
 """Fields of objects whose keys have other names."""
 
+_MASK: Final = "segmentation"
+_MASK_KEY: Final = "mask"
+_SHOWN: Final = 80
 _SIDES: Final = ("xmin", "ymin", "xmax", "ymax")
 _EDGE: Final = 1e-6
 """A box may be so much over the edge, as a part of the picture's size: decimals in files are rounded."""
@@ -71,10 +78,11 @@ class Boxes:
         errors = objects.uneven(self.column)
         corners, found = self._corners(objects, np.column_stack(sizes), errors)
         errors |= found
+        masks = self._masks(objects, np.column_stack(sizes), seen, errors)
         bad = np.zeros(batch.num_rows, bool)
         bad[list(errors)] = True
         keep = seen & ~bad
-        for key, values in objects.values(corners).items():
+        for key, values in {**objects.values(corners), **masks}.items():
             arrays[f"{self.image}/object/{key}"] = objects.in_rows(values, keep)
         problems = tuple(CellProblem(row, errors[row]) for row in sorted(errors) if seen[row])
         return Stepped(pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays)), None, problems)
@@ -103,6 +111,30 @@ class Boxes:
                 size = "{:.0f} x {:.0f}".format(*sizes[row])
                 errors[row] = self._error(boxes[index], index - int(objects.ends[row]), size, flat=bool(flat[index]))
         return corners, errors
+
+    def _masks(
+        self,
+        objects: _Objects,
+        sizes: npt.NDArray[np.float64],
+        seen: npt.NDArray[np.bool_],
+        errors: dict[int, CellError],
+    ) -> dict[str, pa.Array]:
+        """Return the masks of objects as PNG pictures; what is wrong is added to the errors."""
+        if not _has_masks({name: one.type for name, one in objects.fields.items()}):
+            return {}
+        masks: list[bytes] = []
+        for row, text in zip(objects.rows.tolist(), objects.fields[_MASK].to_pylist(), strict=True):
+            png = b""
+            if seen[row] and row not in errors:
+                try:
+                    png = mask_png(json.loads(text or "null"), *map(int, sizes[row]))
+                except ValueError as problem:
+                    number = len(masks) - int(objects.ends[row]) + 1
+                    message = f"the segmentation of object {number} {problem}; fix it, or read no masks: {NO_MASKS}"
+                    shown = printable(str(text)[:_SHOWN])
+                    errors[row] = CellError(self.column, "BAD_BOX", shown, "polygons or run lengths", message)
+            masks.append(png)
+        return {_MASK_KEY: pa.array(masks, pa.large_binary())}
 
     def _error(self, box: npt.NDArray[np.float64], number: int, size: str, *, flat: bool) -> CellError:
         shown = f"[{', '.join(f'{side:g}' for side in box)}]"
@@ -193,7 +225,7 @@ class _Objects:
         """Return the values of all keys, one for each object."""
         values = {f"bbox/{side}": array_of(corners[:, i].astype(np.float32)) for i, side in enumerate(_SIDES)}
         for name, field in self.fields.items():
-            if name not in _BOX and _is_plain(field.type):
+            if name not in (*_BOX, _MASK) and _is_plain(field.type):
                 values[_key_of(name, field.type)] = field
         return values
 
@@ -239,7 +271,15 @@ def _fields_of(kind: pa.DataType) -> dict[str, pa.DataType]:
 
 def _keys_of(fields: dict[str, pa.DataType]) -> dict[str, pa.DataType]:
     keys: dict[str, pa.DataType] = {f"bbox/{side}": pa.float32() for side in _SIDES}
-    return keys | {_key_of(name, kind): kind for name, kind in fields.items() if name not in _BOX and _is_plain(kind)}
+    if _has_masks(fields):
+        keys[_MASK_KEY] = pa.large_binary()
+    return keys | {
+        _key_of(name, kind): kind for name, kind in fields.items() if name not in (*_BOX, _MASK) and _is_plain(kind)
+    }
+
+
+def _has_masks(fields: dict[str, pa.DataType]) -> bool:
+    return _MASK in fields and is_string(fields[_MASK])
 
 
 def _key_of(name: str, kind: pa.DataType) -> str:

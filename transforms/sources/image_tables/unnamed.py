@@ -23,16 +23,17 @@ _AT_ONCE: Final = 1 << 16
 
 @dataclass(frozen=True, slots=True)
 class UnnamedPictures:
-    """Look at the paths in some columns, which begin in the folder of their table, and count the pictures without one.
+    """Look at the paths in some columns, and count the pictures without one.
 
-    `roots` are the folders of pictures, absolute. `count` are those that no row names, `example` is one of them.
+    Paths begin in the folder `begin`, or where it is empty in that of their table. `roots` are the folders of pictures,
+    absolute. `count` are those that no row names, `example` is one of them.
     """
 
     columns: tuple[str, ...]
     roots: tuple[str, ...]
+    begin: bytes = b""
     count: int | None = None
     example: str = ""
-    folder: bytes = b""
 
     @property
     def looks_at(self) -> tuple[str, ...]:
@@ -54,7 +55,7 @@ class UnnamedPictures:
 
     def at(self, path: bytes) -> UnnamedPictures:
         """Return the step for the rows of a table, whose absolute path is given."""
-        return replace(self, folder=os.path.dirname(path))
+        return self if self.begin else replace(self, begin=os.path.dirname(path))
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
         """Return the columns as they are."""
@@ -68,7 +69,7 @@ class UnnamedPictures:
         """Return the absolute paths that rows name, each once."""
         there = [stored(batch[name]) for name in self.columns if name in batch.schema.names]
         texts = [(values.flatten() if is_any_list(values.type) else values).cast(pa.large_binary()) for values in there]
-        return pc.unique(_absolute(self.folder, pa.concat_arrays(texts))) if texts else pa.nulls(0, pa.large_binary())
+        return pc.unique(_absolute(self.begin, pa.concat_arrays(texts))) if texts else pa.nulls(0, pa.large_binary())
 
     def merge(self, one: pa.Array, other: pa.Array) -> pa.Array:
         """Return the paths of both."""

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import BeforeValidator, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, ValidationError
 
-from ...errors import InputError, UsageError
+from ...errors import UsageError
 from ...format.wording.printable import quoted
 from ..registry.format import Format, Resolved
-from ..registry.options import Options, check_classes
+from ..registry.options import STRICT, InputPath, Options, check_classes
 from ..registry.settings import Limits, Settings
 from .layout import MAX_LABEL_OFFSET
 
@@ -28,6 +27,15 @@ def _check_labels(value: object) -> list[str] | None:
     return check_classes(value)
 
 
+class Annotations(BaseModel):
+    """The files that say what is in pictures; without `masks` segmentations are left out."""
+
+    model_config = STRICT
+
+    coco: Annotated[list[InputPath], Field(min_length=1)]
+    masks: bool = True
+
+
 class ImagesInput(Options):
     """Folders of images."""
 
@@ -40,6 +48,7 @@ class ImagesInput(Options):
     formats: list[str] = Field(["jpeg", "png", "gif", "webp", "bmp"], min_length=1)
     ignore: list[Annotated[str, StringConstraints(min_length=1)]] = Field([])
     metadata: Literal["none"] | None = None
+    annotations: Annotations | None = None
 
 
 _STARTER: Final = """\
@@ -53,7 +62,7 @@ class ImagesFormat(Format[ImagesInput]):
     """Files of which each is one row."""
 
     options = ImagesInput
-    later_keys: ClassVar[Mapping[str, Any]] = {"ignore": [], "labels": None, "metadata": None}
+    later_keys: ClassVar[Mapping[str, Any]] = {"ignore": [], "labels": None, "metadata": None, "annotations": None}
     choosing_keys = ("ignore",)
     refused_keys = ("schema.columns",)
     is_shuffled = True
@@ -86,35 +95,17 @@ class ImagesFormat(Format[ImagesInput]):
         Raises:
             InputError: the tables do not fit, or an option is for folders alone.
         """
-        if given.get("metadata") is not None:
-            return None
-        from ..image_tables.metadata import ALONE, find_metadata
+        from ..image_tables.resolve import of_coco, of_metadata
 
-        found = find_metadata(paths, base)
-        if found is None:
-            return None
-        own = {key: field for key, field in ImagesInput.model_fields.items() if key not in Options.model_fields}
-        alien = next((key for key, value in given.items() if key in own and value != own[key].default), None)
-        if alien is not None:
-            raise InputError(
-                f"{found.files[0]} names the pictures, and input.{alien} is for folders alone; leave the key out, or "
-                f"read the folders alone: {ALONE}"
-            )
-        section = {key: value for key, value in given.items() if key not in own} | {
-            "format": found.format,
-            "paths": list(found.files),
-            "partitions": "none",
-        }
-        if section.get("columns") is not None:
-            section["columns"] = list(dict.fromkeys([*found.columns, *section["columns"]]))
-        one, more = found.files[0], len(found.files) - 1
-        name = f"{one} and {more} more name" if more else f"{one} names"
-        return Resolved(
-            section,
-            {name: {"name": feature, "image": "path"} for name, feature in found.columns.items()},
-            tuple(os.path.join(base, root) for root in found.roots),
-            f"{name} the pictures: rows become records, in their order (the folders alone: input.metadata=none)",
-        )
+        fields = {key: one for key, one in ImagesInput.model_fields.items() if key not in Options.model_fields}
+        own = {key: one.get_default(call_default_factory=True) for key, one in fields.items()}
+        if given.get("annotations") is not None:
+            try:
+                files = Annotations.model_validate(given["annotations"])
+            except ValidationError:
+                return None  # the model of the section says what is wrong
+            return of_coco(given, own, paths, base, files.coco, masks=files.masks)
+        return of_metadata(given, own, paths, base) if given.get("metadata") is None else None
 
     def starter(self, options: ImagesInput, columns: str, column: str) -> str:  # noqa: ARG002
         """Return what folders mean, how files are checked, and the shuffle."""

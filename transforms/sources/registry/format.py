@@ -37,13 +37,15 @@ class Resolved:
     """Another section `input`, which says what the given one means, of another format.
 
     `columns` are added to `schema.columns`, where these do not say otherwise. `folders` are those, absolute, that its
-    rows name pictures of. `evidence` is what to say to the user.
+    rows name pictures of. `evidence` is what to say to the user, `files_root` where the paths
+    of pictures begin, None for the folder of each table.
     """
 
     section: dict[str, Any]
     columns: dict[str, dict[str, Any]]
     folders: tuple[str, ...]
     evidence: str
+    files_root: str | None = None
 
 
 def partition_steps(options: Options, partitions: str | None) -> tuple[Step, ...]:

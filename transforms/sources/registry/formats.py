@@ -65,6 +65,7 @@ FORMATS: Final[dict[str, FormatEntry]] = {
     "jsonl": FormatEntry("..jsonl.format", packed(".jsonl", ".ndjson")),
     "arrow": FormatEntry("..arrow.format", (".arrow", ".feather", ".ipc"), _ARROW, "an Arrow file"),
     "txt": FormatEntry("..txt.format", packed(".txt"), may_be_notes=True),
+    "coco": FormatEntry("..coco.format", ()),
 }
 """All formats, by what `input.format` calls them, in the order in which they are listed."""
 

@@ -7,7 +7,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from ...errors import InputError
+from ...format.wording.printable import printable_path
 from ...recipe.source import with_steps
+from ...recipe.steps.boxes import BoxesByType
+from ...recipe.steps.pictures import ExportedPictures
 from ..contract.call import Call
 from ..contract.source import Source
 from .detect import detect_format
@@ -36,6 +39,12 @@ def pick_source(paths: Sequence[str], base: str | None = None, *, records: bool 
         shown = found.detect(given, paths, folder, Call())
         given[found.detected_option] = shown.value
         notes = (shown.evidence,) if shown.evidence else ()
+    if found.resolved(given, paths, folder) is not None:
+        raise InputError(
+            f"{printable_path(paths[0])}: a table beside the pictures names them, which `convert` reads, and this source "
+            f"does not; read the folders alone: ImageSource({tuple(paths)!r})"
+        )
     options = found.options.model_construct(**given)  # as they are: a path need not be UTF-8
     source = found.source(options, Settings(folder, detected=notes))
-    return with_steps(source, found.steps(options)) if found.has_rows else source
+    by_type = (ExportedPictures(), BoxesByType())
+    return with_steps(source, found.steps(options), by_type=by_type) if found.has_rows else source

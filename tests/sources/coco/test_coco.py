@@ -1,0 +1,196 @@
+from __future__ import annotations
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+from shardmill.pipelines import append, convert
+from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.errors import ConfigError, SourceError, TooManyRejects, UsageError
+
+from ...command_line import Shardmill
+
+pytestmark = pytest.mark.usefixtures("without_engine")
+
+WIDTH, HEIGHT = 20, 10
+
+
+@pytest.fixture(autouse=True)
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def instances(count: int = 3, path: str = "instances.json", **more: Any) -> str:
+    """Write pictures, of which number n has n objects, and COCO's file of them."""
+    Path("pictures").mkdir(exist_ok=True)
+    images, annotations = [], []
+    for number in range(count):
+        Image.new("RGB", (WIDTH, HEIGHT), (number, 0, 0)).save(f"pictures/{number}.png")
+        images.append({"id": 500 + number, "file_name": f"{number}.png", "width": WIDTH, "height": HEIGHT})
+        for index in range(number):
+            one = {"image_id": 500 + number, "bbox": [index, 1, 4, 5], "category_id": 90 - index, "iscrowd": 0}
+            annotations.append(one | {"area": 20.0, "segmentation": [[index, 1, index + 4, 1, index + 4, 6, index, 6]]})
+    categories = [{"id": 90, "name": "toothbrush"}, {"id": 89, "name": "hair drier"}]
+    document = {"images": images, "annotations": annotations, "categories": categories} | more
+    Path(path).write_text(json.dumps(document))
+    return path
+
+
+def captions(count: int = 3) -> str:
+    images = [{"id": 500 + number, "file_name": f"{number}.png"} for number in range(count)]
+    lines = [{"image_id": 500 + number, "caption": f"{word} {number}"} for number in range(count) for word in "ab"]
+    Path("words.json").write_text(json.dumps({"images": images, "annotations": lines}))
+    return "words.json"
+
+
+def records(split: str = "train", path: str = "out") -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = open_dataset(path).to_table(split).to_pylist()
+    return rows
+
+
+def run(*files: str, **more: Any) -> Any:
+    return convert("pictures", output="out", input__annotations={"coco": list(files)}, **more)
+
+
+def test_pictures_have_the_boxes_classes_masks_and_captions_of_all_files() -> None:
+    run(instances(), captions())
+    none, _, two = records()
+    assert (two["image/source_id"], two["image/caption"]) == ("502", ["a 2", "b 2"])
+    assert two["image/object/bbox/xmin"] == pytest.approx([0, 0.05])
+    assert two["image/object/bbox/ymax"] == pytest.approx([0.6, 0.6])
+    assert two["image/object/class/label"] == [90, 89], "the numbers of COCO as they are"
+    assert two["image/object/class/text"] == ["toothbrush", "hair drier"]
+    assert two["image/object/is_crowd"] == [0, 0]
+    assert two["image/object/area"] == [20, 20]
+    masks = [np.asarray(Image.open(io.BytesIO(data))) for data in two["image/object/mask"]]
+    assert [(mask.shape, int(mask.sum())) for mask in masks] == [((HEIGHT, WIDTH), 20)] * 2
+    assert {key: value for key, value in none.items() if key.startswith("image/object")} == dict.fromkeys(
+        key for key in none if key.startswith("image/object")
+    ), "a picture without objects has none of the keys"
+    assert none["image/caption"] == ["a 0", "b 0"]
+    assert verify_dataset("out").ok
+
+
+def test_masks_are_left_out_where_they_are_not_wanted() -> None:
+    convert(
+        "pictures" if instances() else "", output="out", input__annotations={"coco": ["instances.json"], "masks": False}
+    )
+    assert "image/object/mask" not in records()[0]
+    assert records()[2]["image/object/class/label"] == [90, 89]
+
+
+def test_a_picture_that_is_missing_is_a_reject_and_one_that_is_not_listed_is_counted(shardmill: Shardmill) -> None:
+    instances(4)
+    Path("pictures/1.png").rename("pictures/other.png")
+    option = "input.annotations.coco=[instances.json]"
+    screen = shardmill("convert", "pictures", "-o", "out", "--set", option, "--max-rejects", "1")
+    assert screen.code == 0, screen.err
+    assert "1 picture that no row names is left out, as pictures/other.png" in screen.out
+    assert 'instances.json row 2: column "image": MISSING_FILE: "1.png" is not below' in screen.out
+    assert [row["image/source_id"] for row in records()] == ["500", "502", "503"]
+
+
+def test_a_box_over_the_edge_is_a_reject_of_its_picture_or_ends_there() -> None:
+    annotations = [{"image_id": 500, "bbox": [18, 1, 4, 4], "category_id": 90}]
+    source = instances(1, annotations=annotations)
+    with pytest.raises(TooManyRejects, match=r"instances.json row 1.*goes over its edge.*--set schema.boxes=clip"):
+        run(source)
+    run(source, schema={"boxes": "clip"})
+    assert records()[0]["image/object/bbox/xmax"] == [1]
+
+
+@pytest.mark.parametrize(
+    ("segmentation", "message"),
+    [([[1, 2]], "three or more corners"), ({"size": [9, 9], "counts": [81]}, "and its picture of")],
+)
+def test_a_segmentation_that_is_none_is_a_reject_of_its_picture(segmentation: Any, message: str) -> None:
+    one = {"image_id": 500, "bbox": [1, 1, 4, 4], "category_id": 90, "segmentation": segmentation}
+    source = instances(2, annotations=[one])
+    with pytest.raises(
+        TooManyRejects, match=f"the segmentation of object 1 .*{message}.*input.annotations.masks=false"
+    ):
+        run(source)
+    run(source, max_rejects=1)
+    assert [row["image/source_id"] for row in records()] == ["501"]
+
+
+def test_annotations_of_no_picture_are_counted_and_fields_that_some_objects_lack_are_named(
+    shardmill: Shardmill,
+) -> None:
+    lost = {"image_id": 7, "bbox": [1, 1, 4, 4], "category_id": 90}
+    some = [{"image_id": 500, "bbox": [1, 1, 4, 4], "category_id": 90, "area": area} for area in (16, None)]
+    instances(1, annotations=[lost, *some])
+    screen = shardmill("convert", "pictures", "-o", "out", "--set", "input.annotations.coco=[instances.json]")
+    assert "annotations whose picture is not in the list of images are left out: 1" in screen.out
+    assert '"area" is left out: 1 objects have none' in screen.out
+    assert records()[0]["image/object/class/label"] == [90, 90]
+
+
+def test_an_append_adds_the_pictures_of_another_file_to_another_split() -> None:
+    run(instances(2))
+    Path("pictures").rename("first")
+    append("pictures" if instances(3, "more.json") else "", output="out", output__split="val",
+           input__annotations={"coco": ["more.json"]})  # fmt: skip
+    assert [row["image/source_id"] for row in records("val")] == ["500", "501", "502"]
+
+
+@pytest.mark.parametrize(
+    ("document", "message"),
+    [
+        ("{", "is no JSON"),
+        ("[]", 'is no file of COCO\'s annotations: it needs lists "images" and "annotations", and has list'),
+        ('{"images": 5, "annotations": []}', "and has images, annotations"),
+        ('{"images": [{"id": 1}], "annotations": []}', r'images\[0\] has no "id" and "file_name"'),
+        ('{"images": [{"id": 1, "file_name": "x"}], "annotations": [3]}', r"annotations\[0\] is no object: 3"),
+        ('{"images": [], "annotations": []}', "lists no picture"),
+        ("[" * 100_000, "is no JSON"),
+    ],
+)
+def test_a_file_that_is_none_of_cocos_is_refused_by_its_name(document: str, message: str) -> None:
+    instances()
+    Path("bad.json").write_text(document)
+    with pytest.raises(SourceError, match=f"^bad.json: .*{message}"):
+        run("bad.json")
+
+
+def test_files_of_two_sets_of_pictures_are_refused() -> None:
+    instances()
+    Path("other.json").write_text(json.dumps({"images": [{"id": 500, "file_name": "x.png"}], "annotations": []}))
+    with pytest.raises(SourceError, match=r"the picture 500 is x\.png, and 0\.png before"):
+        run("instances.json", "other.json")
+
+
+@pytest.mark.parametrize("value", [1e400, 10**400, "1", None, True, [1]])
+def test_odd_numbers_are_rejects_and_never_errors(value: Any) -> None:
+    one = {"image_id": 500, "bbox": [value, 1, 4, 4], "category_id": value, "area": value, "iscrowd": value}
+    source = instances(2, annotations=[one])
+    run(source, max_rejects=1)
+    assert [row["image/source_id"] for row in records()] == ["501"]
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "message"),
+    [
+        ({"coco": []}, ConfigError, "annotations"),
+        ({"voc": "x"}, ConfigError, "annotations"),
+        ({"coco": ["gone.json"]}, UsageError, "gone.json: no such file"),
+    ],
+)
+def test_annotations_that_are_not_there_are_refused(given: Any, error: type[Exception], message: str) -> None:
+    instances()
+    with pytest.raises(error, match=message):
+        convert("pictures", output="out", input__format="images", input__annotations=given)
+
+
+def test_annotations_go_with_one_folder_and_without_keys_of_folders_alone() -> None:
+    instances()
+    with pytest.raises(ConfigError, match="annotations are of the pictures of one local folder"):
+        convert(["pictures", "pictures/0.png"], output="out", input__annotations={"coco": ["instances.json"]})
+    with pytest.raises(ConfigError, match=r"input\.layout is for folders alone; leave the key out$"):
+        run("instances.json", input__layout="flat")

@@ -1,0 +1,176 @@
+"""Read COCO's JSON files: what several of them say of one picture becomes one row.
+
+    instances.json  {"images": [{"id": 7, "file_name": "7.jpg"}], "annotations": [{"image_id": 7, "bbox": [...]}], ...}
+    captions.json   {"images": [{"id": 7, "file_name": "7.jpg"}], "annotations": [{"image_id": 7, "caption": "..."}]}
+                                  │
+    file_name  image/source_id  image/caption  objects
+    7.jpg      "7"              ["..."]        {bbox: [...], category: [...], label: [...], area: [...], ...}
+
+Rows are in the order of `images`, those of the first file first. Source of the format: cocodataset.org, "data format".
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+
+from ...errors import SourceError
+from ...format.wording.nearest import first_names
+from ...format.wording.printable import printable
+from ..contract.source import SourceEntry
+from ..files.open_file import open_file, open_listed
+
+FILE_NAME: Final = "file_name"
+SOURCE_ID: Final = "image/source_id"
+CAPTION: Final = "image/caption"
+OBJECTS: Final = "objects"
+
+_FIELDS: Final[dict[str, pa.DataType]] = {
+    "bbox": pa.list_(pa.float64()),
+    "category": pa.int64(),
+    "label": pa.string(),
+    "iscrowd": pa.int64(),
+    "area": pa.float64(),
+    "segmentation": pa.string(),
+}
+_NEEDED: Final = ("bbox", "category", "label", "iscrowd")
+"""Fields that are there for every object; the others are left out where one object lacks them."""
+
+
+@dataclass(slots=True)
+class _Picture:
+    entry: int
+    file_name: str
+    source_id: str
+    captions: list[str] = field(default_factory=list)
+    objects: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class CocoRows:
+    """The rows of each file, which are those of the pictures that it lists first, and what to say of the files."""
+
+    schema: pa.Schema
+    rows: dict[int, list[dict[str, Any]]]
+    warnings: tuple[str, ...]
+
+
+def read_coco(entries: Sequence[SourceEntry], *, masks: bool) -> CocoRows:
+    """Return what some files say; without `masks` segmentations are left out.
+
+    Raises:
+        SourceError: a file is not JSON, or has not COCO's keys, or two files have two pictures of one id.
+    """
+    pictures: dict[int | str, _Picture] = {}
+    counts = Counter[str]()
+    for number, entry in enumerate(entries):
+        _add(number, entry, _load(entry), pictures, counts, masks=masks)
+    fields, lacking = _fields_of(pictures, masks=masks)
+    captioned = any(picture.captions for picture in pictures.values())
+    warnings = [f"annotations {text} are left out: {count:,}" for text, count in counts.items()]
+    warnings += [f'"{name}" is left out: {count:,} objects have none' for name, count in lacking.items()]
+    columns = [pa.field(FILE_NAME, pa.string(), False), pa.field(SOURCE_ID, pa.string(), False)]
+    columns += [pa.field(CAPTION, pa.list_(pa.string()))] if captioned else []
+    if any(picture.objects for picture in pictures.values()):
+        columns.append(pa.field(OBJECTS, pa.struct([(name, pa.list_(_FIELDS[name])) for name in fields])))
+    rows: dict[int, list[dict[str, Any]]] = {number: [] for number in range(len(entries))}
+    for picture in pictures.values():
+        rows[picture.entry].append(_row(picture, fields))
+    return CocoRows(pa.schema(columns), rows, tuple(warnings))
+
+
+def _load(entry: SourceEntry) -> dict[str, Any]:
+    with open_listed(entry, open_file) as file:
+        try:
+            document = json.loads(file.read())
+        except (ValueError, RecursionError) as error:
+            raise SourceError(entry.name, f"is no JSON: {printable(str(error))}; copy it again") from error
+    keys = list(document) if isinstance(document, dict) else []
+    if not all(key in keys and isinstance(document[key], list) for key in ("images", "annotations")):
+        shown = first_names([str(key) for key in keys], 8) or type(document).__name__
+        raise SourceError(
+            entry.name, f'is no file of COCO\'s annotations: it needs lists "images" and "annotations", and has {shown}'
+        )
+    known: dict[str, Any] = document
+    return known
+
+
+def _add(
+    number: int,
+    entry: SourceEntry,
+    document: Mapping[str, Any],
+    pictures: dict[int | str, _Picture],
+    counts: Counter[str],
+    *,
+    masks: bool,
+) -> None:
+    """Add what a file says to the pictures."""
+    for index, image in enumerate(document["images"]):
+        known, name = (image.get("id"), image.get("file_name")) if isinstance(image, dict) else (None, None)
+        if not isinstance(known, int | str) or not isinstance(name, str):
+            raise SourceError(entry.name, f'images[{index}] has no "id" and "file_name": {printable(str(image)[:80])}')
+        before = pictures.setdefault(known, _Picture(number, name, str(known)))
+        if before.file_name != name:
+            raise SourceError(
+                entry.name,
+                f"the picture {known} is {printable(name)}, and {printable(before.file_name)} before: these files are "
+                f"of two sets of pictures; convert one, and append the other",
+            )
+    names = {one.get("id"): one.get("name") for one in document.get("categories", ()) if isinstance(one, dict)}
+    for index, one in enumerate(document["annotations"]):
+        if not isinstance(one, dict):
+            raise SourceError(entry.name, f"annotations[{index}] is no object: {printable(str(one)[:80])}")
+        picture = pictures.get(one.get("image_id", ""))
+        if picture is None:
+            counts["whose picture is not in the list of images"] += 1
+        elif "bbox" in one or "category_id" in one:
+            picture.objects.append(_object(one, names, masks=masks))
+        if picture is not None and isinstance(one.get("caption"), str):
+            picture.captions.append(one["caption"])
+
+
+def _object(one: Mapping[str, Any], names: Mapping[Any, Any], *, masks: bool) -> dict[str, Any]:
+    """Return the fields of an object; a value of another type than the field's is none."""
+    category, box, segmentation = one.get("category_id"), one.get("bbox"), one.get("segmentation")
+    known = type(category) is int and -(2**63) <= category < 2**63
+    name = names.get(category) if known else None
+    sides = [_number(side) for side in box] if isinstance(box, list) else [None]
+    return {
+        "bbox": None if None in sides else sides,
+        "category": category if known else None,
+        "label": name if isinstance(name, str) else str(category) if known else None,
+        "iscrowd": 1 if one.get("iscrowd") else 0,
+        "area": _number(one.get("area")),
+        "segmentation": json.dumps(segmentation) if masks and segmentation else None,
+    }
+
+
+def _number(value: object) -> float | None:
+    """Return a number of JSON, None if it is none that a float can hold."""
+    try:
+        return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    except OverflowError:
+        return None
+
+
+def _fields_of(pictures: Mapping[Any, _Picture], *, masks: bool) -> tuple[list[str], dict[str, int]]:
+    """Return the fields of objects, and how many objects lack those that only some have."""
+    total = sum(len(picture.objects) for picture in pictures.values())
+    missing = Counter(
+        name for picture in pictures.values() for one in picture.objects for name in _FIELDS if one[name] is None
+    )
+    wanted = [name for name in _FIELDS if masks or name != "segmentation"]
+    fields = [name for name in wanted if name in _NEEDED or not missing[name]]
+    return fields, {name: missing[name] for name in wanted if name not in fields and missing[name] < total}
+
+
+def _row(picture: _Picture, fields: Sequence[str]) -> dict[str, Any]:
+    objects = {name: [one[name] for one in picture.objects] for name in fields} if picture.objects else None
+    return {
+        FILE_NAME: picture.file_name, SOURCE_ID: picture.source_id, CAPTION: picture.captions or None, OBJECTS: objects
+    }  # fmt: skip

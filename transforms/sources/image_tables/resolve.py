@@ -1,0 +1,79 @@
+"""What a section of images means where a table or a file of annotations names the pictures: one of another format."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ...errors import InputError
+from ..registry.format import Resolved
+from .metadata import ALONE, find_metadata
+
+
+def of_metadata(
+    given: Mapping[str, Any], own: Mapping[str, object], paths: Sequence[str], base: str
+) -> Resolved | None:
+    """Return what reads the tables beside pictures, None if there is none.
+
+    `given` is the section; `own` are the options that only images have, with their defaults.
+
+    Raises:
+        InputError: the tables do not fit, or an option is for folders alone.
+    """
+    found = find_metadata(paths, base)
+    if found is None:
+        return None
+    section = _section(given, own, found.files[0], tuple(found.columns))
+    section |= {"format": found.format, "paths": list(found.files), "partitions": "none"}
+    one, more = found.files[0], len(found.files) - 1
+    name = f"{one} and {more} more name" if more else f"{one} names"
+    return Resolved(
+        section,
+        {name: {"name": feature, "image": "path"} for name, feature in found.columns.items()},
+        tuple(os.path.join(base, root) for root in found.roots),
+        f"{name} the pictures: rows become records, in their order (the folders alone: input.metadata=none)",
+    )
+
+
+def of_coco(
+    given: Mapping[str, Any],
+    own: Mapping[str, object],
+    paths: Sequence[str],
+    base: str,
+    files: Sequence[str],
+    *,
+    masks: bool,
+) -> Resolved:
+    """Return what reads COCO's files, which name the pictures of one folder.
+
+    Raises:
+        InputError: an option is for folders alone, or there is not one folder.
+    """
+    section = _section(given, own, files[0], ("file_name",))
+    root = os.path.join(base, paths[0])
+    if len(paths) != 1 or "://" in paths[0] or not os.path.isdir(root):
+        raise InputError(
+            "annotations are of the pictures of one local folder; convert it, and append others with theirs (with "
+            "--split val where they are another split)"
+        )
+    section |= {"format": "coco", "paths": list(files), "masks": masks}
+    return Resolved(
+        section,
+        {"file_name": {"name": "image", "image": "path"}},
+        (root,),
+        f"{', '.join(files)}: the pictures that are listed there become the records, in their order",
+        files_root=paths[0],
+    )
+
+
+def _section(given: Mapping[str, Any], own: Mapping[str, object], file: str, columns: Sequence[str]) -> dict[str, Any]:
+    """Return the keys of all formats, with the columns that name pictures among those to keep."""
+    way = "" if "annotations" in given else f", or read the folders alone: {ALONE}"
+    alien = next((key for key in given if key in own and key != "annotations" and given[key] != own[key]), None)
+    if alien is not None:
+        raise InputError(f"{file} names the pictures, and input.{alien} is for folders alone; leave the key out{way}")
+    section = {key: value for key, value in given.items() if key not in own}
+    if section.get("columns") is not None:
+        section["columns"] = list(dict.fromkeys([*columns, *section["columns"]]))
+    return section
