@@ -14,7 +14,7 @@ SEED = 20261121
 
 TARGETS = (
     "tfrecord", "salvage", "gzip", "example", "manifest", "manifest_parts", "schema", "config", "csv_split", "csv",
-    "parquet_footer", "parquet", "numpy", "image", "image_decode",
+    "parquet_footer", "parquet", "arrow", "numpy", "image", "image_decode",
 )  # fmt: skip
 
 HERE = Path(__file__).parent

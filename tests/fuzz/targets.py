@@ -46,6 +46,8 @@ def target(name: str) -> Target:
         import targets_records as module
     elif name in ("manifest", "schema", "config"):
         import targets_documents as module  # type: ignore[no-redef]
+    elif name == "arrow":
+        import targets_arrow as module  # type: ignore[no-redef]
     elif name == "manifest_parts":
         import targets_parts as module  # type: ignore[no-redef]
     elif name in ("csv_split", "csv", "parquet", "parquet_footer", "numpy"):

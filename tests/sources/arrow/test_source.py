@@ -306,6 +306,17 @@ def test_a_decimal_whose_digits_arrow_does_not_write_is_refused_and_not_written_
     convert(tmp_path / "a.arrow", output=tmp_path / "out", exclude_columns=["x"])
 
 
+@pytest.mark.parametrize("form", ["file", "stream"])
+def test_a_buffer_that_leaves_its_message_is_refused_before_anything_is_allocated(tmp_path: Path, form: str) -> None:
+    write(tmp_path / "a.arrow", pa.table({"n": pa.array([7] * 1235, pa.int8())}), form, rows=2000)
+    data = (tmp_path / "a.arrow").read_bytes()
+    place = bytes(8) + (1235).to_bytes(8, "little")
+    assert data.count(place) == 1
+    (tmp_path / "a.arrow").write_bytes(data.replace(place, bytes(8) + (1 << 40).to_bytes(8, "little")))
+    with pytest.raises(SourceError, match="has a buffer of 1099511627776 bytes at byte 0 of"):
+        load(tmp_path)
+
+
 def test_a_name_within_a_column_that_is_not_utf_8_is_damage(tmp_path: Path) -> None:
     held = pa.array([[{"a_name": 1}]])
     write(tmp_path / "a.arrow", pa.table({"x": held}))

@@ -174,7 +174,7 @@ def _without_list_views(array: pa.Array) -> pa.Array:
 def _list_views(array: pa.Array, present: npt.NDArray[np.bool_] | None) -> Cells:
     width = np.int64 if types.is_large_list_view(array.type) else np.int32
     starts = raw_values(array, width).astype(np.int64)
-    sizes = np.frombuffer(array.buffers()[2], width)[array.offset :][: len(array)].astype(np.int64)
+    sizes = np.frombuffer(array.buffers()[2], width, array.offset + len(array))[array.offset :].astype(np.int64)
     if present is not None:
         sizes = np.where(present, sizes, 0)
     offsets = _ends(sizes)

@@ -33,6 +33,7 @@ _NULLS_IN_DICTIONARY: Final = -2
 
 _MOST_METADATA: Final = 256 << 20
 _NODE: Final = "<qq"
+_BUFFER: Final = "<qq"
 _BLOCK: Final = "<qi4xq"
 
 
@@ -148,18 +149,33 @@ def _message(metadata: bytes, start: int, stop: int, size: int) -> tuple[int, Ba
         kind = message.number(1, "<B")
         if kind == _SCHEMA and message.table(2).number(0, "<h"):
             return _SWAPPED, None
+        body = message.number(3, "<q")
+        if not 0 <= body <= stop - start - len(metadata):
+            raise DamagedFile(f"the message at byte {start} has a body of {body} bytes, and ends at byte {stop}")
         if kind == _DICTIONARY:
-            nodes = message.table(2).table(1).structs(1, _NODE)
+            batch = message.table(2).table(1)
+            _check_buffers(batch, body, start)
+            nodes = batch.structs(1, _NODE)
             return (_NULLS_IN_DICTIONARY if any(nulls for _, nulls in nodes[:1]) else kind), None
         if kind != _BATCH:
             return kind, None
         batch = message.table(2)
+        _check_buffers(batch, body, start)
         rows, nodes = batch.number(0, "<q"), batch.structs(1, _NODE)
     except DamagedTable as error:
         raise DamagedFile(f"the message at byte {start} is damaged: {error}") from error
     if rows < 0:
         raise DamagedFile(f"the record batch at byte {start} has {rows} rows")
     return kind, BatchPlace(start, stop, rows, tuple(nulls for _, nulls in nodes))
+
+
+def _check_buffers(batch: Table, body: int, start: int) -> None:
+    """Check where the buffers of a record batch are: Arrow allocates what their lengths say before it reads."""
+    for offset, length in batch.structs(2, _BUFFER):
+        if offset < 0 or length < 0 or offset + length > body:
+            raise DamagedFile(
+                f"the message at byte {start} has a buffer of {length} bytes at byte {offset} of its body of {body}"
+            )
 
 
 def _bytes(data: pa.NativeFile, start: int, length: int, size: int) -> bytes:
