@@ -31,8 +31,11 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "input.check": "how far a picture is checked; `decode` also decodes its pixels",
     "input.label_offset": "the number of the first class, at most 1000",
     "input.labels": "the classes in the order of their numbers; pictures of other folders are rejects",
-    "input.annotations": "`{coco: [FILE, ...]}`: COCO's JSON files of one set of pictures, which name the pictures "
-    "and say what is in them ([guide](guide.md#coco)); `masks: false` leaves segmentations out",
+    "input.annotations": "`{coco: [FILE, ...]}`, `{voc: FOLDER}` or `{yolo: FOLDER}`: files that name the pictures "
+    "and say what is in them ([guide](guide.md#coco-voc-yolo)); `masks: false` leaves segmentations out",
+    "input.classes": "the names of classes by number; by default those of `data.yaml` or `classes.txt` beside "
+    "the labels",
+    "input.images": "the folder of the pictures that labels are beside",
     "input.masks": "polygons and run lengths become PNG masks; `false` leaves them out",
     "input.metadata": "`none`: the folders alone; by default a `metadata.csv`, `.jsonl` or `.parquet` beside pictures "
     "names them, and its rows are the records ([guide](guide.md#tables-beside-pictures))",

@@ -451,7 +451,7 @@ class TestProblems:
             ("{delimeter: ;}", 'c.yaml:1:23: input.delimeter: unknown key; did you mean "delimiter"?'),
             (
                 "{label_offset: 1}",
-                "c.yaml:1:23: input.label_offset: unknown key for csv; it is a key of images input",
+                "c.yaml:1:23: input.label_offset: unknown key for csv; it is a key of images and voc and yolo input",
             ),
             ("{header: 'no'}", 'c.yaml:1:23: input.header: "no" is not true or false'),
             (
@@ -517,7 +517,7 @@ class TestProblems:
             "c.yaml: 10 problems",
             "c.yaml:1:1: version: 3 is not a choice; choices: 1",
             'c.yaml:3:3: input.format: "cvs" is not a choice; did you mean "csv"? choices: csv, parquet, images, '
-            "numpy, tfrecord, jsonl, arrow, txt, coco",
+            "numpy, tfrecord, jsonl, arrow, txt, coco, voc, yolo",
             'c.yaml:4:3: input.paths: "data" is not a list: write [data]',
             "c.yaml:5:1: output.path: is missing; say where to write: -o out/",
             'c.yaml:6:3: output.shard_size: "1M": "M" is not a unit of size; write 1MiB or 1MB',
@@ -534,12 +534,12 @@ class TestProblems:
             (
                 "format: cvs",
                 'c.yaml:2:3: input.format: "cvs" is not a choice; did you mean "csv"? choices: csv, parquet, images, '
-                "numpy, tfrecord, jsonl, arrow, txt, coco",
+                "numpy, tfrecord, jsonl, arrow, txt, coco, voc, yolo",
             ),
             (
                 "format: [csv]",
                 "c.yaml:2:3: input.format: a list is not a choice; choices: csv, parquet, images, numpy, tfrecord, "
-                "jsonl, arrow, txt, coco",
+                "jsonl, arrow, txt, coco, voc, yolo",
             ),
             ("columns: []", "c.yaml:2:3: input.columns: is an empty list; name at least one, or leave the key out"),
         ],

@@ -204,5 +204,5 @@ def test_two_columns_of_one_name_are_refused() -> None:
 def test_a_source_that_is_picked_by_its_files_says_that_it_does_not_read_the_table() -> None:
     pictures("d/0.png")
     table("d/metadata.csv", [{"file_name": "0.png"}])
-    with pytest.raises(InputError, match=r"a table beside the pictures names them, .*ImageSource\(\('d',\)\)"):
+    with pytest.raises(InputError, match=r"a table beside the pictures names them: .*ImageSource\(\('d',\)\)"):
         pick_source(["d"])

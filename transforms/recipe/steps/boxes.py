@@ -34,7 +34,8 @@ CLIP: Final = "--set schema.boxes=clip"
 NO_MASKS: Final = "--set input.annotations.masks=false"
 OBJECTS: Final = "objects"
 
-_BOX: Final = ("bbox", "bboxes")
+_CENTER: Final = "center_box"
+_BOX: Final = ("bbox", "bboxes", _CENTER)
 _CLASS: Final = ("categories", "category", "label", "labels")
 _KEYS: Final = {"iscrowd": "is_crowd"}
 """Fields of objects whose keys have other names."""
@@ -97,6 +98,8 @@ class Boxes:
         """Return the corners of boxes as parts of their pictures, by box, and what is wrong, by row."""
         boxes, rows = objects.boxes(), objects.rows
         width_height = np.maximum(sizes[rows], 1)
+        if _CENTER in objects.fields:  # parts of the picture already, and the middle of the box
+            boxes = np.hstack([boxes[:, :2] - boxes[:, 2:] / 2, boxes[:, 2:]]) * np.tile(width_height, 2)
         with np.errstate(invalid="ignore", over="ignore"):
             corners = np.hstack([boxes[:, :2], boxes[:, :2] + boxes[:, 2:]]) / np.tile(width_height, 2)
             over = ((corners < -_EDGE) | (corners > 1 + _EDGE)).any(axis=1)

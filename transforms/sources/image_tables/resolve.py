@@ -36,20 +36,20 @@ def of_metadata(
     )
 
 
-def of_coco(
+def of_annotations(
     given: Mapping[str, Any],
     own: Mapping[str, object],
     paths: Sequence[str],
     base: str,
-    files: Sequence[str],
-    *,
-    masks: bool,
+    annotations: Mapping[str, Any],
 ) -> Resolved:
-    """Return what reads COCO's files, which name the pictures of one folder.
+    """Return what reads files of annotations, which name the pictures of one folder.
 
     Raises:
         InputError: an option is for folders alone, or there is not one folder.
     """
+    kind = next(key for key in ("coco", "voc", "yolo") if annotations[key] is not None)
+    files = annotations["coco"] if kind == "coco" else [annotations[kind]]
     section = _section(given, own, files[0], ("file_name",))
     root = os.path.join(base, paths[0])
     if len(paths) != 1 or "://" in paths[0] or not os.path.isdir(root):
@@ -57,12 +57,18 @@ def of_coco(
             "annotations are of the pictures of one local folder; convert it, and append others with theirs (with "
             "--split val where they are another split)"
         )
-    section |= {"format": "coco", "paths": list(files), "masks": masks}
+    section |= {"format": kind, "paths": list(files)}
+    if kind == "coco":
+        section["masks"] = annotations["masks"]
+    else:
+        section["label_offset"] = given.get("label_offset", 0)
+    if kind == "yolo":
+        section |= {"images": paths[0], "classes": annotations["classes"]}
     return Resolved(
         section,
         {"file_name": {"name": "image", "image": "path"}},
         (root,),
-        f"{', '.join(files)}: the pictures that are listed there become the records, in their order",
+        f"{', '.join(files)}: the pictures that are named there become the records, in their order",
         files_root=paths[0],
     )
 
@@ -70,7 +76,8 @@ def of_coco(
 def _section(given: Mapping[str, Any], own: Mapping[str, object], file: str, columns: Sequence[str]) -> dict[str, Any]:
     """Return the keys of all formats, with the columns that name pictures among those to keep."""
     way = "" if "annotations" in given else f", or read the folders alone: {ALONE}"
-    alien = next((key for key in given if key in own and key != "annotations" and given[key] != own[key]), None)
+    taken = ("annotations", "label_offset") if "annotations" in given else ("annotations",)
+    alien = next((key for key in given if key in own and key not in taken and given[key] != own[key]), None)
     if alien is not None:
         raise InputError(f"{file} names the pictures, and input.{alien} is for folders alone; leave the key out{way}")
     section = {key: value for key, value in given.items() if key not in own}

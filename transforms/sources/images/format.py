@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
-from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, ValidationError
+from pydantic import BaseModel, BeforeValidator, Field, StringConstraints, ValidationError, model_validator
 
 from ...errors import UsageError
 from ...format.wording.printable import quoted
@@ -32,8 +32,18 @@ class Annotations(BaseModel):
 
     model_config = STRICT
 
-    coco: Annotated[list[InputPath], Field(min_length=1)]
+    coco: Annotated[list[InputPath], Field(min_length=1)] | None = None
+    voc: InputPath | None = None
+    yolo: InputPath | None = None
     masks: bool = True
+    classes: list[str] | None = None
+
+    @model_validator(mode="after")
+    def _of_one_kind(self) -> Annotations:
+        given = [key for key in ("coco", "voc", "yolo") if getattr(self, key) is not None]
+        if len(given) != 1:
+            raise ValueError("annotations are of one kind: coco (a list of files), voc or yolo (a folder)")
+        return self
 
 
 class ImagesInput(Options):
@@ -95,7 +105,7 @@ class ImagesFormat(Format[ImagesInput]):
         Raises:
             InputError: the tables do not fit, or an option is for folders alone.
         """
-        from ..image_tables.resolve import of_coco, of_metadata
+        from ..image_tables.resolve import of_annotations, of_metadata
 
         fields = {key: one for key, one in ImagesInput.model_fields.items() if key not in Options.model_fields}
         own = {key: one.get_default(call_default_factory=True) for key, one in fields.items()}
@@ -104,7 +114,7 @@ class ImagesFormat(Format[ImagesInput]):
                 files = Annotations.model_validate(given["annotations"])
             except ValidationError:
                 return None  # the model of the section says what is wrong
-            return of_coco(given, own, paths, base, files.coco, masks=files.masks)
+            return of_annotations(given, own, paths, base, files.model_dump())
         return of_metadata(given, own, paths, base) if given.get("metadata") is None else None
 
     def starter(self, options: ImagesInput, columns: str, column: str) -> str:  # noqa: ARG002

@@ -65,7 +65,9 @@ FORMATS: Final[dict[str, FormatEntry]] = {
     "jsonl": FormatEntry("..jsonl.format", packed(".jsonl", ".ndjson")),
     "arrow": FormatEntry("..arrow.format", (".arrow", ".feather", ".ipc"), _ARROW, "an Arrow file"),
     "txt": FormatEntry("..txt.format", packed(".txt"), may_be_notes=True),
-    "coco": FormatEntry("..coco.format", ()),
+    "coco": FormatEntry("..annotations.coco_format", ()),
+    "voc": FormatEntry("..annotations.voc_format", ()),
+    "yolo": FormatEntry("..annotations.yolo_format", ()),
 }
 """All formats, by what `input.format` calls them, in the order in which they are listed."""
 

@@ -128,7 +128,7 @@ def test_annotations_of_no_picture_are_counted_and_fields_that_some_objects_lack
     instances(1, annotations=[lost, *some])
     screen = shardmill("convert", "pictures", "-o", "out", "--set", "input.annotations.coco=[instances.json]")
     assert "annotations whose picture is not in the list of images are left out: 1" in screen.out
-    assert '"area" is left out: 1 objects have none' in screen.out
+    assert '"area" is left out: not all objects have it, but 1 of 2' in screen.out
     assert records()[0]["image/object/class/label"] == [90, 90]
 
 
@@ -148,7 +148,7 @@ def test_an_append_adds_the_pictures_of_another_file_to_another_split() -> None:
         ('{"images": 5, "annotations": []}', "and has images, annotations"),
         ('{"images": [{"id": 1}], "annotations": []}', r'images\[0\] has no "id" and "file_name"'),
         ('{"images": [{"id": 1, "file_name": "x"}], "annotations": [3]}', r"annotations\[0\] is no object: 3"),
-        ('{"images": [], "annotations": []}', "lists no picture"),
+        ('{"images": [], "annotations": []}', "names no picture"),
         ("[" * 100_000, "is no JSON"),
     ],
 )
@@ -178,7 +178,7 @@ def test_odd_numbers_are_rejects_and_never_errors(value: Any) -> None:
     ("given", "error", "message"),
     [
         ({"coco": []}, ConfigError, "annotations"),
-        ({"voc": "x"}, ConfigError, "annotations"),
+        ({"cvat": "x"}, ConfigError, "annotations"),
         ({"coco": ["gone.json"]}, UsageError, "gone.json: no such file"),
     ],
 )

@@ -14,74 +14,29 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final
-
-import pyarrow as pa
+from typing import Any
 
 from ...errors import SourceError
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
-from ..contract.source import SourceEntry
+from ..contract.source import ParallelMap, SourceEntry
 from ..files.open_file import open_file, open_listed
-
-FILE_NAME: Final = "file_name"
-SOURCE_ID: Final = "image/source_id"
-CAPTION: Final = "image/caption"
-OBJECTS: Final = "objects"
-
-_FIELDS: Final[dict[str, pa.DataType]] = {
-    "bbox": pa.list_(pa.float64()),
-    "category": pa.int64(),
-    "label": pa.string(),
-    "iscrowd": pa.int64(),
-    "area": pa.float64(),
-    "segmentation": pa.string(),
-}
-_NEEDED: Final = ("bbox", "category", "label", "iscrowd")
-"""Fields that are there for every object; the others are left out where one object lacks them."""
+from .options import AnnotationOptions
+from .rows import Annotated, Picture, annotated
 
 
-@dataclass(slots=True)
-class _Picture:
-    entry: int
-    file_name: str
-    source_id: str
-    captions: list[str] = field(default_factory=list)
-    objects: list[dict[str, Any]] = field(default_factory=list)
-
-
-@dataclass(frozen=True, slots=True)
-class CocoRows:
-    """The rows of each file, which are those of the pictures that it lists first, and what to say of the files."""
-
-    schema: pa.Schema
-    rows: dict[int, list[dict[str, Any]]]
-    warnings: tuple[str, ...]
-
-
-def read_coco(entries: Sequence[SourceEntry], *, masks: bool) -> CocoRows:
-    """Return what some files say; without `masks` segmentations are left out.
+def read_coco(entries: Sequence[SourceEntry], options: AnnotationOptions, run: ParallelMap) -> Annotated:  # noqa: ARG001
+    """Return what some files say.
 
     Raises:
         SourceError: a file is not JSON, or has not COCO's keys, or two files have two pictures of one id.
     """
-    pictures: dict[int | str, _Picture] = {}
+    pictures: dict[int | str, Picture] = {}
     counts = Counter[str]()
     for number, entry in enumerate(entries):
-        _add(number, entry, _load(entry), pictures, counts, masks=masks)
-    fields, lacking = _fields_of(pictures, masks=masks)
-    captioned = any(picture.captions for picture in pictures.values())
+        _add(number, entry, _load(entry), pictures, counts, masks=options.masks)
     warnings = [f"annotations {text} are left out: {count:,}" for text, count in counts.items()]
-    warnings += [f'"{name}" is left out: {count:,} objects have none' for name, count in lacking.items()]
-    columns = [pa.field(FILE_NAME, pa.string(), False), pa.field(SOURCE_ID, pa.string(), False)]
-    columns += [pa.field(CAPTION, pa.list_(pa.string()))] if captioned else []
-    if any(picture.objects for picture in pictures.values()):
-        columns.append(pa.field(OBJECTS, pa.struct([(name, pa.list_(_FIELDS[name])) for name in fields])))
-    rows: dict[int, list[dict[str, Any]]] = {number: [] for number in range(len(entries))}
-    for picture in pictures.values():
-        rows[picture.entry].append(_row(picture, fields))
-    return CocoRows(pa.schema(columns), rows, tuple(warnings))
+    return annotated([*pictures.values()], len(entries), warnings=warnings)
 
 
 def _load(entry: SourceEntry) -> dict[str, Any]:
@@ -104,7 +59,7 @@ def _add(
     number: int,
     entry: SourceEntry,
     document: Mapping[str, Any],
-    pictures: dict[int | str, _Picture],
+    pictures: dict[int | str, Picture],
     counts: Counter[str],
     *,
     masks: bool,
@@ -114,7 +69,7 @@ def _add(
         known, name = (image.get("id"), image.get("file_name")) if isinstance(image, dict) else (None, None)
         if not isinstance(known, int | str) or not isinstance(name, str):
             raise SourceError(entry.name, f'images[{index}] has no "id" and "file_name": {printable(str(image)[:80])}')
-        before = pictures.setdefault(known, _Picture(number, name, str(known)))
+        before = pictures.setdefault(known, Picture(number, name, str(known)))
         if before.file_name != name:
             raise SourceError(
                 entry.name,
@@ -156,21 +111,3 @@ def _number(value: object) -> float | None:
         return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
     except OverflowError:
         return None
-
-
-def _fields_of(pictures: Mapping[Any, _Picture], *, masks: bool) -> tuple[list[str], dict[str, int]]:
-    """Return the fields of objects, and how many objects lack those that only some have."""
-    total = sum(len(picture.objects) for picture in pictures.values())
-    missing = Counter(
-        name for picture in pictures.values() for one in picture.objects for name in _FIELDS if one[name] is None
-    )
-    wanted = [name for name in _FIELDS if masks or name != "segmentation"]
-    fields = [name for name in wanted if name in _NEEDED or not missing[name]]
-    return fields, {name: missing[name] for name in wanted if name not in fields and missing[name] < total}
-
-
-def _row(picture: _Picture, fields: Sequence[str]) -> dict[str, Any]:
-    objects = {name: [one[name] for one in picture.objects] for name in fields} if picture.objects else None
-    return {
-        FILE_NAME: picture.file_name, SOURCE_ID: picture.source_id, CAPTION: picture.captions or None, OBJECTS: objects
-    }  # fmt: skip

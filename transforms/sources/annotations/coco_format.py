@@ -26,9 +26,10 @@ class CocoFormat(Format[CocoInput]):
 
     def source(self, options: CocoInput, settings: Settings) -> Source:
         """Return the source of annotations."""
-        from .source import CocoSource
+        from .options import AnnotationOptions
+        from .source import AnnotationSource
 
-        return CocoSource(tuple(options.paths), settings.base, options.masks)
+        return AnnotationSource("coco", tuple(options.paths), settings.base, AnnotationOptions(masks=options.masks))
 
 
 FORMAT: Final = CocoFormat()

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from shardmill.pipelines import convert
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.errors import SourceError, TooManyRejects
+
+pytestmark = pytest.mark.usefixtures("without_engine")
+
+
+@pytest.fixture(autouse=True)
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("JPEGImages").mkdir()
+    Path("Annotations").mkdir()
+    return tmp_path
+
+
+def thing(name: str, *corners: object, **more: object) -> str:
+    sides = "".join(
+        f"<{side}>{corner}</{side}>" for side, corner in zip(("xmin", "ymin", "xmax", "ymax"), corners, strict=True)
+    )
+    others = "".join(f"<{key}>{value}</{key}>" for key, value in more.items())
+    return f"<object><name>{name}</name>{others}<bndbox>{sides}</bndbox></object>"
+
+
+def picture(name: str, *things: str, text: str | None = None) -> None:
+    Image.new("RGB", (20, 10)).save(f"JPEGImages/{name}.jpg")
+    xml = f"<annotation><filename>{name}.jpg</filename>{''.join(things)}</annotation>"
+    Path(f"Annotations/{name}.xml").write_text(xml if text is None else text)
+
+
+def run(**more: Any) -> list[dict[str, Any]]:
+    convert("JPEGImages", output="out", input__annotations={"voc": "Annotations"}, **more)
+    rows: list[dict[str, Any]] = open_dataset("out").to_table("train").to_pylist()
+    return rows
+
+
+def rejects() -> list[tuple[str, str]]:
+    lines = map(json.loads, Path("out/rejects/00000001.jsonl").read_text().splitlines())
+    return [(line["source"], error["message"]) for line in lines for error in line["errors"]]
+
+
+def test_each_file_is_a_record_with_the_keys_of_tensorflow() -> None:
+    flags = {"pose": "Left", "truncated": 1, "difficult": 0}
+    picture("b", thing("dog", 2, 1, 12, 6, **flags), thing("cat", 1, 1, 2, 2, **flags))
+    picture("a")
+    none, two = run()
+    assert (none["image/source_id"], none["image/object/bbox/xmin"]) == ("a", None)
+    assert [two[f"image/object/bbox/{side}"][0] for side in ("xmin", "ymin", "xmax", "ymax")] == pytest.approx(
+        [0.1, 0.1, 0.6, 0.6]
+    )
+    assert two["image/object/class/text"] == ["dog", "cat"]
+    assert two["image/object/class/label"] == [1, 0], "classes are numbered in the order of their names"
+    assert (two["image/object/difficult"], two["image/object/truncated"]) == ([0, 0], [1, 1])
+    assert two["image/object/view"] == ["Left", "Left"]
+
+
+def test_the_first_class_has_the_number_that_is_asked_for() -> None:
+    picture("a", thing("cat", 1, 1, 2, 2))
+    assert run(input__label_offset=1)[0]["image/object/class/label"] == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "is no XML"),
+        ("<annotation>", "is no XML"),
+        ("<html/>", "it begins with <html>, and not with <annotation>"),
+        ("<annotation><object/></annotation>", "names no picture"),
+        ('<!DOCTYPE x [<!ENTITY a "b">]><annotation><filename>&a;</filename></annotation>', "declares entities"),
+    ],
+)
+def test_a_file_that_is_none_of_vocs_is_a_reject_and_the_run_goes_on(text: str, message: str) -> None:
+    picture("a", thing("cat", 1, 1, 2, 2))
+    picture("bad", text=text)
+    with pytest.raises(TooManyRejects):
+        run()
+    assert len(run(max_rejects=1)) == 1
+    ((source, said),) = rejects()
+    assert source == "Annotations/bad.xml"
+    assert message in said
+
+
+@pytest.mark.parametrize("corners", [(5, 1, 4, 2), ("x", 1, 4, 2), ("", "", "", ""), ("nan", 1, 4, 2), (1, 1, 21, 2)])
+def test_a_box_that_is_none_is_a_reject_of_its_picture(corners: tuple[object, ...]) -> None:
+    picture("a", thing("cat", *corners))
+    picture("b", thing("cat", 1, 1, 2, 2))
+    assert [row["image/source_id"] for row in run(max_rejects=1)] == ["b"]
+
+
+def test_an_object_without_a_name_is_a_reject_of_its_picture() -> None:
+    picture("a", thing("", 1, 1, 2, 2))
+    picture("b", thing("cat", 1, 1, 2, 2))
+    assert [row["image/source_id"] for row in run(max_rejects=1)] == ["b"]
+
+
+def test_a_folder_of_no_such_file_is_refused() -> None:
+    picture("a", text="<html/>")
+    with pytest.raises(SourceError, match=r"Annotations/a\.xml: is no file of VOC's annotations"):
+        run()

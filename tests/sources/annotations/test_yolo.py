@@ -1,0 +1,99 @@
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+from shardmill.pipelines import convert
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.errors import TooManyRejects
+
+pytestmark = pytest.mark.usefixtures("without_engine")
+
+
+@pytest.fixture(autouse=True)
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def picture(name: str, labels: str | None, suffix: str = "png") -> None:
+    for path in (f"images/{name}.{suffix}", f"labels/{name}.txt"):
+        Path(path).parent.mkdir(parents=True, exist_ok=True)
+    Image.new("RGB", (20, 10)).save(f"images/{name}.{suffix}")
+    if labels is not None:
+        Path(f"labels/{name}.txt").write_text(labels)
+
+
+def run(more: dict[str, Any] | None = None, **settings: Any) -> list[dict[str, Any]]:
+    convert("images", output="out", input__annotations={"yolo": "labels"} | (more or {}), **settings)
+    rows: list[dict[str, Any]] = open_dataset("out").to_table("train").to_pylist()
+    return rows
+
+
+def corners(row: dict[str, Any], index: int = 0) -> list[float]:
+    return [row[f"image/object/bbox/{side}"][index] for side in ("xmin", "ymin", "xmax", "ymax")]
+
+
+def test_boxes_are_of_the_picture_of_the_same_name_whatever_its_suffix() -> None:
+    picture("a/1", "0 0.5 0.5 0.2 0.4\n2 0.25 0.5 0.5 1\n", "jpg")
+    picture("2", "")
+    empty, two = run()
+    assert (empty["image/filename"], empty["image/object/class/label"]) == ("2.png", None)
+    assert (two["image/filename"], two["image/source_id"]) == ("a/1.jpg", "a/1")
+    assert corners(two) == pytest.approx([0.4, 0.3, 0.6, 0.7])
+    assert corners(two, 1) == pytest.approx([0, 0, 0.5, 1])
+    assert two["image/object/class/label"] == [0, 2]
+    assert "image/object/class/text" not in two
+
+
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("data.yaml", "names: [cat, dog]\n"),
+        ("data.yaml", "names: {0: cat, 1: dog}\n"),
+        ("labels/classes.txt", "cat\ndog\n"),
+    ],
+)
+def test_the_names_of_classes_are_those_beside_the_labels(path: str, text: str) -> None:
+    picture("1", "1 0.5 0.5 0.2 0.4\n")
+    Path(path).write_text(text)
+    (row,) = run(input__label_offset=1)
+    assert (row["image/object/class/text"], row["image/object/class/label"]) == (["dog"], [2])
+
+
+def test_names_may_be_given() -> None:
+    picture("1", "1 0.5 0.5 0.2 0.4\n")
+    assert run({"classes": ["a", "b"]})[0]["image/object/class/text"] == ["b"]
+
+
+def test_of_a_polygon_the_box_around_it_is_kept() -> None:
+    picture("1", "0 0.1 0.2 0.5 0.2 0.3 0.6\n")
+    assert corners(run()[0]) == pytest.approx([0.1, 0.2, 0.5, 0.6])
+
+
+@pytest.mark.parametrize("line", ["0 0.5 0.5 0.2", "x 0.5 0.5 0.2 0.4", "0 nan 0.5 0.2 0.4", "-1 0.5 0.5 0.2 0.4", "0"])
+def test_a_line_that_is_none_makes_its_picture_a_reject_with_its_number(line: str) -> None:
+    picture("1", f"0 0.5 0.5 0.2 0.4\n\n{line}\n")
+    picture("2", "0 0.5 0.5 0.2 0.4\n")
+    with pytest.raises(TooManyRejects, match=r"labels/1\.txt.*line 3"):
+        run()
+    assert [row["image/source_id"] for row in run(max_rejects=1)] == ["2"]
+
+
+def test_labels_of_no_picture_are_a_reject() -> None:
+    picture("1", "0 0.5 0.5 0.2 0.4\n")
+    picture("2", "0 0.5 0.5 0.2 0.4\n")
+    Path("images/2.png").unlink()
+    assert len(run(max_rejects=1)) == 1
+    (line,) = map(json.loads, Path("out/rejects/00000001.jsonl").read_text().splitlines())
+    assert (line["source"], "there is no picture 2" in line["errors"][0]["message"]) == ("labels/2.txt", True)
+
+
+def test_a_box_over_the_edge_is_a_reject_or_ends_there() -> None:
+    picture("1", "0 0.95 0.5 0.2 0.4\n")
+    with pytest.raises(TooManyRejects, match="goes over its edge"):
+        run()
+    assert corners(run(schema={"boxes": "clip"})[0]) == pytest.approx([0.85, 0.3, 1, 0.7])

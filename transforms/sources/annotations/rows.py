@@ -1,0 +1,84 @@
+"""The rows that annotations become, whatever their files look like.
+
+    file_name  image/source_id  image/caption  objects
+    7.jpg      "7"              ["a cat"]      {bbox: [[1, 2, 3, 4]], category: [17], label: ["cat"], area: [12], ...}
+
+`objects` is what `recipe/steps/boxes.py` makes the keys of TensorFlow's detection of.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import pyarrow as pa
+
+FILE_NAME: Final = "file_name"
+SOURCE_ID: Final = "image/source_id"
+CAPTION: Final = "image/caption"
+OBJECTS: Final = "objects"
+
+_FIELDS: Final[dict[str, pa.DataType]] = {
+    "bbox": pa.list_(pa.float64()),
+    "center_box": pa.list_(pa.float64()),
+    "category": pa.int64(),
+    "label": pa.string(),
+    "iscrowd": pa.int64(),
+    "area": pa.float64(),
+    "difficult": pa.int64(),
+    "truncated": pa.int64(),
+    "view": pa.string(),
+    "segmentation": pa.string(),
+}
+_NEEDED: Final = ("bbox", "center_box", "category")
+"""Fields that stay where an object lacks them, which makes its picture a reject."""
+
+
+@dataclass(slots=True)
+class Picture:
+    """What is said of one picture, first in the file `entry`; objects have values of some fields each."""
+
+    entry: int
+    file_name: str
+    source_id: str
+    captions: list[str] = field(default_factory=list)
+    objects: list[dict[str, Any]] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class Annotated:
+    """The columns and rows of all files, by file; what is wrong with files that have no row; what to say of them."""
+
+    schema: pa.Schema
+    rows: dict[int, list[dict[str, Any]]]
+    errors: dict[int, str]
+    warnings: tuple[str, ...]
+
+
+def annotated(
+    pictures: Sequence[Picture], files: int, *, errors: dict[int, str] | None = None, warnings: Sequence[str] = ()
+) -> Annotated:
+    """Return the rows of some pictures; a field that only some objects have is left out, with a warning."""
+    total = sum(len(picture.objects) for picture in pictures)
+    there = Counter(
+        name for picture in pictures for one in picture.objects for name, value in one.items() if value is not None
+    )
+    known = {name for picture in pictures for one in picture.objects for name in one}
+    fields = [name for name in _FIELDS if name in known and (there[name] == total or name in _NEEDED)]
+    lacking = [name for name in _FIELDS if 0 < there[name] < total and name not in fields]
+    said = [f'"{name}" is left out: not all objects have it, but {there[name]:,} of {total:,}' for name in lacking]
+    columns = [pa.field(FILE_NAME, pa.string(), nullable=False), pa.field(SOURCE_ID, pa.string(), nullable=False)]
+    if any(picture.captions for picture in pictures):
+        columns.append(pa.field(CAPTION, pa.list_(pa.string())))
+    if fields:
+        columns.append(pa.field(OBJECTS, pa.struct([(name, pa.list_(_FIELDS[name])) for name in fields])))
+    rows: dict[int, list[dict[str, Any]]] = {number: [] for number in range(files)}
+    for picture in pictures:
+        objects = {name: [one.get(name) for one in picture.objects] for name in fields} if picture.objects else None
+        rows[picture.entry].append({
+            FILE_NAME: picture.file_name, SOURCE_ID: picture.source_id, CAPTION: picture.captions or None,
+            OBJECTS: objects,
+        })  # fmt: skip
+    return Annotated(pa.schema(columns), rows, errors or {}, (*warnings, *said))

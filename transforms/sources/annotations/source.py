@@ -1,0 +1,113 @@
+"""Annotations as a source: they are read once, while planning, and each piece holds the rows that it is of."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from importlib import import_module
+from typing import Any, Final, TypeAlias
+
+import pyarrow as pa
+
+from ...errors import SourceError
+from ...format.flow.rejects import CellError, Place, Reject
+from ...format.flow.rows import RowOrigin, Rows
+from ...format.nested.keys import is_flat
+from ...format.schema.arrow_types import feature_of
+from ...format.schema.schema import Choice, Schema
+from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
+from ..files.listing import list_entries
+from ..files.stamp import check_stamp
+from .options import AnnotationOptions
+from .rows import Annotated
+
+KINDS: Final = {"coco": ".json", "voc": ".xml", "yolo": ".txt"}
+"""The suffix of each kind of files."""
+
+_ROWS: Final = 256
+"""Rows of a piece: as many pictures as a batch of images has at most."""
+
+_Read: TypeAlias = Callable[[Sequence[SourceEntry], AnnotationOptions, ParallelMap], Annotated]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AnnotationPiece(Piece):
+    """Some rows of a file: `data` is them as one Arrow stream, packed; or none, and why the file has none."""
+
+    data: bytes
+    error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class AnnotationSource:
+    """Read files of annotations, of one `kind`; those of COCO say something of the same pictures."""
+
+    kind: str
+    paths: tuple[str, ...]
+    base: str = ""
+    options: AnnotationOptions = field(default_factory=AnnotationOptions)
+
+    def list_files(self) -> Listing:
+        """Return the files to read.
+
+        Raises:
+            InputError: a path matches nothing.
+        """
+        return list_entries(self.paths, self.base, (KINDS[self.kind],), file_format=self.kind)
+
+    def survey(self, listing: Listing, run: ParallelMap) -> Survey:
+        """Read all files; return the columns, and pieces that hold the rows.
+
+        Raises:
+            SourceError: a file is not one of COCO's annotations, or no picture is named.
+        """
+        read: _Read = getattr(import_module(f".{self.kind}", __package__), f"read_{self.kind}")
+        found = read(listing.entries, self.options, run)
+        if not any(found.rows.values()):
+            reason = next(iter(found.errors.values()), "names no picture")
+            raise SourceError(listing.entries[min(found.errors, default=0)].name, reason)
+        pieces = [piece for number, entry in enumerate(listing.entries) for piece in _pieces(number, entry, found)]
+        features = [feature_of(one)[0] for one in found.schema if is_flat(one.type)]
+        choices = tuple(Choice(one.name, one.type, f"of annotations ({self.kind})") for one in features)
+        schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
+        return Survey(Frozen(schema), choices, pieces, found.warnings, fields=tuple(found.schema))
+
+    def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:  # noqa: ARG002
+        """Yield the rows of a task, those of a piece at a time; a file without rows is a reject.
+
+        Raises:
+            SourceError: a file is not what was listed.
+        """
+        for ordinal, piece in enumerate(task.pieces):
+            assert isinstance(piece, AnnotationPiece)
+            check_stamp(piece)
+            with pa.ipc.open_stream(piece.data) as reader:
+                (batch,) = reader
+            rejects: tuple[Reject, ...] = ()
+            if piece.error:
+                error = CellError(None, "CORRUPT", "", f"a file of {self.kind} annotations", piece.error)
+                rejects = (Reject(piece.entry, Place(piece.name), (error,)),)
+            origin = RowOrigin(piece.name, piece.first_row + 1)
+            yield Rows(task.ordinal, ordinal, piece.entry, batch, origin, rejects=rejects)
+
+
+def _pieces(number: int, entry: SourceEntry, found: Annotated) -> Iterator[AnnotationPiece]:
+    rows = found.rows[number]
+    if number in found.errors:
+        yield _piece(number, entry, [], found.schema, 0, 1, found.errors[number])
+    for start in range(0, len(rows), _ROWS):
+        yield _piece(number, entry, rows[start : start + _ROWS], found.schema, start, len(rows))
+
+
+def _piece(
+    number: int, entry: SourceEntry, rows: list[dict[str, Any]], schema: pa.Schema, start: int, of: int, error: str = ""
+) -> AnnotationPiece:
+    batch = pa.RecordBatch.from_pylist(rows, schema=schema)
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as writer:
+        writer.write_batch(batch)
+    count = 1 if error else batch.num_rows
+    return AnnotationPiece(
+        entry=number, path=entry.path, name=entry.name, stamp=entry.stamp, rows=count, first_row=start,
+        bytes=entry.bytes * count // of, data=sink.getvalue().to_pybytes(), error=error,
+    )  # fmt: skip

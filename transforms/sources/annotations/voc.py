@@ -1,0 +1,89 @@
+"""Read Pascal VOC's XML files, one for each picture.
+
+    <annotation>
+      <filename>7.jpg</filename>
+      <object>
+        <name>cat</name> <pose>Left</pose> <truncated>0</truncated> <difficult>1</difficult>
+        <bndbox> <xmin>1</xmin> <ymin>2</ymin> <xmax>4</xmax> <ymax>6</ymax> </bndbox>
+      </object>
+    </annotation>
+
+Corners are taken as they are written, and classes are numbered in the order of their names. Source of both:
+tensorflow/models, `create_pascal_tf_record.py`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+from xml.etree import ElementTree as ET
+
+from ...format.wording.printable import printable
+from ..contract.source import ParallelMap, SourceEntry
+from ..files.open_file import open_file, open_listed
+from .options import AnnotationOptions
+from .rows import Annotated, Picture, annotated
+
+
+def read_voc(entries: Sequence[SourceEntry], options: AnnotationOptions, run: ParallelMap) -> Annotated:
+    """Return what the files say; one that is none of VOC's has an error.
+
+    Raises:
+        SourceError: a file cannot be opened.
+    """
+    found = run(_read, entries)
+    pictures = [replace(one, entry=number) for number, one in enumerate(found) if isinstance(one, Picture)]
+    errors = {number: one for number, one in enumerate(found) if isinstance(one, str)}
+    names = sorted({one["label"] for picture in pictures for one in picture.objects if one["label"] is not None})
+    numbers = {name: number for number, name in enumerate(names, options.label_offset)}
+    for picture in pictures:
+        for one in picture.objects:
+            one["category"] = numbers.get(one["label"])
+    return annotated(pictures, len(entries), errors=errors)
+
+
+def _read(entry: SourceEntry) -> Picture | str:
+    """Return what a file says of its picture, or what is wrong with it."""
+    with open_listed(entry, open_file) as file:
+        data = file.read()
+    if b"<!ENTITY" in data:
+        return "declares entities, which files of VOC have none of; take them out"
+    try:
+        root = ET.fromstring(data)  # noqa: S314 - without entities there is nothing to expand
+    except (ET.ParseError, ValueError, LookupError) as error:
+        return f"is no XML: {printable(str(error))}; copy it again"
+    if root.tag != "annotation":
+        return f"is no file of VOC's annotations: it begins with <{printable(root.tag)}>, and not with <annotation>"
+    name = (root.findtext("filename") or "").strip()
+    if not name:
+        return "names no picture: it has no <filename>; add it"
+    stem = os.path.splitext(os.path.basename(name))[0]
+    return Picture(0, name, stem, objects=[_object(one) for one in root.findall("object")])
+
+
+def _object(one: ET.Element) -> dict[str, Any]:
+    corners = [_number(one.findtext(f"bndbox/{side}")) for side in ("xmin", "ymin", "xmax", "ymax")]
+    x, y, to_x, to_y = (math.nan if corner is None else corner for corner in corners)
+    label = (one.findtext("name") or "").strip()
+    return {
+        "bbox": [x, y, to_x - x, to_y - y],
+        "label": label or None,
+        "difficult": _flag(one.findtext("difficult")),
+        "truncated": _flag(one.findtext("truncated")),
+        "view": (one.findtext("pose") or "").strip() or None,
+    }
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return float(text or "")
+    except ValueError:
+        return None
+
+
+def _flag(text: str | None) -> int | None:
+    number = _number(text)
+    return None if number is None or not math.isfinite(number) else int(number)

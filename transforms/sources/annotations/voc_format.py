@@ -1,0 +1,38 @@
+"""Pascal VOC's annotations in the registry: their options, and the source that they make."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Final, Literal
+
+from pydantic import Field
+
+from ..registry.format import Format
+from ..registry.options import Options
+from ..registry.settings import Settings
+
+if TYPE_CHECKING:
+    from ..contract.source import Source
+
+
+class VocInput(Options):
+    """VOC's XML files, one for each picture; the pictures are below `schema.files_root`."""
+
+    format: Literal["voc"] = "voc"
+    label_offset: Annotated[int, Field(ge=0, le=1000)] = 0
+
+
+class VocFormat(Format[VocInput]):
+    """Files of which each names a picture, and what is in it."""
+
+    options = VocInput
+
+    def source(self, options: VocInput, settings: Settings) -> Source:
+        """Return the source of annotations."""
+        from .options import AnnotationOptions
+        from .source import AnnotationSource
+
+        wanted = AnnotationOptions(label_offset=options.label_offset)
+        return AnnotationSource("voc", tuple(options.paths), settings.base, wanted)
+
+
+FORMAT: Final = VocFormat()

@@ -1,0 +1,131 @@
+"""Read YOLO's label files, one for each picture, beside a folder of pictures of the same names.
+
+    images/a/7.jpg      labels/a/7.txt      17 0.5 0.5 0.2 0.4      class, and the middle, width and height of a box,
+                                                                    as parts of the picture's
+    data.yaml, or classes.txt: the names of the classes, by number
+
+A line of more numbers is the class and the corners of a polygon: its box is the one around it. Source of the format:
+ultralytics, "object detection datasets".
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, Final
+
+import yaml
+
+from ...format.wording.printable import printable
+from ..contract.source import ParallelMap, SourceEntry
+from ..files.open_file import open_file, open_listed
+from ..files.skipped_names import is_other_file, why_skipped
+from .options import AnnotationOptions
+from .rows import Annotated, Picture, annotated
+
+NAMES: Final = ("classes.txt", "obj.names")
+CONFIGS: Final = ("data.yaml", "dataset.yaml", "data.yml")
+_BOX: Final = 5
+_CORNERS: Final = 3
+
+
+def read_yolo(entries: Sequence[SourceEntry], options: AnnotationOptions, run: ParallelMap) -> Annotated:
+    """Return what the files say; one that is none of YOLO's, or whose picture is not there, has an error.
+
+    Raises:
+        SourceError: a file cannot be opened.
+    """
+    labels = os.path.commonpath([os.path.dirname(entry.path) for entry in entries]) if entries else b""
+    names = options.names if options.names is not None else names_beside(os.fsdecode(labels))
+    found = run(partial(_read, names=names, offset=options.label_offset), entries)
+    pictures, errors, polygons = list[Picture](), dict[int, str](), 0
+    known = _pictures_in(options.images)
+    for number, (entry, one) in enumerate(zip(entries, found, strict=True)):
+        stem = os.fsdecode(os.path.splitext(os.path.relpath(entry.path, labels))[0])
+        if stem not in known and os.fsdecode(os.path.basename(entry.path)) in NAMES:
+            continue
+        if isinstance(one, str):
+            errors[number] = one
+        elif stem not in known:
+            errors[number] = f"there is no picture {printable(stem)} in the folder of pictures; restore it"
+        else:
+            objects, more = one
+            polygons += more
+            pictures.append(Picture(number, known[stem], stem, objects=objects))
+    warnings = [f"polygons of which only the box around them is kept: {polygons:,}"] if polygons else []
+    return annotated(pictures, len(entries), errors=errors, warnings=warnings)
+
+
+def names_beside(labels: str) -> tuple[str, ...]:
+    """Return the classes that files in a folder of labels, or above it, name by number; none where there is no such."""
+    folder = labels
+    for _ in range(3):
+        for name in CONFIGS:
+            if os.path.isfile(path := os.path.join(folder, name)):
+                return _names_in(path)
+        for name in NAMES:
+            if os.path.isfile(path := os.path.join(folder, name)):
+                with open(path, encoding="utf-8", errors="replace") as file:
+                    return tuple(line.strip() for line in file.read().splitlines())
+        folder = os.path.dirname(folder)
+    return ()
+
+
+def _names_in(path: str) -> tuple[str, ...]:
+    with open(path, encoding="utf-8", errors="replace") as file:
+        try:
+            document = yaml.safe_load(file)
+        except yaml.YAMLError:
+            return ()
+    names = document.get("names") if isinstance(document, dict) else None
+    if isinstance(names, dict) and names and all(isinstance(number, int) and number >= 0 for number in names):
+        return tuple(str(names.get(number, number)) for number in range(max(names) + 1))
+    return tuple(map(str, names)) if isinstance(names, list) else ()
+
+
+def _pictures_in(root: str) -> dict[str, str]:
+    """Return the paths of all pictures below a folder, by their paths without suffix."""
+    found: dict[str, str] = {}
+    for folder, below, names in os.walk(root):
+        below[:] = [name for name in below if why_skipped(os.fsencode(name)) is None]
+        for name in names:
+            if why_skipped(os.fsencode(name)) is None and not is_other_file(os.fsencode(name)):
+                path = os.path.relpath(os.path.join(folder, name), root)
+                found[os.path.splitext(path)[0]] = path
+    return found
+
+
+def _read(entry: SourceEntry, names: Sequence[str], offset: int) -> tuple[list[dict[str, Any]], int] | str:
+    """Return the objects of a file, and how many were polygons; or what is wrong with it."""
+    with open_listed(entry, open_file) as file:
+        text = file.read().decode("utf-8", "replace")
+    objects, polygons = [], 0
+    for number, line in enumerate(text.splitlines(), 1):
+        if not line.strip():
+            continue
+        one = _object(line.split(), names, offset)
+        if one is None:
+            shown = printable(line[:80])
+            return f'line {number}, "{shown}", is not a class and a box (or a polygon) as parts of the picture; fix it'
+        objects.append(one)
+        polygons += len(line.split()) != _BOX
+    return objects, polygons
+
+
+def _object(words: Sequence[str], names: Sequence[str], offset: int) -> dict[str, Any] | None:
+    try:
+        category, numbers = int(words[0]), [float(word) for word in words[1:]]
+    except ValueError:
+        return None
+    if not 0 <= category < 1 << 31 or not all(map(math.isfinite, numbers)):
+        return None
+    if len(words) != _BOX:
+        if len(numbers) < 2 * _CORNERS or len(numbers) % 2:
+            return None
+        low, high = (min(numbers[::2]), min(numbers[1::2])), (max(numbers[::2]), max(numbers[1::2]))
+        numbers = [(a + b) / 2 for a, b in zip(low, high, strict=True)]
+        numbers += [b - a for a, b in zip(low, high, strict=True)]
+    label = names[category] if category < len(names) else None
+    return {"center_box": numbers, "category": category + offset, "label": label}
