@@ -1,0 +1,75 @@
+"""Records of annotated pictures are read by the feature spec of TensorFlow's detection decoder, and by TFDS."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tensorflow_datasets as tfds
+from PIL import Image
+from shardmill.pipelines import convert, open_dataset
+
+CONFIGS = Path(__file__).parents[2] / "configs"
+
+DECODER: dict[str, Any] = {
+    "image/encoded": tf.io.FixedLenFeature((), tf.string, default_value=""),
+    "image/format": tf.io.FixedLenFeature((), tf.string, default_value="jpeg"),
+    "image/filename": tf.io.FixedLenFeature((), tf.string, default_value=""),
+    "image/key/sha256": tf.io.FixedLenFeature((), tf.string, default_value=""),
+    "image/source_id": tf.io.FixedLenFeature((), tf.string, default_value=""),
+    "image/height": tf.io.FixedLenFeature((), tf.int64, default_value=1),
+    "image/width": tf.io.FixedLenFeature((), tf.int64, default_value=1),
+    "image/object/bbox/xmin": tf.io.VarLenFeature(tf.float32),
+    "image/object/bbox/xmax": tf.io.VarLenFeature(tf.float32),
+    "image/object/bbox/ymin": tf.io.VarLenFeature(tf.float32),
+    "image/object/bbox/ymax": tf.io.VarLenFeature(tf.float32),
+    "image/object/class/label": tf.io.VarLenFeature(tf.int64),
+    "image/object/class/text": tf.io.VarLenFeature(tf.string),
+    "image/object/area": tf.io.VarLenFeature(tf.float32),
+    "image/object/is_crowd": tf.io.VarLenFeature(tf.int64),
+    "image/object/difficult": tf.io.VarLenFeature(tf.int64),
+    "image/object/group_of": tf.io.VarLenFeature(tf.int64),
+    "image/object/weight": tf.io.VarLenFeature(tf.float32),
+    "image/object/mask": tf.io.VarLenFeature(tf.string),
+    "image/caption": tf.io.VarLenFeature(tf.string),
+}
+"""`keys_to_features` of tensorflow/models, `research/object_detection/data_decoders/tf_example_decoder.py`."""
+
+
+@pytest.fixture(scope="module")
+def street(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("street")
+    convert(str(CONFIGS / "boxes.yaml"), output=str(path / "out"))
+    return path / "out"
+
+
+def rows_of(path: Path) -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = open_dataset(path).to_table("train").to_pylist()
+    return rows
+
+
+def test_the_decoders_own_spec_reads_every_record(street: Path) -> None:
+    files = sorted(map(str, street.glob("*.tfrecord-*")))
+    read = [tf.io.parse_single_example(raw, DECODER) for raw in tf.data.TFRecordDataset(files)]
+    for row, found in zip(rows_of(street), read, strict=True):
+        assert found["image/source_id"].numpy().decode() == row["image/source_id"]
+        for key in ("bbox/xmin", "bbox/ymax", "class/label", "area", "is_crowd"):
+            values = tf.sparse.to_dense(found[f"image/object/{key}"]).numpy().tolist()
+            assert values == pytest.approx(row[f"image/object/{key}"] or [])
+        masks = tf.sparse.to_dense(found["image/object/mask"]).numpy()
+        size = (row["image/height"], row["image/width"], 1)
+        assert [tf.io.decode_png(mask, channels=1).shape for mask in masks] == [size] * len(masks)
+
+
+def test_tfds_gives_the_boxes_and_captions_of_each_picture(street: Path) -> None:
+    builder = tfds.builder_from_directory(str(street))
+    for row, example in zip(rows_of(street), tfds.as_numpy(builder.as_dataset(split="train")), strict=True):
+        image, picture = example["image"], Image.open(io.BytesIO(row["image/encoded"]))
+        assert np.array_equal(image["encoded"], np.asarray(picture))
+        assert [text.decode() for text in image["caption"]] == row["image/caption"]
+        assert image["object"]["class"]["label"].tolist() == (row["image/object/class/label"] or [])
+        assert image["object"]["bbox"]["ymin"].tolist() == pytest.approx(row["image/object/bbox/ymin"] or [])
