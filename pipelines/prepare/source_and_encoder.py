@@ -163,7 +163,10 @@ def _of_picture_folders(config: Config) -> list[Step]:
     named = tuple(name for name, rule in config.schema_.columns.items() if rule.image == "path")
     root = config.schema_.files_root
     begin = b"" if root is None else os.fsencode(os.path.join(config.base, root))
-    return [UnnamedPictures(named, folders, begin), FolderSplits(named[0], folders)] if folders and named else []
+    if not folders or not named:
+        return []
+    limited = config.input is not None and config.input.limit is not None  # not all names are read
+    return [*(() if limited else (UnnamedPictures(named, folders, begin),)), FolderSplits(named[0], folders)]
 
 
 def _written(name: str, rule: ColumnConfig) -> Written:

@@ -14,7 +14,7 @@ from PIL import Image
 from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.errors import TooManyRejects
+from shardmill.transforms.errors import SchemaError, TooManyRejects
 from shardmill.transforms.recipe.step import Column
 from shardmill.transforms.recipe.steps.boxes import BoxesByType
 
@@ -86,7 +86,8 @@ def test_objects_of_an_export_are_structs_of_lists_or_lists_of_structs(*, lists:
         ([12, 2, 3, 4], "goes over its edge; fix it, or let boxes end there: --set schema.boxes=clip"),
         ([-1, 2, 3, 4], "goes over its edge"),
         ([1, 18, 3, 4], "goes over its edge"),
-        ([1, 2, 3], "has no extent"),
+        ([1, 2, 3], "box 2 of a picture of 10 x 20 pixels is not four numbers"),
+        ([5, 1, 1e-9, 5], "has no extent"),
     ],
 )
 def test_a_box_that_is_none_is_a_reject_of_its_picture_with_its_place(box: list[float], what: str) -> None:
@@ -140,6 +141,39 @@ def test_a_column_that_the_config_speaks_of_and_one_without_boxes_stay_as_they_a
     assert records() == [{}]
     convert(album({"bbox": ["here"], "n": [1]}), output="other")
     assert records("other") == [{}]
+
+
+@pytest.mark.parametrize("pair", [("categories", "category"), ("category", "label"), ("iscrowd", "is_crowd")])
+def test_two_fields_of_one_key_are_refused(pair: tuple[str, str]) -> None:
+    source = album({"bbox": [[1, 1, 1, 1]], pair[0]: [1], pair[1]: [2]})
+    with pytest.raises(SchemaError, match=rf'the fields "{pair[0]}" and "{pair[1]}" of objects would both be'):
+        convert(source, output="out")
+
+
+@pytest.mark.parametrize("lists", [True, False])
+def test_fields_that_become_no_key_stay_in_the_column(*, lists: bool) -> None:
+    first, second = {"color": "red"}, {"color": "blue"}
+    rows = [
+        {"bbox": [1.0, 1, 1, 1], "tags": ["a", "b"], "more": first},
+        {"bbox": [2.0, 2, 2, 2], "tags": [], "more": second},
+    ]
+    of_lists = {name: [row[name] for row in rows] for name in rows[0]}
+    image = {"bytes": picture(), "path": "a.png"}
+    pq.write_table(pa.Table.from_pylist([{"image": image, "objects": of_lists if lists else rows}]), "t.parquet")
+    convert("t.parquet", output="out")
+    (row,) = open_dataset("out").to_table("train").to_pylist()
+    assert row["image/object/bbox/xmin"] == pytest.approx([0.1, 0.2])
+    kept = row["objects"] if lists else {name: [one[name] for one in row["objects"]] for name in ("tags", "more")}
+    assert kept == {"tags": [["a", "b"], []], "more": [first, second]}
+
+
+def test_boxes_beside_a_list_of_pictures_are_of_none_of_them() -> None:
+    Path("album").mkdir()
+    Path("album/0.png").write_bytes(picture())
+    row = {"file_names": ["0.png"], "objects": {"bbox": [[1, 1, 1, 1]], "id": [1]}}
+    Path("album/metadata.jsonl").write_text(json.dumps(row))
+    convert("album", output="out")
+    assert open_dataset("out").to_table("train").column("objects").to_pylist() == [row["objects"]]
 
 
 def test_of_several_pictures_none_is_taken_for_that_of_the_boxes() -> None:

@@ -108,6 +108,11 @@ def test_an_export_without_its_bytes_is_a_reject_that_names_the_path() -> None:
         )
 
 
+def test_exports_whose_paths_are_all_null_are_pictures_too() -> None:
+    convert(data=[{"id": 1, "photo": {"bytes": PICTURES["3.gif"], "path": None}}], output="out")
+    assert [one["encoded"] for one in photos()] == [PICTURES["3.gif"]]
+
+
 def test_a_list_of_exports_is_a_list_in_each_feature() -> None:
     one, two, three = ({"bytes": PICTURES[name], "path": name} for name in PICTURES)
     convert(of_bytes([[one, two], [], [three]]), output="out")

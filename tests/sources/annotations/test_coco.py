@@ -127,7 +127,7 @@ def test_annotations_of_no_picture_are_counted_and_fields_that_some_objects_lack
     some = [{"image_id": 500, "bbox": [1, 1, 4, 4], "category_id": 90, "area": area} for area in (16, None)]
     instances(1, annotations=[lost, *some])
     screen = shardmill("convert", "pictures", "-o", "out", "--set", "input.annotations.coco=[instances.json]")
-    assert "annotations whose picture is not in the list of images are left out: 1" in screen.out
+    assert "annotations left out, as their picture is not in the list of images: 1" in screen.out
     assert '"area" is left out: not all objects have it, but 1 of 2' in screen.out
     assert records()[0]["image/object/class/label"] == [90, 90]
 
@@ -194,3 +194,74 @@ def test_annotations_go_with_one_folder_and_without_keys_of_folders_alone() -> N
         convert(["pictures", "pictures/0.png"], output="out", input__annotations={"coco": ["instances.json"]})
     with pytest.raises(ConfigError, match=r"input\.layout is for folders alone; leave the key out$"):
         run("instances.json", input__layout="flat")
+
+
+def people(*keypoints: list[float] | None, path: str = "people.json") -> str:
+    """Write one picture with an object for each list of keypoints."""
+    Path("pictures").mkdir(exist_ok=True)
+    Image.new("RGB", (WIDTH, HEIGHT)).save("pictures/0.png")
+    annotations = [
+        {"id": number, "image_id": 500, "bbox": [1, 1, 4, 4], "category_id": 1}
+        | ({} if points is None else {"keypoints": points, "num_keypoints": sum(point > 0 for point in points[2::3])})
+        for number, points in enumerate(keypoints, 1)
+    ]
+    categories = [{"id": 1, "name": "person", "keypoints": ["nose", "left_eye"]}]
+    images = [{"id": 500, "file_name": "0.png"}]
+    Path(path).write_text(json.dumps({"images": images, "annotations": annotations, "categories": categories}))
+    return path
+
+
+def points_of(row: dict[str, Any]) -> dict[str, Any]:
+    return {key: row[f"image/object/keypoint/{key}"] for key in ("x", "y", "visibility", "num", "text")}
+
+
+def test_keypoints_are_several_for_each_object_and_zeros_where_one_has_none() -> None:
+    run(people([5, 2, 2, 10, 4, 0], None))
+    assert points_of(records()[0]) == {
+        "x": pytest.approx([0.25, 0.5, 0, 0]), "y": pytest.approx([0.2, 0.4, 0, 0]), "visibility": [2, 0, 0, 0],
+        "num": [1, 0], "text": ["nose", "left_eye"] * 2,
+    }  # fmt: skip
+
+
+def test_an_object_that_two_files_speak_of_is_one() -> None:
+    run(people(None, None), people(None, [5, 2, 2, 10, 4, 1], path="points.json"))
+    (row,) = records()
+    assert row["image/object/class/label"] == [1, 1]
+    assert points_of(row)["num"] == [0, 2]
+    assert points_of(row)["x"] == pytest.approx([0, 0, 0.25, 0.5])
+
+
+@pytest.mark.parametrize("points", [[5, 2], [5, 2, 2, 1], [5, 2, None], ["x", 2, 2], [5, 2, 1e400]])
+def test_keypoints_that_are_none_are_a_reject_of_their_picture(points: list[Any]) -> None:
+    document = json.loads(Path(people([5, 2, 2], [5, 2, 2])).read_text())
+    document["annotations"][1]["keypoints"] = points
+    Path("people.json").write_text(json.dumps(document))
+    with pytest.raises(TooManyRejects, match="the keypoints of object 2 are not x, y and visibility of each"):
+        run("people.json")
+
+
+@pytest.mark.parametrize("odd", [[1], {"a": 1}, None, True, 1.5, ""])
+def test_ids_of_any_kind_are_never_errors(odd: Any) -> None:
+    one = {"id": odd, "image_id": odd, "bbox": [1, 1, 4, 4], "category_id": odd, "keypoints": odd, "num_keypoints": odd}
+    source = instances(2, annotations=[one, one], categories=[{"id": odd, "name": odd, "keypoints": odd}])
+    run(source)
+    assert [row["image/source_id"] for row in records()] == ["500", "501"]
+
+
+def test_boxes_of_a_picture_of_another_size_are_rejects() -> None:
+    document = json.loads(Path(instances(3)).read_text())
+    document["images"][1] |= {"width": HEIGHT, "height": WIDTH}
+    document["images"][2] |= {"width": 2 * WIDTH}
+    Path("instances.json").write_text(json.dumps(document))
+    with pytest.raises(TooManyRejects, match=r"of a picture of 10 x 20 pixels, and this one is of 20 x 10 \(perhaps"):
+        run("instances.json")
+    run("instances.json", max_rejects=2)
+    assert [row["image/source_id"] for row in records()] == ["500"]
+
+
+def test_classes_that_are_not_listed_and_keys_that_are_not_read_are_counted(shardmill: Shardmill) -> None:
+    one = {"image_id": 500, "bbox": [1, 1, 4, 4], "category_id": 7, "score": 0.5}
+    instances(1, annotations=[one, one | {"category_id": 90}])
+    screen = shardmill("convert", "pictures", "-o", "out", "--set", "input.annotations.coco=[instances.json]")
+    assert "annotations whose class is not in the list of categories: 1" in screen.out
+    assert 'annotations with "score", which is not read: 2' in screen.out

@@ -104,3 +104,9 @@ def test_a_folder_of_no_such_file_is_refused() -> None:
     picture("a", text="<html/>")
     with pytest.raises(SourceError, match=r"Annotations/a\.xml: is no file of VOC's annotations"):
         run()
+
+
+def test_boxes_of_a_picture_of_another_size_are_rejects() -> None:
+    picture("a", thing("cat", 1, 1, 2, 2), "<size><width>40</width><height>20</height><depth>3</depth></size>")
+    picture("b", thing("cat", 1, 1, 2, 2), "<size><width>20</width><height>10</height><depth>3</depth></size>")
+    assert [row["image/source_id"] for row in run(max_rejects=1)] == ["b"]

@@ -206,3 +206,31 @@ def test_a_source_that_is_picked_by_its_files_says_that_it_does_not_read_the_tab
     table("d/metadata.csv", [{"file_name": "0.png"}])
     with pytest.raises(InputError, match=r"a table beside the pictures names them: .*ImageSource\(\('d',\)\)"):
         pick_source(["d"])
+
+
+def test_a_table_that_is_deeper_and_a_split_without_one_are_refused() -> None:
+    pictures("d/train/cats/0.png", "e/train/0.png", "e/val/1.png")
+    table("d/train/cats/metadata.csv", [{"file_name": "0.png"}])
+    table("e/train/metadata.csv", [{"file_name": "0.png"}])
+    with pytest.raises(ConfigError, match=r"d/train/cats/metadata\.csv: .* this one is deeper; give its folder"):
+        convert("d", output="out")
+    with pytest.raises(ConfigError, match="e/val: has no table beside its pictures, and e/train has one; add it, or"):
+        convert("e", output="out")
+
+
+def test_a_bad_line_of_the_table_is_a_reject_and_an_empty_table_is_named() -> None:
+    pictures("d/0.png", "e/0.png")
+    Path("d/METADATA.jsonl").write_text('{"file_name": "0.png"}\n{bad\n')
+    convert("d", output="out", max_rejects=1)
+    assert len(records()) == 1
+    Path("e/metadata.csv").write_text("")
+    with pytest.raises(ConfigError, match=r"e/metadata\.csv: names no column, so no pictures"):
+        convert("e", output="out")
+
+
+def test_with_a_limit_no_picture_is_counted_as_one_without_a_row(shardmill: Shardmill) -> None:
+    pictures("d/0.png", "d/1.png")
+    table("d/metadata.csv", [{"file_name": "0.png"}, {"file_name": "1.png"}])
+    screen = shardmill("convert", "d", "-o", "out", "--limit", "1")
+    assert screen.code == 0, screen.err
+    assert "no row names" not in screen.out

@@ -199,7 +199,8 @@ def _is_export(kind: pa.DataType) -> bool:
     kind = _item_type(kind)
     if not pa.types.is_struct(kind) or sorted(one.name for one in kind) != ["bytes", "path"]:
         return False
-    return bool(is_binary(kind.field("bytes").type) and is_string(stored_type(kind.field("path").type)))
+    path = stored_type(kind.field("path").type)
+    return bool(is_binary(kind.field("bytes").type) and (is_string(path) or pa.types.is_null(path)))
 
 
 def _planned(column: Column, null: str) -> list[Column]:

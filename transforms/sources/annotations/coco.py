@@ -14,7 +14,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from ...errors import SourceError
 from ...format.wording.nearest import first_names
@@ -24,6 +24,10 @@ from ..files.open_file import open_file, open_listed
 from .options import AnnotationOptions
 from .rows import Annotated, Picture, annotated
 
+_READ: Final = frozenset({
+    "id", "image_id", "category_id", "bbox", "area", "iscrowd", "segmentation", "keypoints", "num_keypoints", "caption",
+})  # fmt: skip
+
 
 def read_coco(entries: Sequence[SourceEntry], options: AnnotationOptions, run: ParallelMap) -> Annotated:  # noqa: ARG001
     """Return what some files say.
@@ -32,10 +36,12 @@ def read_coco(entries: Sequence[SourceEntry], options: AnnotationOptions, run: P
         SourceError: a file is not JSON, or has not COCO's keys, or two files have two pictures of one id.
     """
     pictures: dict[int | str, Picture] = {}
+    objects: dict[tuple[object, object], dict[str, Any]] = {}
     counts = Counter[str]()
     for number, entry in enumerate(entries):
-        _add(number, entry, _load(entry), pictures, counts, masks=options.masks)
-    warnings = [f"annotations {text} are left out: {count:,}" for text, count in counts.items()]
+        _add(number, entry, _load(entry), pictures, objects, counts, masks=options.masks)
+    _fill_keypoints([one for picture in pictures.values() for one in picture.objects])
+    warnings = [f"annotations {text}: {count:,}" for text, count in counts.items()]
     return annotated([*pictures.values()], len(entries), warnings=warnings)
 
 
@@ -60,6 +66,7 @@ def _add(
     entry: SourceEntry,
     document: Mapping[str, Any],
     pictures: dict[int | str, Picture],
+    objects: dict[tuple[object, object], dict[str, Any]],
     counts: Counter[str],
     *,
     masks: bool,
@@ -69,31 +76,43 @@ def _add(
         known, name = (image.get("id"), image.get("file_name")) if isinstance(image, dict) else (None, None)
         if not isinstance(known, int | str) or not isinstance(name, str):
             raise SourceError(entry.name, f'images[{index}] has no "id" and "file_name": {printable(str(image)[:80])}')
-        before = pictures.setdefault(known, Picture(number, name, str(known)))
+        sides = _whole(image.get("width")), _whole(image.get("height"))
+        before = pictures.setdefault(known, Picture(number, name, str(known), sides if all(sides) else None))
         if before.file_name != name:
             raise SourceError(
                 entry.name,
                 f"the picture {known} is {printable(name)}, and {printable(before.file_name)} before: these files are "
                 f"of two sets of pictures; convert one, and append the other",
             )
-    names = {one.get("id"): one.get("name") for one in document.get("categories", ()) if isinstance(one, dict)}
+    categories = {_key(one.get("id")): one for one in _list_of(document, "categories") if isinstance(one, dict)}
     for index, one in enumerate(document["annotations"]):
         if not isinstance(one, dict):
             raise SourceError(entry.name, f"annotations[{index}] is no object: {printable(str(one)[:80])}")
-        picture = pictures.get(one.get("image_id", ""))
+        picture = pictures.get(_key(one.get("image_id")))
         if picture is None:
-            counts["whose picture is not in the list of images"] += 1
+            counts["left out, as their picture is not in the list of images"] += 1
         elif "bbox" in one or "category_id" in one:
-            picture.objects.append(_object(one, names, masks=masks))
+            if _key(one.get("category_id")) not in categories:
+                counts["whose class is not in the list of categories"] += 1
+            others = one.keys() - _READ
+            for name in others:
+                counts[f'with "{printable(str(name))}", which is not read'] += 1
+            found, key = _object(one, categories, masks=masks), (_key(one.get("image_id")), _key(one.get("id")))
+            if not key[1] or key not in objects:
+                objects[key] = found
+                picture.objects.append(found)
+            else:  # instances and keypoints of people are in two files
+                objects[key] |= {name: value for name, value in found.items() if objects[key].get(name) is None}
         if picture is not None and isinstance(one.get("caption"), str):
             picture.captions.append(one["caption"])
 
 
-def _object(one: Mapping[str, Any], names: Mapping[Any, Any], *, masks: bool) -> dict[str, Any]:
+def _object(one: Mapping[str, Any], categories: Mapping[Any, Any], *, masks: bool) -> dict[str, Any]:
     """Return the fields of an object; a value of another type than the field's is none."""
     category, box, segmentation = one.get("category_id"), one.get("bbox"), one.get("segmentation")
     known = type(category) is int and -(2**63) <= category < 2**63
-    name = names.get(category) if known else None
+    kind = categories.get(category, {}) if known else {}
+    name, points, parts = kind.get("name"), one.get("keypoints"), kind.get("keypoints")
     sides = [_number(side) for side in box] if isinstance(box, list) else [None]
     return {
         "bbox": None if None in sides else sides,
@@ -102,7 +121,36 @@ def _object(one: Mapping[str, Any], names: Mapping[Any, Any], *, masks: bool) ->
         "iscrowd": 1 if one.get("iscrowd") else 0,
         "area": _number(one.get("area")),
         "segmentation": json.dumps(segmentation) if masks and segmentation else None,
+        "keypoints": [_number(point) for point in points] if isinstance(points, list) else None,
+        "num_keypoints": _whole(one.get("num_keypoints")) if isinstance(points, list) else None,
+        "keypoint_names": [*map(str, parts)] if isinstance(points, list) and isinstance(parts, list) else None,
     }
+
+
+def _key(value: object) -> int | str:
+    """Return the id of something, empty where it is none."""
+    return value if isinstance(value, int | str) else ""
+
+
+def _list_of(document: Mapping[str, Any], key: str) -> list[Any]:
+    found = document.get(key)
+    return found if isinstance(found, list) else []
+
+
+def _whole(value: object) -> int:
+    number = _number(value)
+    return int(number) if number is not None and abs(number) < 1 << 31 else 0
+
+
+def _fill_keypoints(objects: Sequence[dict[str, Any]]) -> None:
+    """Give objects without keypoints as many zeros as others have numbers, as TensorFlow's script does."""
+    first = next((one for one in objects if one["keypoints"]), None)
+    for one in objects:
+        if first is None:
+            del one["keypoints"], one["num_keypoints"], one["keypoint_names"]
+        elif one["keypoints"] is None:
+            zeros = [0.0] * len(first["keypoints"])
+            one |= {"keypoints": zeros, "num_keypoints": 0, "keypoint_names": first["keypoint_names"]}
 
 
 def _number(value: object) -> float | None:

@@ -19,6 +19,7 @@ FILE_NAME: Final = "file_name"
 SOURCE_ID: Final = "image/source_id"
 CAPTION: Final = "image/caption"
 OBJECTS: Final = "objects"
+SIZE: Final = "annotated_size"
 
 _FIELDS: Final[dict[str, pa.DataType]] = {
     "bbox": pa.list_(pa.float64()),
@@ -31,6 +32,9 @@ _FIELDS: Final[dict[str, pa.DataType]] = {
     "truncated": pa.int64(),
     "view": pa.string(),
     "segmentation": pa.string(),
+    "num_keypoints": pa.int64(),
+    "keypoints": pa.list_(pa.float64()),
+    "keypoint_names": pa.list_(pa.string()),
 }
 _NEEDED: Final = ("bbox", "center_box", "category")
 """Fields that stay where an object lacks them, which makes its picture a reject."""
@@ -43,6 +47,7 @@ class Picture:
     entry: int
     file_name: str
     source_id: str
+    size: tuple[int, int] | None = None
     captions: list[str] = field(default_factory=list)
     objects: list[dict[str, Any]] = field(default_factory=list)
 
@@ -72,6 +77,8 @@ def annotated(
     columns = [pa.field(FILE_NAME, pa.string(), nullable=False), pa.field(SOURCE_ID, pa.string(), nullable=False)]
     if any(picture.captions for picture in pictures):
         columns.append(pa.field(CAPTION, pa.list_(pa.string())))
+    if fields and any(picture.size is not None for picture in pictures):
+        columns.append(pa.field(SIZE, pa.list_(pa.int64())))
     if fields:
         columns.append(pa.field(OBJECTS, pa.struct([(name, pa.list_(_FIELDS[name])) for name in fields])))
     rows: dict[int, list[dict[str, Any]]] = {number: [] for number in range(files)}
@@ -79,6 +86,6 @@ def annotated(
         objects = {name: [one.get(name) for one in picture.objects] for name in fields} if picture.objects else None
         rows[picture.entry].append({
             FILE_NAME: picture.file_name, SOURCE_ID: picture.source_id, CAPTION: picture.captions or None,
-            OBJECTS: objects,
+            OBJECTS: objects, SIZE: picture.size if picture.objects else None,
         })  # fmt: skip
     return Annotated(pa.schema(columns), rows, errors or {}, (*warnings, *said))

@@ -61,7 +61,9 @@ def _read(entry: SourceEntry) -> Picture | str:
     if not name:
         return "names no picture: it has no <filename>; add it"
     stem = os.path.splitext(os.path.basename(name))[0]
-    return Picture(0, name, stem, objects=[_object(one) for one in root.findall("object")])
+    sides = _flag(root.findtext("size/width")) or 0, _flag(root.findtext("size/height")) or 0
+    size = sides if all(sides) else None
+    return Picture(0, name, stem, size, objects=[_object(one) for one in root.findall("object")])
 
 
 def _object(one: ET.Element) -> dict[str, Any]:

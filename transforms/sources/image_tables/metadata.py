@@ -23,11 +23,14 @@ from ...errors import InputError
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable, printable_path
 from ..csv.delimiter import detect_delimiter
+from ..files.partitions import is_split_folder
+from ..files.skipped_names import why_skipped
 
 SUFFIXES: Final = ("csv", "jsonl", "parquet")
 """What a table beside pictures may be: the suffix is what `input.format` calls it too."""
 
 ALONE: Final = "--set input.metadata=none"
+_NAMES: Final = frozenset(f"metadata.{suffix}" for suffix in SUFFIXES)
 _LINES: Final = 1000
 """Lines of JSON whose keys are looked at for the columns that name pictures."""
 
@@ -55,7 +58,7 @@ def find_metadata(paths: Sequence[str], base: str) -> Metadata | None:
     files = [file for tables in found.values() for file in tables]
     if not files:
         return None
-    kinds = {file.rpartition(".")[2]: file for file in files}
+    kinds = {file.rpartition(".")[2].lower(): file for file in files}
     if len(kinds) > 1:
         one, other = (printable_path(file) for file in list(kinds.values())[:2])
         raise InputError(
@@ -70,6 +73,8 @@ def find_metadata(paths: Sequence[str], base: str) -> Metadata | None:
     (kind,) = kinds
     columns = {name for file in files for name in _columns_of(os.path.join(base, file), kind)}
     pictures = {name: feature for name in sorted(columns) if (feature := _feature_of(name)) is not None}
+    if not columns:
+        raise InputError(f"{printable_path(files[0])}: names no column, so no pictures; fill it, or read {_alone()}")
     if not pictures:
         shown = first_names(sorted(columns), 8)
         raise InputError(
@@ -84,17 +89,37 @@ def _alone() -> str:
 
 
 def _tables_in(path: str, base: str) -> list[str]:
-    """Return the tables in a folder, and in each folder in it."""
-    folder = os.path.join(base, path)
-    if not os.path.isdir(folder):
-        return []
-    try:
-        with os.scandir(folder) as entries:
-            below = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
-    except OSError as error:
-        raise InputError(f"{printable_path(path)}: cannot be listed: {error.strerror}") from error
-    names = [os.path.join(path, name, f"metadata.{suffix}") for name in ("", *below) for suffix in SUFFIXES]
-    return [name for name in names if os.path.isfile(os.path.join(base, name))]
+    """Return the tables in a folder, and in each folder in it.
+
+    Raises:
+        InputError: one is deeper, or is in one of several folders of splits alone.
+    """
+    root = os.path.join(base, path)
+    found: dict[str, list[str]] = {}
+    for folder, below, names in os.walk(root):
+        below[:] = sorted(name for name in below if why_skipped(os.fsencode(name)) is None)
+        if tables := [name for name in names if name.lower() in _NAMES]:
+            found[os.path.relpath(folder, root)] = sorted(tables)
+    deep = next((folder for folder in sorted(found) if os.sep in folder), None)
+    if deep is not None:
+        raise InputError(
+            f"{printable_path(os.path.join(path, deep, found[deep][0]))}: tables beside pictures are in the folder "
+            f"that is given, or in those in it, and this one is deeper; give its folder, or read {_alone()}"
+        )
+    splits = [] if "." in found or not found else _splits_in(root)
+    without = next((split for split in splits if split not in found), None)
+    if without is not None and any(split in found for split in splits):
+        one = next(split for split in splits if split in found)
+        raise InputError(
+            f"{printable_path(os.path.join(path, without))}: has no table beside its pictures, and "
+            f"{printable_path(os.path.join(path, one))} has one; add it, or read {_alone()}"
+        )
+    return [os.path.normpath(os.path.join(path, folder, name)) for folder in sorted(found) for name in found[folder]]
+
+
+def _splits_in(root: str) -> list[str]:
+    with os.scandir(root) as entries:
+        return sorted(one.name for one in entries if one.is_dir() and is_split_folder(os.fsencode(one.name)))
 
 
 def _feature_of(column: str) -> str | None:
@@ -119,11 +144,23 @@ def _columns_of(path: str, kind: str) -> Iterable[str]:
             reason = printable(str(error))
             raise InputError(f"{printable_path(path)}: no Parquet file: {reason}; copy it again") from error
     try:
-        with open(path, encoding="utf-8-sig", errors="replace", newline="") as file:
+        with open(path, encoding=_encoding_of(path), errors="replace", newline="") as file:
             if kind == "csv":
                 sign = detect_delimiter([path], "").sign
                 return next(csv.reader(file, delimiter=sign), [])
-            rows = [json.loads(line) for line, _ in zip(file, range(_LINES), strict=False) if line.strip()]
-    except (OSError, ValueError) as error:
-        raise InputError(f"{printable_path(path)}: cannot be read: {printable(str(error))}") from error
+            rows = [_parsed(line) for line, _ in zip(file, range(_LINES), strict=False)]
+    except OSError as error:
+        raise InputError(f"{printable_path(path)}: cannot be read: {error.strerror}") from error
     return dict.fromkeys(name for row in rows if isinstance(row, dict) for name in row)
+
+
+def _parsed(line: str) -> object:
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError):
+        return None  # a bad line is a reject, as in any table
+
+
+def _encoding_of(path: str) -> str:
+    with open(path, "rb") as file:
+        return "utf-16" if file.read(2) in (b"\xff\xfe", b"\xfe\xff") else "utf-8-sig"

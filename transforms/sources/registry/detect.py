@@ -74,7 +74,7 @@ def _without_lists(files: list[bytes]) -> list[bytes]:
 
 def _without_tables(files: list[bytes]) -> list[bytes]:
     """Return the files without tables that may name pictures, where pictures are: their format says what to do."""
-    tables = {path for path in files if not is_object(path) and os.path.basename(path) in _PICTURE_TABLES}
+    tables = {path for path in files if not is_object(path) and os.path.basename(path).lower() in _PICTURE_TABLES}
     pictures = tables and any(_may_have_notes(path) for path in files)
     return [path for path in files if path not in tables] if pictures else files
 

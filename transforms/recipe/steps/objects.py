@@ -1,0 +1,246 @@
+"""The objects of a batch of pictures, a value of each field for each object, and the keys that they become.
+
+objects {bbox: [[1, 2, 3, 4], [0, 0, 1, 1]], category: [7, 9]}    struct of lists, or list of structs
+objects {bbox: [], category: []}                                     │
+                                                                     ▼
+bbox  [1, 2, 3, 4]  [0, 0, 1, 1]      category  7  9      ends  0  2  2
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from ...errors import SchemaError
+from ...format.buffers.arrow_memory import array_of, raw_values, true_mask
+from ...format.flow.rejects import CellError
+from ...format.nested.flatten import stored
+from ...format.nested.keys import is_any_list, is_scalar, stored_type
+from ...format.schema.column_types import is_string
+from ...format.wording.printable import printable
+
+CENTER: Final = "center_box"
+BOX: Final = ("bbox", "bboxes", CENTER)
+MASK: Final = "segmentation"
+MASK_KEY: Final = "mask"
+POINTS: Final = "keypoints"
+POINT_NAMES: Final = "keypoint_names"
+SIZE: Final = "annotated_size"
+"""A column of the width and height, in pixels, of the pictures that boxes were drawn on."""
+
+SIDES: Final = ("xmin", "ymin", "xmax", "ymax")
+
+_CLASS: Final = ("categories", "category", "label", "labels")
+_KEYS: Final = {"iscrowd": "is_crowd", "num_keypoints": "keypoint/num"}
+"""Fields of objects whose keys have other names."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Objects:
+    """The objects of a batch: `fields` hold a value for each, and row i has those from `ends[i]` to `ends[i + 1]`.
+
+    `counts` are the numbers of values of each field in each row, where fields are lists of their own.
+    """
+
+    fields: dict[str, pa.Array]
+    ends: npt.NDArray[np.int64]
+    counts: dict[str, npt.NDArray[np.int64]]
+
+    @classmethod
+    def of(cls, column: pa.Array) -> Objects:
+        """Return the objects of a column of structs of lists, or of lists of structs."""
+        values = stored(column)
+        if is_any_list(values.type):
+            lists = values.cast(pa.large_list(values.type.value_type))
+            items = stored(lists.flatten())
+            names = [field.name for field in items.type]
+            return cls({name: stored(pc.struct_field(items, name)) for name in names}, _ends(lists), {})
+        lists = {field.name: stored(pc.struct_field(values, field.name)) for field in values.type}
+        lists = {
+            name: one.cast(pa.large_list(one.type.value_type)) for name, one in lists.items() if is_any_list(one.type)
+        }
+        starts = {name: _ends(one) for name, one in lists.items()}
+        ends = starts[next(name for name in BOX if name in lists)]
+        fields = {name: _aligned(stored(one.flatten()), starts[name], ends) for name, one in lists.items()}
+        return cls(fields, ends, {name: np.diff(own) for name, own in starts.items()})
+
+    @property
+    def rows(self) -> npt.NDArray[np.int64]:
+        """The row of each box."""
+        return np.repeat(np.arange(len(self.ends) - 1), np.diff(self.ends))
+
+    def uneven(self, column: str) -> dict[int, CellError]:
+        """Return what is wrong with rows whose fields have other numbers of values than there are boxes."""
+        errors: dict[int, CellError] = {}
+        own = np.diff(self.ends)
+        for name, counts in self.counts.items():
+            for row in np.flatnonzero(counts != own).tolist():
+                text = f"there are {own[row]} boxes and {counts[row]} {name}; give one for each box"
+                errors.setdefault(row, CellError(column, "BAD_BOX", str(counts[row]), f"{own[row]} {name}", text))
+        return errors
+
+    def boxes(self) -> npt.NDArray[np.float64]:
+        """Return x, y, width and height of each box in pixels, NaN where that is not what is there."""
+        boxes = next(self.fields[name] for name in BOX if name in self.fields)
+        lists = boxes.cast(pa.large_list(pa.float64()))
+        ends = _ends(lists)
+        four = true_mask(lists.is_valid()) & (np.diff(ends) == len(SIDES))
+        found = np.full((len(lists), 4), np.nan)
+        numbers = lists.flatten()
+        sides = np.where(true_mask(numbers.is_valid()), raw_values(numbers, np.float64), np.nan)
+        found[four] = sides[ends[:-1][four][:, None] + np.arange(len(SIDES))]
+        return found
+
+    def values(self, corners: npt.NDArray[np.float64]) -> dict[str, pa.Array]:
+        """Return the values of all keys, one for each object."""
+        values = {f"bbox/{side}": array_of(corners[:, i].astype(np.float32)) for i, side in enumerate(SIDES)}
+        for name, field in self.fields.items():
+            if name not in (*BOX, MASK) and _is_plain(field.type):
+                values[_key_of(name, field.type)] = field
+        return values
+
+    def points(self, sizes: npt.NDArray[np.float64]) -> dict[str, tuple[pa.Array, npt.NDArray[np.int64]]]:
+        """Return the values of the keys of keypoints, several for each object, and where those of each row end."""
+        found: dict[str, tuple[pa.Array, npt.NDArray[np.int64]]] = {}
+        if POINTS in self.fields and _are_numbers(self.fields[POINTS].type):
+            numbers, ends, counts = self._triples()
+            numbers = np.where(np.isfinite(numbers), numbers, 0)  # others are bad_points
+            row_ends = np.concatenate([[0], np.cumsum(counts)])[self.ends]
+            starts = np.repeat(ends[:-1], counts)
+            starts += 3 * (np.arange(len(starts)) - np.repeat(np.cumsum(counts) - counts, counts))
+            size = np.maximum(sizes[np.repeat(self.rows, counts)], 1)
+            found["keypoint/x"] = array_of((numbers[starts] / size[:, 0]).astype(np.float32)), row_ends
+            found["keypoint/y"] = array_of((numbers[starts + 1] / size[:, 1]).astype(np.float32)), row_ends
+            found["keypoint/visibility"] = array_of(numbers[starts + 2].astype(np.int64)), row_ends
+        if POINT_NAMES in self.fields and is_any_list(self.fields[POINT_NAMES].type):
+            lists = self.fields[POINT_NAMES].cast(pa.large_list(pa.string()))
+            found["keypoint/text"] = lists.flatten(), _ends(lists)[self.ends]
+        return found
+
+    def rest(self, column: pa.Array, names: Sequence[str]) -> pa.Array:
+        """Return the column with some of its fields alone."""
+        values = stored(column)
+        if not is_any_list(values.type):
+            kept = [pc.struct_field(values, name) for name in names]
+            return pa.StructArray.from_arrays(kept, names=list(names), mask=values.is_null())
+        kept = [self.fields[name] for name in names]
+        items = pa.StructArray.from_arrays(kept, names=list(names))
+        return pa.LargeListArray.from_arrays(array_of(self.ends), items, mask=values.is_null())
+
+    def bad_points(self) -> npt.NDArray[np.int64]:
+        """Return the objects whose keypoints are not three numbers each."""
+        if POINTS not in self.fields or not _are_numbers(self.fields[POINTS].type):
+            return np.zeros(0, np.int64)
+        numbers, ends, counts = self._triples()
+        sizes = np.diff(ends)
+        owners = np.repeat(np.arange(len(sizes)), sizes)[~np.isfinite(numbers)]
+        return np.flatnonzero((3 * counts != sizes) | (np.bincount(owners, minlength=len(sizes)) > 0))
+
+    def _triples(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """Return all numbers of keypoints, where those of each object end, and how many keypoints it has."""
+        lists = self.fields[POINTS].cast(pa.large_list(pa.float64()))
+        ends, values = _ends(lists), lists.flatten()
+        numbers = np.where(true_mask(values.is_valid()), raw_values(values, np.float64), np.nan)
+        sizes = np.diff(ends)
+        return numbers, ends, np.where(sizes % 3 == 0, sizes // 3, 0)
+
+    def in_rows(
+        self, values: pa.Array, keep: npt.NDArray[np.bool_], ends: npt.NDArray[np.int64] | None = None
+    ) -> pa.Array:
+        """Return the values as lists, which end as objects do; a row to leave out has none, nor one without objects."""
+        mask = ~keep | (np.diff(self.ends) == 0)
+        return pa.LargeListArray.from_arrays(array_of(self.ends if ends is None else ends), values, mask=array_of(mask))
+
+
+def _aligned(values: pa.Array, own: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> pa.Array:
+    """Return a value for each box, of lists that end at `own`; arbitrary ones in rows with another number of them."""
+    if np.array_equal(own, ends):
+        return values
+    rows = np.repeat(np.arange(len(ends) - 1), np.diff(ends))
+    places = own[rows] + np.arange(ends[-1]) - ends[rows]
+    known = places < own[rows + 1]
+    if not known.any():
+        return pa.nulls(len(rows), values.type)
+    return values.take(array_of(np.where(known, places, places[known][0])))
+
+
+def _ends(lists: pa.Array) -> npt.NDArray[np.int64]:
+    """Return where the values of each list begin in those of all, and where the last ends; a null has none."""
+    sizes = np.zeros(len(lists), np.int64)
+    valid = true_mask(lists.is_valid())
+    sizes[valid] = raw_values(pc.list_value_length(lists), np.int64)[valid]
+    return np.concatenate([[0], np.cumsum(sizes)])
+
+
+def fields_of(kind: pa.DataType) -> dict[str, pa.DataType]:
+    """Return the fields of objects, which are structs of lists or lists of structs; nothing for another type."""
+    plain = stored_type(kind)
+    if is_any_list(plain) and pa.types.is_struct(stored_type(plain.value_type)):
+        fields = {field.name: stored_type(field.type) for field in stored_type(plain.value_type)}
+    elif pa.types.is_struct(plain):
+        lists = {field.name: stored_type(field.type) for field in plain}
+        fields = {name: stored_type(one.value_type) for name, one in lists.items() if is_any_list(one)}
+    else:
+        return {}
+    return fields if any(_are_numbers(fields[name]) for name in BOX if name in fields) else {}
+
+
+def keys_of(fields: dict[str, pa.DataType]) -> dict[str, pa.DataType]:
+    """Return the keys of objects with these fields, and the type of one value.
+
+    Raises:
+        SchemaError: two fields would have one key.
+    """
+    keys: dict[str, pa.DataType] = {f"bbox/{side}": pa.float32() for side in SIDES}
+    if has_masks(fields):
+        keys[MASK_KEY] = pa.large_binary()
+    if POINTS in fields and _are_numbers(fields[POINTS]):
+        keys |= {"keypoint/x": pa.float32(), "keypoint/y": pa.float32(), "keypoint/visibility": pa.int64()}
+    if POINT_NAMES in fields and is_any_list(fields[POINT_NAMES]):
+        keys["keypoint/text"] = pa.string()
+    names = dict.fromkeys(keys, "bbox")
+    for name, kind in fields.items():
+        if name in (*BOX, MASK) or not _is_plain(kind):
+            continue
+        key = _key_of(name, kind)
+        if key in keys:
+            raise SchemaError(
+                f'the fields "{printable(names[key])}" and "{printable(name)}" of objects would both be '
+                f"image/object/{key}; leave one out"
+            )
+        keys[key], names[key] = kind, name
+    return keys
+
+
+def left_over(fields: dict[str, pa.DataType]) -> list[str]:
+    """Return the fields that become no key, like lists of attributes: they stay in the column."""
+    read = {*BOX, *((MASK,) if has_masks(fields) else ())}
+    read |= {POINTS} if POINTS in fields and _are_numbers(fields[POINTS]) else set()
+    read |= {POINT_NAMES} if POINT_NAMES in fields and is_any_list(fields[POINT_NAMES]) else set()
+    return [name for name, kind in fields.items() if name not in read and not _is_plain(kind)]
+
+
+def has_masks(fields: dict[str, pa.DataType]) -> bool:
+    """Return whether objects have segmentations as text."""
+    return MASK in fields and is_string(fields[MASK])
+
+
+def _are_numbers(kind: pa.DataType) -> bool:
+    item = stored_type(kind.value_type) if is_any_list(kind) else kind
+    return is_any_list(kind) and (pa.types.is_integer(item) or pa.types.is_floating(item))
+
+
+def _key_of(name: str, kind: pa.DataType) -> str:
+    if name in _CLASS:
+        return "class/text" if is_string(kind) else "class/label"
+    return _KEYS.get(name, name)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    return is_scalar(kind) and not pa.types.is_decimal(kind)
