@@ -53,7 +53,7 @@ def rows_of(path: Path) -> list[dict[str, Any]]:
 
 
 def test_the_decoders_own_spec_reads_every_record(street: Path) -> None:
-    files = sorted(map(str, street.glob("*.tfrecord-*")))
+    files = sorted(str(path) for path in street.rglob("*.tfrecord*") if path.is_file())
     read = [tf.io.parse_single_example(raw, DECODER) for raw in tf.data.TFRecordDataset(files)]
     for row, found in zip(rows_of(street), read, strict=True):
         assert found["image/source_id"].numpy().decode() == row["image/source_id"]
