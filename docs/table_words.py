@@ -33,8 +33,8 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "input.labels": "the classes in the order of their numbers; pictures of other folders are rejects",
     "input.annotations": "`{coco: [FILE, ...]}`, `{voc: FOLDER}` or `{yolo: FOLDER}`: files that name the pictures "
     "and say what is in them ([guide](guide.md#coco-voc-yolo)); `masks: false` leaves segmentations out",
-    "input.classes": "the names of classes by number; by default those of `data.yaml` or `classes.txt` beside "
-    "the labels",
+    "input.classes": "the names of classes by number; by default of VOC those found, in their order, and of YOLO those "
+    "of `data.yaml` or `classes.txt` beside the labels",
     "input.images": "the folder of the pictures that labels are beside",
     "input.masks": "polygons and run lengths become PNG masks; `false` leaves them out",
     "input.metadata": "`none`: the folders alone; by default a `metadata.csv`, `.jsonl` or `.parquet` beside pictures "

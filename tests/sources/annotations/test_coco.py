@@ -265,3 +265,10 @@ def test_classes_that_are_not_listed_and_keys_that_are_not_read_are_counted(shar
     screen = shardmill("convert", "pictures", "-o", "out", "--set", "input.annotations.coco=[instances.json]")
     assert "annotations whose class is not in the list of categories: 1" in screen.out
     assert 'annotations with "score", which is not read: 2' in screen.out
+
+
+def test_one_file_needs_no_list_and_a_class_may_be_written_as_a_whole_float() -> None:
+    one = {"image_id": 500, "bbox": [1, 1, 4, 4], "category_id": 90.0}
+    instances(1, annotations=[one])
+    convert("pictures", output="out", input__annotations={"coco": "instances.json"})
+    assert records()[0]["image/object/class/text"] == ["toothbrush"]

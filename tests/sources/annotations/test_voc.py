@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 from PIL import Image
-from shardmill.pipelines import convert
+from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.errors import SourceError, TooManyRejects
+from shardmill.transforms.errors import SchemaError, SourceError, TooManyRejects
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -110,3 +110,21 @@ def test_boxes_of_a_picture_of_another_size_are_rejects() -> None:
     picture("a", thing("cat", 1, 1, 2, 2), "<size><width>40</width><height>20</height><depth>3</depth></size>")
     picture("b", thing("cat", 1, 1, 2, 2), "<size><width>20</width><height>10</height><depth>3</depth></size>")
     assert [row["image/source_id"] for row in run(max_rejects=1)] == ["b"]
+
+
+def test_classes_may_be_given_and_have_to_be_in_an_append() -> None:
+    picture("a", thing("dog", 1, 1, 2, 2))
+    assert run(schema={"boxes": "reject"})[0]["image/object/class/label"] == [0]
+    Path("JPEGImages").rename("first")
+    Path("JPEGImages").mkdir()
+    Path("Annotations/a.xml").unlink()
+    picture("b", thing("cat", 1, 1, 2, 2))
+    picture("c", thing("bird", 1, 1, 2, 2))
+    annotations: dict[str, Any] = {"voc": "Annotations"}
+    with pytest.raises(
+        SchemaError, match=r"classes are numbered by the names in these files alone, and .* has numbers"
+    ):
+        append("JPEGImages", output="out", input__annotations=annotations)
+    append("JPEGImages", output="out", input__annotations=annotations | {"classes": ["dog", "cat"]}, max_rejects=1)
+    rows = open_dataset("out").to_table("train").to_pylist()
+    assert [row["image/object/class/label"] for row in rows] == [[0], [1]]

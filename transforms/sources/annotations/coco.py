@@ -110,6 +110,8 @@ def _add(
 def _object(one: Mapping[str, Any], categories: Mapping[Any, Any], *, masks: bool) -> dict[str, Any]:
     """Return the fields of an object; a value of another type than the field's is none."""
     category, box, segmentation = one.get("category_id"), one.get("bbox"), one.get("segmentation")
+    if isinstance(category, float) and category.is_integer():
+        category = int(category)
     known = type(category) is int and -(2**63) <= category < 2**63
     kind = categories.get(category, {}) if known else {}
     name, points, parts = kind.get("name"), one.get("keypoints"), kind.get("keypoints")

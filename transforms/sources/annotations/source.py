@@ -9,7 +9,7 @@ from typing import Any, Final, TypeAlias
 
 import pyarrow as pa
 
-from ...errors import SourceError
+from ...errors import SchemaError, SourceError
 from ...format.flow.rejects import CellError, Place, Reject
 from ...format.flow.rows import RowOrigin, Rows
 from ...format.nested.keys import is_flat
@@ -18,6 +18,7 @@ from ...format.schema.schema import Choice, Schema
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
 from ..files.listing import list_entries
 from ..files.stamp import check_stamp
+from ..registry.conform import DatasetSchema
 from .options import AnnotationOptions
 from .rows import Annotated
 
@@ -46,6 +47,19 @@ class AnnotationSource:
     paths: tuple[str, ...]
     base: str = ""
     options: AnnotationOptions = field(default_factory=AnnotationOptions)
+
+    def following(self, dataset: DatasetSchema) -> AnnotationSource:
+        """Return the source for an append to a dataset.
+
+        Raises:
+            SchemaError: it would number classes by the names in the new files alone.
+        """
+        if self.kind == "voc" and self.options.names is None:
+            raise SchemaError(
+                f"classes are numbered by the names in these files alone, and {dataset.name} has numbers already; give "
+                f"all classes in their order: --set 'input.annotations.classes=[cat, dog]'"
+            )
+        return self
 
     def list_files(self) -> Listing:
         """Return the files to read.

@@ -21,6 +21,7 @@ from dataclasses import replace
 from typing import Any
 from xml.etree import ElementTree as ET
 
+from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
 from ..contract.source import ParallelMap, SourceEntry
 from ..files.open_file import open_file, open_listed
@@ -37,12 +38,15 @@ def read_voc(entries: Sequence[SourceEntry], options: AnnotationOptions, run: Pa
     found = run(_read, entries)
     pictures = [replace(one, entry=number) for number, one in enumerate(found) if isinstance(one, Picture)]
     errors = {number: one for number, one in enumerate(found) if isinstance(one, str)}
-    names = sorted({one["label"] for picture in pictures for one in picture.objects if one["label"] is not None})
+    found_names = {one["label"] for picture in pictures for one in picture.objects if one["label"] is not None}
+    names = sorted(found_names) if options.names is None else options.names
     numbers = {name: number for number, name in enumerate(names, options.label_offset)}
     for picture in pictures:
         for one in picture.objects:
             one["category"] = numbers.get(one["label"])
-    return annotated(pictures, len(entries), errors=errors)
+    others = sorted(found_names - numbers.keys())
+    warnings = [f"objects of classes that are not given make their pictures rejects: {first_names(others, 8)}"]
+    return annotated(pictures, len(entries), errors=errors, warnings=warnings if others else ())
 
 
 def _read(entry: SourceEntry) -> Picture | str:

@@ -15,10 +15,14 @@ if TYPE_CHECKING:
 
 
 class VocInput(Options):
-    """VOC's XML files, one for each picture; the pictures are below `schema.files_root`."""
+    """VOC's XML files, one for each picture; the pictures are below `schema.files_root`.
+
+    `classes` are in the order of their numbers.
+    """
 
     format: Literal["voc"] = "voc"
     label_offset: Annotated[int, Field(ge=0, le=1000)] = 0
+    classes: list[str] | None = None
 
 
 class VocFormat(Format[VocInput]):
@@ -31,7 +35,8 @@ class VocFormat(Format[VocInput]):
         from .options import AnnotationOptions
         from .source import AnnotationSource
 
-        wanted = AnnotationOptions(label_offset=options.label_offset)
+        names = None if options.classes is None else tuple(options.classes)
+        wanted = AnnotationOptions(label_offset=options.label_offset, names=names)
         return AnnotationSource("voc", tuple(options.paths), settings.base, wanted)
 
 

@@ -62,8 +62,9 @@ def of_annotations(
         section["masks"] = annotations["masks"]
     else:
         section["label_offset"] = given.get("label_offset", 0)
+        section["classes"] = annotations["classes"]
     if kind == "yolo":
-        section |= {"images": paths[0], "classes": annotations["classes"]}
+        section["images"] = paths[0]
     return Resolved(
         section,
         {"file_name": {"name": "image", "image": "path"}},

@@ -27,12 +27,16 @@ def _check_labels(value: object) -> list[str] | None:
     return check_classes(value)
 
 
+def _as_list(value: object) -> object:
+    return [value] if isinstance(value, str) else value
+
+
 class Annotations(BaseModel):
     """The files that say what is in pictures; without `masks` segmentations are left out."""
 
     model_config = STRICT
 
-    coco: Annotated[list[InputPath], Field(min_length=1)] | None = None
+    coco: Annotated[list[InputPath], BeforeValidator(_as_list), Field(min_length=1)] | None = None
     voc: InputPath | None = None
     yolo: InputPath | None = None
     masks: bool = True
