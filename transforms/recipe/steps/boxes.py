@@ -74,23 +74,24 @@ class Boxes:
         objects = Objects.of(column)
         if rest := left_over(fields_of(column.type)):
             arrays[self.column] = objects.rest(column, rest)
-        sizes = [raw_values(arrays[f"{self.image}/{side}"], np.int64).astype(float) for side in ("width", "height")]
+        sides = [raw_values(arrays[f"{self.image}/{side}"], np.int64).astype(float) for side in ("width", "height")]
+        sizes = np.column_stack(sides)
         seen = true_mask(arrays[f"{self.image}/width"].is_valid())
-        errors = objects.uneven(self.column) | self._other_sizes(stated, np.column_stack(sizes))
-        corners, found = self._corners(objects, np.column_stack(sizes), errors)
+        errors = objects.uneven(self.column) | self._other_sizes(stated, sizes)
+        corners, found = self._corners(objects, sizes, errors)
         errors |= found
         for index in objects.bad_points().tolist():
             row = int(objects.rows[index])
             number = index - int(objects.ends[row]) + 1
             text = f"the keypoints of object {number} are not x, y and visibility of each; fix them"
             errors.setdefault(row, CellError(self.column, "BAD_BOX", "", "three numbers for each keypoint", text))
-        masks = self._masks(objects, np.column_stack(sizes), seen, errors)
+        masks = self._masks(objects, sizes, seen, errors)
         bad = np.zeros(batch.num_rows, bool)
         bad[list(errors)] = True
         keep = seen & ~bad
         for key, values in {**objects.values(corners), **masks}.items():
             arrays[f"{self.image}/object/{key}"] = objects.in_rows(values, keep)
-        for key, (values, ends) in objects.points(np.column_stack(sizes)).items():
+        for key, (values, ends) in objects.points(sizes).items():
             arrays[f"{self.image}/object/{key}"] = objects.in_rows(values, keep, ends)
         problems = tuple(CellProblem(row, errors[row]) for row in sorted(errors) if seen[row])
         return Stepped(pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays)), None, problems)
@@ -146,7 +147,7 @@ class Boxes:
         errors: dict[int, CellError],
     ) -> dict[str, pa.Array]:
         """Return the masks of objects as PNG pictures; what is wrong is added to the errors."""
-        if not has_masks({name: one.type for name, one in objects.fields.items()}):
+        if not has_masks(objects.kinds):
             return {}
         masks: list[bytes] = []
         for row, text in zip(objects.rows.tolist(), objects.fields[MASK].to_pylist(), strict=True):

@@ -71,6 +71,11 @@ class Objects:
         return cls(fields, ends, {name: np.diff(own) for name, own in starts.items()})
 
     @property
+    def kinds(self) -> dict[str, pa.DataType]:
+        """The types of the fields."""
+        return {name: field.type for name, field in self.fields.items()}
+
+    @property
     def rows(self) -> npt.NDArray[np.int64]:
         """The row of each box."""
         return np.repeat(np.arange(len(self.ends) - 1), np.diff(self.ends))
@@ -88,12 +93,9 @@ class Objects:
     def boxes(self) -> npt.NDArray[np.float64]:
         """Return x, y, width and height of each box in pixels, NaN where that is not what is there."""
         boxes = next(self.fields[name] for name in BOX if name in self.fields)
-        lists = boxes.cast(pa.large_list(pa.float64()))
-        ends = _ends(lists)
-        four = true_mask(lists.is_valid()) & (np.diff(ends) == len(SIDES))
-        found = np.full((len(lists), 4), np.nan)
-        numbers = lists.flatten()
-        sides = np.where(true_mask(numbers.is_valid()), raw_values(numbers, np.float64), np.nan)
+        sides, ends = _numbers_of(boxes)
+        four = true_mask(boxes.is_valid()) & (np.diff(ends) == len(SIDES))
+        found = np.full((len(boxes), 4), np.nan)
         found[four] = sides[ends[:-1][four][:, None] + np.arange(len(SIDES))]
         return found
 
@@ -108,7 +110,7 @@ class Objects:
     def points(self, sizes: npt.NDArray[np.float64]) -> dict[str, tuple[pa.Array, npt.NDArray[np.int64]]]:
         """Return the values of the keys of keypoints, several for each object, and where those of each row end."""
         found: dict[str, tuple[pa.Array, npt.NDArray[np.int64]]] = {}
-        if POINTS in self.fields and _are_numbers(self.fields[POINTS].type):
+        if _has_points(self.kinds):
             numbers, ends, counts = self._triples()
             numbers = np.where(np.isfinite(numbers), numbers, 0)  # others are bad_points
             row_ends = np.concatenate([[0], np.cumsum(counts)])[self.ends]
@@ -118,7 +120,7 @@ class Objects:
             found["keypoint/x"] = array_of((numbers[starts] / size[:, 0]).astype(np.float32)), row_ends
             found["keypoint/y"] = array_of((numbers[starts + 1] / size[:, 1]).astype(np.float32)), row_ends
             found["keypoint/visibility"] = array_of(numbers[starts + 2].astype(np.int64)), row_ends
-        if POINT_NAMES in self.fields and is_any_list(self.fields[POINT_NAMES].type):
+        if _has_point_names(self.kinds):
             lists = self.fields[POINT_NAMES].cast(pa.large_list(pa.string()))
             found["keypoint/text"] = lists.flatten(), _ends(lists)[self.ends]
         return found
@@ -135,7 +137,7 @@ class Objects:
 
     def bad_points(self) -> npt.NDArray[np.int64]:
         """Return the objects whose keypoints are not three numbers each."""
-        if POINTS not in self.fields or not _are_numbers(self.fields[POINTS].type):
+        if not _has_points(self.kinds):
             return np.zeros(0, np.int64)
         numbers, ends, counts = self._triples()
         sizes = np.diff(ends)
@@ -144,9 +146,7 @@ class Objects:
 
     def _triples(self) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         """Return all numbers of keypoints, where those of each object end, and how many keypoints it has."""
-        lists = self.fields[POINTS].cast(pa.large_list(pa.float64()))
-        ends, values = _ends(lists), lists.flatten()
-        numbers = np.where(true_mask(values.is_valid()), raw_values(values, np.float64), np.nan)
+        numbers, ends = _numbers_of(self.fields[POINTS])
         sizes = np.diff(ends)
         return numbers, ends, np.where(sizes % 3 == 0, sizes // 3, 0)
 
@@ -168,6 +168,13 @@ def _aligned(values: pa.Array, own: npt.NDArray[np.int64], ends: npt.NDArray[np.
     if not known.any():
         return pa.nulls(len(rows), values.type)
     return values.take(array_of(np.where(known, places, places[known][0])))
+
+
+def _numbers_of(column: pa.Array) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.int64]]:
+    """Return the numbers of all lists, NaN for a null, and where those of each list end."""
+    lists = column.cast(pa.large_list(pa.float64()))
+    values = lists.flatten()
+    return np.where(true_mask(values.is_valid()), raw_values(values, np.float64), np.nan), _ends(lists)
 
 
 def _ends(lists: pa.Array) -> npt.NDArray[np.int64]:
@@ -200,9 +207,9 @@ def keys_of(fields: dict[str, pa.DataType]) -> dict[str, pa.DataType]:
     keys: dict[str, pa.DataType] = {f"bbox/{side}": pa.float32() for side in SIDES}
     if has_masks(fields):
         keys[MASK_KEY] = pa.large_binary()
-    if POINTS in fields and _are_numbers(fields[POINTS]):
+    if _has_points(fields):
         keys |= {"keypoint/x": pa.float32(), "keypoint/y": pa.float32(), "keypoint/visibility": pa.int64()}
-    if POINT_NAMES in fields and is_any_list(fields[POINT_NAMES]):
+    if _has_point_names(fields):
         keys["keypoint/text"] = pa.string()
     names = dict.fromkeys(keys, "bbox")
     for name, kind in fields.items():
@@ -221,14 +228,22 @@ def keys_of(fields: dict[str, pa.DataType]) -> dict[str, pa.DataType]:
 def left_over(fields: dict[str, pa.DataType]) -> list[str]:
     """Return the fields that become no key, like lists of attributes: they stay in the column."""
     read = {*BOX, *((MASK,) if has_masks(fields) else ())}
-    read |= {POINTS} if POINTS in fields and _are_numbers(fields[POINTS]) else set()
-    read |= {POINT_NAMES} if POINT_NAMES in fields and is_any_list(fields[POINT_NAMES]) else set()
+    read |= {POINTS} if _has_points(fields) else set()
+    read |= {POINT_NAMES} if _has_point_names(fields) else set()
     return [name for name, kind in fields.items() if name not in read and not _is_plain(kind)]
 
 
 def has_masks(fields: dict[str, pa.DataType]) -> bool:
     """Return whether objects have segmentations as text."""
     return MASK in fields and is_string(fields[MASK])
+
+
+def _has_points(fields: dict[str, pa.DataType]) -> bool:
+    return POINTS in fields and _are_numbers(fields[POINTS])
+
+
+def _has_point_names(fields: dict[str, pa.DataType]) -> bool:
+    return POINT_NAMES in fields and is_any_list(fields[POINT_NAMES])
 
 
 def _are_numbers(kind: pa.DataType) -> bool:

@@ -15,11 +15,12 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from ...recipe.steps.boxes import OBJECTS
+from ...recipe.steps.objects import SIZE
+
 FILE_NAME: Final = "file_name"
 SOURCE_ID: Final = "image/source_id"
 CAPTION: Final = "image/caption"
-OBJECTS: Final = "objects"
-SIZE: Final = "annotated_size"
 
 _FIELDS: Final[dict[str, pa.DataType]] = {
     "bbox": pa.list_(pa.float64()),

@@ -21,7 +21,7 @@ import yaml
 from ...format.wording.printable import printable
 from ..contract.source import ParallelMap, SourceEntry
 from ..files.open_file import open_file, open_listed
-from ..files.skipped_names import is_other_file, why_skipped
+from ..files.skipped_names import pictures_below
 from .options import AnnotationOptions
 from .rows import Annotated, Picture, annotated
 
@@ -87,14 +87,8 @@ def _names_in(path: str) -> tuple[str, ...]:
 
 def _pictures_in(root: str) -> dict[str, str]:
     """Return the paths of all pictures below a folder, by their paths without suffix."""
-    found: dict[str, str] = {}
-    for folder, below, names in os.walk(root):
-        below[:] = [name for name in below if why_skipped(os.fsencode(name)) is None]
-        for name in names:
-            if why_skipped(os.fsencode(name)) is None and not is_other_file(os.fsencode(name)):
-                path = os.path.relpath(os.path.join(folder, name), root)
-                found[os.path.splitext(path)[0]] = path
-    return found
+    paths = (os.fsdecode(os.path.relpath(path, os.fsencode(root))) for path in pictures_below(os.fsencode(root)))
+    return {os.path.splitext(path)[0]: path for path in paths}
 
 
 def _read(entry: SourceEntry, names: Sequence[str], offset: int) -> tuple[list[dict[str, Any]], int] | str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -49,6 +49,13 @@ def is_other_file(name: bytes) -> bool:
     """
     lower = name.lower()
     return lower[lower.rfind(b".") :] in _OTHER_SUFFIXES or lower in _OTHER_NAMES
+
+
+def pictures_below(root: bytes) -> Iterator[bytes]:
+    """Yield the paths of all files below a folder that may be pictures by their names; nothing is opened."""
+    for folder, below, names in os.walk(root):
+        below[:] = [name for name in below if why_skipped(name) is None]
+        yield from (os.path.join(folder, name) for name in names if not (why_skipped(name) or is_other_file(name)))
 
 
 @dataclass(frozen=True, slots=True)

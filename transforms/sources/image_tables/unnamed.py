@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain, islice
 from typing import Final
 
 import pyarrow as pa
@@ -15,7 +16,7 @@ from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list
 from ...format.wording.printable import printable_path
 from ...recipe.step import Column
-from ..files.skipped_names import is_other_file, why_skipped
+from ..files.skipped_names import pictures_below
 
 _AT_ONCE: Final = 1 << 16
 """Paths that are compared at once."""
@@ -95,12 +96,6 @@ def _absolute(folder: bytes, paths: pa.Array) -> pa.Array:
 
 def _pictures_of(roots: Sequence[str]) -> Iterator[pa.Array]:
     """Yield the paths of all files that may be pictures, some at a time."""
-    found: list[bytes] = []
-    for root in roots:
-        for folder, below, names in os.walk(os.fsencode(root)):
-            below[:] = [name for name in below if why_skipped(name) is None]
-            found += [os.path.join(folder, name) for name in names if not (why_skipped(name) or is_other_file(name))]
-            while len(found) >= _AT_ONCE:
-                yield pa.array(found[:_AT_ONCE], pa.large_binary())
-                del found[:_AT_ONCE]
-    yield pa.array(found, pa.large_binary())
+    paths = chain.from_iterable(pictures_below(os.fsencode(root)) for root in roots)
+    while some := list(islice(paths, _AT_ONCE)):
+        yield pa.array(some, pa.large_binary())
