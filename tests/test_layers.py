@@ -24,7 +24,7 @@ transforms/stores: common s3 gcs .
 transforms/dataset: shard_plan storage records generations spill stage shuffle shards commit reading integrity cleanup
 transforms: pictures
 transforms/sources: contract files
-transforms: recipe recipe/steps
+transforms: recipe recipe/steps recipe/picture_steps
 transforms/sources: registry text csv/records csv jsonl txt typed arrow parquet
 transforms/sources: image_tables annotations images numpy memory tfrecord
 transforms: .

@@ -13,15 +13,15 @@ from ...transforms.format.splits.splitter import DEFAULT_SPLIT
 from ...transforms.format.tfrecord.scan import RECORD_BYTES_LIMIT
 from ...transforms.format.wording.printable import printable_path, quoted
 from ...transforms.pictures.check import ImageCheck
+from ...transforms.recipe.picture_steps.boxes import OBJECTS, BoxesByType
+from ...transforms.recipe.picture_steps.pictures import ExportedPictures, Pictures
 from ...transforms.recipe.source import with_steps
 from ...transforms.recipe.step import Step
-from ...transforms.recipe.steps.boxes import OBJECTS, BoxesByType
 from ...transforms.recipe.steps.columns import Constants, Rename
 from ...transforms.recipe.steps.expression import columns_in, read_expression
 from ...transforms.recipe.steps.files import Files
 from ...transforms.recipe.steps.label import Label
 from ...transforms.recipe.steps.nulls import Nulls
-from ...transforms.recipe.steps.pictures import ExportedPictures, Pictures
 from ...transforms.recipe.steps.where import Where
 from ...transforms.sources.contract.call import Call, typed_path
 from ...transforms.sources.contract.source import Frozen, Source

@@ -32,7 +32,7 @@ from ...pictures.check import ImageCheck
 from ...pictures.facts import ImageFacts, ImageProblem
 from ...sources.contract.call import set_column
 from ..step import Column, Stepped, is_text
-from .files import FILENAME
+from ..steps.files import FILENAME
 
 ENCODED: Final = "encoded"
 ABSENT: Final = "absent"
