@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -202,15 +202,19 @@ def _settled(config: Config, latest: Manifest, schema: Schema) -> Config:
         found = FORMATS[config.input.format].load()
         updates["input"] = found.settled(config.input, schema, latest.labels, where)
     if config.input is None or "schema.columns" not in FORMATS[config.input.format].load().refused_keys:
-        updates["schema_"] = _settled_columns(_settled_labels(config.schema_, latest.labels), latest)
+        labels = [feature.name for feature in schema if feature.type == "label" and feature.shape == ()]
+        updates["schema_"] = _settled_columns(_settled_labels(config.schema_, labels), latest)
     if latest.order == "shuffled" and config.shuffle is None:
         updates["shuffle"] = ShuffleConfig(seed=latest.details.shuffle["seed"])
     settled = config.model_copy(update=updates)
     return settled if "split" in given or config.split is not None else with_split_of(settled, latest)
 
 
-def _settled_labels(section: SchemaConfig, labels: Mapping[str, object]) -> SchemaConfig:
-    """Return the columns with those as labels that are labels in the dataset, where the config does not say."""
+def _settled_labels(section: SchemaConfig, labels: Sequence[str]) -> SchemaConfig:
+    """Return the columns with those as labels that are labels in the dataset, where the config does not say.
+
+    Lists of classes are none of these: the source of boxes names them.
+    """
     named = {rule.name or name: name for name, rule in section.columns.items()}
     columns = dict(section.columns)
     for feature in labels:

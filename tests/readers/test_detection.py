@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 import tensorflow as tf
 import tensorflow_datasets as tfds
 from PIL import Image
-from shardmill.pipelines import convert, open_dataset
+from shardmill.pipelines import append, convert, open_dataset
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 
@@ -73,3 +74,53 @@ def test_tfds_gives_the_boxes_and_captions_of_each_picture(street: Path) -> None
         assert [text.decode() for text in image["caption"]] == row["image/caption"]
         assert image["object"]["class"]["label"].tolist() == (row["image/object/class/label"] or [])
         assert image["object"]["bbox"]["ymin"].tolist() == pytest.approx(row["image/object/bbox/ymin"] or [])
+
+
+def boxes_of(folder: Path, *objects: list[int], first: int = 0, names: tuple[str, ...] = ("cat", "sea lion")) -> str:
+    """Write pictures with objects of these classes, whose ids begin with `first`, and COCO's file of them."""
+    (folder / "pictures").mkdir(parents=True)
+    images = [{"id": number, "file_name": f"{number}.png"} for number in range(len(objects))]
+    for number in range(len(objects)):
+        Image.new("RGB", (8, 6), (number, len(names), 0)).save(folder / "pictures" / f"{number}.png")
+    annotations = [
+        {"image_id": number, "category_id": one, "bbox": [1, 1, 2, 2]}
+        for number, found in enumerate(objects)
+        for one in found
+    ]
+    categories = [{"id": number, "name": name} for number, name in enumerate(names, first)]
+    document = {"images": images, "annotations": annotations, "categories": categories}
+    (folder / "coco.json").write_text(json.dumps(document))
+    return str(folder / "coco.json")
+
+
+def classes_of(path: Path) -> tuple[Any, list[list[int]]]:
+    builder = tfds.builder_from_directory(str(path))
+    examples = tfds.as_numpy(builder.as_dataset(split="train"))
+    feature = builder.info.features["image"]["object"]["class"]["label"]
+    return feature, [example["image"]["object"]["class"]["label"].tolist() for example in examples]
+
+
+def test_tfds_knows_the_names_of_the_classes_of_boxes_whose_ids_are_0_to_n_minus_1(tmp_path: Path) -> None:
+    source = boxes_of(tmp_path / "one", [1, 0], [], [1])
+    convert(str(tmp_path / "one/pictures"), output=str(tmp_path / "out"), input__annotations={"coco": [source]})
+    feature, found = classes_of(tmp_path / "out")
+    assert isinstance(feature, tfds.features.Sequence)
+    assert isinstance(feature.feature, tfds.features.ClassLabel)
+    assert feature.feature.names == ["cat", "sea lion"]
+    assert [[feature.feature.int2str(number) for number in row] for row in found] == [
+        ["sea lion", "cat"],
+        [],
+        ["sea lion"],
+    ]
+    more = boxes_of(tmp_path / "two", [2], names=("cat", "sea lion", "owl"))
+    append(str(tmp_path / "two/pictures"), output=str(tmp_path / "out"), input__annotations={"coco": [more]})
+    feature, found = classes_of(tmp_path / "out")
+    assert (feature.feature.names, found[-1]) == (["cat", "sea lion", "owl"], [2])
+
+
+def test_ids_with_gaps_are_plain_numbers_to_tfds(tmp_path: Path) -> None:
+    source = boxes_of(tmp_path / "one", [2, 1], [], first=1)
+    convert(str(tmp_path / "one/pictures"), output=str(tmp_path / "out"), input__annotations={"coco": [source]})
+    feature, found = classes_of(tmp_path / "out")
+    assert isinstance(feature, tfds.features.Tensor)
+    assert (feature.shape, found) == ((None,), [[2, 1], []])

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from ..errors import SchemaError
 from ..format.flow.rows import Rows
-from ..format.nested.keys import is_flat
+from ..format.nested.keys import is_any_list, is_flat
 from ..format.schema.arrow_types import arrow_type_of, feature_of
 from ..format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ..format.sidecars.tfds import labels_file_name
@@ -91,7 +91,7 @@ class RecipeSource:
             survey = first_rows(self.source, survey, self.limit)
         inner = survey.frozen
         fields = fields_of(survey)
-        given = [Column(column, column.name) for column in fields]
+        given = [Column(column, column.name, labels=inner.labels.get(column.name)) for column in fields]
         found = replace(self, recipe=learn(self.source, survey, self.recipe, given, run))
         columns = found.recipe.plan(given)
         for more in self.by_type:
@@ -106,11 +106,12 @@ class RecipeSource:
         features, choices = _features(columns, survey)
         new = {read: column.name for column in columns if (read := column.origin or column.form) is not None}
         formed = {column.origin or column.form: column.name for column in columns}
+        labels = {formed[name]: classes for name, classes in inner.labels.items() if name in formed}
+        labels |= {column.name: column.labels for column in columns if column.labels is not None}
         frozen = RecipeFrozen(
             Schema(tuple(sorted(features, key=lambda feature: feature.name))),
             inner.splits or found.recipe.splits,
-            {formed[name]: classes for name, classes in inner.labels.items() if name in formed}
-            | {column.name: column.labels for column in columns if column.labels is not None},
+            {one.name: labels[one.name] for one in features if one.type == "label"},
             inner.opaque,
             entries,
             inner=inner,
@@ -189,7 +190,8 @@ def _features(columns: Sequence[Column], survey: Survey) -> tuple[list[Feature],
             choices.append(Choice(column.name, features[-1].type, reason))
         elif column.labels is not None:
             file = labels_file_name(column.name)
-            features.append(Feature(column.name, "int64", "label", nullable=column.field.nullable, labels=file))
+            shape = (-1,) if is_any_list(column.field.type) else ()
+            features.append(Feature(column.name, "int64", "label", shape, column.field.nullable, labels=file))
             choices.append(Choice(column.name, "label", column.reason))
         else:
             feature, reason = feature_of(column.field, column.rule)

@@ -35,7 +35,8 @@ class Column:
     `field` has its name, its Arrow type and whether it may hold nulls. `origin` is the column of the source whose
     values it holds unchanged, None if a step made it. `reason` says where it comes from then, for `--dry-run`, and
     `form` is the column of the source whose feature it becomes (an image, a class, `as: bytes`), or None.
-    `labels` are the names of classes, by number, where it holds these numbers (int64). `rule` is what feature a column
+    `labels` are the names of classes, by number, where it holds these numbers (int64), lists of them, or objects that
+    have them. `rule` is what feature a column
     of a step becomes, where its type alone leaves that open. `null` is what became of its nulls, as the manifest
     states it, and `fill` the value in their place. `file` is `path` where its values are the bytes of files that the
     source's column names.
@@ -213,6 +214,15 @@ class StepByType(Protocol):
 
     def step(self, columns: Sequence[Column]) -> Step | None:
         """Return the step for these columns, None where none is of such a type."""
+        ...
+
+
+@runtime_checkable
+class TypedStepByType(StepByType, Protocol):
+    """What gives other steps in an append: for the types and classes of the dataset."""
+
+    def under(self, dataset: Mapping[str, pa.DataType], labels: Mapping[str, tuple[str, ...]]) -> StepByType:
+        """Return what gives the steps for rows that are appended to a dataset."""
         ...
 
 

@@ -11,7 +11,7 @@ from PIL import Image
 from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.errors import ConfigError, SourceError, TooManyRejects, UsageError
+from shardmill.transforms.errors import ConfigError, SchemaError, SourceError, TooManyRejects, UsageError
 
 from ...command_line import Shardmill
 
@@ -272,3 +272,84 @@ def test_one_file_needs_no_list_and_a_class_may_be_written_as_a_whole_float() ->
     instances(1, annotations=[one])
     convert("pictures", output="out", input__annotations={"coco": "instances.json"})
     assert records()[0]["image/object/class/text"] == ["toothbrush"]
+
+
+def test_classes_have_names_in_the_manifest_where_ids_are_0_to_n_minus_1() -> None:
+    categories = [{"id": 1, "name": "dog"}, {"id": 0, "name": "cat"}]
+    one = {"image_id": 500, "bbox": [1, 1, 4, 4], "category_id": 1}
+    run(instances(1, annotations=[one], categories=categories))
+    assert open_dataset("out").labels == {"image/object/class/label": ("cat", "dog")}
+    assert records()[0]["image/object/class/label"] == [1]
+    assert verify_dataset("out").ok
+
+
+@pytest.mark.parametrize(
+    "categories",
+    [
+        [{"id": 90, "name": "toothbrush"}],
+        [{"id": 1, "name": "cat"}],
+        [{"id": 0, "name": "cat"}, {"id": 1, "name": "cat"}],
+        [{"id": 0, "name": "cat"}, {"id": 1}],
+        [],
+    ],
+)
+def test_classes_are_plain_numbers_where_ids_have_gaps_or_names_are_not_one_each(categories: Any) -> None:
+    one = {"image_id": 500, "bbox": [1, 1, 4, 4], "category_id": 1}
+    run(instances(1, annotations=[one], categories=categories))
+    assert open_dataset("out").labels == {}
+    assert records()[0]["image/object/class/label"] == [1]
+
+
+def of_classes(path: str, names: dict[int, str], *ids: int) -> str:
+    annotations = [{"image_id": 500, "bbox": [1, 1, 4, 4], "category_id": number} for number in ids]
+    return instances(
+        1, path, annotations=annotations, categories=[{"id": n, "name": name} for n, name in names.items()]
+    )
+
+
+def add(*files: str, **more: Any) -> Any:
+    Image.new("RGB", (WIDTH, HEIGHT), (9, 9, 9)).save("pictures/0.png")
+    return append("pictures", output="out", input__annotations={"coco": list(files)}, **more)
+
+
+def test_an_append_keeps_the_numbers_of_classes_and_adds_new_ones_at_the_end() -> None:
+    run(of_classes("one.json", {0: "cat", 1: "dog"}, 0, 1))
+    add(of_classes("two.json", {1: "dog", 2: "owl"}, 2, 1))
+    assert open_dataset("out").labels == {"image/object/class/label": ("cat", "dog", "owl")}
+    assert [row["image/object/class/label"] for row in records()] == [[0, 1], [2, 1]]
+    assert verify_dataset("out").ok
+
+
+@pytest.mark.parametrize(
+    ("names", "message"),
+    [
+        ({0: "dog", 1: "cat"}, 'class 0 is "dog" in these files, and "cat" in .*out, generation 1; there it is 1'),
+        ({1: "cat"}, 'class 1 is "cat" in these files, and "dog" in .*out'),
+        ({7: "owl"}, 'class 7 is "owl" in these files, and no class in .*out, generation 1, whose next is 2'),
+        ({2: "cat"}, 'class 2 is "cat" in these files, and no class in .*out, generation 1; there it is 0'),
+    ],
+)
+def test_an_append_of_other_numbers_of_classes_is_refused(names: dict[int, str], message: str) -> None:
+    run(of_classes("one.json", {0: "cat", 1: "dog"}, 0, 1))
+    with pytest.raises(SchemaError, match=message):
+        add(of_classes("two.json", names, next(iter(names))))
+
+
+def test_a_number_that_is_no_class_of_the_dataset_is_a_reject_of_its_picture() -> None:
+    run(of_classes("one.json", {0: "cat", 1: "dog"}, 0, 1))
+    with pytest.raises(
+        TooManyRejects, match=r"object 2 is of class 2, and the classes of the dataset are 0 to 1 \(cat"
+    ):
+        add(of_classes("two.json", {0: "cat"}, 1, 2))
+
+
+def test_an_append_to_a_dataset_of_plain_numbers_keeps_them_plain() -> None:
+    run(of_classes("one.json", {0: "cat", 5: "dog"}, 0, 5))
+    add(of_classes("two.json", {0: "dog"}, 0))
+    assert open_dataset("out").labels == {}
+    assert [row["image/object/class/label"] for row in records()] == [[0, 5], [0]]
+
+
+def test_a_number_with_two_names_in_two_files_is_refused() -> None:
+    with pytest.raises(SourceError, match=r'two.json: the category 0 is "dog", and "cat" before'):
+        run(of_classes("one.json", {0: "cat"}, 0), of_classes("two.json", {0: "dog"}, 0))

@@ -112,19 +112,40 @@ def test_boxes_of_a_picture_of_another_size_are_rejects() -> None:
     assert [row["image/source_id"] for row in run(max_rejects=1)] == ["b"]
 
 
-def test_classes_may_be_given_and_have_to_be_in_an_append() -> None:
+def more(**settings: Any) -> list[Any]:
+    """Append two pictures to one with a dog; return the classes of all."""
     picture("a", thing("dog", 1, 1, 2, 2))
-    assert run(schema={"boxes": "reject"})[0]["image/object/class/label"] == [0]
+    offset = {"input__label_offset": settings["input__label_offset"]} if "input__label_offset" in settings else {}
+    run(schema={"boxes": "reject"}, **offset)
     Path("JPEGImages").rename("first")
     Path("JPEGImages").mkdir()
     Path("Annotations/a.xml").unlink()
     picture("b", thing("cat", 1, 1, 2, 2))
     picture("c", thing("bird", 1, 1, 2, 2))
-    annotations: dict[str, Any] = {"voc": "Annotations"}
+    append("JPEGImages", output="out", **{"input__annotations": {"voc": "Annotations"}} | settings)
+    return [row["image/object/class/label"] for row in open_dataset("out").to_table("train").to_pylist()]
+
+
+def test_an_append_keeps_the_numbers_of_classes_and_adds_new_ones_at_the_end() -> None:
+    assert more() == [[0], [2], [1]]
+    assert open_dataset("out").labels == {"image/object/class/label": ("dog", "bird", "cat")}
+
+
+def test_classes_may_be_given_in_an_append() -> None:
+    classes = {"voc": "Annotations", "classes": ["dog", "cat"]}
+    assert more(input__annotations=classes, max_rejects=1) == [[0], [1]]
+    assert open_dataset("out").labels == {"image/object/class/label": ("dog", "cat")}
+
+
+def test_classes_in_another_order_than_that_of_the_dataset_are_refused() -> None:
+    classes = {"voc": "Annotations", "classes": ["bird", "cat", "dog"]}
+    with pytest.raises(SchemaError, match=r'class 0 is "bird" in these files, and "dog" in .*out, generation 1'):
+        more(input__annotations=classes)
+
+
+def test_classes_that_do_not_begin_with_0_have_no_names_and_have_to_be_given_in_an_append() -> None:
     with pytest.raises(
         SchemaError, match=r"classes are numbered by the names in these files alone, and .* has numbers"
     ):
-        append("JPEGImages", output="out", input__annotations=annotations)
-    append("JPEGImages", output="out", input__annotations=annotations | {"classes": ["dog", "cat"]}, max_rejects=1)
-    rows = open_dataset("out").to_table("train").to_pylist()
-    assert [row["image/object/class/label"] for row in rows] == [[0], [1]]
+        more(input__label_offset=1)
+    assert open_dataset("out").labels == {}

@@ -28,7 +28,13 @@ def picture(name: str, labels: str | None, suffix: str = "png") -> None:
 
 
 def run(more: dict[str, Any] | None = None, **settings: Any) -> list[dict[str, Any]]:
-    convert("images", output="out", input__annotations={"yolo": "labels"} | (more or {}), **settings)
+    convert(
+        "images",
+        output="out",
+        output__if_exists="replace",
+        input__annotations={"yolo": "labels"} | (more or {}),
+        **settings,
+    )
     rows: list[dict[str, Any]] = open_dataset("out").to_table("train").to_pylist()
     return rows
 
@@ -62,6 +68,10 @@ def test_the_names_of_classes_are_those_beside_the_labels(path: str, text: str) 
     Path(path).write_text(text)
     (row,) = run(input__label_offset=1)
     assert (row["image/object/class/text"], row["image/object/class/label"]) == (["dog"], [2])
+    assert open_dataset("out").labels == {}
+    (row,) = run()
+    assert row["image/object/class/label"] == [1]
+    assert open_dataset("out").labels == {"image/object/class/label": ("cat", "dog")}
 
 
 def test_names_may_be_given() -> None:

@@ -13,7 +13,7 @@ What a feature becomes:
     nullable scalar, fixed shape    Scalar or Tensor with `optional`: an absent value reads as the dtype's lowest (b""
                                     for bytes), so integers read as int64, whose lowest no narrower type holds
     list of any length              Tensor of shape (None,): an absent list reads as an empty one
-    string, label                   Text, ClassLabel
+    string, label                   Text, ClassLabel; list of labels: Sequence of ClassLabel
     image                           Image, if all are JPEG, PNG or BMP, or all are GIF (whose decoded form has frames
                                     first); a mixture, or a format that TensorFlow does not decode, stays bytes
     array data                      Tensor of shape (None,) in the array's own dtype; its shape is the key beside it
@@ -219,9 +219,10 @@ def _feature(feature: Feature, labels: Mapping[str, Sequence[str]], image_shape:
     if shown == "Image" and image_shape is not None and not feature.nullable:
         image = {"shape": _shape(image_shape), "dtype": "uint8"}
         return {"pythonClassName": _CLASSES + "image_feature.Image", "image": image}
-    if _has_labels(feature, labels) and not feature.nullable:
-        count = str(len(labels[feature.name]))
-        return {"pythonClassName": _CLASSES + "class_label_feature.ClassLabel", "classLabel": {"numClasses": count}}
+    if _has_labels(feature, labels) and (feature.shape or not feature.nullable):
+        inner = {"numClasses": str(len(labels[feature.name]))}
+        label = {"pythonClassName": _CLASSES + "class_label_feature.ClassLabel", "classLabel": inner}
+        return _in_sequence(label) if feature.shape else label
     if shown == "Text" and feature.shape == () and not feature.nullable:
         return {"pythonClassName": _CLASSES + "text_feature.Text", "text": {}}
     raw = _raw_dtype(feature)
@@ -235,13 +236,17 @@ def _feature(feature: Feature, labels: Mapping[str, Sequence[str]], image_shape:
 def _sequence(node: _Sequence) -> dict[str, Any]:
     entry = _feature(replace(node.feature, shape=node.shape, nullable=False), {}, None)
     for _ in range(node.levels):
-        inner = {"feature": entry, "length": "-1"}
-        entry = {"pythonClassName": _CLASSES + "sequence_feature.Sequence", "sequence": inner}
+        entry = _in_sequence(entry)
     return entry
 
 
+def _in_sequence(entry: dict[str, Any]) -> dict[str, Any]:
+    inner = {"feature": entry, "length": "-1"}
+    return {"pythonClassName": _CLASSES + "sequence_feature.Sequence", "sequence": inner}
+
+
 def _has_labels(feature: Feature, labels: Mapping[str, Sequence[str]]) -> bool:
-    return feature.kind == "int64" and feature.shape == () and feature.name in labels
+    return feature.kind == "int64" and feature.shape in ((), (-1,)) and feature.name in labels
 
 
 def _raw_dtype(feature: Feature) -> str | None:

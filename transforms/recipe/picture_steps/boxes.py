@@ -12,22 +12,24 @@ and `create_coco_tf_record.py`; that of `objects`: huggingface/datasets, as imag
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from ...format.buffers.arrow_memory import raw_values, true_mask
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.nested.flatten import empty_array
 from ...format.nested.keys import is_any_list, stored_type
+from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
 from ...pictures.masks import mask_png
 from ..step import Column, Stepped
-from .objects import CENTER, MASK, MASK_KEY, SIZE, Objects, fields_of, has_masks, keys_of, left_over
+from .objects import CENTER, CLASS_KEY, MASK, MASK_KEY, SIZE, Objects, fields_of, has_masks, keys_of, left_over
 
 CLIP: Final = "--set schema.boxes=clip"
 NO_MASKS: Final = "--set input.annotations.masks=false"
@@ -43,12 +45,13 @@ class Boxes:
     """Make the keys of the objects in a `column`, which are in the picture `image`; a step has looked at that before.
 
     A box that goes over the edge of its picture is a problem, or with `clip` ends there; one without extent is always a
-    problem.
+    problem. `classes` are the names of classes by number, if the numbers are 0 to n - 1: another number is a problem.
     """
 
     column: str
     image: str
     clip: bool = False
+    classes: tuple[str, ...] | None = None
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
         """Return the columns, that of the objects as their keys."""
@@ -80,6 +83,7 @@ class Boxes:
         errors = objects.uneven(self.column) | self._other_sizes(stated, sizes)
         corners, found = self._corners(objects, sizes, errors)
         errors |= found
+        errors = self._no_classes(objects) | errors
         for index in objects.bad_points().tolist():
             row = int(objects.rows[index])
             number = index - int(objects.ends[row]) + 1
@@ -113,7 +117,28 @@ class Boxes:
 
     def _planned(self, key: str, kind: pa.DataType) -> Column:
         field = pa.field(f"{self.image}/object/{key}", pa.large_list(kind), nullable=True)
-        return Column(field, reason=f'of "{self.column}"')
+        reason = f'of "{self.column}"'
+        if key != CLASS_KEY or self.classes is None or not pa.types.is_integer(kind):
+            return Column(field, reason=reason)
+        count = "1 class" if len(self.classes) == 1 else f"{len(self.classes):,} classes"
+        return Column(field, reason=f"{count}, {reason}", labels=self.classes)
+
+    def _no_classes(self, objects: Objects) -> dict[int, CellError]:
+        """Return the rows with a number of no class."""
+        values = objects.classes
+        if self.classes is None or values is None:
+            return {}
+        errors: dict[int, CellError] = {}
+        known = pc.and_(pc.greater_equal(values, 0), pc.less(values, len(self.classes)))
+        for index in pc.indices_nonzero(pc.invert(known)).to_pylist():
+            number, row = str(values[index]), int(objects.rows[index])
+            shown = first_names(self.classes, 8)
+            text = (
+                f"object {index - int(objects.ends[row]) + 1} is of class {number}, and the classes of the dataset are "
+                f"0 to {len(self.classes) - 1} ({shown}); fix it, or convert to a new dataset"
+            )
+            errors.setdefault(row, CellError(self.column, "UNKNOWN_CLASS", number, f"one of {shown}", text))
+        return errors
 
     def _corners(
         self, objects: Objects, sizes: npt.NDArray[np.float64], uneven: dict[int, CellError]
@@ -177,10 +202,18 @@ class Boxes:
 
 @dataclass(frozen=True, slots=True)
 class BoxesByType:
-    """A column `objects` with boxes is of the picture beside it, where there is one; but not where it is `declared`."""
+    """A column `objects` with boxes is of the picture beside it, where there is one; but not where it is `declared`.
+
+    `held` are the classes of each label of the dataset of an append, None where there is no dataset yet.
+    """
 
     declared: bool = False
     clip: bool = False
+    held: Mapping[str, tuple[str, ...]] | None = None
+
+    def under(self, dataset: Mapping[str, pa.DataType], labels: Mapping[str, tuple[str, ...]]) -> BoxesByType:  # noqa: ARG002
+        """Return what gives the step in an append: classes have names where they have them in the dataset."""
+        return replace(self, held=labels)
 
     def step(self, columns: Sequence[Column]) -> Boxes | None:
         """Return the step for some columns, None where there are no boxes, or not one picture."""
@@ -193,4 +226,8 @@ class BoxesByType:
         image = "image" if "image" in images else images[0] if len(images) == 1 else None
         if self.declared or known is None or image is None or not fields_of(known.field.type):
             return None
-        return Boxes(OBJECTS, image, self.clip)
+        classes = known.labels
+        if self.held is not None:
+            known_before = self.held.get(f"{image}/object/{CLASS_KEY}")
+            classes = known_before and (classes or known_before)
+        return Boxes(OBJECTS, image, self.clip, classes)

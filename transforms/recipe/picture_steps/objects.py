@@ -29,6 +29,7 @@ CENTER: Final = "center_box"
 BOX: Final = ("bbox", "bboxes", CENTER)
 MASK: Final = "segmentation"
 MASK_KEY: Final = "mask"
+CLASS_KEY: Final = "class/label"
 POINTS: Final = "keypoints"
 POINT_NAMES: Final = "keypoint_names"
 SIZE: Final = "annotated_size"
@@ -106,6 +107,12 @@ class Objects:
             if name not in (*BOX, MASK) and _is_plain(field.type):
                 values[_key_of(name, field.type)] = field
         return values
+
+    @property
+    def classes(self) -> pa.Array | None:
+        """The number of the class of each object, None where there are none."""
+        fields = (field for name, field in self.fields.items() if name in _CLASS and pa.types.is_integer(field.type))
+        return next(fields, None)
 
     def points(self, sizes: npt.NDArray[np.float64]) -> dict[str, tuple[pa.Array, npt.NDArray[np.int64]]]:
         """Return the values of the keys of keypoints, several for each object, and where those of each row end."""
@@ -253,7 +260,7 @@ def _are_numbers(kind: pa.DataType) -> bool:
 
 def _key_of(name: str, kind: pa.DataType) -> str:
     if name in _CLASS:
-        return "class/text" if is_string(kind) else "class/label"
+        return "class/text" if is_string(kind) else CLASS_KEY
     return _KEYS.get(name, name)
 
 

@@ -37,12 +37,14 @@ def read_coco(entries: Sequence[SourceEntry], options: AnnotationOptions, run: P
     """
     pictures: dict[int | str, Picture] = {}
     objects: dict[tuple[object, object], dict[str, Any]] = {}
-    counts = Counter[str]()
+    classes, counts = dict[int, str](), Counter[str]()
     for number, entry in enumerate(entries):
-        _add(number, entry, _load(entry), pictures, objects, counts, masks=options.masks)
+        document = _load(entry)
+        _add_classes(entry, document, classes)
+        _add(number, entry, document, pictures, objects, counts, masks=options.masks)
     _fill_keypoints([one for picture in pictures.values() for one in picture.objects])
     warnings = [f"annotations {text}: {count:,}" for text, count in counts.items()]
-    return annotated([*pictures.values()], len(entries), warnings=warnings)
+    return annotated([*pictures.values()], len(entries), classes, warnings=warnings)
 
 
 def _load(entry: SourceEntry) -> dict[str, Any]:
@@ -59,6 +61,25 @@ def _load(entry: SourceEntry) -> dict[str, Any]:
         )
     known: dict[str, Any] = document
     return known
+
+
+def _add_classes(entry: SourceEntry, document: Mapping[str, Any], classes: dict[int, str]) -> None:
+    """Add the classes that a file lists, by number.
+
+    Raises:
+        SourceError: one has another name in a file before.
+    """
+    for one in _list_of(document, "categories"):
+        number, name = (one.get("id"), one.get("name")) if isinstance(one, dict) else (None, None)
+        if type(number) is not int or not isinstance(name, str):
+            continue
+        before = classes.setdefault(number, name)
+        if before != name:
+            raise SourceError(
+                entry.name,
+                f'the category {number} is "{printable(name)}", and "{printable(before)}" before: a number has one '
+                f"class; give files with one list of categories",
+            )
 
 
 def _add(

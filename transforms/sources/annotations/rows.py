@@ -9,7 +9,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
@@ -55,16 +55,26 @@ class Picture:
 
 @dataclass(frozen=True, slots=True)
 class Annotated:
-    """The columns and rows of all files, by file; what is wrong with files that have no row; what to say of them."""
+    """The columns and rows of all files, by file; what is wrong with files that have no row; what to say of them.
+
+    `classes` are the names of those that files list, by number, and `used` the numbers of those that objects have.
+    """
 
     schema: pa.Schema
     rows: dict[int, list[dict[str, Any]]]
     errors: dict[int, str]
     warnings: tuple[str, ...]
+    classes: dict[int, str]
+    used: frozenset[int]
 
 
 def annotated(
-    pictures: Sequence[Picture], files: int, *, errors: dict[int, str] | None = None, warnings: Sequence[str] = ()
+    pictures: Sequence[Picture],
+    files: int,
+    classes: Mapping[int, str],
+    *,
+    errors: dict[int, str] | None = None,
+    warnings: Sequence[str] = (),
 ) -> Annotated:
     """Return the rows of some pictures; a field that only some objects have is left out, with a warning."""
     total = sum(len(picture.objects) for picture in pictures)
@@ -89,4 +99,5 @@ def annotated(
             FILE_NAME: picture.file_name, SOURCE_ID: picture.source_id, CAPTION: picture.captions or None,
             OBJECTS: objects, SIZE: picture.size if picture.objects else None,
         })  # fmt: skip
-    return Annotated(pa.schema(columns), rows, errors or {}, (*warnings, *said))
+    used = {one["category"] for picture in pictures for one in picture.objects if one["category"] is not None}
+    return Annotated(pa.schema(columns), rows, errors or {}, (*warnings, *said), dict(classes), frozenset(used))

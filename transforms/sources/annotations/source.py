@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import Any, Final, TypeAlias
 
@@ -15,10 +15,12 @@ from ...format.flow.rows import RowOrigin, Rows
 from ...format.nested.keys import is_flat
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, Schema
+from ...recipe.picture_steps.boxes import OBJECTS
 from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
 from ..files.listing import list_entries
 from ..files.stamp import check_stamp
 from ..registry.conform import DatasetSchema
+from .classes import CLASS, names_after, names_by_number
 from .options import AnnotationOptions
 from .rows import Annotated
 
@@ -41,19 +43,26 @@ class AnnotationPiece(Piece):
 
 @dataclass(frozen=True, slots=True)
 class AnnotationSource:
-    """Read files of annotations, of one `kind`; those of COCO say something of the same pictures."""
+    """Read files of annotations, of one `kind`; those of COCO say something of the same pictures.
+
+    `dataset` is what they are appended to, if that has names of classes.
+    """
 
     kind: str
     paths: tuple[str, ...]
     base: str = ""
     options: AnnotationOptions = field(default_factory=AnnotationOptions)
+    dataset: str = ""
 
     def following(self, dataset: DatasetSchema) -> AnnotationSource:
-        """Return the source for an append to a dataset.
+        """Return the source for an append to a dataset, whose classes keep their numbers.
 
         Raises:
             SchemaError: it would number classes by the names in the new files alone.
         """
+        held = next((names for feature, names in dataset.labels.items() if feature.endswith(CLASS)), None)
+        if held is not None:
+            return replace(self, dataset=dataset.name, options=replace(self.options, held=held))
         if self.kind == "voc" and self.options.names is None:
             raise SchemaError(
                 f"classes are numbered by the names in these files alone, and {dataset.name} has numbers already; give "
@@ -84,7 +93,13 @@ class AnnotationSource:
         features = [feature_of(one)[0] for one in found.schema if is_flat(one.type)]
         choices = tuple(Choice(one.name, one.type, f"of annotations ({self.kind})") for one in features)
         schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
-        return Survey(Frozen(schema), choices, pieces, found.warnings, fields=tuple(found.schema))
+        held = self.options.held
+        if held is None:
+            names = names_by_number(found.classes, found.used)
+        else:
+            names = names_after(held, found.classes, self.dataset)
+        frozen = Frozen(schema, labels={} if names is None else {OBJECTS: names})
+        return Survey(frozen, choices, pieces, found.warnings, fields=tuple(found.schema))
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:  # noqa: ARG002
         """Yield the rows of a task, those of a piece at a time; a file without rows is a reject.

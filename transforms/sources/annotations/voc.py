@@ -39,14 +39,16 @@ def read_voc(entries: Sequence[SourceEntry], options: AnnotationOptions, run: Pa
     pictures = [replace(one, entry=number) for number, one in enumerate(found) if isinstance(one, Picture)]
     errors = {number: one for number, one in enumerate(found) if isinstance(one, str)}
     found_names = {one["label"] for picture in pictures for one in picture.objects if one["label"] is not None}
-    names = sorted(found_names) if options.names is None else options.names
+    held = options.held or ()
+    names = (*held, *sorted(found_names - set(held))) if options.names is None else options.names
     numbers = {name: number for number, name in enumerate(names, options.label_offset)}
     for picture in pictures:
         for one in picture.objects:
             one["category"] = numbers.get(one["label"])
     others = sorted(found_names - numbers.keys())
     warnings = [f"objects of classes that are not given make their pictures rejects: {first_names(others, 8)}"]
-    return annotated(pictures, len(entries), errors=errors, warnings=warnings if others else ())
+    classes = {number: name for name, number in numbers.items()}
+    return annotated(pictures, len(entries), classes, errors=errors, warnings=warnings if others else ())
 
 
 def _read(entry: SourceEntry) -> Picture | str:

@@ -55,7 +55,8 @@ def read_yolo(entries: Sequence[SourceEntry], options: AnnotationOptions, run: P
             polygons += more
             pictures.append(Picture(number, known[stem], stem, objects=objects))
     warnings = [f"polygons of which only the box around them is kept: {polygons:,}"] if polygons else []
-    return annotated(pictures, len(entries), errors=errors, warnings=warnings)
+    classes = dict(enumerate(names, options.label_offset))
+    return annotated(pictures, len(entries), classes, errors=errors, warnings=warnings)
 
 
 def names_beside(labels: str) -> tuple[str, ...]:

@@ -33,7 +33,7 @@ from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.wording.printable import printable
 from ...recipe.flatten import following
 from ...recipe.source import RecipeSource, fields_of
-from ...recipe.step import Column
+from ...recipe.step import Column, TypedStepByType
 from ...recipe.steps.columns import Rename
 from ..contract.selection import UNITE
 from ..contract.source import Listing, ParallelMap, Source, Survey, UnitedFrozen
@@ -75,7 +75,7 @@ class DatasetSchema:
         feature = next((one for one in self.schema if one.name == name), None)
         if feature is None or feature.type == "image":
             return None
-        text = feature.type == "label" or (entry is not None and entry.file is not None)
+        text = (feature.type == "label" and feature.shape == ()) or (entry is not None and entry.file is not None)
         return pa.string() if text else arrow_type_of(feature)
 
     def missing_in(self, found: Schema) -> list[Feature]:
@@ -85,7 +85,8 @@ class DatasetSchema:
         return [
             feature
             for feature in self.schema
-            if feature.name not in names | parts and feature.nullable and feature.type not in ("image", "label")
+            if feature.name not in names | parts and feature.nullable
+            if feature.type != "image" and (feature.type != "label" or feature.shape != ())
         ]
 
 
@@ -164,7 +165,9 @@ def _recipe_under(
     """Survey a source with a recipe: columns that it leaves unchanged are read as the dataset has them."""
     found = source.of_files(listing)
     types = {feature.name: arrow_type_of(feature) for feature in dataset.schema}
-    found = replace(found, source=follow(found.source, dataset), recipe=found.recipe.under(types, dataset.labels))
+    by_type = (one.under(types, dataset.labels) if isinstance(one, TypedStepByType) else one for one in found.by_type)
+    found = replace(found, by_type=tuple(by_type), recipe=found.recipe.under(types, dataset.labels))
+    found = replace(found, source=follow(found.source, dataset))
     names = {old: new for step in found.recipe.steps if isinstance(step, Rename) for old, new in step.names}
     typed = partial(_with_types_of_nulls, dataset=dataset, names=names)
     survey = typed(found.source.survey(listing, run))

@@ -1,0 +1,45 @@
+"""The names of classes by number, where the numbers of annotations are 0 to n - 1, as those of TFDS's ClassLabel are.
+
+    {0: "cat", 1: "dog"}      cat, dog
+    {1: "cat", 17: "dog"}     none: COCO's own numbers have gaps
+
+In an append the classes of the dataset keep their numbers, and new ones come at the end.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Final
+
+from ...errors import SchemaError
+from ...format.wording.printable import printable
+
+CLASS: Final = "/object/class/label"
+"""How the name of the feature with the numbers of the classes of boxes ends."""
+
+
+def names_by_number(classes: Mapping[int, str], used: Collection[int]) -> tuple[str, ...] | None:
+    """Return the names of classes, None where numbers have gaps, one that is used has no name, or two have one name."""
+    dense = sorted(classes) == [*range(len(classes))] and classes.keys() >= set(used)
+    unique = len(set(classes.values())) == len(classes)
+    return tuple(classes[number] for number in range(len(classes))) if classes and dense and unique else None
+
+
+def names_after(held: tuple[str, ...], classes: Mapping[int, str], dataset: str) -> tuple[str, ...]:
+    """Return the names of a dataset's classes, and those that are new.
+
+    Raises:
+        SchemaError: a class has another number in the dataset, or a new one does not follow its last.
+    """
+    names = [*held]
+    for number, name in sorted(classes.items()):
+        if number == len(names) and name not in names:
+            names.append(name)
+        elif not 0 <= number < len(names) or names[number] != name:
+            there = f'"{printable(names[number])}"' if 0 <= number < len(names) else "no class"
+            known = f"; there it is {names.index(name)}" if name in names else f", whose next is {len(names)}"
+            raise SchemaError(
+                f'class {number} is "{printable(name)}" in these files, and {there} in {dataset}{known}; classes keep '
+                f"their numbers: number these as the dataset does, or convert to a new dataset (-o)"
+            )
+    return tuple(names)
