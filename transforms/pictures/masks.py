@@ -1,6 +1,6 @@
 """The mask of an object as a PNG picture of ones and zeros, of the polygons or the run lengths that COCO writes.
 
-    polygons     [[x, y, x, y, ...], ...]                 pixels whose middle is inside
+    polygons     [[x, y, x, y, ...], ...]                 pixels whose middle is inside; of YOLO parts of its size
     run lengths  {"size": [height, width], "counts": [zeros, ones, zeros, ...]}      down each column, from the left
                  {"size": ..., "counts": "PP2o..."}       the same numbers, packed as text
 
@@ -31,8 +31,10 @@ class MaskProblem(ValueError):
     """Why a segmentation is none: the message says it."""
 
 
-def mask_png(segmentation: object, width: int, height: int) -> bytes:
+def mask_png(segmentation: object, width: int, height: int, *, relative: bool = False) -> bytes:
     """Return a PNG picture of one channel, 1 where the object is, of the size of its picture in pixels.
+
+    Corners of polygons are in pixels, or, where they are `relative`, parts of the width and height.
 
     Raises:
         MaskProblem: the segmentation is neither polygons nor run lengths, or is of another size.
@@ -40,7 +42,7 @@ def mask_png(segmentation: object, width: int, height: int) -> bytes:
     if isinstance(segmentation, dict):
         mask = _of_runs(segmentation, width, height)
     elif isinstance(segmentation, list):
-        mask = _of_polygons(segmentation, width, height)
+        mask = _of_polygons(segmentation, width, height, (width, height) if relative else (1, 1))
     else:
         raise MaskProblem("is neither a list of polygons nor run lengths")
     sink = io.BytesIO()
@@ -48,13 +50,13 @@ def mask_png(segmentation: object, width: int, height: int) -> bytes:
     return sink.getvalue()
 
 
-def _of_polygons(polygons: Sequence[object], width: int, height: int) -> Image.Image:
+def _of_polygons(polygons: Sequence[object], width: int, height: int, unit: tuple[int, int]) -> Image.Image:
     mask = np.zeros((height, width), np.uint8)
     for polygon in polygons:
         numbers = polygon if isinstance(polygon, list) else []
         if len(numbers) < 2 * _CORNERS or len(numbers) % 2 or not all(_is_number(one) for one in numbers):
             raise MaskProblem("has a polygon that is not x and y of three or more corners")
-        mask |= _inside(np.array(numbers, float).reshape(-1, 2), width, height)
+        mask |= _inside(np.array(numbers, float).reshape(-1, 2) * unit, width, height)
     return Image.fromarray(mask)
 
 

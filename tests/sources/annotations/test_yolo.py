@@ -1,14 +1,18 @@
 from __future__ import annotations
 
+import io
 import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import TooManyRejects
+
+from ...command_line import Shardmill
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -79,9 +83,48 @@ def test_names_may_be_given() -> None:
     assert run({"classes": ["a", "b"]})[0]["image/object/class/text"] == ["b"]
 
 
-def test_of_a_polygon_the_box_around_it_is_kept() -> None:
+def test_a_polygon_becomes_a_mask_and_the_box_around_it() -> None:
+    picture("1", "0 0.1 0.2 0.5 0.2 0.5 0.6 0.1 0.6\n1 0 0 1 0 0 1\n")
+    picture("2", "")
+    row, empty = run()
+    assert corners(row) == pytest.approx([0.1, 0.2, 0.5, 0.6])
+    masks = [np.asarray(Image.open(io.BytesIO(data))) for data in row["image/object/mask"]]
+    assert [mask.shape for mask in masks] == [(10, 20)] * 2
+    assert np.argwhere(masks[0]).tolist() == [[y, x] for y in range(2, 6) for x in range(2, 10)]
+    assert masks[1].sum() == 100, "half of the picture"
+    assert empty["image/object/mask"] is None
+
+
+def test_of_a_polygon_the_box_alone_is_kept_where_no_masks_are_wanted() -> None:
     picture("1", "0 0.1 0.2 0.5 0.2 0.3 0.6\n")
-    assert corners(run()[0]) == pytest.approx([0.1, 0.2, 0.5, 0.6])
+    (row,) = run({"masks": False})
+    assert "image/object/mask" not in row
+    assert corners(row) == pytest.approx([0.1, 0.2, 0.5, 0.6])
+
+
+def test_masks_are_left_out_where_some_objects_are_boxes_and_the_screen_says_so(shardmill: Shardmill) -> None:
+    picture("1", "0 0.1 0.2 0.5 0.2 0.3 0.6\n0 0.5 0.5 0.2 0.4\n")
+    screen = shardmill("convert", "images", "-o", "out", "--set", "input.annotations.yolo=labels")
+    assert '"segmentation" is left out: not all objects have it, but 1 of 2' in screen.out
+    assert "mask" not in screen.out.partition("feature")[2]
+
+
+def test_a_polygon_over_the_edge_is_a_reject_or_ends_there() -> None:
+    picture("1", "0 0.9 0.2 1.2 0.2 1.2 0.6 0.9 0.6\n")
+    with pytest.raises(TooManyRejects, match="goes over its edge"):
+        run()
+    (row,) = run(schema={"boxes": "clip"})
+    mask = np.asarray(Image.open(io.BytesIO(row["image/object/mask"][0])))
+    assert np.argwhere(mask).tolist() == [[y, x] for y in range(2, 6) for x in range(18, 20)]
+
+
+def test_keypoints_of_poses_are_no_polygon_and_are_counted(shardmill: Shardmill) -> None:
+    Path("data.yaml").write_text("kpt_shape: [2, 2]\nnames: [person]\n")
+    picture("1", "0 0.5 0.5 0.2 0.4 0.1 0.1 0.9 0.9\n")
+    screen = shardmill("convert", "images", "-o", "out", "--set", "input.annotations.yolo=labels")
+    assert "objects with keypoints (kpt_shape), which are not read: 1" in screen.out
+    (row,) = open_dataset("out").to_table("train").to_pylist()
+    assert corners(row) == pytest.approx([0.4, 0.3, 0.6, 0.7])
 
 
 @pytest.mark.parametrize("line", ["0 0.5 0.5 0.2", "x 0.5 0.5 0.2 0.4", "0 nan 0.5 0.2 0.4", "-1 0.5 0.5 0.2 0.4", "0"])

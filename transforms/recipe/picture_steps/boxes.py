@@ -175,11 +175,12 @@ class Boxes:
         if not has_masks(objects.kinds):
             return {}
         masks: list[bytes] = []
+        relative = CENTER in objects.fields
         for row, text in zip(objects.rows.tolist(), objects.fields[MASK].to_pylist(), strict=True):
             png = b""
             if seen[row] and row not in errors:
                 try:
-                    png = mask_png(json.loads(text or "null"), *map(int, sizes[row]))
+                    png = mask_png(json.loads(text or "null"), *map(int, sizes[row]), relative=relative)
                 except ValueError as problem:
                     number = len(masks) - int(objects.ends[row]) + 1
                     message = f"the segmentation of object {number} {problem}; fix it, or read no masks: {NO_MASKS}"

@@ -4,15 +4,19 @@
                                                                     as parts of the picture's
     data.yaml, or classes.txt: the names of the classes, by number
 
-A line of more numbers is the class and the corners of a polygon: its box is the one around it. Source of the format:
-ultralytics, "object detection datasets".
+A line of more numbers is the class and the corners of a polygon, x and y as parts of the picture's: its box is the one
+around it, and the polygon becomes a mask. Where `data.yaml` has a `kpt_shape`, numbers after those of the box are
+keypoints, which are not read. Source of the format: ultralytics, "object detection datasets", "instance segmentation
+datasets" and "pose estimation datasets".
 """
 
 from __future__ import annotations
 
+import json
 import math
 import os
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final
 
@@ -38,9 +42,10 @@ def read_yolo(entries: Sequence[SourceEntry], options: AnnotationOptions, run: P
         SourceError: a file cannot be opened.
     """
     labels = os.path.commonpath([os.path.dirname(entry.path) for entry in entries]) if entries else b""
-    names = options.names if options.names is not None else names_beside(os.fsdecode(labels))
-    found = run(partial(_read, names=names, offset=options.label_offset), entries)
-    pictures, errors, polygons = list[Picture](), dict[int, str](), 0
+    beside = beside_labels(os.fsdecode(labels))
+    names = options.names if options.names is not None else beside.names
+    found = run(partial(_read, wanted=replace(options, names=names), keypoints=beside.keypoints), entries)
+    pictures, errors, poses = list[Picture](), dict[int, str](), 0
     known = _pictures_in(options.images)
     for number, (entry, one) in enumerate(zip(entries, found, strict=True)):
         stem = os.fsdecode(os.path.splitext(os.path.relpath(entry.path, labels))[0])
@@ -52,38 +57,50 @@ def read_yolo(entries: Sequence[SourceEntry], options: AnnotationOptions, run: P
             errors[number] = f"there is no picture {printable(stem)} in the folder of pictures; restore it"
         else:
             objects, more = one
-            polygons += more
+            poses += more
             pictures.append(Picture(number, known[stem], stem, objects=objects))
-    warnings = [f"polygons of which only the box around them is kept: {polygons:,}"] if polygons else []
+    warnings = [f"objects with keypoints (kpt_shape), which are not read: {poses:,}"] if poses else []
     classes = dict(enumerate(names, options.label_offset))
     return annotated(pictures, len(entries), classes, errors=errors, warnings=warnings)
 
 
-def names_beside(labels: str) -> tuple[str, ...]:
-    """Return the classes that files in a folder of labels, or above it, name by number; none where there is no such."""
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """What the files beside labels say: the names of classes by number, and how many numbers keypoints have."""
+
+    names: tuple[str, ...] = ()
+    keypoints: int = 0
+
+
+def beside_labels(labels: str) -> Beside:
+    """Return what files in a folder of labels, or above it, say; nothing where there is no such."""
     folder = labels
     for _ in range(3):
         for name in CONFIGS:
             if os.path.isfile(path := os.path.join(folder, name)):
-                return _names_in(path)
+                return _config_in(path)
         for name in NAMES:
             if os.path.isfile(path := os.path.join(folder, name)):
                 with open(path, encoding="utf-8", errors="replace") as file:
-                    return tuple(line.strip() for line in file.read().splitlines())
+                    return Beside(tuple(line.strip() for line in file.read().splitlines()))
         folder = os.path.dirname(folder)
-    return ()
+    return Beside()
 
 
-def _names_in(path: str) -> tuple[str, ...]:
+def _config_in(path: str) -> Beside:
     with open(path, encoding="utf-8", errors="replace") as file:
         try:
             document = yaml.safe_load(file)
         except yaml.YAMLError:
-            return ()
-    names = document.get("names") if isinstance(document, dict) else None
-    if isinstance(names, dict) and names and all(isinstance(number, int) and number >= 0 for number in names):
-        return tuple(str(names.get(number, number)) for number in range(max(names) + 1))
-    return tuple(map(str, names)) if isinstance(names, list) else ()
+            return Beside()
+    if not isinstance(document, dict):
+        return Beside()
+    names, points = document.get("names"), document.get("kpt_shape")
+    numbered = isinstance(names, dict) and names and all(isinstance(number, int) and number >= 0 for number in names)
+    if numbered:
+        names = [names.get(number, number) for number in range(max(names) + 1)]
+    shape = points if isinstance(points, list) and [type(one) for one in points] == [int, int] else [0]
+    return Beside(tuple(map(str, names)) if isinstance(names, list) else (), math.prod(shape))
 
 
 def _pictures_in(root: str) -> dict[str, str]:
@@ -92,35 +109,41 @@ def _pictures_in(root: str) -> dict[str, str]:
     return {os.path.splitext(path)[0]: path for path in paths}
 
 
-def _read(entry: SourceEntry, names: Sequence[str], offset: int) -> tuple[list[dict[str, Any]], int] | str:
-    """Return the objects of a file, and how many were polygons; or what is wrong with it."""
+def _read(entry: SourceEntry, wanted: AnnotationOptions, keypoints: int) -> tuple[list[dict[str, Any]], int] | str:
+    """Return the objects of a file, and how many had keypoints; or what is wrong with it."""
     with open_listed(entry, open_file) as file:
         text = file.read().decode("utf-8", "replace")
-    objects, polygons = [], 0
+    objects, poses = [], 0
     for number, line in enumerate(text.splitlines(), 1):
         if not line.strip():
             continue
-        one = _object(line.split(), names, offset)
+        words = line.split()
+        posed = keypoints > 0 and len(words) == _BOX + keypoints
+        one = _object(words[:_BOX] if posed else words, wanted)
         if one is None:
             shown = printable(line[:80])
             return f'line {number}, "{shown}", is not a class and a box (or a polygon) as parts of the picture; fix it'
         objects.append(one)
-        polygons += len(line.split()) != _BOX
-    return objects, polygons
+        poses += posed
+    return objects, poses
 
 
-def _object(words: Sequence[str], names: Sequence[str], offset: int) -> dict[str, Any] | None:
+def _object(words: Sequence[str], wanted: AnnotationOptions) -> dict[str, Any] | None:
     try:
         category, numbers = int(words[0]), [float(word) for word in words[1:]]
     except ValueError:
         return None
     if not 0 <= category < 1 << 31 or not all(map(math.isfinite, numbers)):
         return None
+    polygon = None
     if len(words) != _BOX:
         if len(numbers) < 2 * _CORNERS or len(numbers) % 2:
             return None
+        polygon = json.dumps([numbers]) if wanted.masks else None
         low, high = (min(numbers[::2]), min(numbers[1::2])), (max(numbers[::2]), max(numbers[1::2]))
         numbers = [(a + b) / 2 for a, b in zip(low, high, strict=True)]
         numbers += [b - a for a, b in zip(low, high, strict=True)]
+    names = wanted.names or ()
     label = names[category] if category < len(names) else None
-    return {"center_box": numbers, "category": category + offset, "label": label}
+    number = category + wanted.label_offset
+    return {"center_box": numbers, "category": number, "label": label, "segmentation": polygon}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Annotated, Final, Literal
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Final, Literal
 
 from pydantic import Field
 
@@ -17,18 +18,23 @@ if TYPE_CHECKING:
 
 
 class YoloInput(Options):
-    """YOLO's text files, one for each picture of the folder `images`; `classes` are their names by number."""
+    """YOLO's text files, one for each picture of the folder `images`; `classes` are their names by number.
+
+    Without `masks` polygons are boxes alone.
+    """
 
     format: Literal["yolo"] = "yolo"
     images: InputPath | None = None
     label_offset: Annotated[int, Field(ge=0, le=1000)] = 0
     classes: list[str] | None = None
+    masks: bool = True
 
 
 class YoloFormat(Format[YoloInput]):
     """Files of which each has the name of a picture, and says what is in it."""
 
     options = YoloInput
+    later_keys: ClassVar[Mapping[str, Any]] = {"masks": True}
 
     def source(self, options: YoloInput, settings: Settings) -> Source:
         """Return the source of annotations."""
@@ -38,6 +44,7 @@ class YoloFormat(Format[YoloInput]):
         from .source import AnnotationSource
 
         wanted = AnnotationOptions(
+            masks=options.masks,
             label_offset=options.label_offset,
             names=None if options.classes is None else tuple(options.classes),
             images=os.path.join(settings.base, options.images),

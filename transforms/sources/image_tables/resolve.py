@@ -58,9 +58,9 @@ def of_annotations(
             "--split val where they are another split)"
         )
     section |= {"format": kind, "paths": list(files)}
-    if kind == "coco":
+    if kind != "voc":
         section["masks"] = annotations["masks"]
-    else:
+    if kind != "coco":
         section["label_offset"] = given.get("label_offset", 0)
         section["classes"] = annotations["classes"]
     if kind == "yolo":
