@@ -96,8 +96,7 @@ def _config_in(path: str) -> Beside:
     if not isinstance(document, dict):
         return Beside()
     names, points = document.get("names"), document.get("kpt_shape")
-    numbered = isinstance(names, dict) and names and all(isinstance(number, int) and number >= 0 for number in names)
-    if numbered:
+    if isinstance(names, dict) and names and all(isinstance(number, int) and number >= 0 for number in names):
         names = [names.get(number, number) for number in range(max(names) + 1)]
     shape = points if isinstance(points, list) and [type(one) for one in points] == [int, int] else [0]
     return Beside(tuple(map(str, names)) if isinstance(names, list) else (), math.prod(shape))
