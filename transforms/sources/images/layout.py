@@ -58,8 +58,10 @@ class FolderRole:
     class_name: str | None = None
 
 
-def choose_layout(folders: Iterable[bytes], layout: str) -> Layout:
+def choose_layout(folders: Iterable[bytes], layout: str, hints: Sequence[str] = ()) -> Layout:
     """Return the layout, detected from the folders that hold files if it is `auto`; their paths are below the root.
+
+    `hints` are what to say too where it is unclear.
 
     >>> choose_layout([b"cat", b"dog"], "auto"), choose_layout([b"train/cat", b"val/cat"], "auto")
     ('label', 'split_label')
@@ -90,10 +92,11 @@ def choose_layout(folders: Iterable[bytes], layout: str) -> Layout:
         return "split"
     found: dict[int, Layout] = {1: "label"} if strange is not None else {2: "split_label"}
     (depth, folder), *others = sorted(by_depth.items())
+    more = "".join(f"\n{hint}" for hint in hints)
     if others or depth not in found:
-        raise UsageError(f"unclear folder layout: {_why_unclear(by_depth, tops, strange)}; {_CHOICES}")
+        raise UsageError(f"unclear folder layout: {_why_unclear(by_depth, tops, strange)}; {_CHOICES}{more}")
     if {_shown(name).lower() for name in names} <= _PARTS:
-        raise UsageError(f"unclear folder layout: {_parts_text(names)}, or {_CHOICES}")
+        raise UsageError(f"unclear folder layout: {_parts_text(names)}, or {_CHOICES}{more}")
     return found[depth]
 
 

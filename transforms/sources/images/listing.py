@@ -33,12 +33,14 @@ from .walk import ImageFolder, ImageWalk, Scan, facts_of
 class ImageListing(Listing):
     """A listing whose entries are folders (`folders[i]` is entry i); `images` are sorted by their paths' bytes.
 
-    `as_one` says that several roots are read as parts of the folder above them (`pets/cat pets/dog` as `pets`).
+    `as_one` says that several roots are read as parts of the folder above them (`pets/cat pets/dog` as `pets`). `hints`
+    say how files are read that have the names of annotations.
     """
 
     folders: tuple[ImageFolder, ...] = ()
     images: ImageTable = field(default_factory=lambda: ImageTable.of(()))
     as_one: bool = False
+    hints: tuple[str, ...] = ()
 
     def below(self) -> list[bytes]:
         """Return the paths of the folders by which classes and splits are detected."""
@@ -222,6 +224,11 @@ def _listing(walk: ImageWalk, base: bytes, apex: bytes | None) -> ImageListing:
         folders=tuple(found[number].folder for number in order),
         images=images.with_folders(moved[images.folders]),
         as_one=apex is not None and any(_is_part(facts.folder) for facts in found),
+        hints=tuple(
+            one.hint([entry.path for entry in entries], base)
+            for _, one in sorted(walk.annotations.items())
+            if not is_object(one.path)
+        ),
     )
 
 

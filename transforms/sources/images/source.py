@@ -156,7 +156,7 @@ class ImageSource:
         """
         if not isinstance(listing, ImageListing):
             raise TypeError("a listing of images comes from ImageSource.list_files")
-        layout = choose_layout(listing.below(), self.layout)
+        layout = choose_layout(listing.below(), self.layout, listing.hints)
         if self.labels is not None:
             refuse_labels(layout)
         roles = [role_of(folder, layout) for folder in listing.below()]
@@ -181,7 +181,7 @@ class ImageSource:
             pieces,
             self._warnings(classes, names, layout),
             _split_rows(roles, listing),
-            detected=self._detected(layout, classes, splits),
+            detected=(*self._detected(layout, classes, splits), *listing.hints),
             fields=image_fields(schema),
         )
 

@@ -22,6 +22,7 @@ from typing import Final, NamedTuple, Protocol
 
 from ...errors import InputError
 from ...format.wording.printable import printable_path
+from ..files.annotation_files import AnnotationFile, annotation_kind, annotations_of
 from ..files.below_root import is_inside
 from ..files.listing import holds_dataset
 from ..files.open_file import is_object
@@ -93,8 +94,8 @@ class ImageWalk:
     """A walk through root folders and files that were named, which come in the order of their paths.
 
     `apex` is the folder that all names are relative to, None if each root's are its own. `ignored` are names and paths
-    below the apex. `skipped` counts what was passed over, by reason. The folders of the table are those of `folders()`,
-    by number.
+    below the apex. `skipped` counts what was passed over, by reason; `annotations` are the first files with names of
+    annotations, by kind. The folders of the table are those of `folders()`, by number.
     """
 
     def __init__(
@@ -105,6 +106,7 @@ class ImageWalk:
         apex: bytes | None = None,
     ) -> None:
         self.skipped = {"hidden": 0, "junk": 0}
+        self.annotations: dict[str, AnnotationFile] = {}
         self._apex = apex
         self._ignored = ignored
         self._scan = scan
@@ -149,8 +151,14 @@ class ImageWalk:
 
     def _visit(self, folder: ImageFolder) -> Iterator[ImageFolder]:
         """Add the files of a folder, and yield each folder in it when it is its turn."""
-        files, inner = self._read(folder)
+        files, inner, others = self._read(folder)
         images = files.table().in_order_of_names()
+        for kind, other in others.items():
+            place = bisect_left(range(len(images)), os.path.splitext(other)[0] + b".", key=lambda i: images[i].name)
+            near = images[min(place, len(images) - 1)].name if len(images) else None
+            found = annotations_of(kind, folder.path, other, near)
+            if found is not None:
+                self.annotations.setdefault(kind, found)
         if len(images):
             self._found.append(facts_of(folder, images))
         done = 0
@@ -163,9 +171,12 @@ class ImageWalk:
         if done < len(images):
             self._images.extend(images[done:])
 
-    def _read(self, folder: ImageFolder) -> tuple[ImageColumns, list[bytes]]:
-        """Return a folder's files, and the names of the folders in it; those that are skipped are not among them."""
-        files, inner = ImageColumns(), []
+    def _read(self, folder: ImageFolder) -> tuple[ImageColumns, list[bytes], dict[str, bytes]]:
+        """Return a folder's files, and the names of the folders in it; those that are skipped are not among them.
+
+        The last are the first names of annotations, by kind.
+        """
+        files, inner, others = ImageColumns(), list[bytes](), dict[str, bytes]()
         number, below_apex = len(self._found), folder.below_apex
         some: list[tuple[bytes, int, int]] = []
         try:
@@ -175,11 +186,13 @@ class ImageWalk:
                     reason = why_skipped(name)
                     if reason is not None:
                         self.skip(reason)
+                        self._note(others, folder, name)
                     elif self._ignored is not None and self._ignored(below_apex, name):
                         self.skip("ignored")
                     elif not entry.is_dir(follow_symlinks=False):
                         if is_other_file(name):
                             self.skip("non-image")
+                            self._note(others, folder, name)
                             continue
                         some.append((name, *_measure(entry, folder.root)))
                         if len(some) == _AT_ONCE:
@@ -192,7 +205,15 @@ class ImageWalk:
         except OSError as error:
             raise InputError(f"{printable_path(folder.path)}: the folder cannot be read: {error.strerror}") from error
         files.add_all(number, some)
-        return files, inner
+        return files, inner, others
+
+    def _note(self, others: dict[str, bytes], folder: ImageFolder, name: bytes) -> None:
+        """Keep the first name of annotations of each kind."""
+        kind = annotation_kind(folder.below_root, name)
+        if kind is None or kind in self.annotations or (kind in others and others[kind] < name):
+            return
+        if self._ignored is None or not self._ignored(folder.below_apex, name):
+            others[kind] = name
 
     def _folder(self, path: bytes, root: bytes) -> ImageFolder:
         return ImageFolder(path, root, root if self._apex is None else self._apex)

@@ -1,0 +1,104 @@
+"""Folders of images with files of annotations that nobody asked for: the screen has the command that reads them."""
+
+from __future__ import annotations
+
+import json
+import shlex
+from pathlib import Path
+
+import pytest
+from PIL import Image
+from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+
+from ...command_line import Shardmill
+
+pytestmark = pytest.mark.usefixtures("without_engine")
+
+VOC = (
+    "<annotation><filename>{}.jpg</filename><object><name>cat</name><bndbox>"
+    "<xmin>1</xmin><ymin>1</ymin><xmax>4</xmax><ymax>5</ymax></bndbox></object></annotation>"
+)
+COCO = {
+    "images": [{"id": number, "file_name": f"{number}.jpg"} for number in range(2)],
+    "annotations": [{"image_id": number, "category_id": 0, "bbox": [1, 1, 3, 4]} for number in range(2)],
+    "categories": [{"id": 0, "name": "cat"}],
+}
+
+
+@pytest.fixture(autouse=True)
+def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def write(path: str, text: str = "") -> None:
+    Path(path).parent.mkdir(parents=True, exist_ok=True)
+    if path.endswith(".jpg"):
+        Image.new("RGB", (8, 6)).save(path)
+    else:
+        Path(path).write_text(text)
+
+
+def folder(pictures: str, files: str) -> None:
+    """Write two pictures and their files of annotations."""
+    for number in range(2):
+        write(f"{pictures}/{number}.jpg")
+        if files.endswith(".json"):
+            write(files, json.dumps(COCO))
+        else:
+            text = VOC.format(number) if files.endswith(".xml") else "0 0.5 0.5 0.2 0.4\n"
+            write(files.format(number), text)
+
+
+LAYOUTS = {
+    "COCO beside, as Roboflow has it": ("pets", "pets", "pets/_annotations.coco.json"),
+    "COCO beside, in a split": ("pets", "pets/train", "pets/train/_annotations.coco.json"),
+    "COCO as it is": ("pets", "pets/val2017", "pets/annotations/instances_val2017.json"),
+    "VOC beside": ("my pets", "my pets", "my pets/{}.xml"),
+    "VOC as it is": ("pets", "pets/JPEGImages", "pets/Annotations/{}.xml"),
+    "YOLO by part": ("pets", "pets/images/train", "pets/labels/train/{}.txt"),
+    "YOLO by split": ("pets", "pets/train/images", "pets/train/labels/{}.txt"),
+}
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_the_command_on_the_screen_reads_the_annotations(layout: str, shardmill: Shardmill) -> None:
+    root, pictures, files = LAYOUTS[layout]
+    folder(pictures, files)
+    if layout == "YOLO by part":
+        folder(pictures.replace("train", "val"), files.replace("train", "val"))
+    screen = shardmill("convert", root, "-o", "out", "--dry-run")
+    said = " ".join((screen.out + screen.err).split())
+    command = said.partition("annotations, which are not read; to read them: shardmill ")[2]
+    words = shlex.split(command.partition(" feature ")[0])[:6]
+    assert words[0] == "convert", said
+    done = shardmill(*words)
+    assert done.code == 0, done.err
+    rows = open_dataset("OUT").to_table("train").to_pylist()
+    assert {len(row["image/object/bbox/xmin"]) for row in rows} == {1}
+    assert "has the name of" not in done.out
+
+
+def test_pictures_whose_folder_is_unclear_are_left_to_the_user(shardmill: Shardmill) -> None:
+    folder("pets/a/one", "pets/annotations/instances.json")
+    folder("pets/a/two", "pets/annotations/instances.json")
+    screen = shardmill("convert", "pets", "-o", "out", "--set", "input.layout=flat", "--dry-run")
+    said = " ".join(screen.out.split())
+    assert "shardmill convert PICTURES -o OUT --set input.annotations.coco=pets/annotations/instances.json" in said
+    assert "(PICTURES: the folder of its pictures)" in said
+
+
+@pytest.mark.parametrize(
+    "name", ["pets/other.xml", "pets/0.txt", "pets/package.json", "pets/more/0.xml", "pets/labels/classes.txt"]
+)
+def test_files_of_other_names_and_places_say_nothing(name: str, shardmill: Shardmill) -> None:
+    for number in range(2):
+        write(f"pets/{number}.jpg")
+    write(name)
+    assert "annotations" not in shardmill("convert", "pets", "-o", "out", "--dry-run").out
+
+
+def test_files_that_are_ignored_say_nothing(shardmill: Shardmill) -> None:
+    folder("pets", "pets/{}.xml")
+    option = 'input.ignore=["*.xml"]'
+    assert "annotations" not in shardmill("convert", "pets", "-o", "out", "--set", option, "--dry-run").out
