@@ -167,6 +167,8 @@ def _place(document: Mapping[str, Any], *, by_line: bool) -> tuple[str, str]:
     if document.get("record") is not None:
         offset = document.get("offset")
         return f"{file} record", f"{document['record']}{f' at byte {offset}' if offset is not None else ''}"
+    if document.get("picture") is not None:
+        return f"{file} picture", str(document["picture"])
     return file, ""
 
 

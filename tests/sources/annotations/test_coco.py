@@ -92,14 +92,16 @@ def test_a_picture_that_is_missing_is_a_reject_and_one_that_is_not_listed_is_cou
     screen = shardmill("convert", "pictures", "-o", "out", "--set", option, "--max-rejects", "1")
     assert screen.code == 0, screen.err
     assert "1 picture that no row names is left out, as pictures/other.png" in screen.out
-    assert 'instances.json row 2: column "image": MISSING_FILE: "1.png" is not below' in screen.out
+    assert 'instances.json picture 1.png: column "image": MISSING_FILE: "1.png" is not below' in screen.out
     assert [row["image/source_id"] for row in records()] == ["500", "502", "503"]
 
 
 def test_a_box_over_the_edge_is_a_reject_of_its_picture_or_ends_there() -> None:
     annotations = [{"image_id": 500, "bbox": [18, 1, 4, 4], "category_id": 90}]
     source = instances(1, annotations=annotations)
-    with pytest.raises(TooManyRejects, match=r"instances.json row 1.*goes over its edge.*--set schema.boxes=clip"):
+    with pytest.raises(
+        TooManyRejects, match=r"instances\.json picture 0\.png: .*box 1 \[.*goes over its edge.*--set schema.boxes=clip"
+    ):
         run(source)
     run(source, schema={"boxes": "clip"})
     assert records()[0]["image/object/bbox/xmax"] == [1]
@@ -236,7 +238,10 @@ def test_keypoints_that_are_none_are_a_reject_of_their_picture(points: list[Any]
     document = json.loads(Path(people([5, 2, 2], [5, 2, 2])).read_text())
     document["annotations"][1]["keypoints"] = points
     Path("people.json").write_text(json.dumps(document))
-    with pytest.raises(TooManyRejects, match="the keypoints of object 2 are not x, y and visibility of each"):
+    with pytest.raises(
+        TooManyRejects,
+        match=r"people\.json picture 0\.png.*the keypoints of object 2 \(id 2\) are not x, y and visibility of each",
+    ):
         run("people.json")
 
 
@@ -353,3 +358,20 @@ def test_an_append_to_a_dataset_of_plain_numbers_keeps_them_plain() -> None:
 def test_a_number_with_two_names_in_two_files_is_refused() -> None:
     with pytest.raises(SourceError, match=r'two.json: the category 0 is "dog", and "cat" before'):
         run(of_classes("one.json", {0: "cat"}, 0), of_classes("two.json", {0: "dog"}, 0))
+
+
+def test_rejects_name_the_file_and_the_picture_and_the_objects_id() -> None:
+    annotations = [
+        {"id": 1768, "image_id": 501, "bbox": [1, 1, 40, 5], "category_id": 90},
+        {"id": "x", "image_id": 500, "bbox": [1, 1, 0, 5], "category_id": 90},
+    ]
+    run(instances(3, annotations=annotations), max_rejects=2)
+    lines = [json.loads(line) for line in Path("out/rejects/00000001.jsonl").read_text().splitlines()]
+    assert [(line["source"], line["picture"], "row" in line) for line in lines] == [
+        ("instances.json", "0.png", False),
+        ("instances.json", "1.png", False),
+    ]
+    assert "box 1 (id x) [1, 1, 0, 5]" in lines[0]["errors"][0]["message"]
+    assert "box 1 (id 1768) [1, 1, 40, 5]" in lines[1]["errors"][0]["message"]
+    assert verify_dataset("out").ok
+    assert not any("id" in key.split("/")[2:] for key in records()[0])

@@ -57,6 +57,7 @@ _SOURCE_MORE: Final[Mapping[str, _Check]] = {"notes": _are_notes, "options": _is
 _REJECT: Final[Mapping[str, _Check]] = {"source": _is_text, "split": _is_optional_text, "errors": _is_filled_list}
 _REJECT_MORE: Final[Mapping[str, _Check]] = {
     "row": _is_number, "line": _is_number, "record": _is_number, "offset": _is_count, "row_group": _is_count,
+    "picture": _is_text,
 }  # fmt: skip
 
 _ERROR: Final[Mapping[str, _Check]] = {

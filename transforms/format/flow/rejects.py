@@ -19,7 +19,10 @@ CODES: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a row came from. Rows, lines and records count from 1 without the header; offsets and row groups from 0."""
+    """Where a row came from. Rows, lines and records count from 1 without the header; offsets and row groups from 0.
+
+    `picture` is the one that a file of annotations names, whose rows a user does not see.
+    """
 
     source: str
     row: int | None = None
@@ -27,6 +30,7 @@ class Place:
     offset: int | None = None
     row_group: int | None = None
     record: int | None = None
+    picture: str | None = None
 
 
 TYPE_IS_THE_DATASETS: Final = "the type is the dataset's: fix the file"
@@ -69,7 +73,7 @@ class Reject:
     def to_json_line(self, *, in_append: bool = False) -> str:
         """Return the row's line of the reject file, without its newline."""
         document: dict[str, Any] = {"source": self.place.source, "split": self.split}
-        for key in ("row", "line", "offset", "row_group", "record"):
+        for key in ("row", "line", "offset", "row_group", "record", "picture"):
             value = getattr(self.place, key)
             if value is not None:
                 document[key] = value

@@ -86,8 +86,7 @@ class Boxes:
         errors = self._no_classes(objects) | errors
         for index in objects.bad_points().tolist():
             row = int(objects.rows[index])
-            number = index - int(objects.ends[row]) + 1
-            text = f"the keypoints of object {number} are not x, y and visibility of each; fix them"
+            text = f"the keypoints of object {objects.called(index)} are not x, y and visibility of each; fix them"
             errors.setdefault(row, CellError(self.column, "BAD_BOX", "", "three numbers for each keypoint", text))
         masks = self._masks(objects, sizes, seen, errors)
         bad = np.zeros(batch.num_rows, bool)
@@ -134,7 +133,7 @@ class Boxes:
             number, row = str(values[index]), int(objects.rows[index])
             shown = first_names(self.classes, 8)
             text = (
-                f"object {index - int(objects.ends[row]) + 1} is of class {number}, and the classes of the dataset are "
+                f"object {objects.called(index)} is of class {number}, and the classes of the dataset are "
                 f"0 to {len(self.classes) - 1} ({shown}); fix it, or convert to a new dataset"
             )
             errors.setdefault(row, CellError(self.column, "UNKNOWN_CLASS", number, f"one of {shown}", text))
@@ -161,7 +160,7 @@ class Boxes:
             row = int(rows[index])
             if row not in errors and row not in uneven:
                 size = "{:.0f} x {:.0f}".format(*sizes[row])
-                errors[row] = self._error(boxes[index], index - int(objects.ends[row]), size, flat=bool(flat[index]))
+                errors[row] = self._error(boxes[index], objects.called(index), size, flat=bool(flat[index]))
         return corners, errors
 
     def _masks(
@@ -182,14 +181,14 @@ class Boxes:
                 try:
                     png = mask_png(json.loads(text or "null"), *map(int, sizes[row]), relative=relative)
                 except ValueError as problem:
-                    number = len(masks) - int(objects.ends[row]) + 1
-                    message = f"the segmentation of object {number} {problem}; fix it, or read no masks: {NO_MASKS}"
+                    called = objects.called(len(masks))
+                    message = f"the segmentation of object {called} {problem}; fix it, or read no masks: {NO_MASKS}"
                     shown = printable(str(text)[:_SHOWN])
                     errors[row] = CellError(self.column, "BAD_BOX", shown, "polygons or run lengths", message)
             masks.append(png)
         return {MASK_KEY: pa.array(masks, pa.large_binary())}
 
-    def _error(self, box: npt.NDArray[np.float64], number: int, size: str, *, flat: bool) -> CellError:
+    def _error(self, box: npt.NDArray[np.float64], called: str, size: str, *, flat: bool) -> CellError:
         shown = f"[{', '.join(f'{side:g}' for side in box)}]"
         if np.isnan(box).any():
             shown, what, fix = "", "is not four numbers", "give x, y, width and height, or take it out"
@@ -197,7 +196,7 @@ class Boxes:
             what, fix = "has no extent within it", "fix it, or take it out of the table"
         else:
             what, fix = "goes over its edge", f"fix it, or let boxes end there: {CLIP}"
-        text = f"box {number + 1}{f' {shown}' if shown else ''} of a picture of {size} pixels {what}; {fix}"
+        text = f"box {called}{f' {shown}' if shown else ''} of a picture of {size} pixels {what}; {fix}"
         return CellError(self.column, "BAD_BOX", shown, "x, y, width and height of a box within the picture", text)
 
 

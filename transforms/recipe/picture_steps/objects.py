@@ -35,8 +35,12 @@ POINT_NAMES: Final = "keypoint_names"
 SIZE: Final = "annotated_size"
 """A column of the width and height, in pixels, of the pictures that boxes were drawn on."""
 
+ID: Final = "annotated_id"
+"""A field of objects that names them where something is wrong with them, and becomes no key."""
+
 SIDES: Final = ("xmin", "ymin", "xmax", "ymax")
 
+_NO_KEYS: Final = (*BOX, MASK, ID)
 _CLASS: Final = ("categories", "category", "label", "labels")
 _KEYS: Final = {"iscrowd": "is_crowd", "num_keypoints": "keypoint/num"}
 """Fields of objects whose keys have other names."""
@@ -91,6 +95,13 @@ class Objects:
                 errors.setdefault(row, CellError(column, "BAD_BOX", str(counts[row]), f"{own[row]} {name}", text))
         return errors
 
+    def called(self, index: int) -> str:
+        """Return how a message calls an object: its number in its picture, and its id if it has one."""
+        number = index - int(self.ends[int(self.rows[index])]) + 1
+        ids = next((self.fields[name] for name in (ID, "id") if name in self.fields), None)
+        known = None if ids is None else ids[index].as_py()
+        return str(number) if known is None else f"{number} (id {printable(str(known))})"
+
     def boxes(self) -> npt.NDArray[np.float64]:
         """Return x, y, width and height of each box in pixels, NaN where that is not what is there."""
         boxes = next(self.fields[name] for name in BOX if name in self.fields)
@@ -104,7 +115,7 @@ class Objects:
         """Return the values of all keys, one for each object."""
         values = {f"bbox/{side}": array_of(corners[:, i].astype(np.float32)) for i, side in enumerate(SIDES)}
         for name, field in self.fields.items():
-            if name not in (*BOX, MASK) and _is_plain(field.type):
+            if name not in _NO_KEYS and _is_plain(field.type):
                 values[_key_of(name, field.type)] = field
         return values
 
@@ -220,7 +231,7 @@ def keys_of(fields: dict[str, pa.DataType]) -> dict[str, pa.DataType]:
         keys["keypoint/text"] = pa.string()
     names = dict.fromkeys(keys, "bbox")
     for name, kind in fields.items():
-        if name in (*BOX, MASK) or not _is_plain(kind):
+        if name in _NO_KEYS or not _is_plain(kind):
             continue
         key = _key_of(name, kind)
         if key in keys:

@@ -19,6 +19,7 @@ from typing import Any, Final
 from ...errors import SourceError
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
+from ...recipe.picture_steps.objects import ID
 from ..contract.source import ParallelMap, SourceEntry
 from ..files.open_file import open_file, open_listed
 from .options import AnnotationOptions
@@ -138,6 +139,7 @@ def _object(one: Mapping[str, Any], categories: Mapping[Any, Any], *, masks: boo
     name, points, parts = kind.get("name"), one.get("keypoints"), kind.get("keypoints")
     sides = [_number(side) for side in box] if isinstance(box, list) else [None]
     return {
+        ID: str(_key(one.get("id"))) or None,
         "bbox": None if None in sides else sides,
         "category": category if known else None,
         "label": name if isinstance(name, str) else str(category) if known else None,

@@ -16,7 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ...recipe.picture_steps.boxes import OBJECTS
-from ...recipe.picture_steps.objects import SIZE
+from ...recipe.picture_steps.objects import ID, SIZE
 
 FILE_NAME: Final = "file_name"
 SOURCE_ID: Final = "image/source_id"
@@ -36,6 +36,7 @@ _FIELDS: Final[dict[str, pa.DataType]] = {
     "num_keypoints": pa.int64(),
     "keypoints": pa.list_(pa.float64()),
     "keypoint_names": pa.list_(pa.string()),
+    ID: pa.string(),
 }
 _NEEDED: Final = ("bbox", "center_box", "category")
 """Fields that stay where an object lacks them, which makes its picture a reject."""
@@ -83,7 +84,7 @@ def annotated(
     )
     known = {name for picture in pictures for one in picture.objects for name in one}
     fields = [name for name in _FIELDS if name in known and (there[name] == total or name in _NEEDED)]
-    lacking = [name for name in _FIELDS if 0 < there[name] < total and name not in fields]
+    lacking = [name for name in _FIELDS if 0 < there[name] < total and name not in (*fields, ID)]
     said = [f'"{name}" is left out: not all objects have it, but {there[name]:,} of {total:,}' for name in lacking]
     columns = [pa.field(FILE_NAME, pa.string(), nullable=False), pa.field(SOURCE_ID, pa.string(), nullable=False)]
     if any(picture.captions for picture in pictures):

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from ...errors import SchemaError, SourceError
 from ...format.flow.rejects import CellError, Place, Reject
-from ...format.flow.rows import RowOrigin, Rows
+from ...format.flow.rows import Rows
 from ...format.nested.keys import is_flat
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, Schema
@@ -22,7 +22,7 @@ from ..files.stamp import check_stamp
 from ..registry.conform import DatasetSchema
 from .classes import CLASS, names_after, names_by_number
 from .options import AnnotationOptions
-from .rows import Annotated
+from .rows import FILE_NAME, Annotated
 
 KINDS: Final = {"coco": ".json", "voc": ".xml", "yolo": ".txt"}
 """The suffix of each kind of files."""
@@ -39,6 +39,23 @@ class AnnotationPiece(Piece):
 
     data: bytes
     error: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class PictureOrigin:
+    """The origin of the rows of a file of annotations: its pictures, or without `names` the file, which is of one."""
+
+    source: str
+    first_row: int
+    names: tuple[str, ...] = ()
+
+    def place(self, row: int) -> Place:
+        """Return the file, and the picture where it is of several."""
+        return Place(self.source, picture=self.names[row] if self.names else None)
+
+    def number(self, row: int) -> tuple[str, int | None]:
+        """Return the file, and the number of its picture where it is of several."""
+        return self.source, self.first_row + row if self.names else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +133,8 @@ class AnnotationSource:
             if piece.error:
                 error = CellError(None, "CORRUPT", "", f"a file of {self.kind} annotations", piece.error)
                 rejects = (Reject(piece.entry, Place(piece.name), (error,)),)
-            origin = RowOrigin(piece.name, piece.first_row + 1)
+            names = tuple(batch[FILE_NAME].to_pylist()) if self.kind == "coco" else ()
+            origin = PictureOrigin(piece.name, piece.first_row + 1, names)
             yield Rows(task.ordinal, ordinal, piece.entry, batch, origin, rejects=rejects)
 
 
