@@ -132,7 +132,7 @@ REFUSED: dict[str, tuple[Files, Sequence[str], str]] = {
     "a struct beside a column that has the key of its child": (
         {"a.parquet": parquet(pa.table({"x/b": [1], "x": [{"b": 2}]}))},
         [],
-        'two columns would be named "x/b"; rename one (schema.columns.NAME.name)',
+        'two columns would be named "x/b"; rename one: --set \'schema.columns."x/b".name=x/b_2\'',
     ),
     "a form that no struct has": (
         column([{"b": 2}]),

@@ -16,7 +16,19 @@ from ..format.buffers.take import take_rows
 from ..format.flow.rejects import CellProblem, Place
 from ..format.flow.rows import Origin, Rows
 from ..format.wording.printable import printable
-from .step import Column, FileStep, LearningStep, PlacedStep, ReadingStep, SplittingStep, Step, Stepped, TypedStep
+from ..sources.contract.call import set_column
+from .step import (
+    Column,
+    FileStep,
+    LearningStep,
+    PlacedStep,
+    ReadingStep,
+    SplittingStep,
+    Step,
+    Stepped,
+    TellingStep,
+    TypedStep,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,8 +65,8 @@ class Recipe:
 
     @property
     def detected(self) -> tuple[str, ...]:
-        """What to say to the user of the columns that the names of files tell, and of those that were read for it."""
-        said = (step.detected for step in self.steps if isinstance(step, FileStep | LearningStep))
+        """What to say to the user of what steps found."""
+        said = (step.detected for step in self.steps if isinstance(step, TellingStep))
         return tuple(text for text in said if text)
 
     @property
@@ -108,8 +120,7 @@ class Recipe:
             counts = Counter(column.name for column in columns)
             twice = next((name for name, count in counts.items() if count > 1), None)
             if twice is not None:
-                fix = "rename one (schema.columns.NAME.name)"
-                raise SchemaError(f'two columns would be named "{printable(twice)}"; {fix}')
+                raise SchemaError(_named_twice(twice, [column for column in columns if column.name == twice]))
         return tuple(columns)
 
     def apply(self, rows: Rows, file: str, origins: dict[str, str]) -> Rows:
@@ -156,6 +167,15 @@ class Recipe:
 
 
 NO_STEPS: Final = Recipe()
+
+
+def _named_twice(name: str, columns: Sequence[Column]) -> str:
+    """Return that two columns would have one name, and how one of them gets another."""
+    known = [one.origin for one in columns if one.origin is not None]
+    given = sorted(known, key=lambda origin: origin != name)  # what is named so itself is the one to rename
+    fix = set_column(given[0], "name", f"{name}_2") if given else "schema.columns.NAME.name"
+    of = " and ".join(f'"{printable(origin)}"' for origin in known) if len(known) == len(columns) else ""
+    return f'two columns would be named "{printable(name)}"{f": {of} in the source" if of else ""}; rename one: {fix}'
 
 
 def _applied(step: Step, batch: pa.RecordBatch, file: str) -> Stepped:

@@ -191,6 +191,16 @@ class LearningStep(Step, Protocol):
 
 
 @runtime_checkable
+class TellingStep(Step, Protocol):
+    """A step that says something to the user before the run, like those that look at files and rows."""
+
+    @property
+    def detected(self) -> str:
+        """What to say; empty where there is nothing."""
+        ...
+
+
+@runtime_checkable
 class PlacedStep(Step, Protocol):
     """A step that wants to know where the file of the rows is."""
 

@@ -15,8 +15,10 @@ from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import SchemaError, TooManyRejects
-from shardmill.transforms.recipe.picture_steps.boxes import BoxesByType
+from shardmill.transforms.recipe.picture_steps.boxes import Boxes, BoxesByType, NoBoxes
 from shardmill.transforms.recipe.step import Column
+
+from ...command_line import Shardmill
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -143,6 +145,33 @@ def test_a_column_that_the_config_speaks_of_and_one_without_boxes_stay_as_they_a
     assert records("other") == [{}]
 
 
+@pytest.mark.parametrize(
+    "objects", [{"categories": [1], "area": [2.0]}, {"bbox": [1, 1, 1, 1], "categories": 1}, [[1, 2]], "chair, table"]
+)
+def test_objects_without_boxes_stay_a_column_and_the_screen_says_so(objects: Any, shardmill: Shardmill) -> None:
+    screen = shardmill("convert", album(objects), "-o", "out", "--dry-run")
+    said = " ".join(screen.out.split())
+    assert '"objects" has no field "bbox" that is a list of boxes, [[x, y, width, height], ...]' in said
+    one = {"bbox": [[1, 1, 1, 1]], "categories": [2]}
+    assert "has no field" not in shardmill("convert", album(one), "-o", "out", "--dry-run").out
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "message"),
+    [
+        ({"bbox": [[1, 1, 1, 1]], "categories": [1]}, {"bbox": [[1, 1, 1, 1]], "categories": ["cat"]},
+         'line 1: a value of "objects.categories" is a.*, and in album/metadata.jsonl line 2 .*text.*; fix one'),
+        ({"bbox": [[1, 1, 1, 1]], "categories": [1]}, [],
+         "is an object, and in .* line 2 a list without values; write null"),
+        ({"bbox": [[1, 1, 1, 1]], "categories": [1, "cat"]}, {"bbox": []},
+         'line 1: an array of "objects.categories" holds an integer and text'),
+    ],
+)  # fmt: skip
+def test_objects_of_several_types_are_refused_with_their_field(one: Any, other: Any, message: str) -> None:
+    with pytest.raises(SchemaError, match=message):
+        convert(album(one, other), output="out")
+
+
 @pytest.mark.parametrize("pair", [("categories", "category"), ("category", "label"), ("iscrowd", "is_crowd")])
 def test_two_fields_of_one_key_are_refused(pair: tuple[str, str]) -> None:
     source = album({"bbox": [[1, 1, 1, 1]], pair[0]: [1], pair[1]: [2]})
@@ -180,9 +209,12 @@ def test_of_several_pictures_none_is_taken_for_that_of_the_boxes() -> None:
     lists = pa.struct([("bbox", pa.list_(pa.list_(pa.float32())))])
     sized = [pa.field(f"{name}/{key}", pa.int64()) for name in "ab" for key in ("encoded", "width", "height")]
     columns = [Column(field) for field in (*sized, pa.field("objects", lists))]
-    assert BoxesByType().step(columns) is None
+    none = BoxesByType().step(columns)
+    assert isinstance(none, NoBoxes)
+    assert "there is not one picture that they are of (a, b)" in none.detected
+    assert none.plan(columns) == columns
     found = BoxesByType().step(columns[:3] + columns[-1:])
-    assert found is not None
+    assert isinstance(found, Boxes)
     assert found.image == "a"
 
 
@@ -198,7 +230,7 @@ def test_each_box_is_that_of_its_row(rows: list[list[tuple[float, float, float, 
     arrays = [[b""] * len(rows), [WIDTH] * len(rows), [HEIGHT] * len(rows)]
     batch = pa.RecordBatch.from_arrays([*map(pa.array, arrays), pa.array(objects, kind)], names)
     step = BoxesByType().step([Column(field) for field in batch.schema])
-    assert step is not None
+    assert isinstance(step, Boxes)
     planned = step.plan([Column(field) for field in batch.schema])
     done = step.apply(batch, "")
     assert {name: done.batch.schema.field(name).type for name in done.batch.schema.names} == {

@@ -162,6 +162,25 @@ def test_nulls_are_what_the_config_says(null: str, written: int, nullable: bool)
         assert set(photos()[1].values()) == {None}
 
 
+@pytest.mark.parametrize(("null", "nullable"), [("absent", True), ("drop_row", False), ("error", False)])
+def test_the_path_of_a_picture_is_null_where_the_picture_may_be(null: str, *, nullable: bool) -> None:
+    convert(of_paths("3.gif", None), **settings(null=null), max_rejects=1)
+    schema = {feature.name: feature for feature in open_dataset("out").manifest.schema or ()}
+    assert schema["photo/filename"].nullable is nullable
+    assert [one["filename"] for one in photos()] == (["3.gif", None] if nullable else ["3.gif"])
+    assert verify_dataset("out").ok
+
+
+def test_sounds_in_bytes_and_path_are_rejects_with_the_option_that_leaves_them_as_they_are() -> None:
+    source = of_bytes([{"bytes": b"RIFF\0\0\0\0WAVE", "path": "a.wav"}])
+    option = "if the column holds no pictures: --set schema.columns.photo.image=none"
+    with pytest.raises(TooManyRejects, match=option):
+        convert(source, output="out")
+    with pytest.raises(TooManyRejects) as said:
+        convert(of_paths("bad"), **settings())
+    assert "image=none" not in str(said.value), "there the config says that they are pictures"
+
+
 def test_a_null_is_a_reject_where_the_config_is_silent() -> None:
     with pytest.raises(TooManyRejects, match=r"there is no picture; .*--set schema.columns.photo.null=drop_row"):
         convert(of_bytes([PICTURES["3.gif"], None]), **settings("bytes"))

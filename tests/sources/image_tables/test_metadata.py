@@ -194,11 +194,14 @@ def test_an_option_of_folders_is_refused_beside_a_table(key: str) -> None:
         load_config({"input": {"paths": ["d"], key: values[key]}, "output": {"path": "out"}})
 
 
-def test_two_columns_of_one_name_are_refused() -> None:
+def test_a_column_called_image_is_refused_with_the_option_that_renames_it() -> None:
     pictures("d/0.png")
     table("d/metadata.csv", [{"file_name": "0.png", "image": "x"}])
-    with pytest.raises(SchemaError, match='two columns would be named "image"'):
+    text = 'named "image": "file_name" and "image" in the source; rename one: --set schema.columns.image.name=image_2'
+    with pytest.raises(SchemaError, match=text):
         convert("d", output="out")
+    convert("d", output="out", schema__columns__image__name="image_2")
+    assert records()[0]["image_2"] == "x"
 
 
 def test_a_source_that_is_picked_by_its_files_says_that_it_does_not_read_the_table() -> None:
@@ -234,3 +237,12 @@ def test_with_a_limit_no_picture_is_counted_as_one_without_a_row(shardmill: Shar
     screen = shardmill("convert", "d", "-o", "out", "--limit", "1")
     assert screen.code == 0, screen.err
     assert "no row names" not in screen.out
+
+
+def test_a_column_that_is_declared_as_bytes_is_no_text_where_the_table_is_read_for_the_count() -> None:
+    pictures("pets/0.png", "pets/1.png")
+    Path("pets/metadata.csv").write_bytes(b"file_name,caption\n0.png,caf\xe9\n1.png,x\n")
+    with pytest.raises(Exception, match=r"not UTF-8.*--set schema.columns.caption.type=binary"):
+        convert("pets", output="out")
+    convert("pets", output="out", schema__columns__caption__type="binary")
+    assert [row["caption"] for row in records()] == [b"caf\xe9", b"x"]

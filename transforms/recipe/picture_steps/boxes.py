@@ -24,16 +24,25 @@ import pyarrow.compute as pc
 from ...format.buffers.arrow_memory import raw_values, true_mask
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.nested.flatten import empty_array
-from ...format.nested.keys import is_any_list, stored_type
+from ...format.nested.keys import is_any_list, is_flat, stored_type
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
 from ...pictures.masks import mask_png
-from ..step import Column, Stepped
+from ..step import Column, Stepped, is_text
 from .objects import CENTER, CLASS_KEY, MASK, MASK_KEY, SIZE, Objects, fields_of, has_masks, keys_of, left_over
 
 CLIP: Final = "--set schema.boxes=clip"
 NO_MASKS: Final = "--set input.annotations.masks=false"
 OBJECTS: Final = "objects"
+
+_NO_BOXES: Final = (
+    '"objects" has no field "bbox" that is a list of boxes, [[x, y, width, height], ...], so that it becomes no boxes '
+    "of the pictures"
+)
+_NO_PICTURE: Final = (
+    '"objects" has boxes, and there is not one picture that they are of ({}), so that they stay a column; name it: '
+    "--set schema.columns.NAME.name=image"
+)
 
 _SHOWN: Final = 80
 _EDGE: Final = 1e-6
@@ -201,6 +210,21 @@ class Boxes:
 
 
 @dataclass(frozen=True, slots=True)
+class NoBoxes:
+    """Leave the columns as they are, and say why that of objects becomes no boxes."""
+
+    detected: str
+
+    def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
+        """Return the columns as they are."""
+        return columns
+
+    def apply(self, batch: pa.RecordBatch, file: str) -> pa.RecordBatch:  # noqa: ARG002
+        """Return the batch as it is."""
+        return batch
+
+
+@dataclass(frozen=True, slots=True)
 class BoxesByType:
     """A column `objects` with boxes is of the picture beside it, where there is one; but not where it is `declared`.
 
@@ -215,8 +239,8 @@ class BoxesByType:
         """Return what gives the step in an append: classes have names where they have them in the dataset."""
         return replace(self, held=labels)
 
-    def step(self, columns: Sequence[Column]) -> Boxes | None:
-        """Return the step for some columns, None where there are no boxes, or not one picture."""
+    def step(self, columns: Sequence[Column]) -> Boxes | NoBoxes | None:
+        """Return the step for some columns, None where there are no objects, or no pictures."""
         names = {column.name for column in columns}
         known = next((column for column in columns if column.name == OBJECTS), None)
         pictures = [name.removesuffix("/encoded") for name in names if name.endswith("/encoded")]
@@ -224,8 +248,14 @@ class BoxesByType:
         single = [name for name in pictures if not is_any_list(stored_type(kinds[f"{name}/encoded"]))]
         images = [name for name in single if {f"{name}/width", f"{name}/height"} <= names]
         image = "image" if "image" in images else images[0] if len(images) == 1 else None
-        if self.declared or known is None or image is None or not fields_of(known.field.type):
+        if self.declared or known is None or not pictures:
             return None
+        if is_flat(known.field.type) and not is_text(known):
+            return None
+        if not fields_of(known.field.type):
+            return NoBoxes(_NO_BOXES)
+        if image is None:
+            return NoBoxes(_NO_PICTURE.format(first_names(sorted(pictures), 8)))
         classes = known.labels
         if self.held is not None:
             known_before = self.held.get(f"{image}/object/{CLASS_KEY}")

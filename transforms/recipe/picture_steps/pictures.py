@@ -12,7 +12,7 @@ picture. Of lists of pictures each feature is a list.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
@@ -52,11 +52,13 @@ _FACTS: Final[dict[str, pa.DataType]] = {
 class Pictures:
     """Look at the pictures of some columns, which hold their bytes, and say what is in them.
 
-    `columns` are names, and what becomes of nulls: `absent`, `drop_row` or `error`.
+    `columns` are names, and what becomes of nulls: `absent`, `drop_row` or `error`. They are `by_type` if types alone
+    say that they are pictures, so that they may hold sounds as well.
     """
 
     columns: tuple[tuple[str, str], ...]
     check: ImageCheck = field(default_factory=ImageCheck)
+    by_type: bool = False
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
         """Return the columns, those of pictures as the features of pictures.
@@ -70,8 +72,12 @@ class Pictures:
                 raise SchemaError(not_a_column("schema.columns", name, list(known)))
             _check_type(known[name])
         planned: list[Column] = []
+        there = {f"{name}/{FILENAME}" for name, null in self.columns if null != ABSENT}
         for column in columns:
-            planned += _planned(column, nulls[column.name]) if column.name in nulls else [column]
+            if column.name in nulls:
+                planned += _planned(column, nulls[column.name])
+            else:
+                planned.append(_never_null(column) if column.name in there else column)
         return planned
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:  # noqa: ARG002
@@ -101,13 +107,20 @@ class Pictures:
                 try:
                     facts = self.check.check(memoryview(picture.as_buffer()))
                 except ImageProblem as problem:
-                    problems.append(CellProblem(rows[index], problem.to_cell_error(name)))
+                    problems.append(CellProblem(rows[index], self._error(name, problem)))
             elif (error := _missing(name, cells.values[index], ERROR if cells.lists is not None else null)) is not None:
                 problems.append(CellProblem(rows[index], error))
             yield facts
         if cells.lists is not None and null == ERROR:
             gone = pc.indices_nonzero(cells.lists.is_null()).to_pylist()
             problems += [CellProblem(row, _null_error(name)) for row in gone]
+
+    def _error(self, name: str, problem: ImageProblem) -> CellError:
+        error = problem.to_cell_error(name)
+        if not self.by_type or problem.code not in ("NOT_AN_IMAGE", "UNSUPPORTED"):
+            return error
+        fix = f"if the column holds no pictures: {set_column(name, 'image', 'none')}"
+        return replace(error, message=f"{error.message}; {fix}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +133,7 @@ class ExportedPictures:
     def step(self, columns: Sequence[Column]) -> Pictures | None:
         """Return the step for some columns, None where none of them is one of pictures."""
         found = [one.name for one in columns if _is_export(one.field.type) and one.name not in self.declared]
-        return Pictures(tuple((name, ERROR) for name in found), self.check) if found else None
+        return Pictures(tuple((name, ERROR) for name in found), self.check, by_type=True) if found else None
 
 
 _NO_PICTURE: Final = array_of(np.zeros(1, np.int64))[0]
@@ -176,6 +189,12 @@ def _missing(name: str, value: pa.Scalar, null: str) -> CellError | None:
 def _null_error(name: str) -> CellError:
     fix = f"give it a value, or leave such rows out: {set_column(name, 'null', DROP_ROW)}"
     return CellError(name, "DECLARED_NOT_NULL", "null", "a picture", f"there is no picture; {fix}")
+
+
+def _never_null(column: Column) -> Column:
+    """Return the column of the names of pictures, without which there is no record."""
+    reason = f'the path of the picture; "{printable(column.origin or column.name)}" in the source'
+    return replace(column, field=column.field.with_nullable(False), origin=None, form=column.origin, reason=reason)
 
 
 def _check_type(column: Column) -> None:

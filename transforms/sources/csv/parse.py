@@ -121,16 +121,17 @@ def parse_cells(parser: Parser, chunk: Chunk, name: str, entry: int, *, located:
 
 
 def cast_cells(
-    parser: Parser, cells: Cells, features: dict[str, Feature], name: str
+    parser: Parser, cells: Cells, features: dict[str, Feature], name: str, *, binary: bool = False
 ) -> tuple[pa.RecordBatch, list[CellProblem]]:
     """Cast parsed cells to the types of the features; bad cells become null and are returned, in row order.
 
-    A feature that is no column of the file is null.
+    A feature that is no column of the file is null. `binary` says that a column is declared so, be it a feature or not.
 
     Raises:
         SourceError: text is not UTF-8, and no column is declared binary.
     """
-    checked = check_utf8(cells, [feature.type for feature in features.values()], name)
+    types = ["binary"] if binary else [feature.type for feature in features.values()]
+    checked = check_utf8(cells, types, name)
     problems: list[CellProblem] = []
     arrays: dict[str, pa.Array] = {}
     large = len(cells.origin.chunk.text) > parser.limits.field_bytes

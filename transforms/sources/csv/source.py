@@ -207,12 +207,17 @@ class CsvSource:
             for piece, chunk in read_chunks(pieces, parser, self.encoding):
                 cells = parse_cells(parser, chunk, piece.name, piece.entry, located=located)
                 check_count(piece, chunk, cells.rows + len(cells.rejects), parser)
-                batch, problems = cast_cells(parser, cells, features, piece.name)
+                batch, problems = cast_cells(parser, cells, features, piece.name, binary=self._has_bytes)
                 yield Rows(
                     task.ordinal, ordinal, piece.entry, batch, cells.origin, tuple(problems), tuple(cells.rejects)
                 )
                 ordinal += 1
             check_stamp(first)
+
+    @property
+    def _has_bytes(self) -> bool:
+        """Whether some column, which need not be among those that are read, is declared as bytes."""
+        return any(rule.type in ("binary", "bytes") for rule in self.rules.values())
 
     def _dialect(self) -> Dialect:
         quote, escape, comment = (None if s is None else ord(s) for s in (self.quote, self.escape, self.comment))
@@ -287,8 +292,9 @@ class CsvSource:
         chosen = list(pieces) if whole else [p for p in pieces if p.first_row < AUTO_ROWS]
         limit = None if whole else AUTO_ROWS
         typed = tuple(parser.kept) if self.infer == "none" else tuple(n for n, r in self.rules.items() if r.type)
-        binary = any(rule.type in ("binary", "bytes") for rule in self.rules.values())
-        look = partial(look_at_piece, parser=parser, encoding=self.encoding, limit=limit, typed=typed, binary=binary)
+        look = partial(
+            look_at_piece, parser=parser, encoding=self.encoding, limit=limit, typed=typed, binary=self._has_bytes
+        )
         found = dict(zip((id(piece) for piece in chosen), run(look, chosen, heavy=whole), strict=True))
         unread = PieceEvidence(0, 0, ())
         return [found.get(id(piece), unread) for piece in pieces], whole

@@ -17,7 +17,7 @@ from ..text.lines import I64, Lines, LineSizes, read_lines
 from ..text.pieces import TextPiece
 from .lanes import both_lanes, run_arrow
 from .strict import LineError, Value, parse_line
-from .types import MixedTypes, as_found, noun, shared_type, type_of
+from .types import MixedTypes, as_found, is_list, noun, shared_type, type_of
 
 AUTO_ROWS: Final = 10_000
 """Above `LineLimits.auto_bytes`, `infer: auto` reads this many rows of each file."""
@@ -27,24 +27,26 @@ AUTO_ROWS: Final = 10_000
 class Evidence:
     """What some lines show of a column: its type, how many values it has, and the place of the first one.
 
-    `mixed` are two types that nothing holds together, each with the place of a value.
+    `mixed` are two types that nothing holds together, each with the place of a value, of the member `within`.
     """
 
     type: pa.DataType
     values: int
     place: str
     mixed: tuple[tuple[pa.DataType, str], tuple[pa.DataType, str]] | None = None
+    within: tuple[str, ...] = ()
 
     def plus(self, more: Evidence) -> Evidence:
         """Return what two pieces of evidence show together."""
         values, place = self.values + more.values, self.place or more.place
         if self.mixed or more.mixed:
-            return Evidence(self.type, values, place, self.mixed or more.mixed)
+            first = self if self.mixed else more
+            return Evidence(self.type, values, place, first.mixed, first.within)
         try:
             return Evidence(shared_type(self.type, more.type), values, place)
         except MixedTypes as error:
             one, other = error.types
-            return Evidence(self.type, values, place, ((one, self.place), (other, more.place)))
+            return Evidence(self.type, values, place, ((one, self.place), (other, more.place)), error.within)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,7 +171,7 @@ class _Look:
             return Evidence(type_of(value), int(value is not None), place)
         except MixedTypes as error:
             one, other = error.types
-            return Evidence(pa.null(), 1, place, ((one, place), (other, place)))
+            return Evidence(pa.null(), 1, place, ((one, place), (other, place)), error.within)
 
     def _number(self, record: int) -> int:
         return self.lines.before.lines + int(self.index[record]) + 1
@@ -205,10 +207,13 @@ def refuse_mixed(name: str, evidence: Evidence) -> None:
     if evidence.mixed is None:
         return
     (one, here), (other, there) = evidence.mixed
-    what = f"{here}: a value is {noun(one)}, and in {there} {noun(other)}"
+    of = f' of "{printable(".".join((name, *evidence.within)))}"' if evidence.within else ""
+    what = f"{here}: a value{of} is {noun(one)}, and in {there} {noun(other)}"
     if here == there:
-        what = f"{here}: an array holds {noun(one)} and {noun(other)}"
+        what = f"{here}: an array{of} holds {noun(one)} and {noun(other)}"
+    empty = any(is_list(kind) and pa.types.is_null(kind.value_type) for kind in (one, other))
+    fix = "write null where there is no value" if empty else "fix one"
     raise SchemaError(
-        f'column "{printable(name)}": {what}; fix one, or keep the text of all values: '
+        f'column "{printable(name)}": {what}; {fix}, or keep the text of all values: '
         f"--set schema.columns.{printable(name)}.type=string"
     )

@@ -17,11 +17,16 @@ _LISTS: Final = (pa.types.is_list, pa.types.is_large_list)
 
 
 class MixedTypes(Exception):
-    """Two values of one column have types that nothing holds together."""
+    """Two values of one column have types that nothing holds together; `within` are the members that they are of."""
 
-    def __init__(self, one: pa.DataType, other: pa.DataType) -> None:
+    def __init__(self, one: pa.DataType, other: pa.DataType, within: tuple[str, ...] = ()) -> None:
         super().__init__(f"{one} and {other}")
         self.types = one, other
+        self.within = within
+
+    def of(self, member: str) -> MixedTypes:
+        """Return the same of a member of an object."""
+        return MixedTypes(*self.types, (member, *self.within))
 
 
 def is_list(kind: pa.DataType) -> bool:
@@ -44,11 +49,18 @@ def type_of(value: Any) -> pa.DataType:
     if isinstance(value, str):
         return pa.string()
     if isinstance(value, dict):
-        return pa.struct([pa.field(name, type_of(item)) for name, item in value.items()])
+        return pa.struct([pa.field(name, _type_of_member(name, item)) for name, item in value.items()])
     kind = pa.null()
     for item in value:
         kind = shared_type(kind, type_of(item))
     return pa.list_(kind)
+
+
+def _type_of_member(name: str, value: Any) -> pa.DataType:
+    try:
+        return type_of(value)
+    except MixedTypes as error:
+        raise error.of(name) from error
 
 
 def shared_type(one: pa.DataType, other: pa.DataType) -> pa.DataType:
@@ -71,7 +83,10 @@ def shared_type(one: pa.DataType, other: pa.DataType) -> pa.DataType:
     if pa.types.is_struct(one) and pa.types.is_struct(other):
         members = {field.name: field.type for field in one}
         for field in other:
-            members[field.name] = shared_type(members.get(field.name, pa.null()), field.type)
+            try:
+                members[field.name] = shared_type(members.get(field.name, pa.null()), field.type)
+            except MixedTypes as error:
+                raise error.of(field.name) from error
         return pa.struct([pa.field(name, kind) for name, kind in members.items()])
     raise MixedTypes(one, other)
 
@@ -115,6 +130,8 @@ def noun(kind: pa.DataType) -> str:
     >>> noun(pa.list_(pa.int64()))
     'a list of integers'
     """
+    if is_list(kind) and pa.types.is_null(kind.value_type):
+        return "a list without values"
     if is_list(kind):
         inner = noun(kind.value_type).removeprefix("an ").removeprefix("a ")
         plural = {"true or false": "bools", "text": "texts", "null": "nulls"}.get(inner, f"{inner}s")
