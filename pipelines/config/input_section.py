@@ -64,13 +64,27 @@ def _resolve(
     columns = schema.setdefault("columns", {}) if isinstance(schema, dict) else None
     if isinstance(columns, dict):
         for name, rule in found.columns.items():
-            known = columns.get(name, {})
+            known, feature = columns.get(name, {}), rule.get("name", name)
+            if feature not in found.known and isinstance(columns.get(feature), dict) and isinstance(known, dict):
+                known = columns.pop(feature) | known  # what is said of the picture by the name that records have
             columns[name] = rule | known if isinstance(known, dict) else known
+        _name_paths(document.values.get("split"), {name: columns[name] for name in found.columns})
     if isinstance(schema, dict) and found.files_root is not None:
         schema.setdefault("files_root", found.files_root)
     document.notes.append(found.evidence)
     document.picture_folders = found.folders
     return format_of(section) or form
+
+
+def _name_paths(split: object, columns: Mapping[str, Any]) -> None:
+    """Name columns of paths in a section `split` as records do, which have them as the names of pictures."""
+    if not isinstance(split, dict):
+        return
+    for key in ("key", "column"):
+        name = split.get(key)
+        rule = columns.get(name) if isinstance(name, str) else None
+        if isinstance(rule, dict) and rule.get("image") == "path":
+            split[key] = f"{rule['name']}/filename"
 
 
 def _detect_format(document: Document, paths: list[str], base: str, command: str) -> str | None:

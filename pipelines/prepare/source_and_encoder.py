@@ -14,9 +14,10 @@ from ...transforms.format.tfrecord.scan import RECORD_BYTES_LIMIT
 from ...transforms.format.wording.printable import printable_path, quoted
 from ...transforms.pictures.check import ImageCheck
 from ...transforms.recipe.picture_steps.boxes import OBJECTS, BoxesByType
+from ...transforms.recipe.picture_steps.chosen_features import ChosenFeatures, is_feature_of
 from ...transforms.recipe.picture_steps.pictures import ExportedPictures, Pictures
 from ...transforms.recipe.source import with_steps
-from ...transforms.recipe.step import Step
+from ...transforms.recipe.step import Step, StepByType
 from ...transforms.recipe.steps.columns import Constants, Rename
 from ...transforms.recipe.steps.expression import columns_in, read_expression
 from ...transforms.recipe.steps.files import Files
@@ -77,12 +78,20 @@ def source_of(config: Config, command: str = "convert") -> Source:
     if typed and not found.takes_types:
         name = quoted(typed[0])
         raise UsageError(f"schema.columns: types do not go with {options.format} yet; leave those of {name} out")
-    source = found.source(_with_columns_of_where(options), settings)
+    source = found.source(_columns_to_read(options, config), settings)
     return with_recipe(source, config) if found.has_rows else source
 
 
-def _with_columns_of_where(options: Options) -> Options:
-    """Return options by which a source reads the columns of `where` too; a step leaves them out again."""
+def _columns_to_read(options: Options, config: Config) -> Options:
+    """Return options by which a source reads the columns of `where` too; a step leaves them out again.
+
+    Features of pictures are none of its columns.
+    """
+    pictures = _picture_names(config)
+    for key in ("columns", "exclude_columns"):
+        names = getattr(options, key) or []
+        read = [name for name in names if not any(is_feature_of(picture, name) for picture in pictures)]
+        options = options.model_copy(update={key: read}) if len(read) < len(names) else options
     if options.where is None:
         return options
     wanted = columns_in(read_expression(options.where))
@@ -134,7 +143,7 @@ def with_recipe(source: Source, config: Config) -> Source:
     """Return a source with the recipe of a config: columns of folders, other names, constants, the user's own steps."""
     options, steps = config.input, _of_picture_folders(config)
     if options is not None:
-        steps += FORMATS[options.format].load().steps(_with_columns_of_where(options))
+        steps += FORMATS[options.format].load().steps(_columns_to_read(options, config))
     for name, rule in sorted(config.schema_.columns.items()):
         if rule.is_written:
             steps.append(_written(name, rule))
@@ -216,12 +225,22 @@ def _pictures(config: Config) -> tuple[Pictures, ...]:
     return (Pictures(names, _image_check(config)),) if names else ()
 
 
-def _by_type(config: Config) -> tuple[ExportedPictures, BoxesByType]:
+def _picture_names(config: Config) -> tuple[str, ...]:
+    """Return the names of the features of the pictures that the config speaks of."""
+    return tuple(rule.name or name for name, rule in sorted(config.schema_.columns.items()) if rule.is_picture)
+
+
+def _by_type(config: Config) -> tuple[StepByType, ...]:
     """Return which columns are pictures and boxes by themselves, where the config does not say what they are."""
     rules = config.schema_.columns.items()
     declared = frozenset(rule.name or name for name, rule in rules if rule.image is not None or rule.as_ is not None)
     boxes = BoxesByType(OBJECTS in declared, config.schema_.boxes == "clip")
-    return ExportedPictures(declared, _image_check(config)), boxes
+    pictures, options = _picture_names(config), config.input
+    if options is None or not pictures:
+        return ExportedPictures(declared, _image_check(config)), boxes
+    asked = (options.columns or (), options.exclude_columns)
+    keep, exclude = (tuple(n for n in names if any(is_feature_of(one, n) for one in pictures)) for names in asked)
+    return ExportedPictures(declared, _image_check(config)), boxes, ChosenFeatures(pictures, keep, exclude)
 
 
 def _image_check(config: Config) -> ImageCheck:

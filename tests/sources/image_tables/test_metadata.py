@@ -246,3 +246,109 @@ def test_a_column_that_is_declared_as_bytes_is_no_text_where_the_table_is_read_f
         convert("pets", output="out")
     convert("pets", output="out", schema__columns__caption__type="binary")
     assert [row["caption"] for row in records()] == [b"caf\xe9", b"x"]
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+def test_pictures_without_a_suffix_are_named_by_their_table_too(kind: str) -> None:
+    pictures("pets/0", "pets/more/1")
+    table(f"pets/metadata.{kind}", [{"file_name": "more/1", "n": 1}, {"file_name": "0", "n": 2}])
+    convert("pets", output="out")
+    assert [(row["n"], row["image/filename"], row["image/width"]) for row in records()] == [
+        (1, "more/1", 2),
+        (2, "0", 1),
+    ]
+
+
+def test_a_table_of_sounds_or_without_paths_is_a_table_as_any_other() -> None:
+    table_of = {"sounds": [{"file_name": "0.wav", "n": 1}], "plain": [{"a": 1}]}
+    for folder, rows in table_of.items():
+        Path(folder).mkdir()
+        Path(folder, "0.wav" if folder == "sounds" else "x").write_bytes(b"RIFF")
+        table(f"{folder}/metadata.csv", rows)
+        convert(folder, output=f"out-{folder}")
+        assert records(path=f"out-{folder}") == rows
+
+
+def album() -> str:
+    """Write three pictures with masks, of which the last is null."""
+    pictures("a/0.png", "a/1.png", "a/2.png", "a/m0.png", "a/m1.png")
+    masks = ["m0.png", "m1.png", None]
+    table("a/metadata.jsonl", [{"file_name": f"{n}.png", "mask_file_name": mask} for n, mask in enumerate(masks)])
+    return "a"
+
+
+def keys(**settings: Any) -> set[str]:
+    convert(album(), output="out", **settings)
+    assert verify_dataset("out").ok
+    return {key for row in records() for key in row}
+
+
+@pytest.mark.parametrize("name", ["mask", "mask_file_name"])
+def test_keys_of_a_picture_are_found_by_its_column_and_by_its_feature(name: str) -> None:
+    with pytest.raises(TooManyRejects, match=r"column \"mask\": .*--set schema.columns.mask.null=drop_row"):
+        convert(album(), output="out")
+    convert(album(), output="out", schema={"columns": {name: {"null": "drop_row"}}})
+    assert [row["mask/filename"] for row in records()] == ["m0.png", "m1.png"]
+    convert(album(), output="plain", schema={"columns": {name: {"image": "none"}}})
+    assert [row["mask"] for row in records(path="plain")] == ["m0.png", "m1.png", None]
+
+
+def test_a_picture_may_have_another_name_by_its_feature() -> None:
+    pictures("d/0.png")
+    table("d/metadata.csv", [{"file_name": "0.png"}])
+    convert("d", output="out", schema={"columns": {"image": {"name": "photo"}}})
+    assert records()[0]["photo/filename"] == "0.png"
+
+
+MASK = {"columns": {"mask": {"null": "absent"}}}
+FEATURES = {"encoded", "format", "height", "width", "channels", "colorspace", "filename"}
+
+
+@pytest.mark.parametrize(
+    ("choice", "image", "mask"),
+    [
+        ({"input__exclude_columns": ["image/filename"]}, FEATURES - {"filename"}, FEATURES),
+        ({"input__exclude_columns": ["image/filename", "mask/width"]}, FEATURES - {"filename"}, FEATURES - {"width"}),
+        ({"input__columns": ["image/encoded"]}, {"encoded"}, FEATURES),
+        ({"input__columns": ["mask/encoded", "mask/width"]}, FEATURES, {"encoded", "width"}),
+        ({"input__exclude_columns": ["mask_file_name"]}, FEATURES, set()),
+    ],
+)  # fmt: skip
+def test_features_of_pictures_are_chosen_by_their_names(
+    choice: dict[str, Any], image: set[str], mask: set[str]
+) -> None:
+    schema = {} if "mask_file_name" in choice.get("input__exclude_columns", ()) else {"schema": MASK}
+    assert keys(**choice, **schema) == {f"image/{key}" for key in image} | {f"mask/{key}" for key in mask}
+
+
+def test_a_dataset_without_the_paths_of_pictures_takes_appends() -> None:
+    choice = {"input__exclude_columns": ["image/filename", "mask_file_name"]}
+    first = keys(**choice)
+    append("a", output="out", force=True, **choice)
+    assert [set(row) for row in records()] == [first] * 6
+
+
+@pytest.mark.parametrize(
+    ("choice", "message"),
+    [
+        ({"exclude_columns": ["file_name"]}, r"names the pictures.*--set 'input.exclude_columns=\[image/filename\]'"),
+        ({"exclude_columns": ["*file_name"]}, "names the pictures"),
+        ({"exclude_columns": ["image/object/x"]}, 'exclude_columns names "image/object/x", which is not a column'),
+        ({"columns": ["image/object/x"]}, 'input.columns names "image/object/x", which is not a column'),
+    ],
+)  # fmt: skip
+def test_features_that_are_none_and_pictures_left_out_as_a_whole_are_refused(choice: Any, message: str) -> None:
+    pictures("d/0.png")
+    table("d/metadata.csv", [{"file_name": "0.png", "n": 1}])
+    with pytest.raises((ConfigError, SchemaError), match=message):
+        convert("d", output="out", **{f"input__{key}": names for key, names in choice.items()})
+
+
+@pytest.mark.parametrize(("column", "feature"), [("file_name", "image/filename"), ("mask_file_name", "mask/filename")])
+def test_a_split_by_a_column_of_paths_is_that_by_its_feature(column: str, feature: str) -> None:
+    rule: Any = {"by": "hash", "fractions": {"a": 0.5, "b": 0.5}}
+    for output, key in (("out", column), ("other", feature)):
+        convert(album(), output=output, split=rule | {"key": key}, schema={"columns": {"mask": {"null": "drop_row"}}})
+    found = [{name: records(name, path) for name in open_dataset(path).manifest.splits} for path in ("out", "other")]
+    assert found[0] == found[1]
+    assert open_dataset("out").manifest.details.split_rule == open_dataset("other").manifest.details.split_rule

@@ -39,7 +39,7 @@ ABSENT: Final = "absent"
 DROP_ROW: Final = "drop_row"
 ERROR: Final = "error"
 
-_FACTS: Final[dict[str, pa.DataType]] = {
+FACTS: Final[dict[str, pa.DataType]] = {
     "channels": pa.int64(),
     "colorspace": pa.string(),
     "format": pa.string(),
@@ -233,7 +233,7 @@ def _planned(column: Column, null: str) -> list[Column]:
     reason = f'of the picture{"s" if lists else ""} "{printable(name)}"'
     rule = None if lists else ColumnRule("image")
     planned = [Column(of(ENCODED, pa.large_binary()), reason=f"{reason}, as it is", rule=rule, null=null)]
-    planned += [Column(of(fact, kind), reason=reason) for fact, kind in _FACTS.items()]
+    planned += [Column(of(fact, kind), reason=reason) for fact, kind in FACTS.items()]
     if _is_export(column.field.type):
         planned.append(Column(of(FILENAME, pa.large_string(), nullable=True), reason=reason))
     return planned
@@ -245,7 +245,7 @@ def _features(name: str, cells: _Cells, facts: Sequence[ImageFacts | None]) -> d
     def of(fact: str) -> list[Any]:
         return [None if one is None else getattr(one, fact) for one in facts]
 
-    arrays = {f"{name}/{fact}": cells.in_rows(pa.array(of(fact), kind)) for fact, kind in _FACTS.items()}
+    arrays = {f"{name}/{fact}": cells.in_rows(pa.array(of(fact), kind)) for fact, kind in FACTS.items()}
     arrays[f"{name}/{ENCODED}"] = cells.in_rows(cells.pictures)
     if pa.types.is_struct(cells.values.type):
         names = pc.struct_field(cells.values, "path").cast(pa.large_string())

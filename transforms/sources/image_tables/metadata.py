@@ -39,13 +39,15 @@ _LINES: Final = 1000
 class Metadata:
     """The tables of some folders: their format and paths, and which of their columns name pictures.
 
-    `roots` are the folders as they were given; `columns` are the columns with the names of their features.
+    `roots` are the folders as they were given; `columns` are the columns with the names of their features, `known` all
+    columns.
     """
 
     format: str
     files: tuple[str, ...]
     roots: tuple[str, ...]
     columns: dict[str, str]
+    known: frozenset[str]
 
 
 def find_metadata(paths: Sequence[str], base: str) -> Metadata | None:
@@ -81,7 +83,7 @@ def find_metadata(paths: Sequence[str], base: str) -> Metadata | None:
             f"{printable_path(files[0])}: none of its columns names pictures ({shown}); call the one that does "
             f'"file_name" (or X_file_name, for features named X), or read {_alone()}'
         )
-    return Metadata(kind, tuple(files), tuple(paths), pictures)
+    return Metadata(kind, tuple(files), tuple(paths), pictures, frozenset(columns))
 
 
 def _alone() -> str:

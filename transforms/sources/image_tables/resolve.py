@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
+from fnmatch import fnmatchcase
 from typing import Any
 
 from ...errors import InputError
+from ...format.wording.printable import printable, printable_path
 from ..registry.format import Resolved
 from .metadata import ALONE, find_metadata
 
@@ -24,16 +27,36 @@ def of_metadata(
     found = find_metadata(paths, base)
     if found is None:
         return None
-    section = _section(given, own, found.files[0], tuple(found.columns))
+    columns = _not_excluded(found.columns, given, f"; or read {printable_path(found.files[0])} alone, by its path")
+    section = _section(given, own, found.files[0], tuple(columns))
     section |= {"format": found.format, "paths": list(found.files), "partitions": "none"}
     one, more = found.files[0], len(found.files) - 1
     name = f"{one} and {more} more name" if more else f"{one} names"
     return Resolved(
         section,
-        {name: {"name": feature, "image": "path"} for name, feature in found.columns.items()},
+        {name: {"name": feature, "image": "path"} for name, feature in columns.items()},
         tuple(os.path.join(base, root) for root in found.roots),
         f"{name} the pictures: rows become records, in their order (the folders alone: input.metadata=none)",
+        known=found.known,
     )
+
+
+def _not_excluded(columns: Mapping[str, str], given: Mapping[str, Any], also: str = "") -> dict[str, str]:
+    """Return the columns that name pictures, without those that are left out; `also` is what helps, too.
+
+    Raises:
+        InputError: all of them are.
+    """
+    globs = [one for one in given.get("exclude_columns") or () if isinstance(one, str)]
+    left = {name: of for name, of in columns.items() if not any(fnmatchcase(name, one) for one in globs)}
+    if not left:
+        name, feature = next(iter(columns.items()))
+        option = shlex.quote(f"input.exclude_columns=[{feature}/filename]")
+        raise InputError(
+            f'"{printable(name)}" names the pictures, and input.exclude_columns leaves it out; to leave out the paths '
+            f"alone: --set {option}{also}"
+        )
+    return left
 
 
 def of_annotations(
@@ -50,6 +73,7 @@ def of_annotations(
     """
     kind = next(key for key in ("coco", "voc", "yolo") if annotations[key] is not None)
     files = annotations["coco"] if kind == "coco" else [annotations[kind]]
+    _not_excluded({"file_name": "image"}, given)
     section = _section(given, own, files[0], ("file_name",))
     root = os.path.join(base, paths[0])
     if len(paths) != 1 or "://" in paths[0] or not os.path.isdir(root):

@@ -14,7 +14,7 @@ from ...format.wording.printable import printable_path
 from ..contract.call import Call, typed_path
 from ..files.listing import expand_paths
 from ..files.open_file import is_object
-from ..files.skipped_names import is_other_file
+from ..files.skipped_names import is_other_file, pictures_below
 from .formats import FORMATS, format_of_first_bytes, format_of_name
 
 _PICTURE_TABLES: Final = frozenset({b"metadata.csv", b"metadata.jsonl", b"metadata.parquet"})
@@ -34,6 +34,8 @@ def detect_format(paths: Sequence[str], base: str = "", call: Call | None = None
         UnclearFormat: no suffix is known, or there are several formats.
     """
     files = _without_tables(_without_lists(_known_files(paths, base)))
+    if files and all(map(_is_picture_table, files)) and _names_pictures(paths, base):
+        return "images"
     by_format: dict[str | None, bytes] = {}
     for path in files if len(paths) == 1 and not glob.has_magic(paths[0]) else _without_notes(files):
         by_format.setdefault(_format_of(path), path)
@@ -74,9 +76,24 @@ def _without_lists(files: list[bytes]) -> list[bytes]:
 
 def _without_tables(files: list[bytes]) -> list[bytes]:
     """Return the files without tables that may name pictures, where pictures are: their format says what to do."""
-    tables = {path for path in files if not is_object(path) and os.path.basename(path).lower() in _PICTURE_TABLES}
+    tables = {path for path in files if _is_picture_table(path)}
     pictures = tables and any(_may_have_notes(path) for path in files)
     return [path for path in files if path not in tables] if pictures else files
+
+
+def _is_picture_table(path: bytes) -> bool:
+    return not is_object(path) and os.path.basename(path).lower() in _PICTURE_TABLES
+
+
+def _names_pictures(paths: Sequence[str], base: str) -> bool:
+    """Return whether tables in folders name pictures, where other files have names without a suffix that shows it."""
+    folders = [os.fsencode(os.path.join(base, path)) for path in paths]
+    if not any(True for folder in folders if os.path.isdir(folder) for _ in pictures_below(folder)):
+        return False
+    try:
+        return FORMATS["images"].load().resolved({}, paths, base) is not None
+    except InputError:
+        return False
 
 
 def _without_notes(files: list[bytes]) -> list[bytes]:

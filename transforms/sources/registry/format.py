@@ -38,7 +38,7 @@ class Resolved:
 
     `columns` are added to `schema.columns`, where these do not say otherwise. `folders` are those, absolute, that its
     rows name pictures of. `evidence` is what to say to the user, `files_root` where the paths
-    of pictures begin, None for the folder of each table.
+    of pictures begin, None for the folder of each table. `known` are the columns that there are, as far as is known.
     """
 
     section: dict[str, Any]
@@ -46,6 +46,7 @@ class Resolved:
     folders: tuple[str, ...]
     evidence: str
     files_root: str | None = None
+    known: frozenset[str] = frozenset()
 
 
 def partition_steps(options: Options, partitions: str | None) -> tuple[Step, ...]:
