@@ -13,7 +13,7 @@ from ...transforms.format.splits.splitter import DEFAULT_SPLIT
 from ...transforms.format.tfrecord.scan import RECORD_BYTES_LIMIT
 from ...transforms.format.wording.printable import printable_path, quoted
 from ...transforms.pictures.check import ImageCheck
-from ...transforms.recipe.picture_steps.boxes import OBJECTS, BoxesByType
+from ...transforms.recipe.picture_steps.boxes import BoxesByType
 from ...transforms.recipe.picture_steps.chosen_features import ChosenFeatures, is_feature_of
 from ...transforms.recipe.picture_steps.pictures import ExportedPictures, Pictures
 from ...transforms.recipe.source import with_steps
@@ -234,7 +234,7 @@ def _by_type(config: Config) -> tuple[StepByType, ...]:
     """Return which columns are pictures and boxes by themselves, where the config does not say what they are."""
     rules = config.schema_.columns.items()
     declared = frozenset(rule.name or name for name, rule in rules if rule.image is not None or rule.as_ is not None)
-    boxes = BoxesByType(OBJECTS in declared, config.schema_.boxes == "clip")
+    boxes = BoxesByType(declared, config.schema_.boxes == "clip")
     pictures, options = _picture_names(config), config.input
     if options is None or not pictures:
         return ExportedPictures(declared, _image_check(config)), boxes

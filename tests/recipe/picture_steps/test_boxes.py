@@ -172,6 +172,20 @@ def test_objects_of_several_types_are_refused_with_their_field(one: Any, other: 
         convert(album(one, other), output="out")
 
 
+def test_a_column_of_another_name_has_boxes_too_where_it_is_called_objects(shardmill: Shardmill) -> None:
+    source = album({"bbox": [[1, 1, 1, 1]], "categories": [2]})
+    table = Path("album/metadata.jsonl")
+    table.write_text(table.read_text().replace('"objects"', '"the faces"'))
+    option = ["--set", 'schema.columns."the faces".name=objects']
+    said = " ".join(shardmill("convert", source, "-o", "plain", "--dry-run").out.split())
+    assert f"\"the faces\" has boxes; to make those of the pictures of them: --set '{option[1]}'" in said
+    screen = shardmill("convert", source, "-o", "out", *option)
+    assert (screen.code, "has boxes" in screen.out) == (0, False)
+    assert [row["class/label"] for row in records()] == [[2]]
+    silent = ["--set", 'schema.columns."the faces".image=none']
+    assert "has boxes" not in shardmill("convert", source, "-o", "silent", *silent).out
+
+
 @pytest.mark.parametrize("pair", [("categories", "category"), ("category", "label"), ("iscrowd", "is_crowd")])
 def test_two_fields_of_one_key_are_refused(pair: tuple[str, str]) -> None:
     source = album({"bbox": [[1, 1, 1, 1]], pair[0]: [1], pair[1]: [2]})

@@ -28,6 +28,7 @@ from ...format.nested.keys import is_any_list, is_flat, stored_type
 from ...format.wording.nearest import first_names
 from ...format.wording.printable import printable
 from ...pictures.masks import mask_png
+from ...sources.contract.call import set_column
 from ..step import Column, Stepped, is_text
 from .objects import CENTER, CLASS_KEY, MASK, MASK_KEY, SIZE, Objects, fields_of, has_masks, keys_of, left_over
 
@@ -224,14 +225,21 @@ class NoBoxes:
         return batch
 
 
+def _other_name(column: Column) -> str:
+    name = column.origin or column.name
+    option = set_column(name, "name", OBJECTS)
+    return f'"{printable(name)}" has boxes; to make those of the pictures of them: {option}'
+
+
 @dataclass(frozen=True, slots=True)
 class BoxesByType:
     """A column `objects` with boxes is of the picture beside it, where there is one; but not where it is `declared`.
 
-    `held` are the classes of each label of the dataset of an append, None where there is no dataset yet.
+    Of a column of another name with boxes the user is reminded. `held` are the classes of each label of the dataset of
+    an append, None where there is no dataset yet.
     """
 
-    declared: bool = False
+    declared: frozenset[str] = frozenset()
     clip: bool = False
     held: Mapping[str, tuple[str, ...]] | None = None
 
@@ -248,8 +256,11 @@ class BoxesByType:
         single = [name for name in pictures if not is_any_list(stored_type(kinds[f"{name}/encoded"]))]
         images = [name for name in single if {f"{name}/width", f"{name}/height"} <= names]
         image = "image" if "image" in images else images[0] if len(images) == 1 else None
-        if self.declared or known is None or not pictures:
+        if OBJECTS in self.declared or not pictures:
             return None
+        if known is None:
+            others = [one for one in columns if one.name not in self.declared and fields_of(one.field.type)]
+            return NoBoxes(_other_name(others[0])) if others else None
         if is_flat(known.field.type) and not is_text(known):
             return None
         if not fields_of(known.field.type):
