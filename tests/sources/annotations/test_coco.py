@@ -289,18 +289,23 @@ def test_classes_have_names_in_the_manifest_where_ids_are_0_to_n_minus_1() -> No
 
 
 @pytest.mark.parametrize(
-    "categories",
+    ("categories", "why"),
     [
-        [{"id": 90, "name": "toothbrush"}],
-        [{"id": 1, "name": "cat"}],
-        [{"id": 0, "name": "cat"}, {"id": 1, "name": "cat"}],
-        [{"id": 0, "name": "cat"}, {"id": 1}],
-        [],
+        ([{"id": 90, "name": "toothbrush"}], "class 1 has no name, so that image/object/class/label has plain numbers"),
+        ([{"id": 1, "name": "cat"}], "the numbers of classes are not 0 to 0, but 1 to 1, so that"),
+        ([{"id": 0, "name": "cat"}, {"id": 1, "name": "cat"}], '2 classes are called "cat", so that'),
+        ([{"id": 0, "name": "cat"}, {"id": 1}], "class 1 has no name, so that"),
+        ([], ""),
     ],
 )
-def test_classes_are_plain_numbers_where_ids_have_gaps_or_names_are_not_one_each(categories: Any) -> None:
+def test_classes_are_plain_numbers_where_ids_have_gaps_or_names_are_not_one_each(
+    categories: Any, why: str, shardmill: Shardmill
+) -> None:
     one = {"image_id": 500, "bbox": [1, 1, 4, 4], "category_id": 1}
-    run(instances(1, annotations=[one], categories=categories))
+    instances(1, annotations=[one], categories=categories)
+    screen = shardmill("convert", "pictures", "-o", "out", "--set", "input.annotations.coco=instances.json")
+    assert why in screen.out
+    assert ("plain numbers" in screen.out) == bool(why)
     assert open_dataset("out").labels == {}
     assert records()[0]["image/object/class/label"] == [1]
 

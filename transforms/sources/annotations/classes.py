@@ -8,6 +8,7 @@ In an append the classes of the dataset keep their numbers, and new ones come at
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping
 from typing import Final
 
@@ -18,11 +19,25 @@ CLASS: Final = "/object/class/label"
 """How the name of the feature with the numbers of the classes of boxes ends."""
 
 
-def names_by_number(classes: Mapping[int, str], used: Collection[int]) -> tuple[str, ...] | None:
-    """Return the names of classes, None where numbers have gaps, one that is used has no name, or two have one name."""
-    dense = sorted(classes) == [*range(len(classes))] and classes.keys() >= set(used)
-    unique = len(set(classes.values())) == len(classes)
-    return tuple(classes[number] for number in range(len(classes))) if classes and dense and unique else None
+def names_by_number(classes: Mapping[int, str], used: Collection[int]) -> tuple[tuple[str, ...] | None, str]:
+    """Return the names of classes and "", or None and why their numbers stay plain.
+
+    >>> names_by_number({0: "cat", 1: "dog"}, {1})
+    (('cat', 'dog'), '')
+    >>> print(names_by_number({1: "cat", 90: "dog"}, {1})[1])
+    the numbers of classes are not 0 to 1, but 1 to 90
+    """
+    counts, unknown = Counter(classes.values()), sorted(set(used) - classes.keys())
+    name, most = counts.most_common(1)[0] if counts else ("", 0)
+    if not classes:
+        return None, ""
+    if unknown:
+        return None, f"class {unknown[0]} has no name"
+    if sorted(classes) != [*range(len(classes))]:
+        return None, f"the numbers of classes are not 0 to {len(classes) - 1}, but {min(classes)} to {max(classes)}"
+    if most > 1:
+        return None, f'{most} classes are called "{printable(name)}"'
+    return tuple(classes[number] for number in range(len(classes))), ""
 
 
 def names_after(held: tuple[str, ...], classes: Mapping[int, str], dataset: str) -> tuple[str, ...]:

@@ -30,6 +30,8 @@ KINDS: Final = {"coco": ".json", "voc": ".xml", "yolo": ".txt"}
 _ROWS: Final = 256
 """Rows of a piece: as many pictures as a batch of images has at most."""
 
+_PLAIN: Final = "{}, so that image/object/class/label has plain numbers, without names in TFDS and the manifest"
+
 _Read: TypeAlias = Callable[[Sequence[SourceEntry], AnnotationOptions, ParallelMap], Annotated]
 
 
@@ -62,7 +64,7 @@ class PictureOrigin:
 class AnnotationSource:
     """Read files of annotations, of one `kind`; those of COCO say something of the same pictures.
 
-    `dataset` is what they are appended to, if that has names of classes.
+    `dataset` is what they are appended to.
     """
 
     kind: str
@@ -85,7 +87,7 @@ class AnnotationSource:
                 f"classes are numbered by the names in these files alone, and {dataset.name} has numbers already; give "
                 f"all classes in their order: --set 'input.annotations.classes=[cat, dog]'"
             )
-        return self
+        return replace(self, dataset=dataset.name)
 
     def list_files(self) -> Listing:
         """Return the files to read.
@@ -111,12 +113,12 @@ class AnnotationSource:
         choices = tuple(Choice(one.name, one.type, f"of annotations ({self.kind})") for one in features)
         schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
         held = self.options.held
-        if held is None:
-            names = names_by_number(found.classes, found.used)
-        else:
+        names, why = names_by_number(found.classes, found.used)
+        if held is not None:
             names = names_after(held, found.classes, self.dataset)
+        said = (_PLAIN.format(why),) if names is None and why and found.used and not self.dataset else ()
         frozen = Frozen(schema, labels={} if names is None else {OBJECTS: names})
-        return Survey(frozen, choices, pieces, found.warnings, fields=tuple(found.schema))
+        return Survey(frozen, choices, pieces, found.warnings, detected=said, fields=tuple(found.schema))
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:  # noqa: ARG002
         """Yield the rows of a task, those of a piece at a time; a file without rows is a reject.
