@@ -24,6 +24,7 @@ from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 from shardmill.pipelines.config import inputs as config_inputs
 from shardmill.pipelines.config import model as config_model
+from shardmill.pipelines.config import pictures as config_pictures
 from shardmill.pipelines.config import runners as config_runners
 from shardmill.transforms import errors
 from shardmill.transforms.dataset.reading.open_dataset import Dataset
@@ -256,7 +257,7 @@ def _keys(section: str, model: type[BaseModel], without: Collection[str] = ()) -
 def config_tables() -> dict[str, str]:
     """Return a table for each section of a config, by its name."""
     head = ("key", "type", "default", "meaning")
-    parts = ("input", "schema_", "split", "shuffle", "checks", "output", "limits", "runner")
+    parts = ("input", "schema_", "split", "shuffle", "image", "checks", "output", "limits", "runner")
     of_all = (*InputOfUnknownFormat.model_fields, "format")
     sections: dict[str, list[Row]] = {
         "config": list(_keys("", config_model.Config, parts)),
@@ -266,6 +267,12 @@ def config_tables() -> dict[str, str]:
             *_keys("schema.columns.<name>", config_model.ColumnConfig),
         ],
         "split": [*_keys("split", config_model.SplitConfig), *_keys("shuffle", config_model.ShuffleConfig)],
+        "image": [
+            *_keys("image.resize", config_pictures.ResizeConfig),
+            *_keys("image.encode", config_pictures.EncodeConfig),
+            *_keys("image", config_pictures.ImageConfig, ["resize", "encode", "filter"]),
+            *_keys("image.filter", config_pictures.FilterConfig),
+        ],
         "checks": [
             *_keys("checks.duplicates", config_model.DuplicatesConfig),
             *_keys("checks.leaks", config_model.LeaksConfig),

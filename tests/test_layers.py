@@ -22,7 +22,7 @@ transforms/format: wording buffers schema flow tfrecord columns nested manifest 
 transforms: checks
 transforms/stores: common s3 gcs .
 transforms/dataset: shard_plan storage records generations spill stage shuffle shards commit reading integrity cleanup
-transforms: pictures
+transforms/pictures: . preprocess
 transforms/sources: contract files
 transforms: recipe recipe/steps recipe/picture_steps
 transforms/sources: registry text csv/records csv jsonl txt typed arrow parquet

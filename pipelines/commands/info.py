@@ -29,6 +29,7 @@ from ...transforms.sources.files.open_file import open_file
 from ...transforms.sources.tfrecord.inputs import InputFile, find_inputs, is_dataset
 from ...transforms.sources.tfrecord.observed_schema import Observation
 from ...transforms.stores.common.store_url import is_store_url
+from ..config.pictures import image_text
 from ..report.split_rule import rule_text
 from ..screens.schema_table import MOST_FEATURES, name_text, nulls_text, schema_table
 
@@ -180,6 +181,7 @@ def _document(overview: Overview) -> dict[str, Any]:
             for name, split in manifest.splits.items()
         },
         **({"split_rule": manifest.details.split_rule} if manifest.details.split_rule else {}),
+        **({"image": manifest.details.image} if manifest.details.image else {}),
         **({"checks": manifest.details.checks} if manifest.details.checks else {}),
         "schema": None if manifest.schema is None else manifest.schema.to_json(),
         "labels": {feature: list(names) for feature, names in manifest.labels.items()},
@@ -224,6 +226,8 @@ def _print_dataset(overview: Overview, screen: Screen) -> None:
     if manifest.splits:
         screen.text("")
         screen.table(_totals(overview))
+        if image := manifest.details.image:
+            screen.text(f"Pictures made ready: {image_text(image)}")
         if manifest.details.split_rule:
             screen.text(f"Split {rule_text(manifest.details.split_rule)}")
         if manifest.order == "shuffled":

@@ -36,6 +36,7 @@ _MAPPINGS: Final[dict[Path, str]] = {
     ("split", "fractions"): "{train: 0.9, val: 0.1}",
     ("shuffle",): "{seed: 7}",
     ("checks", "duplicates"): "{columns: [text]}",
+    ("image", "resize"): "{size: 256}",
     ("checks", "leaks"): "{columns: [user]}",
 }
 _TAGS: Final = {"input": ("format", "this input"), "runner": ("name", "local")}

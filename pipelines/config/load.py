@@ -91,7 +91,7 @@ def load_config(
         base = cwd
     for key, flag in (flags or {}).items():
         shown, value = flag if isinstance(flag, tuple) else (key, flag)
-        _put(document, tuple(key.split(".")), value, Place(str(shown)))
+        _put(document, tuple(key.split(".")), copy_values(value), Place(str(shown)))
         if key == "output.path":
             _resolve_output(document, cwd)
     _fill_defaults(document, base, command, data_given=data_given)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import (
@@ -25,11 +26,13 @@ from ...transforms.format.manifest.naming import DEFAULT_SHARD_NAME, check_shard
 from ...transforms.format.schema.column_types import declarable_names
 from ...transforms.format.wording.printable import quoted
 from ...transforms.format.wording.sizes import DEFAULT_SHARD_SIZE, check_shard_size, parse_size
+from ...transforms.pictures.preprocess.options import Preprocess
 from ...transforms.sources.registry.options import STRICT, Count, check_path
 from ...transforms.sources.registry.settings import Limits
 from ...transforms.stores.common.store_url import is_store_url
 from .checks import check_format, check_label, check_null, check_sign
 from .inputs import InputSection
+from .pictures import ImageConfig, settled_pictures
 from .runners import LocalRunner, RunnerSection
 from .splits import SplitConfig as SplitConfig
 from .splits import SplitName
@@ -231,6 +234,7 @@ class Config(_Section):
     schema_: Annotated[SchemaConfig, Field(alias="schema")] = SchemaConfig()
     split: SplitConfig | None = None
     shuffle: ShuffleConfig | None = None
+    image: ImageConfig | None = None
     checks: ChecksConfig | None = None
     output: OutputConfig
     max_rejects: Annotated[int | str, BeforeValidator(parse_max_rejects)] = 0
@@ -257,6 +261,20 @@ class Config(_Section):
         config = self.model_copy(update={"split": rule})
         config._split_of_dataset = True
         return config
+
+    def with_pictures_of(self, stated: Mapping[str, Any], where: str) -> Config:
+        """Return the config of an append with what was done to the pictures of its dataset, as the manifest states it.
+
+        Raises:
+            DamageError: the manifest states steps that are none.
+            UsageError: the config asks for something else.
+        """
+        return self.model_copy(update={"image": settled_pictures(self.image, stated, where)})
+
+    @property
+    def pictures(self) -> Preprocess:
+        """What is done to pictures."""
+        return Preprocess() if self.image is None else self.image.options()
 
     @property
     def detected(self) -> tuple[str, ...]:

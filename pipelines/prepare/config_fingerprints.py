@@ -60,7 +60,7 @@ def options_fingerprint(config: Config) -> str:
         "split": document["split"],
         "input": read,
         "output.split": document["output"]["split"],
-    }
+    } | ({"image": document["image"]} if "image" in document else {})
     duplicates = None if config.checks is None else config.checks.duplicates
     if duplicates is not None and duplicates.action == "drop":
         wanted["checks"] = {"duplicates": document["checks"]["duplicates"]}
@@ -97,8 +97,9 @@ def _without_later_defaults(document: dict[str, Any]) -> dict[str, Any]:
         if isinstance(section, dict):
             own = FORMATS[section["format"]].load().later_keys if name == "input" else {}
             kept[name] = _without({**defaults, **own}, section)
-    if kept.get("checks") is None:
-        kept.pop("checks", None)
+    for name in ("checks", "image"):
+        if kept.get(name) is None:
+            kept.pop(name, None)
     columns = {name: _without(_LATER_COLUMN_KEYS, rule) for name, rule in document["schema"]["columns"].items()}
     kept["schema"] = {**kept["schema"], "columns": columns}
     return kept

@@ -176,6 +176,7 @@ def spec_of(
         operation=operation,
         observers=observers_of(config),
         split_rule={} if config.split is None else config.split.rule(),
+        image={} if config.image is None else config.image.stated(),
         most_splits=most_splits_of(config),
         settling=aside,
         shuffle=shuffle,

@@ -16,6 +16,8 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
+import pyarrow as pa
+
 from ...transforms.dataset.reading.open_dataset import Dataset
 from ...transforms.errors import SourceError
 from ...transforms.format.manifest.manifest import Manifest
@@ -24,7 +26,7 @@ from ...transforms.sources.contract.source import Listing
 from ...transforms.sources.files.open_file import is_object
 from ...transforms.sources.images.bytes import read_image_object
 from ...transforms.sources.images.listing import ImageListing
-from ...transforms.sources.images.rows import ENCODED, image_place
+from ...transforms.sources.images.rows import ENCODED, SHA256, image_place
 from ...transforms.sources.images.table import ImageFile
 from ..report.unchanged import Unchanged
 from .known_inputs import settle_names
@@ -45,7 +47,12 @@ class HeldImages:
 def are_images_known(latest: Manifest, listing: Listing) -> bool:
     """Return whether the records of a dataset tell which images of a listing it holds."""
     names = {feature.name for feature in latest.schema or ()}
-    return isinstance(listing, ImageListing) and {_FILENAME, ENCODED} <= names
+    return isinstance(listing, ImageListing) and {_FILENAME, _told_by(latest)} <= names
+
+
+def _told_by(latest: Manifest) -> str:
+    """Return the feature that tells which file an image is: its bytes, or where these were changed its digest."""
+    return SHA256 if latest.details.image else ENCODED
 
 
 def without_held_images(
@@ -63,7 +70,7 @@ def without_held_images(
     if not changed or not isinstance(listing, ImageListing):
         return listing, HeldImages()
     candidates = [image for image in listing.images if listing.entries[image.folder].name in changed]
-    held = _held_digests(Dataset(path, latest), frozenset(_shown(image.name) for image in candidates))
+    held = _held_digests(Dataset(path, latest), _told_by(latest), frozenset(_shown(image.name) for image in candidates))
     gone: list[ImageFile] = []
     suspects: dict[ImageFile, ImageFile] = {}
     for image in candidates:
@@ -93,16 +100,25 @@ def _settle_replaced(listing: ImageListing, replaced: Collection[ImageFile], how
     return (settle_names(names, how, f"append {stay}", f"appends {stay}"),)
 
 
-def _held_digests(dataset: Dataset, wanted: frozenset[str]) -> dict[str, dict[bytes, int]]:
+def _held_digests(dataset: Dataset, told_by: str, wanted: frozenset[str]) -> dict[str, dict[bytes, int]]:
     """Return the digests and sizes, by path, of the images whose files have some names."""
     held: dict[str, dict[bytes, int]] = {}
     for split in dataset.splits:
-        for batch in dataset.batches(split, [_FILENAME, ENCODED]):
-            for name, data in zip(batch.column(_FILENAME).to_pylist(), batch.column(ENCODED), strict=True):
+        for batch in dataset.batches(split, [_FILENAME, told_by]):
+            for name, data in zip(batch.column(_FILENAME).to_pylist(), batch.column(told_by), strict=True):
                 if name.rpartition("/")[2] in wanted and data.is_valid:
-                    buffer = data.as_buffer()
-                    held.setdefault(name, {})[hashlib.sha256(buffer).digest()] = buffer.size
+                    digest, size = _digest_of(data, told_by)
+                    held.setdefault(name, {})[digest] = size
     return held
+
+
+def _digest_of(value: pa.Scalar, told_by: str) -> tuple[bytes, int]:
+    """Return the digest of the file that an image was, and its size, 0 where that is not known any more."""
+    if told_by == SHA256:
+        text = value.as_py()
+        return bytes.fromhex(text if isinstance(text, str) else text.decode()), 0
+    buffer = value.as_buffer()
+    return hashlib.sha256(buffer).digest(), buffer.size
 
 
 def _as_held(listing: ImageListing, image: ImageFile, held: Mapping[str, Mapping[bytes, int]]) -> ImageFile | None:

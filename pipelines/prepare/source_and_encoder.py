@@ -12,10 +12,11 @@ from ...transforms.format.schema.schema import ColumnRule
 from ...transforms.format.splits.splitter import DEFAULT_SPLIT
 from ...transforms.format.tfrecord.scan import RECORD_BYTES_LIMIT
 from ...transforms.format.wording.printable import printable_path, quoted
-from ...transforms.pictures.check import ImageCheck
+from ...transforms.pictures.check import READABLE_FORMATS, ImageCheck
 from ...transforms.recipe.picture_steps.boxes import BoxesByType
 from ...transforms.recipe.picture_steps.chosen_features import ChosenFeatures, is_feature_of
 from ...transforms.recipe.picture_steps.pictures import ExportedPictures, Pictures
+from ...transforms.recipe.picture_steps.ready import ReadyByType
 from ...transforms.recipe.source import with_steps
 from ...transforms.recipe.step import Step, StepByType
 from ...transforms.recipe.steps.columns import Constants, Rename
@@ -103,7 +104,7 @@ def _columns_to_read(options: Options, config: Config) -> Options:
     return options.model_copy(update=changes)
 
 
-_OF_ROWS: Final = tuple(f"schema.{key}" for key in SchemaConfig.model_fields if key != "infer")
+_OF_ROWS: Final = ("image", *(f"schema.{key}" for key in SchemaConfig.model_fields if key != "infer"))
 """Keys that change rows: they do not go with a format that passes records on."""
 
 
@@ -121,6 +122,7 @@ def _settings(config: Config, command: str) -> Settings:
         splits_anew=config.split is not None and config.split.of is None and not config.split_of_dataset,
         detected=config.detected,
         call=Call(command, typed_path(config.output.path)),
+        pictures=config.pictures,
     )
 
 
@@ -235,16 +237,22 @@ def _by_type(config: Config) -> tuple[StepByType, ...]:
     rules = config.schema_.columns.items()
     declared = frozenset(rule.name or name for name, rule in rules if rule.image is not None or rule.as_ is not None)
     boxes = BoxesByType(declared, config.schema_.boxes == "clip")
+    steps: list[StepByType] = [ExportedPictures(declared, _image_check(config))]
+    if config.image is not None:
+        steps.append(ReadyByType(config.pictures, boxes, pixels_limit=config.limits.pixels))
+    steps.append(boxes)
     pictures, options = _picture_names(config), config.input
-    if options is None or not pictures:
-        return ExportedPictures(declared, _image_check(config)), boxes
-    asked = (options.columns or (), options.exclude_columns)
-    keep, exclude = (tuple(n for n in names if any(is_feature_of(one, n) for one in pictures)) for names in asked)
-    return ExportedPictures(declared, _image_check(config)), boxes, ChosenFeatures(pictures, keep, exclude)
+    if options is not None and pictures:
+        asked = (options.columns or (), options.exclude_columns)
+        keep, exclude = (tuple(n for n in names if any(is_feature_of(one, n) for one in pictures)) for names in asked)
+        steps.append(ChosenFeatures(pictures, keep, exclude))
+    return tuple(steps)
 
 
 def _image_check(config: Config) -> ImageCheck:
-    return ImageCheck(pixels_limit=config.limits.pixels)
+    if config.pictures.format == "keep":
+        return ImageCheck(pixels_limit=config.limits.pixels)
+    return ImageCheck(formats=READABLE_FORMATS, pixels_limit=config.limits.pixels, loads_others=False)
 
 
 def _nulls(column: str, null: str | Fill) -> Nulls:

@@ -21,12 +21,15 @@ from .bmp import BMP_HEADER_SIZES, check_bmp
 from .facts import Check, Content, ImageFacts, ImageProblem, too_many_pixels, unsupported
 from .gif import check_gif
 from .jpeg import check_jpeg, may_be_passed_over
-from .pillow_decode import PILLOW_NAMES, decode_image
+from .pillow_decode import HEIC, PILLOW_NAMES, decode_image
 from .png import PNG_SIGNATURE, check_png
 from .webp import check_webp
 
 DEFAULT_FORMATS: Final = ("jpeg", "png", "gif", "webp", "bmp")
 """The formats that pass unless a config says otherwise; TensorFlow reads these and no others."""
+
+READABLE_FORMATS: Final = (*DEFAULT_FORMATS, "tiff", "avif", HEIC, "jpeg2000")
+"""The formats that pass where all pictures are written in one of TensorFlow's."""
 
 CHECKS: Final = ("header", "structure", "decode")
 
@@ -51,6 +54,8 @@ _BOX: Final = struct.Struct(">I4s").unpack_from
 class ImageCheck:
     """Checks the bytes of a file: the level, the formats that pass, and the largest number of pixels.
 
+    Without `loads_others` only the headers of formats without rules are read, as they are decoded later.
+
     Raises:
         UsageError: the level or a format is unknown.
     """
@@ -58,6 +63,7 @@ class ImageCheck:
     level: Check = "structure"
     formats: tuple[str, ...] = DEFAULT_FORMATS
     pixels_limit: int = 50_000_000
+    loads_others: bool = True
 
     def __post_init__(self) -> None:
         if self.level not in CHECKS:
@@ -82,7 +88,8 @@ class ImageCheck:
             raise _not_passed(name)
         checker = _CHECKERS.get(name)
         if checker is None:
-            return decode_image(data, name, pixels_limit=self.pixels_limit, load=self.level != "header")
+            load = self.level == "decode" or (self.level == "structure" and self.loads_others)
+            return decode_image(data, name, pixels_limit=self.pixels_limit, load=load)
         try:
             facts = checker(data, structure=self.level != "header")
         except ImageProblem as problem:
@@ -144,6 +151,9 @@ def _not_passed(name: str) -> ImageProblem:
         return unsupported(name, f"the format does not pass; add {name} to input.formats", name)
     if name in PILLOW_NAMES:
         return unsupported(
-            name, f"TensorFlow cannot decode {name.upper()}; convert it, or add {name} to input.formats", name
+            name,
+            f"TensorFlow cannot decode {name.upper()}; write all images as JPEG (--set image.encode.format=jpeg), or "
+            f"let it pass: add {name} to input.formats",
+            name,
         )
     return unsupported(name, "the format is not read; convert it to JPEG or PNG", name)

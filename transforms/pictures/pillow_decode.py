@@ -6,15 +6,23 @@ import io
 import struct
 import threading
 import warnings
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager
+from functools import cache
 from types import TracebackType
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from .facts import Content, ImageFacts, ImageProblem, corrupt, too_many_pixels, truncated, unsupported
 
+if TYPE_CHECKING:
+    from PIL import Image
+
+HEIC: Final = "heic"
+INSTALL_IMAGES: Final = "pip install 'shardmill[images]'"
+
 PILLOW_NAMES: Final = {
     "jpeg": "JPEG", "png": "PNG", "gif": "GIF", "webp": "WEBP", "bmp": "BMP",
-    "tiff": "TIFF", "avif": "AVIF", "jpeg2000": "JPEG2000",
+    "tiff": "TIFF", "avif": "AVIF", "jpeg2000": "JPEG2000", HEIC: "HEIF",
 }  # fmt: skip
 """Pillow's name of every format that may pass. A closed list: no plugin that runs other programs is ever reached."""
 
@@ -64,20 +72,30 @@ def decode_image(data: Content, name: str, *, pixels_limit: int, load: bool) -> 
     Raises:
         ImageProblem: TOO_MANY_PIXELS, TRUNCATED, CORRUPT, or UNSUPPORTED where Pillow does not read it.
     """
-    from PIL import Image, UnidentifiedImageError, features  # 60 ms that the other checks do without
+    with opened(data, name, pixels_limit=pixels_limit) as image:
+        animated = getattr(image, "is_animated", False)
+        if load:
+            image.load()
+        return ImageFacts(name, *image.size, len(image.getbands()), image.mode, animated)
+
+
+@contextmanager
+def opened(data: Content, name: str, *, pixels_limit: int | None = None) -> Iterator[Image.Image]:
+    """Give an image of a known format to a block, in which Pillow's errors and warnings are problems of the image.
+
+    Raises:
+        ImageProblem: TOO_MANY_PIXELS, TRUNCATED, CORRUPT, or UNSUPPORTED where Pillow does not read it.
+    """
+    from PIL import Image, UnidentifiedImageError  # 60 ms that the other checks do without
 
     shown = name.upper()
-    if name in ("avif", "webp", "jpeg2000") and not features.check({"jpeg2000": "jpg_2000"}.get(name, name)):
-        raise unsupported(shown, "this build of Pillow has no decoder for it; install Pillow from its wheel")
+    _check_decoder(name, shown)
     try:
         with _warnings_as_errors, Image.open(io.BytesIO(data), formats=[PILLOW_NAMES[name]]) as image:
             width, height = image.size
-            if width * height > pixels_limit:
+            if pixels_limit is not None and width * height > pixels_limit:
                 raise too_many_pixels(width, height, pixels_limit)
-            animated = getattr(image, "is_animated", False)
-            if load:
-                image.load()
-            return ImageFacts(name, width, height, len(image.getbands()), image.mode, animated)
+            yield image
     except (ImageProblem, MemoryError):  # running out of memory is no fault of the file
         raise
     except (Image.DecompressionBombError, Image.DecompressionBombWarning) as error:
@@ -92,6 +110,31 @@ def decode_image(data: Content, name: str, *, pixels_limit: int, load: bool) -> 
         if isinstance(error, (EOFError, OSError)) and "truncated" in str(error).lower():
             raise truncated(shown, len(data), f"Pillow says {text}") from None
         raise corrupt(shown, f"Pillow says {text}") from None
+
+
+def _check_decoder(name: str, shown: str) -> None:
+    """Check that there is a decoder for a format.
+
+    Raises:
+        ImageProblem: UNSUPPORTED.
+    """
+    from PIL import features
+
+    if name == HEIC and not _registers_heif():
+        raise unsupported(shown, f"its decoder is not installed; install it: {INSTALL_IMAGES}")
+    if name in ("avif", "webp", "jpeg2000") and not features.check({"jpeg2000": "jpg_2000"}.get(name, name)):
+        raise unsupported(shown, "this build of Pillow has no decoder for it; install Pillow from its wheel")
+
+
+@cache
+def _registers_heif() -> bool:
+    """Make HEIF known to Pillow, and return whether its decoder is there."""
+    try:
+        from pi_heif import register_heif_opener
+    except ImportError:
+        return False
+    register_heif_opener()
+    return True
 
 
 def _tiff_samples(data: Content) -> str | None:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from ..errors import SchemaError
 from ..format.buffers.take import take_rows
 from ..format.flow.rejects import CellProblem, Place
-from ..format.flow.rows import Origin, Rows
+from ..format.flow.rows import Notes, Origin, Rows
 from ..format.wording.printable import printable
 from ..sources.contract.call import set_column
 from .step import (
@@ -138,6 +138,8 @@ class Recipe:
                 codes[kept] = stepped.split_codes
                 rows = replace(rows, split_codes=codes)
             problems += _others(problems, [replace(one, row=int(kept[one.row])) for one in stepped.problems])
+            if stepped.notes:
+                rows = replace(rows, notes=_noted(rows, [(int(kept[row]), note) for row, note in stepped.notes]))
             if stepped.keep is not None:
                 chosen = _chosen(stepped.keep, kept, problems)
                 batch, kept = take_rows(batch, chosen), kept[chosen]
@@ -181,6 +183,13 @@ def _named_twice(name: str, columns: Sequence[Column]) -> str:
 def _applied(step: Step, batch: pa.RecordBatch, file: str) -> Stepped:
     done = step.apply(batch, file)
     return done if isinstance(done, Stepped) else Stepped(done)
+
+
+def _noted(rows: Rows, found: Sequence[tuple[int, str]]) -> Notes:
+    """Return the notes of a batch with those that were found of its rows."""
+    entry = rows.entry
+    more = Counter((entry if isinstance(entry, int) else int(entry[row]), note) for row, note in found)
+    return dict(Counter(rows.notes) + more)
 
 
 def _others(known: Sequence[CellProblem], found: Sequence[CellProblem]) -> list[CellProblem]:

@@ -72,7 +72,8 @@ class RecipeSource:
     def has_work(self, survey: Survey) -> bool:
         """Return whether rows change on their way, or not all are read, given the source's own survey."""
         nested = any(not is_flat(one.type) for one in survey.fields)
-        return bool(self.recipe.steps) or self.limit is not None or nested
+        asked = any(one.is_asked_for for one in self.by_type)
+        return bool(self.recipe.steps) or self.limit is not None or nested or asked
 
     def of_files(self, listing: Listing) -> RecipeSource:
         """Return the source and the recipe for the files that were listed."""
@@ -122,7 +123,8 @@ class RecipeSource:
             last=None if survey.limit is None else survey.limit.last,
         )
         detected = (*survey.detected, *found.recipe.detected)
-        return replace(survey, frozen=frozen, choices=choices, detected=detected)
+        resizes = any(one.is_asked_for for one in self.by_type)
+        return replace(survey, frozen=frozen, choices=choices, detected=detected, resizes=resizes)
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
         """Yield the rows of a task after the recipe; rows that it drops are counted.

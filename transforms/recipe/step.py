@@ -73,13 +73,15 @@ class Stepped:
 
     `keep` says of each row whether it stays (None: all do); the others are counted as dropped. A null is no. `problems`
     are bad cells: their rows are rejects, whatever is in the cells. They name columns as the step sees them.
-    `split_codes` are the splits of the rows, by a step that splits (int64): -1 in rows with a problem.
+    `notes` are what the user should know of rows, each with its row: they are counted. `split_codes` are the splits of
+    the rows, by a step that splits (int64): -1 in rows with a problem.
     """
 
     batch: pa.RecordBatch
     keep: pa.BooleanArray | None = None
     problems: tuple[CellProblem, ...] = ()
     split_codes: npt.NDArray[np.int64] | None = None
+    notes: tuple[tuple[int, str], ...] = ()
 
 
 @runtime_checkable
@@ -221,6 +223,11 @@ class ReadingStep(PlacedStep, Protocol):
 @runtime_checkable
 class StepByType(Protocol):
     """What is done with columns of some types where nobody says otherwise: a frozen, picklable dataclass."""
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether somebody said so: then rows that nothing else changes go through it too."""
+        ...
 
     def step(self, columns: Sequence[Column]) -> Step | None:
         """Return the step for these columns, None where none is of such a type."""

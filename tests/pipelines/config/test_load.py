@@ -99,6 +99,7 @@ class TestValues:
             "schema": {"infer": "auto", "columns": {}, "constants": {}, "files_root": None, "boxes": "reject"},
             "split": None,
             "shuffle": None,
+            "image": None,
             "checks": None,
             "output": {
                 "path": str(folder / "out/people"),
@@ -642,3 +643,13 @@ def test_whatever_stands_in_a_config_the_answer_is_a_config_or_a_config_error(
     for source in (values, yaml.safe_load(text)):
         with suppress(ConfigError):
             assert load_config(source).output.path
+
+
+def test_a_mapping_that_is_given_in_python_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "pics").mkdir()
+    (tmp_path / "pics" / "1.png").write_bytes(b"")
+    (tmp_path / "pics" / "metadata.csv").write_text("file_name\n1.png\n")
+    given: dict[str, object] = {"paths": ["pics"]}
+    assert load_config(None, flags={"input": given, "output.path": "out"}).input is not None
+    assert given == {"paths": ["pics"]}

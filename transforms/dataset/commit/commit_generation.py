@@ -219,7 +219,7 @@ def _refused(spec: DatasetSpec, kind: RefusalKind, message: str, *, again: bool 
 
 def _details(spec: DatasetSpec, draft: Draft) -> Details:
     shuffle = {} if spec.shuffle is None else {"seed": spec.shuffle.seed}
-    return Details(columns=spec.columns, split_rule=spec.split_rule, shuffle=shuffle, checks=draft.checks)
+    return Details(spec.columns, spec.split_rule, shuffle, spec.image, draft.checks)
 
 
 def _manifest(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob], generation: int) -> Manifest:

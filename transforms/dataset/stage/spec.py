@@ -97,7 +97,8 @@ class DatasetSpec:
     `operation` is how that is made: "create", or "merge" from records of others. `plan_file` is what the launcher has
     written into the staging folder, None if nothing. `observers` see every batch. `columns` are those of the source,
     where some are in several features, or in another form than their own. `split_rule` is what the manifest states of
-    how rows were cut into splits. `most_splits` bounds splits that the data name, None where they do not. `settling` is
+    how rows were cut into splits, and `image`
+    of what was done to pictures. `most_splits` bounds splits that the data name, None where they do not. `settling` is
     the splitter that sets records aside, None where none are. `shuffle` is how all records of a split are shuffled,
     None where they keep their order; `order` is "shuffled" with it.
     """
@@ -133,6 +134,7 @@ class DatasetSpec:
     plan_file: str | None = None
     observers: tuple[Observer, ...] = ()
     split_rule: dict[str, Any] = field(default_factory=dict)
+    image: dict[str, Any] = field(default_factory=dict)
     most_splits: int | None = None
     settling: Settling | None = None
     shuffle: Shuffle | None = None

@@ -31,6 +31,7 @@ from ...pictures.masks import mask_png
 from ...sources.contract.call import set_column
 from ..step import Column, Stepped, is_text
 from .objects import CENTER, CLASS_KEY, MASK, MASK_KEY, SIZE, Objects, fields_of, has_masks, keys_of, left_over
+from .placements import OUT_OF_FRAME, PLACEMENT, Placements
 
 CLIP: Final = "--set schema.boxes=clip"
 NO_MASKS: Final = "--set input.annotations.masks=false"
@@ -67,7 +68,7 @@ class Boxes:
         """Return the columns, that of the objects as their keys."""
         planned: list[Column] = []
         for column in columns:
-            if column.name == SIZE:
+            if column.name in (SIZE, f"{self.image}/{PLACEMENT}"):
                 continue
             fields = fields_of(column.field.type) if column.name == self.column else {}
             planned += [self._planned(key, kind) for key, kind in keys_of(fields).items()] if fields else [column]
@@ -85,10 +86,10 @@ class Boxes:
         column = arrays.pop(self.column)
         stated = arrays.pop(SIZE, None)
         objects = Objects.of(column)
-        if rest := left_over(fields_of(column.type)):
-            arrays[self.column] = objects.rest(column, rest)
+        placed = arrays.pop(f"{self.image}/{PLACEMENT}", None)
+        placements = None if placed is None else Placements.of(placed).drawn_on(stated)
         sides = [raw_values(arrays[f"{self.image}/{side}"], np.int64).astype(float) for side in ("width", "height")]
-        sizes = np.column_stack(sides)
+        sizes = np.column_stack(sides) if placements is None else placements.sizes
         seen = true_mask(arrays[f"{self.image}/width"].is_valid())
         errors = objects.uneven(self.column) | self._other_sizes(stated, sizes)
         corners, found = self._corners(objects, sizes, errors)
@@ -102,12 +103,25 @@ class Boxes:
         bad = np.zeros(batch.num_rows, bool)
         bad[list(errors)] = True
         keep = seen & ~bad
+        notes: tuple[tuple[int, str], ...] = ()
+        if placements is not None:
+            corners, stays = placements.corners(corners, objects.rows, keep)
+            notes = tuple((int(row), OUT_OF_FRAME) for row in objects.rows[~stays])
+            masks = {key: placements.masks(pngs, objects.rows, stays) for key, pngs in masks.items()}
+            objects, corners = placements.areas(objects).where(stays), corners[stays]
+        points = objects.points(sizes)
+        if placements is not None:
+            points = placements.keypoints(points)
+        if rest := left_over(fields_of(column.type)):
+            arrays[self.column] = objects.rest(column, rest)
         for key, values in {**objects.values(corners), **masks}.items():
             arrays[f"{self.image}/object/{key}"] = objects.in_rows(values, keep)
-        for key, (values, ends) in objects.points(sizes).items():
+        for key, (values, ends) in points.items():
             arrays[f"{self.image}/object/{key}"] = objects.in_rows(values, keep, ends)
         problems = tuple(CellProblem(row, errors[row]) for row in sorted(errors) if seen[row])
-        return Stepped(pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays)), None, problems)
+        return Stepped(
+            pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays)), None, problems, notes=notes
+        )
 
     def _other_sizes(self, stated: pa.Array | None, sizes: npt.NDArray[np.float64]) -> dict[int, CellError]:
         """Return the rows whose annotations are of a picture of another size: their boxes would be wrong."""
@@ -246,6 +260,11 @@ class BoxesByType:
     def under(self, dataset: Mapping[str, pa.DataType], labels: Mapping[str, tuple[str, ...]]) -> BoxesByType:  # noqa: ARG002
         """Return what gives the step in an append: classes have names where they have them in the dataset."""
         return replace(self, held=labels)
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether somebody said so."""
+        return False
 
     def step(self, columns: Sequence[Column]) -> Boxes | NoBoxes | None:
         """Return the step for some columns, None where there are no objects, or no pictures."""

@@ -43,6 +43,11 @@ class ChosenFeatures:
     keep: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
 
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether rows that nothing else changes go through it too."""
+        return False
+
     def step(self, columns: Sequence[Column]) -> Keep | None:
         """Return the step for some columns, None where all stay.
 

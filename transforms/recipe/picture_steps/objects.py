@@ -46,6 +46,10 @@ _KEYS: Final = {"iscrowd": "is_crowd", "num_keypoints": "keypoint/num"}
 """Fields of objects whose keys have other names."""
 
 
+Points = dict[str, tuple[pa.Array, npt.NDArray[np.int64]]]
+"""The values of keys of keypoints, and where those of each row end."""
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Objects:
     """The objects of a batch: `fields` hold a value for each, and row i has those from `ends[i]` to `ends[i + 1]`.
@@ -84,6 +88,14 @@ class Objects:
     def rows(self) -> npt.NDArray[np.int64]:
         """The row of each box."""
         return np.repeat(np.arange(len(self.ends) - 1), np.diff(self.ends))
+
+    def where(self, stays: npt.NDArray[np.bool_]) -> Objects:
+        """Return some of the objects, in the rows that they are in."""
+        if stays.all():
+            return self
+        ends = np.concatenate([[0], np.cumsum(stays)])[self.ends]
+        chosen = array_of(stays)
+        return Objects({name: field.filter(chosen) for name, field in self.fields.items()}, ends, self.counts)
 
     def uneven(self, column: str) -> dict[int, CellError]:
         """Return what is wrong with rows whose fields have other numbers of values than there are boxes."""
@@ -125,9 +137,9 @@ class Objects:
         fields = (field for name, field in self.fields.items() if name in _CLASS and pa.types.is_integer(field.type))
         return next(fields, None)
 
-    def points(self, sizes: npt.NDArray[np.float64]) -> dict[str, tuple[pa.Array, npt.NDArray[np.int64]]]:
+    def points(self, sizes: npt.NDArray[np.float64]) -> Points:
         """Return the values of the keys of keypoints, several for each object, and where those of each row end."""
-        found: dict[str, tuple[pa.Array, npt.NDArray[np.int64]]] = {}
+        found: Points = {}
         if _has_points(self.kinds):
             numbers, ends, counts = self._triples()
             numbers = np.where(np.isfinite(numbers), numbers, 0)  # others are bad_points
@@ -147,7 +159,10 @@ class Objects:
         """Return the column with some of its fields alone."""
         values = stored(column)
         if not is_any_list(values.type):
-            kept = [pc.struct_field(values, name) for name in names]
+            ends = array_of(self.ends)
+            gone = [stored(pc.struct_field(values, name)).is_null() for name in names]
+            pairs = zip(names, gone, strict=True)
+            kept = [pa.LargeListArray.from_arrays(ends, self.fields[name], mask=mask) for name, mask in pairs]
             return pa.StructArray.from_arrays(kept, names=list(names), mask=values.is_null())
         kept = [self.fields[name] for name in names]
         items = pa.StructArray.from_arrays(kept, names=list(names))

@@ -88,7 +88,7 @@ class Pictures:
         for name, null in self.columns:
             if name not in arrays:
                 continue
-            cells = _Cells.of(stored(arrays.pop(name)))
+            cells = Cells.of(stored(arrays.pop(name)))
             facts = list(self._looked_at(name, cells, null, problems))
             arrays |= _features(name, cells, facts)
             if null == DROP_ROW:
@@ -97,7 +97,7 @@ class Pictures:
         return Stepped(pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays)), keep, tuple(problems))
 
     def _looked_at(
-        self, name: str, cells: _Cells, null: str, problems: list[CellProblem]
+        self, name: str, cells: Cells, null: str, problems: list[CellProblem]
     ) -> Iterator[ImageFacts | None]:
         """Yield the facts of each picture, None where there is none; what is wrong is added to the problems."""
         rows = cells.rows()
@@ -105,7 +105,7 @@ class Pictures:
             facts = None
             if picture.is_valid:
                 try:
-                    facts = self.check.check(memoryview(picture.as_buffer()))
+                    facts = self.check.check(memoryview(picture.as_buffer()).cast("B"))
                 except ImageProblem as problem:
                     problems.append(CellProblem(rows[index], self._error(name, problem)))
             elif (error := _missing(name, cells.values[index], ERROR if cells.lists is not None else null)) is not None:
@@ -130,6 +130,11 @@ class ExportedPictures:
     declared: frozenset[str] = frozenset()
     check: ImageCheck = field(default_factory=ImageCheck)
 
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether somebody said so."""
+        return False
+
     def step(self, columns: Sequence[Column]) -> Pictures | None:
         """Return the step for some columns, None where none of them is one of pictures."""
         found = [one.name for one in columns if _is_export(one.field.type) and one.name not in self.declared]
@@ -140,7 +145,7 @@ _NO_PICTURE: Final = array_of(np.zeros(1, np.int64))[0]
 
 
 @dataclass(frozen=True, slots=True)
-class _Cells:
+class Cells:
     """The pictures of a column: `values` as they are stored, their bytes, and the lists that they are in, if any."""
 
     values: pa.Array
@@ -148,7 +153,7 @@ class _Cells:
     lists: pa.Array | None = None
 
     @classmethod
-    def of(cls, column: pa.Array) -> _Cells:
+    def of(cls, column: pa.Array) -> Cells:
         """Return the pictures of a column."""
         lists = column.cast(pa.large_list(column.type.value_type)) if is_any_list(column.type) else None
         values = stored(column if lists is None else lists.flatten())
@@ -239,7 +244,7 @@ def _planned(column: Column, null: str) -> list[Column]:
     return planned
 
 
-def _features(name: str, cells: _Cells, facts: Sequence[ImageFacts | None]) -> dict[str, pa.Array]:
+def _features(name: str, cells: Cells, facts: Sequence[ImageFacts | None]) -> dict[str, pa.Array]:
     """Return the columns of pictures with these facts."""
 
     def of(fact: str) -> list[Any]:

@@ -104,13 +104,15 @@ def _read_part(listing: Listing, survey: Survey) -> Listing:
 
 @dataclass(frozen=True, slots=True)
 class _Sample:
-    """What the first batches gave: bytes of output per row, and per byte of input; rows looked at, and rejects.
+    """What the first batches gave: bytes of output per row, per byte of input, and per byte that the source expected.
 
-    Rows are those that were read, without rejects: `kept` of them became records, the recipe drops the others.
+    `rows` were looked at. Those that count were read, without rejects: `kept` of them became records, the recipe drops
+    the others.
     """
 
     bytes_a_row: float = 1.0
     expansion: float = 1.0
+    growth: float = 1.0
     rows: int = 0
     rejects: tuple[Reject, ...] = ()
     kept: float = 1.0
@@ -120,9 +122,9 @@ class _Sample:
 def _estimate(survey: Survey, sample: _Sample) -> tuple[npt.NDArray[np.int64], int]:
     """Return the bytes of output of each piece, and the rows of all of them."""
     if isinstance(survey.pieces, LazyPieces):
-        return survey.pieces.outputs, survey.pieces.rows
+        return (survey.pieces.outputs * sample.growth).astype(np.int64), round(survey.pieces.rows * sample.kept)
     bytes_a_row, expansion = sample.bytes_a_row, sample.expansion
-    outputs = [_output_of(piece, bytes_a_row, expansion) for piece in survey.pieces]
+    outputs = [_output_of(piece, sample) for piece in survey.pieces]
     rows = sum(p.rows if p.rows is not None else _blind_rows(p, bytes_a_row, expansion) for p in survey.pieces)
     if survey.limit is not None:
         rows = min(rows, survey.limit.rows)
@@ -137,10 +139,10 @@ def _cut_output(piece: Piece, output: int, limit: Limit) -> int:
     return output * (limit.last.row - piece.first_row) // piece.rows
 
 
-def _output_of(piece: Piece, bytes_a_row: float, expansion: float) -> int:
+def _output_of(piece: Piece, sample: _Sample) -> int:
     if piece.output_bytes is not None:
-        return piece.output_bytes
-    return int(piece.rows * bytes_a_row) if piece.rows is not None else int(piece.bytes * expansion)
+        return int(piece.output_bytes * sample.growth)
+    return int(piece.rows * sample.bytes_a_row) if piece.rows is not None else int(piece.bytes * sample.expansion)
 
 
 def _blind_rows(piece: Piece, bytes_a_row: float, expansion: float) -> int:
@@ -150,11 +152,11 @@ def _blind_rows(piece: Piece, bytes_a_row: float, expansion: float) -> int:
 
 def _sample(source: Source, survey: Survey, encode: Callable[[Rows], Block], *, gzip: bool) -> _Sample:
     """Encode the first batch of up to 8 files, where the source does not know how many or how large its records are."""
-    pieces = [] if isinstance(survey.pieces, LazyPieces) else first_pieces(survey)
-    if all(piece.output_bytes is not None and piece.rows is not None for piece in pieces):
+    pieces = _sampled_pieces(survey)
+    if not survey.resizes and all(piece.output_bytes is not None and piece.rows is not None for piece in pieces):
         return _Sample()
     rows = output = read = records = 0
-    input_bytes = 0.0
+    input_bytes = expected = 0.0
     rejects: list[Reject] = []
     splits: Counter[str] = Counter()
     for piece in pieces:
@@ -174,9 +176,21 @@ def _sample(source: Source, survey: Survey, encode: Callable[[Rows], Block], *, 
         output += sum(len(compress_member(f.buffers)) if gzip else f.bytes for f in block.splits.values())
         if piece.rows:
             input_bytes += piece.bytes * held / piece.rows
+            expected += (piece.output_bytes or 0) * held / piece.rows
     expansion = output / input_bytes if input_bytes else float(BLIND_EXPANSION)
     kept = records / rows if rows else 1.0
-    return _Sample(output / rows if rows else 1.0, expansion, read, tuple(rejects), kept, splits)
+    growth = output / expected if expected and survey.resizes else 1.0
+    return _Sample(output / rows if rows else 1.0, expansion, growth, read, tuple(rejects), kept, splits)
+
+
+def _sampled_pieces(survey: Survey) -> list[Piece]:
+    """Return the pieces to sample: none of a source that knows its sizes, but where these change some from all over."""
+    pieces = survey.pieces
+    if not isinstance(pieces, LazyPieces):
+        return first_pieces(survey)
+    if not survey.resizes:
+        return []
+    return [pieces[int(index)] for index in np.unique(np.linspace(0, len(pieces) - 1, SAMPLED_FILES).astype(int))]
 
 
 def first_pieces(survey: Survey) -> list[Piece]:

@@ -267,7 +267,7 @@ class Survey:
     pieces of each task, where the source knows better than planning does. `detected` says what was detected in the
     data, with its evidence; `remarks` are facts for programs, too common for a screen.
     `fields` are the Arrow fields of the batches that are read, where rows may go through a recipe; with a `limit` not
-    all rows are read.
+    all rows are read. `resizes` says that records are of other sizes than the source knows, as pictures are resized.
     """
 
     frozen: Frozen
@@ -280,6 +280,7 @@ class Survey:
     remarks: tuple[str, ...] = ()
     fields: tuple[pa.Field, ...] = ()
     limit: Limit | None = None
+    resizes: bool = False
 
 
 class Source(Protocol):

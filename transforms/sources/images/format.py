@@ -84,8 +84,12 @@ class ImagesFormat(Format[ImagesInput]):
 
     def source(self, options: ImagesInput, settings: Settings) -> Source:
         """Return the source of images."""
+        from ...pictures.check import READABLE_FORMATS
         from .source import ImageSource
 
+        pictures, given = settings.pictures, options.model_fields_set
+        all_pass = pictures.format != "keep" and "formats" not in given
+        hashed = options.sha256 or (pictures.changes_pictures and "sha256" not in given)
         return ImageSource(
             tuple(options.paths),
             settings.base,
@@ -93,14 +97,15 @@ class ImagesFormat(Format[ImagesInput]):
             check=options.check,
             label_offset=options.label_offset,
             labels=None if options.labels is None else tuple(options.labels),
-            sha256=options.sha256,
-            formats=tuple(options.formats),
+            sha256=hashed,
+            formats=READABLE_FORMATS if all_pass else tuple(options.formats),
             columns=options.kept,
             exclude=tuple(options.exclude_columns),
             seed=settings.seed,
             pixels_limit=settings.limits.pixels,
             bytes_limit=settings.limits.image_bytes,
             ignore=tuple(options.ignore),
+            pictures=pictures,
         )
 
     def resolved(self, given: Mapping[str, Any], paths: Sequence[str], base: str) -> Resolved | None:

@@ -22,6 +22,8 @@ from ...format.flow.rows import Notes, Rows
 from ...format.schema.schema import Choice
 from ...pictures.check import DEFAULT_FORMATS, ImageCheck
 from ...pictures.facts import Check, ImageProblem
+from ...pictures.notes import notes_of
+from ...pictures.preprocess.options import Preprocess
 from ...recipe.steps.label import refuse_other_numbers
 from ..contract.selection import Selection
 from ..contract.source import Frozen, Listing, ParallelMap, Survey, Task
@@ -52,12 +54,10 @@ _COLUMNS: Final = {"BAD_UTF8": "image/filename", "UNKNOWN_CLASS": LABEL}
 _LARGEST_IMAGE: Final = 2**30
 """The buffer of a batch must stay below 2 GiB: a view's offsets are int32."""
 
-_PIXELS_IN_TFDS: Final = frozenset({"jpeg", "png", "bmp", "gif"})
-_BYTES_IN_TFDS: Final = (
-    "{} images, which TFDS does not decode, so that it gives image/encoded of all records as bytes, not pixels; "
-    "convert them to JPEG or PNG, or leave them out (--set 'input.formats=[jpeg,png,bmp]')"
+_FIX: Final = (
+    "write all as JPEG or PNG (--set image.encode.format=jpeg), or leave them out "
+    "(--set 'input.formats=[jpeg,png,bmp]')"
 )
-_ANIMATED: Final = "animated images, of which most readers decode the first frame only"
 
 
 def unused_labels(classes: Sequence[str]) -> int:
@@ -94,6 +94,8 @@ class ImageSource:
     is the order of the paths' bytes.
     `ignore` are globs of names, or of paths below the root, that are left out.
 
+    `pictures` is what a step does to the images after they are read.
+
     `known_classes` are those that have numbers already, from 0: new ones come after them, and no offset counts.
     `limits` are the sizes of batches and pieces.
 
@@ -118,6 +120,7 @@ class ImageSource:
     pixels_limit: int = 50_000_000
     bytes_limit: int = 256 << 20
     ignore: tuple[str, ...] = ()
+    pictures: Preprocess = field(default_factory=Preprocess)
     limits: ImageLimits = field(default_factory=ImageLimits, compare=False, repr=False)
 
     def __post_init__(self) -> None:
@@ -196,7 +199,8 @@ class ImageSource:
         batches = fetch_ahead(_batches(task, limit, self.limits), lambda image: image.size <= limit)
         for ordinal, (files, ahead) in enumerate(batches):
             buffer = pa.allocate_buffer(sum(_room(image, limit) for _, image in files))
-            gathered = _Gathered(memoryview(buffer).cast("B"))  # Arrow's own are signed: FF would be -1
+            memory = memoryview(buffer).cast("B")  # Arrow's own are signed: FF would be -1
+            gathered = _Gathered(memory, noted=not self.pictures.changes_pictures)
             for (folder, image), fetched in zip(files, ahead, strict=True):
                 try:
                     row = self._read_one(folder, image, checker, frozen, gathered, fetched)
@@ -244,7 +248,7 @@ class ImageSource:
         return ImageRow(gathered.bytes, image.size, facts, name, folder.label, folder.class_name, digest)
 
     def _checker(self) -> ImageCheck:
-        return ImageCheck(self.check, self.formats, self.pixels_limit)
+        return ImageCheck(self.check, self.formats, self.pixels_limit, loads_others=self.pictures.format == "keep")
 
     def _class_names(self, classes: Sequence[str]) -> tuple[str, ...]:
         """Return the name of each label, from 0: names that no folder can have are below the offset."""
@@ -306,8 +310,9 @@ class ImageSource:
 class _Gathered:
     """The batch that is being gathered: the first `bytes` of `memory` are those of its rows."""
 
-    def __init__(self, memory: memoryview) -> None:
+    def __init__(self, memory: memoryview, *, noted: bool) -> None:
         self.memory = memory
+        self.noted = noted
         self.rows: list[ImageRow] = []
         self.folders: list[ReadFolder] = []
         self.files: list[tuple[str, bytes]] = []
@@ -343,11 +348,9 @@ class _Gathered:
 
     def _notes(self) -> Notes:
         notes: Counter[tuple[int, str]] = Counter()
-        for folder, row in zip(self.folders, self.rows, strict=True):
-            if row.facts.animated:
-                notes[folder.entry, _ANIMATED] += 1
-            if row.facts.format not in _PIXELS_IN_TFDS:
-                notes[folder.entry, _BYTES_IN_TFDS.format(row.facts.format)] += 1
+        for folder, row in zip(self.folders, self.rows, strict=True) if self.noted else ():
+            for note in notes_of(row.facts, _FIX):
+                notes[folder.entry, note] += 1
         return dict(notes)
 
 

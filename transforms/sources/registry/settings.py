@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ...pictures.preprocess.options import Preprocess
 from ..contract.call import Call
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class Settings:
     existing records a rule of splits looks at the features
     `looked_at`; it is for all of them with `splits_anew`, whatever splits they are in, and for those of no split
     without a `default_split`. `detected` says for the user what was detected in the files before, `call` is what the
-    user typed.
+    user typed. `pictures` is what is done to pictures after they are read.
     """
 
     base: str
@@ -48,3 +49,4 @@ class Settings:
     splits_anew: bool = False
     detected: tuple[str, ...] = ()
     call: Call = field(default_factory=Call)
+    pictures: Preprocess = field(default_factory=Preprocess)

@@ -1,0 +1,105 @@
+"""Make one picture ready: say what has to change, and change it; where nothing has, the bytes stay as they are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final, NamedTuple
+
+from ..facts import Content, ImageFacts
+from .codec import Codec, Pixels
+from .exif import UPRIGHT, orientation_of
+from .options import Preprocess
+from .pixels import WHITE, decode, encode, in_8_bits, in_gray, in_rgb, mode_of, without_alpha
+from .placement import SIDEWAYS, Placement, framed, place, turned
+
+FIRST_FRAME: Final = "animated images, of which the first frame was kept: their format has but one"
+ON_WHITE: Final = "images with transparency, which were laid on white"
+FEWER_BITS: Final = "images of 16 bits, which were written with 8"
+
+_KEPT: Final = frozenset({"jpeg", "png", "webp"})
+_PHOTOS: Final = frozenset({"avif", "heic", "jpeg2000"})
+_PNG_BITS: Final = 24
+"""The byte of the header of a PNG that says how many bits a sample has."""
+
+_GRAY: Final = frozenset({"1", "L", "I;16"})
+
+
+class Ready(NamedTuple):
+    """A picture that is ready: `data` is None where its bytes stay; `notes` are what was lost, to be counted.
+
+    `stored` is its size (width, height) in pixels before, and `turn` the orientation by which it was turned then.
+    """
+
+    data: bytes | None
+    facts: ImageFacts
+    stored: tuple[int, int]
+    turn: int
+    placement: Placement
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PictureMaker:
+    """Makes pictures ready by some options, with a codec."""
+
+    options: Preprocess
+    codec: Codec
+
+    def make(self, data: Content, facts: ImageFacts) -> Ready:
+        """Return a picture as the options have it, given its bytes, which have been checked.
+
+        Raises:
+            ImageProblem: it cannot be decoded.
+        """
+        stored = (facts.width, facts.height)
+        turn = orientation_of(data, facts.format) if self.options.orientation == "apply" else UPRIGHT
+        placement = place(*(stored[::-1] if turn in SIDEWAYS else stored), self.options.resize)
+        if self._stays(facts, turn, placement):
+            return Ready(None, facts, stored, turn, placement)
+        scaled = placement.scaled[::-1] if turn in SIDEWAYS else placement.scaled
+        pixels = decode(data, facts, self.codec, scaled, gray=self.options.color == "gray")
+        name = self._format(facts, pixels)
+        pixels, notes = self._colored(pixels, name)
+        if facts.format == "png" and data[_PNG_BITS] == 16 and facts.colorspace != "I;16":
+            notes += (FEWER_BITS,)  # Pillow reads colours of 16 bits as 8
+        pixels = self.codec.resize(pixels, scaled)
+        white = 65535 if pixels.itemsize == 2 else WHITE
+        pixels = framed(turned(pixels, turn), placement, white)
+        kept = orientation_of(data, facts.format) if self.options.orientation == "keep" else UPRIGHT
+        file = encode(pixels, name, self.options.quality, self.codec, kept)
+        made = ImageFacts(name, pixels.shape[1], pixels.shape[0], pixels.shape[2], mode_of(pixels))
+        notes += (FIRST_FRAME,) if facts.animated else ()
+        return Ready(file, made, stored, turn, placement, notes)
+
+    def _stays(self, facts: ImageFacts, turn: int, placement: Placement) -> bool:
+        """Return whether nothing of a picture has to change."""
+        size = (facts.width, facts.height)
+        colors = {"keep": True, "rgb": facts.colorspace == "RGB", "gray": facts.colorspace in _GRAY}
+        return (
+            turn == UPRIGHT
+            and placement == Placement(size, size)
+            and self.options.format in ("keep", facts.format)
+            and colors[self.options.color]
+        )
+
+    def _format(self, facts: ImageFacts, pixels: Pixels) -> str:
+        """Return the format in which pixels are written."""
+        if self.options.format != "keep":
+            return self.options.format
+        if facts.format in _KEPT:
+            return "png" if facts.format == "webp" and self.options.color == "gray" else facts.format
+        opaque = self.options.color != "keep" or pixels.shape[2] in (1, 3)
+        return "jpeg" if facts.format in _PHOTOS and opaque and pixels.itemsize == 1 else "png"
+
+    def _colored(self, pixels: Pixels, name: str) -> tuple[Pixels, tuple[str, ...]]:
+        """Return pixels in the colours that are asked for, as far as the format has room for them, and what is lost."""
+        notes: tuple[str, ...] = ()
+        color = self.options.color
+        if pixels.itemsize == 2 and (name != "png" or color == "rgb"):
+            pixels, notes = in_8_bits(pixels), (FEWER_BITS,)
+        if pixels.shape[2] in (2, 4) and (name == "jpeg" or color != "keep"):
+            seen = pixels[..., -1].min() < WHITE
+            pixels, notes = without_alpha(pixels), notes + ((ON_WHITE,) if seen else ())
+        if color == "rgb" or name == "webp":
+            pixels = in_rgb(pixels)
+        return (in_gray(pixels) if color == "gray" else pixels), notes

@@ -1,0 +1,115 @@
+"""Pixels of pictures: what is stored in a file, as an array, and an array as a file.
+
+stored                                        pixels
+1-bit, gray                                   1 channel
+gray with alpha                               2
+16-bit gray                                   1, of 16 bits
+palette                                       3, or 4 where it has transparency
+RGB, YCbCr, CMYK                              3
+RGB with alpha                                4
+floats, 32-bit integers, Lab                  UNSUPPORTED: no range of values is known to be black to white
+
+Only the first frame of an animation is read. Colour profiles are not applied, as readers apply none.
+"""
+
+from __future__ import annotations
+
+import io
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from ..facts import Content, ImageFacts, unsupported
+from ..pillow_decode import opened
+from .codec import Codec, Pixels
+from .exif import UPRIGHT, exif_block, with_orientation
+
+if TYPE_CHECKING:
+    from PIL import Image
+
+WHITE: Final = 255
+_WIDE: Final = ("I;16", "I;16B", "I;16L", "I;16N")
+_AS_THEY_ARE: Final = ("L", "LA", "RGB", "RGBA")
+_NO_RANGE: Final = ("F", "I", "LAB")
+
+
+def decode(data: Content, facts: ImageFacts, codec: Codec, at_least: tuple[int, int], *, gray: bool) -> Pixels:
+    """Return the pixels of a picture, as they are stored, or fewer of a JPEG: `at_least` so many (width, height).
+
+    With `gray` those of a JPEG may be gray.
+
+    Raises:
+        ImageProblem: it is damaged, or has pixels that are not read.
+    """
+    if facts.format == "jpeg" and facts.colorspace in ("L", "RGB"):
+        gray = gray or facts.colorspace == "L"
+        return codec.decode_jpeg(data, (facts.width, facts.height), at_least, gray=gray)
+    with opened(data, facts.format) as image:
+        mode = image.mode
+        if mode not in _NO_RANGE:
+            return _values(image)
+    raise unsupported(facts.format.upper(), f"pixels of mode {mode} are not resized or encoded; make them 8 or 16 bits")
+
+
+def _values(image: Image.Image) -> Pixels:
+    """Return the pixels of an opened picture."""
+    if image.mode in _WIDE:
+        return np.asarray(image).astype(np.uint16)[..., None]
+    if image.has_transparency_data:
+        mode = "LA" if image.mode in ("1", "L", "LA", "La") else "RGBA"
+    else:
+        mode = "L" if image.mode in ("1", "L") else "RGB"
+    values = np.asarray(image.convert(mode))
+    return values if values.ndim == 3 else values[..., None]
+
+
+def without_alpha(pixels: Pixels) -> Pixels:
+    """Return pixels laid on white: `c` with alpha `a` is `(c a + 255 (255 - a)) / 255`, rounded."""
+    if pixels.shape[2] not in (2, 4):
+        return pixels
+    colors, alpha = pixels[..., :-1].astype(np.uint32), pixels[..., -1:].astype(np.uint32)
+    return ((colors * alpha + WHITE * (WHITE - alpha) + WHITE // 2) // WHITE).astype(np.uint8)
+
+
+def in_8_bits(pixels: Pixels) -> Pixels:
+    """Return pixels of 8 bits: `v / 257`, rounded, so that black and white stay what they are."""
+    return pixels if pixels.dtype == np.uint8 else ((pixels.astype(np.uint32) + 128) // 257).astype(np.uint8)
+
+
+def in_rgb(pixels: Pixels) -> Pixels:
+    """Return pixels of three channels, those of gray ones three times, and of four where they have alpha."""
+    gray = pixels.shape[2] < 3
+    return np.concatenate([pixels[..., :1]] * 3 + [pixels[..., 1:]], axis=2) if gray else pixels
+
+
+def in_gray(pixels: Pixels) -> Pixels:
+    """Return pixels of one channel: luma after ITU-R BT.601, as Pillow and JPEG have it; they have no alpha."""
+    if pixels.shape[2] == 1:
+        return pixels
+    from PIL import Image
+
+    return np.asarray(Image.fromarray(np.ascontiguousarray(pixels)).convert("L"))[..., None]
+
+
+def encode(pixels: Pixels, name: str, quality: int, codec: Codec, orientation: int) -> bytes:
+    """Return the file of pixels, in a format that has room for them; an orientation but 1 is stated in its EXIF."""
+    if name == "jpeg":
+        data = codec.encode_jpeg(pixels, quality)
+        return data if orientation == UPRIGHT else with_orientation(data, orientation)
+    from PIL import Image
+
+    more: dict[str, Any] = {} if orientation == UPRIGHT else {"exif": exif_block(orientation)}
+    more |= {"quality": quality} if name == "webp" else {}
+    flat = np.ascontiguousarray(pixels[..., 0] if pixels.shape[2] == 1 else pixels)
+    file = io.BytesIO()
+    Image.fromarray(flat).save(file, name.upper(), **more)
+    return file.getvalue()
+
+
+def mode_of(pixels: Pixels) -> str:
+    """Return Pillow's mode of pixels.
+
+    >>> mode_of(np.zeros((1, 1, 3), np.uint8)), mode_of(np.zeros((1, 1, 1), np.uint16))
+    ('RGB', 'I;16')
+    """
+    return "I;16" if pixels.dtype == np.uint16 else _AS_THEY_ARE[pixels.shape[2] - 1]

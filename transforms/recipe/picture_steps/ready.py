@@ -1,0 +1,216 @@
+"""Pictures are made ready for training, in the same pass: the section `image` of a config.
+
+    photo/encoded  photo/format  photo/height  photo/width  ...     image: {resize: 256, encode: {format: jpeg}}
+    89 50 4E 47    png           1200          900
+         │
+         ▼
+    FF D8 FF E0    jpeg          341           256                  photo/placement, where boxes have to follow
+
+A picture that need not change keeps its bytes. One that `image.filter` does not take is dropped, with its row, and
+counted. Where a row has lists of pictures, all of them have to pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import pyarrow as pa
+
+from ...errors import SchemaError
+from ...format.buffers.arrow_memory import array_of
+from ...format.flow.rejects import CellProblem
+from ...format.nested.flatten import stored
+from ...format.nested.keys import is_any_list, stored_type
+from ...format.schema.schema import ColumnRule
+from ...format.wording.nearest import not_a_column
+from ...pictures.check import ImageCheck
+from ...pictures.facts import ImageFacts, ImageProblem
+from ...pictures.notes import notes_of
+from ...pictures.pillow_decode import PILLOW_NAMES
+from ...pictures.preprocess.codec import Codec
+from ...pictures.preprocess.exif import UPRIGHT
+from ...pictures.preprocess.mask_picture import make_mask
+from ...pictures.preprocess.options import Preprocess
+from ...pictures.preprocess.picture import PictureMaker, Ready
+from ...pictures.preprocess.placement import Placement
+from ..step import Column, Step, Stepped
+from .boxes import Boxes, BoxesByType
+from .pictures import ENCODED, FACTS, Cells
+from .placements import PLACEMENT, PLACEMENT_TYPE, placement_array
+
+_FIX: Final = "write all as JPEG or PNG: --set image.encode.format=jpeg"
+_END: Final = f"/{ENCODED}"
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyPictures:
+    """Make the pictures of some columns ready, masks after the others; `placed` is the picture that boxes are in."""
+
+    options: Preprocess
+    codec: Codec
+    pictures: tuple[str, ...]
+    placed: str | None = None
+    pixels_limit: int = 50_000_000
+
+    def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
+        """Return the columns, with what is written of the pictures, and where pictures with boxes were placed."""
+        planned = [self._planned(column) for column in columns]
+        if self.placed is None:
+            return planned
+        return [*planned, Column(pa.field(_placement_of(self.placed), PLACEMENT_TYPE), reason="for the boxes")]
+
+    def _planned(self, column: Column) -> Column:
+        picture, _, key = column.name.rpartition("/")
+        if not self.options.changes_pictures or picture not in self.pictures:
+            return column
+        if key == ENCODED:
+            kind = column.field.type
+            wide = pa.large_list(pa.large_binary()) if is_any_list(stored_type(kind)) else pa.large_binary()
+            rule = None if is_any_list(stored_type(kind)) else ColumnRule("image")
+            reason, null = _reason(self.options), column.null
+            return Column(column.field.with_type(wide), reason=reason, rule=rule, null=null, form=column.origin)
+        if key in FACTS and column.origin is not None:
+            return Column(column.field.with_type(FACTS[key]), reason="of the picture that is written")
+        return column
+
+    def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:  # noqa: ARG002
+        """Return the batch with its pictures ready; one that cannot be decoded is a problem of its row."""
+        self.codec.check()
+        work = _Work(self, dict(zip(batch.schema.names, batch.columns, strict=True)), np.ones(batch.num_rows, bool))
+        for picture in self.pictures:
+            work.do(picture)
+        arrays = work.arrays
+        keep = None if work.keep.all() else array_of(work.keep)
+        batch = pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
+        return Stepped(batch, keep, tuple(work.problems), notes=tuple(work.notes))
+
+
+@dataclass(slots=True)
+class _Work:
+    """A batch whose pictures are being made ready, one column after the other; masks come after what they are of."""
+
+    step: ReadyPictures
+    arrays: dict[str, pa.Array]
+    keep: np.ndarray[tuple[int], np.dtype[np.bool_]]
+    problems: list[CellProblem] = field(default_factory=list)
+    notes: list[tuple[int, str]] = field(default_factory=list)
+    seen: dict[int, Ready] = field(default_factory=dict)
+
+    def do(self, picture: str) -> None:
+        """Make the pictures of a column ready."""
+        cells = Cells.of(stored(self.arrays[f"{picture}/{ENCODED}"]))
+        made = list(self._made(picture, cells))
+        if cells.lists is None and picture not in self.step.options.masks:
+            self.seen |= {row: one for row, one in enumerate(made) if one is not None}
+        if picture == self.step.placed:
+            self.arrays[_placement_of(picture)] = placement_array(made)
+        if not self.step.options.changes_pictures:
+            return
+        pictures = cells.pictures
+        if any(one is not None and one.data is not None for one in made):
+            pairs = zip(pictures, made, strict=True)
+            pictures = pa.array([_bytes_of(*pair) for pair in pairs], pa.large_binary())
+        self.arrays[f"{picture}/{ENCODED}"] = cells.in_rows(pictures)
+        for key, kind in FACTS.items():
+            if f"{picture}/{key}" in self.arrays:
+                values = [None if one is None else getattr(one.facts, key) for one in made]
+                self.arrays[f"{picture}/{key}"] = cells.in_rows(pa.array(values, kind))
+
+    def _made(self, picture: str, cells: Cells) -> Iterator[Ready | None]:
+        """Yield what becomes of each picture, None where there is none; problems and dropped rows are noted."""
+        check = ImageCheck("structure", tuple(PILLOW_NAMES), self.step.pixels_limit, loads_others=False)
+        for row, value in zip(cells.rows(), cells.pictures, strict=True):
+            ready: Ready | None = None
+            if value.is_valid:
+                data = memoryview(value.as_buffer()).cast("B")
+                try:
+                    facts = check.check(data)
+                    ready = _as_it_is(facts)
+                    ready = self._ready(picture, row, data, facts) or ready
+                except ImageProblem as problem:
+                    self.problems.append(CellProblem(row, problem.to_cell_error(f"{picture}/{ENCODED}")))
+            yield ready
+
+    def _ready(self, picture: str, row: int, data: memoryview, facts: ImageFacts) -> Ready | None:
+        """Return a picture made ready, None where its row is dropped or nothing is to be done."""
+        options, maker = self.step.options, PictureMaker(self.step.options, self.step.codec)
+        is_mask = picture in options.masks
+        self.keep[row] &= is_mask or options.wanted.takes(facts.width, facts.height)
+        if not self.keep[row] or not options.changes_pictures:
+            return None
+        ready = make_mask(data, facts, maker, self.seen.get(row)) if is_mask else maker.make(data, facts)
+        self.notes += [(row, note) for note in (*ready.notes, *notes_of(ready.facts, _FIX))]
+        return ready
+
+
+@dataclass(frozen=True, slots=True)
+class ReadyByType:
+    """All pictures of a row are made ready, if a config asks for it, before their boxes are looked at."""
+
+    options: Preprocess
+    boxes: BoxesByType
+    codec: Codec = field(default_factory=Codec.installed)
+    pixels_limit: int = 50_000_000
+
+    @property
+    def is_asked_for(self) -> bool:
+        """Whether somebody said so."""
+        return True
+
+    def step(self, columns: Sequence[Column]) -> Step:
+        """Return the step for the pictures of some columns.
+
+        Raises:
+            SchemaError: there are no pictures, or no such mask.
+        """
+        found = [one.name.removesuffix(_END) for one in columns if one.name.endswith(_END) and _is_picture(one)]
+        for name in self.options.masks:
+            if name not in found:
+                raise SchemaError(not_a_column("image.masks", name, found))
+        if not found:
+            raise SchemaError(
+                "image: there is no picture to make ready; say which column holds pictures, or their paths: "
+                "--set schema.columns.NAME.image=path"
+            )
+        boxes = self.boxes.step(columns)
+        ordered = sorted(found, key=lambda name: name in self.options.masks)
+        placed = boxes.image if isinstance(boxes, Boxes) and self.options.changes_pictures else None
+        return ReadyPictures(self.options, self.codec, tuple(ordered), placed, self.pixels_limit)
+
+
+def _is_picture(column: Column) -> bool:
+    kind = stored_type(column.field.type)
+    kind = stored_type(kind.value_type) if is_any_list(kind) else kind
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
+
+
+def _as_it_is(facts: ImageFacts) -> Ready:
+    """Return a picture that is not changed, as its row is bad."""
+    size = (facts.width, facts.height)
+    return Ready(None, facts, size, UPRIGHT, Placement(size, size))
+
+
+def _placement_of(picture: str) -> str:
+    return f"{picture}/{PLACEMENT}"
+
+
+def _bytes_of(value: pa.Scalar, ready: Ready | None) -> bytes | pa.Buffer | None:
+    if ready is None or ready.data is None:
+        found: bytes | None = value.as_py()
+        return found
+    return ready.data
+
+
+def _reason(options: Preprocess) -> str:
+    """Return what is done to pictures, for the screen."""
+    resize, words = options.resize, []
+    if resize is not None:
+        size = f"{resize.width}" if resize.width == resize.height else f"{resize.width} x {resize.height}"
+        words.append(f"resized to {size} ({resize.mode})")
+    words += ["turned by EXIF"] if options.orientation == "apply" else []
+    words += [f"in {options.color}"] if options.color != "keep" else []
+    words += [f"as {options.format}"] if options.format != "keep" else []
+    return ", ".join(words)
