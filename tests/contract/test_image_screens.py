@@ -71,6 +71,7 @@ def not_utf8(path: Path) -> None:
 
 
 JPEG, PNG = draw(), draw("PNG")
+AS_JPEG = "write all images as JPEG (--set image.encode.format=jpeg), or let it pass: add"
 NO_IMAGE = "NOT_AN_IMAGE: the content is not an image of a known format"
 AGAIN = "copy it again, or leave it out"
 OUTSIDE = "OUTSIDE_ROOT: a link that leads out of the root folder is not followed; copy its target here"
@@ -158,11 +159,11 @@ REJECTED: dict[str, tuple[Files, Sequence[str], str, Sequence[str]]] = {
         [
             "pics/1.bmp: UNSUPPORTED: BMP: 1 bits a pixel; 8, 24 and 32 are read: convert it",
             "pics/deep.jpg: UNSUPPORTED: JPEG: 12 bits per sample; convert it to 8",
-            "pics/film.jp2: UNSUPPORTED: jpeg2000: TensorFlow cannot decode JPEG2000; convert it, or add jpeg2000 to "
+            f"pics/film.jp2: UNSUPPORTED: jpeg2000: TensorFlow cannot decode JPEG2000; {AS_JPEG} jpeg2000 to "
             "input.formats",
             "pics/lossless.jpg: UNSUPPORTED: JPEG: lossless coding; convert it to a baseline JPEG",
-            "pics/new.avif: UNSUPPORTED: avif: TensorFlow cannot decode AVIF; convert it, or add avif to input.formats",
-            "pics/scan.tif: UNSUPPORTED: tiff: TensorFlow cannot decode TIFF; convert it, or add tiff to input.formats",
+            f"pics/new.avif: UNSUPPORTED: avif: TensorFlow cannot decode AVIF; {AS_JPEG} avif to input.formats",
+            f"pics/scan.tif: UNSUPPORTED: tiff: TensorFlow cannot decode TIFF; {AS_JPEG} tiff to input.formats",
         ],
     ),
     "a named pipe": (
