@@ -202,8 +202,8 @@ def test_an_avif_is_unsupported_with_what_to_do(root: Path) -> None:
     rows = read(root)
     assert rejected(rows) == {"pics/new.avif": "UNSUPPORTED"}
     assert messages(rows)["pics/new.avif"] == (
-        "avif: TensorFlow cannot decode AVIF; write all images as JPEG (--set image.encode.format=jpeg), or let it pass: "
-        "add avif to input.formats"
+        "avif: TensorFlow cannot decode AVIF; write all images as JPEG (--set image.encode.format=jpeg), or let it "
+        "pass: add avif to input.formats"
     )
     assert passed(read(root, formats=("jpeg", "avif")))["new.avif"]["image/format"] == "avif"
 
