@@ -116,10 +116,16 @@ def test_rows_with_another_number_of_classes_are_rejects_and_those_around_them_k
     box = [1, 1, 1, 1]
     rows = [([box], [1]), ([box, box], [2]), ([box], [3, 4]), ([box, box], [5, 6]), ([], [7]), ([box], [8])]
     source = album(*({"bbox": boxes, "categories": numbers} for boxes, numbers in rows))
-    with pytest.raises(TooManyRejects, match="there are 2 boxes and 1 categories; give one for each box"):
+    with pytest.raises(TooManyRejects, match='there are 2 boxes and 1 value of "categories"; give one for each box'):
         convert(source, output="out")
     convert(source, output="out", max_rejects=3)
     assert [row["class/label"] for row in records()] == [[1], [5, 6], [8]]
+
+
+def test_a_field_that_a_row_lacks_is_named() -> None:
+    source = album({"bbox": [[1, 1, 1, 1]]}, {"bbox": [[1, 1, 1, 1]], "id": [7]})
+    with pytest.raises(TooManyRejects, match='there is 1 box and no values of "id"; give one for each box'):
+        convert(source, output="out")
 
 
 def test_a_bad_picture_is_one_reason_and_its_boxes_are_none() -> None:

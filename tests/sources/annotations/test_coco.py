@@ -181,6 +181,7 @@ def test_odd_numbers_are_rejects_and_never_errors(value: Any) -> None:
     [
         ({"coco": []}, ConfigError, "annotations"),
         ({"cvat": "x"}, ConfigError, "annotations"),
+        ({"coco": "instances.json", "classes": ["a"]}, ConfigError, "classes go with voc and yolo"),
         ({"coco": ["gone.json"]}, UsageError, "gone.json: no such file"),
     ],
 )

@@ -103,7 +103,9 @@ class Objects:
         own = np.diff(self.ends)
         for name, counts in self.counts.items():
             for row in np.flatnonzero(counts != own).tolist():
-                text = f"there are {own[row]} boxes and {counts[row]} {name}; give one for each box"
+                boxes = "is 1 box" if own[row] == 1 else f"are {own[row]} boxes"
+                values = f'{counts[row] or "no"} value{"s" * bool(counts[row] != 1)} of "{printable(name)}"'
+                text = f"there {boxes} and {values}; give one for each box"
                 errors.setdefault(row, CellError(column, "BAD_BOX", str(counts[row]), f"{own[row]} {name}", text))
         return errors
 

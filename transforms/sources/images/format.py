@@ -47,6 +47,8 @@ class Annotations(BaseModel):
         given = [key for key in ("coco", "voc", "yolo") if getattr(self, key) is not None]
         if len(given) != 1:
             raise ValueError("annotations are of one kind: coco (a list of files), voc or yolo (a folder)")
+        if self.classes is not None and self.coco is not None:
+            raise ValueError("classes go with voc and yolo; files of coco list theirs: leave the key out")
         return self
 
 
