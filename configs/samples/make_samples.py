@@ -11,8 +11,10 @@ from __future__ import annotations
 import csv
 import datetime as dt
 import hashlib
+import io
 import json
 import math
+import tarfile
 import wave
 from decimal import Decimal
 from pathlib import Path
@@ -302,6 +304,24 @@ def make_albums(folder: Path) -> None:
     draw_pet("owl", "left out").save(folder / "train" / "photos" / "left-out.jpg", quality=93)
 
 
+def make_shards(folder: Path) -> None:
+    """Tar archives as WebDataset has them: pictures with their class, a caption, and JSON with who took them."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for shard in range(2):
+        with tarfile.open(folder / f"pets-{shard:06d}.tar", "w", format=tarfile.USTAR_FORMAT) as tar:
+            for number in range(6):
+                label, key = number % 3, f"{6 * shard + number:04d}"
+                kind = ("cat", "dog", "owl")[label]
+                held = io.BytesIO()
+                draw_pet(kind, f"shard {shard} pet {number}").save(held, "JPEG", quality=93)
+                facts = {"photographer": f"nr {number % 4}", "likes": 3 * number, "size": {"cm": 20.5 + number}}
+                members = {"jpg": held.getvalue(), "cls": f"{label}".encode(), "txt": f"A {kind}, nr {number}".encode()}
+                for suffix, data in {**members, "json": json.dumps(facts).encode()}.items():
+                    info = tarfile.TarInfo(f"{key}.{suffix}")
+                    info.size = len(data)
+                    tar.addfile(info, io.BytesIO(data))
+
+
 def make_street(folder: Path) -> None:
     """Pictures of cars and trees with COCO's files: boxes, polygons, run lengths, two captions each."""
     (folder / "pictures").mkdir(parents=True, exist_ok=True)
@@ -414,6 +434,7 @@ def make_all(folder: Path = HERE) -> None:
     make_clips(folder / "clips")
     make_portraits(folder / "portraits")
     make_albums(folder / "albums")
+    make_shards(folder / "shards")
     make_street(folder / "street")
     make_stations(folder / "stations")
     make_rides(folder / "rides")

@@ -203,7 +203,8 @@ def _settled(config: Config, latest: Manifest, schema: Schema) -> Config:
         updates["input"] = found.settled(config.input, schema, latest.labels, where)
     if config.input is None or "schema.columns" not in FORMATS[config.input.format].load().refused_keys:
         labels = [feature.name for feature in schema if feature.type == "label" and feature.shape == ()]
-        updates["schema_"] = _settled_columns(_settled_labels(config.schema_, labels), latest)
+        numbered = () if config.input is None else FORMATS[config.input.format].load().numbered
+        updates["schema_"] = _settled_columns(_settled_labels(config.schema_, labels, numbered), latest)
     if latest.order == "shuffled" and config.shuffle is None:
         updates["shuffle"] = ShuffleConfig(seed=latest.details.shuffle["seed"])
     settled = config.model_copy(update=updates)
@@ -212,17 +213,18 @@ def _settled(config: Config, latest: Manifest, schema: Schema) -> Config:
     return settled if "split" in given or config.split is not None else with_split_of(settled, latest)
 
 
-def _settled_labels(section: SchemaConfig, labels: Sequence[str]) -> SchemaConfig:
+def _settled_labels(section: SchemaConfig, labels: Sequence[str], numbered: Sequence[str]) -> SchemaConfig:
     """Return the columns with those as labels that are labels in the dataset, where the config does not say.
 
-    Lists of classes are none of these: the source of boxes names them.
+    Lists of classes are none of these: the source of boxes names them. Nor are columns that are `numbered` by the
+    source itself.
     """
     named = {rule.name or name: name for name, rule in section.columns.items()}
     columns = dict(section.columns)
     for feature in labels:
         name = named.get(feature, feature)
         rule = columns.get(name, ColumnConfig())
-        if not rule.label:
+        if not rule.label and name not in numbered:
             columns[name] = rule.model_copy(update={"label": True})
     return section.model_copy(update={"columns": columns})
 

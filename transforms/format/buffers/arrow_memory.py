@@ -76,7 +76,7 @@ def text_array(values: Sequence[str | None]) -> pa.Array:
     return binary_array([None if value is None else value.encode() for value in values]).view(pa.string())
 
 
-def binary_array(values: Sequence[bytes | None]) -> pa.Array:
+def binary_array(values: Sequence[bytes | memoryview | None]) -> pa.Array:
     """Return values as an Arrow array of binary; None is a null."""
     ends = np.cumsum([0, *(0 if value is None else len(value) for value in values)], dtype=np.int32)
     there = np.array([value is not None for value in values], bool)

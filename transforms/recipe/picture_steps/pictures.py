@@ -240,7 +240,9 @@ def _planned(column: Column, null: str) -> list[Column]:
     planned = [Column(of(ENCODED, pa.large_binary()), reason=f"{reason}, as it is", rule=rule, null=null)]
     planned += [Column(of(fact, kind), reason=reason) for fact, kind in FACTS.items()]
     if _is_export(column.field.type):
-        planned.append(Column(of(FILENAME, pa.large_string(), nullable=True), reason=reason))
+        always = _item_type(column.field.type).field("path").nullable is False
+        named = of(FILENAME, pa.large_string(), nullable=nullable or not always)
+        planned.append(Column(named, reason=reason))
     return planned
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
@@ -90,9 +90,8 @@ def look_at_piece(piece: TextPiece, *, sizes: LineSizes, limit: int | None, most
         records = len(index)
         if limit is not None:
             records = max(min(records, limit - lines.before.records), 0)
-        work = _Look(lines, index, piece.name, sizes.record_bytes)
-        for part in both_lanes(lines, records, work.fast, work.slow):
-            found = found.plus(part)
+        number = _Numbers(piece.name, lines.before.lines, index)
+        found = found.plus(look_at_lines(lines, records, number, sizes.record_bytes))
         check_columns(piece.name, len(found.columns), most_columns)
         if limit is not None and lines.before.records + len(index) >= limit:
             break
@@ -113,10 +112,31 @@ def check_columns(name: str, count: int, most: int) -> None:
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class _Numbers:
+    """How messages call the records of some lines: by the number of their line in its file."""
+
+    name: str
+    before: int
+    index: I64
+
+    def __call__(self, record: int) -> str:
+        return f"{self.name} line {self.before + int(self.index[record]) + 1}"
+
+
+def look_at_lines(lines: Lines, records: int, place: Callable[[int], str], record_bytes: int) -> PieceEvidence:
+    """Return what the first records of some lines show; `place` says how messages call one, given its number."""
+    found = PieceEvidence()
+    work = _Look(lines, lines.records, place, record_bytes)
+    for part in both_lanes(lines, records, work.fast, work.slow):
+        found = found.plus(part)
+    return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class _Look:
     lines: Lines
     index: I64
-    name: str
+    place: Callable[[int], str]
     record_bytes: int
 
     def fast(self, text: bytes, part: I64) -> PieceEvidence | None:
@@ -132,7 +152,7 @@ class _Look:
             place = ""
             if values:
                 first = int(np.argmax(true_mask(column.is_valid().combine_chunks()))) if column.null_count else 0
-                place = self._place(int(part[first]))
+                place = self.place(int(part[first]))
             columns[name] = Evidence(kind, values, place)
         return PieceEvidence(len(part), columns=columns)
 
@@ -145,7 +165,7 @@ class _Look:
             try:
                 members = self._members(record)
             except LineError as error:
-                rejects, first = rejects + 1, first or f"line {self._number(record)}: {error.text}"
+                rejects, first = rejects + 1, first or f"{self.place(record)}: {error.text}"
                 continue
             for name, member in members.items():
                 known = columns.get(name)
@@ -166,18 +186,12 @@ class _Look:
         return parse_line(lines.text[lines.starts[index] : lines.ends[index]], lambda _: False)
 
     def _evidence(self, value: Any, record: int) -> Evidence:
-        place = self._place(record) if value is not None else ""
+        place = self.place(record) if value is not None else ""
         try:
             return Evidence(type_of(value), int(value is not None), place)
         except MixedTypes as error:
             one, other = error.types
             return Evidence(pa.null(), 1, place, ((one, place), (other, place)), error.within)
-
-    def _number(self, record: int) -> int:
-        return self.lines.before.lines + int(self.index[record]) + 1
-
-    def _place(self, record: int) -> str:
-        return f"{self.name} line {self._number(record)}"
 
 
 def _has_type(value: Any, kind: pa.DataType) -> bool:

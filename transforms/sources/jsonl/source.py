@@ -203,9 +203,8 @@ def _refuse_no_lines(
         found = reduce(PieceEvidence.plus, (one for _, one in group))
         if found.rows == found.rejects > 0:
             name = entries[entry].name
-            raise SourceError(
-                name, f"no line that was read ({found.rows}) is a row. {found.first_reject}{_jq(found, name)}"
-            )
+            first = found.first_reject.removeprefix(f"{name} ")
+            raise SourceError(name, f"no line that was read ({found.rows}) is a row. {first}{_jq(found, name)}")
 
 
 def _jq(found: PieceEvidence, name: str) -> str:

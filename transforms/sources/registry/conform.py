@@ -42,6 +42,9 @@ _STEPS: Final = "give the steps that the dataset was made with"
 _RETYPE: Final = "declare the dataset's type, where the values fit: --set schema.columns.NAME.type=TYPE"
 _WRITTEN: Final = "or give the keys that read its text, as the dataset was made (strip, decimal, thousands, format)"
 
+_PICTURE_FACTS: Final = ("channels", "colorspace", "filename", "format", "height", "width")
+"""What a picture becomes beside its bytes: features that no file has."""
+
 _SHOWN_MISSING: Final = 10
 
 
@@ -81,7 +84,9 @@ class DatasetSchema:
     def missing_in(self, found: Schema) -> list[Feature]:
         """Return the features that a source lacks and that may be null in all of its rows."""
         names = {feature.name for feature in found}
-        parts = {part for column in self.columns for part in column.features}
+        parts = {part for column in self.columns for part in column.features if part != column.name}
+        pictures = [one.name.removesuffix("encoded") for one in self.schema if one.type == "image"]
+        parts |= {f"{picture}{fact}" for picture in pictures for fact in _PICTURE_FACTS}
         return [
             feature
             for feature in self.schema
@@ -167,8 +172,10 @@ def _recipe_under(
     types = {feature.name: arrow_type_of(feature) for feature in dataset.schema}
     by_type = (one.under(types, dataset.labels) if isinstance(one, TypedStepByType) else one for one in found.by_type)
     found = replace(found, by_type=tuple(by_type), recipe=found.recipe.under(types, dataset.labels))
-    found = replace(found, source=follow(found.source, dataset))
     names = {old: new for step in found.recipe.steps if isinstance(step, Rename) for old, new in step.names}
+    labels = {**dataset.labels, **{old: dataset.labels[new] for old, new in names.items() if new in dataset.labels}}
+    inner = follow(found.source, replace(dataset, labels=labels))
+    found = replace(found, source=inner)
     typed = partial(_with_types_of_nulls, dataset=dataset, names=names)
     survey = typed(found.source.survey(listing, run))
     if not found.has_work(survey):

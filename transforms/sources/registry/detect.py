@@ -15,7 +15,7 @@ from ..contract.call import Call, typed_path
 from ..files.listing import expand_paths
 from ..files.open_file import is_object
 from ..files.skipped_names import is_other_file, pictures_below
-from .formats import FORMATS, format_of_first_bytes, format_of_name
+from .formats import FORMATS, HEAD_BYTES, format_of_first_bytes, format_of_name
 
 _PICTURE_TABLES: Final = frozenset({b"metadata.csv", b"metadata.jsonl", b"metadata.parquet"})
 
@@ -153,7 +153,6 @@ _FOREIGN: Final = {
 }
 """Files of other formats, and what reads them with the values that they have: pandas.read_json makes 123 of "00123"."""
 
-_FIRST_BYTES: Final = 16
 _PACKED: Final = {".zip": "unzip", ".7z": "7z x"}
 
 
@@ -175,7 +174,7 @@ def _kind_by_content(path: bytes) -> str | None:
         return None
     try:
         with open(path, "rb") as file:
-            return format_of_first_bytes(file.read(_FIRST_BYTES))
+            return format_of_first_bytes(file.read(HEAD_BYTES))
     except OSError as error:
         raise InputError(f"{_shown(path)}: cannot be read: {error.strerror}") from error
 

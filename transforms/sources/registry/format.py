@@ -101,6 +101,9 @@ class Format(Generic[OptionsT]):
     rows_are_lines: ClassVar[bool] = False
     """Whether each row is a line of its file: a message then names the line, which blank lines count for."""
 
+    numbered: ClassVar[tuple[str, ...]] = ()
+    """Columns whose classes the source itself numbers, in an append as its dataset does."""
+
     shows_columns: ClassVar[bool] = False
     """Whether a starter config names columns: the first file is looked at for them."""
 

@@ -21,9 +21,9 @@ class FormatEntry:
     """The line of a format.
 
     `module` has the rest, as its `FORMAT`: a name relative to this package, or an absolute one. `suffixes` show the
-    format of a file, in lower case; case is ignored. A file that begins with one of `first_bytes` is `called` so,
-    whatever its suffix. With `has_notes` files of other kinds, like a README, may be beside the files. With
-    `may_be_notes` its own files may be such: where a folder has files of another format, they do not show theirs.
+    format of a file, in lower case; case is ignored. A file that has one of `first_bytes` at the offset `magic_at` is
+    `called` so, whatever its suffix. With `has_notes` files of other kinds, like a README, may be beside the files.
+    With `may_be_notes` its own files may be such: where a folder has files of another format, they do not show theirs.
     """
 
     module: str
@@ -32,6 +32,7 @@ class FormatEntry:
     called: str = ""
     has_notes: bool = False
     may_be_notes: bool = False
+    magic_at: int = 0
 
     def load(self) -> Format[Any]:
         """Import the module, and return what it says of the format."""
@@ -49,6 +50,9 @@ def packed(*suffixes: str) -> tuple[str, ...]:
 
 _ARROW: Final = (b"ARROW1", b"\xff\xff\xff\xff")
 """The file format, and the mark before each message of the stream format, which no text begins with."""
+
+HEAD_BYTES: Final = 512
+"""How much of a file shows its format: tar has its mark at byte 257."""
 
 FORMATS: Final[dict[str, FormatEntry]] = {
     "csv": FormatEntry("..csv.format", packed(".csv", ".tsv")),
@@ -68,6 +72,7 @@ FORMATS: Final[dict[str, FormatEntry]] = {
     "coco": FormatEntry("..annotations.coco_format", ()),
     "voc": FormatEntry("..annotations.voc_format", ()),
     "yolo": FormatEntry("..annotations.yolo_format", ()),
+    "tar": FormatEntry("..archives.tar_format", (*packed(".tar"), ".tgz"), (b"ustar",), "a tar archive", magic_at=257),
 }
 """All formats, by what `input.format` calls them, in the order in which they are listed."""
 
@@ -92,9 +97,9 @@ def format_of_name(name: str) -> str | None:
 
 
 def format_of_first_bytes(head: bytes) -> str | None:
-    """Return the format that begins so, None if none does.
+    """Return the format that begins so, None if none does; `HEAD_BYTES` are enough.
 
     >>> format_of_first_bytes(b"PAR1...")
     'parquet'
     """
-    return next((name for name, entry in FORMATS.items() if head.startswith(entry.first_bytes)), None)
+    return next((name for name, one in FORMATS.items() if head.startswith(one.first_bytes, one.magic_at)), None)

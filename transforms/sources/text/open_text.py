@@ -18,7 +18,7 @@ from typing import Final
 from ...errors import SourceError
 from ..contract.source import ListedFile
 from ..files.open_file import expect, open_file
-from ..registry.formats import FORMATS, format_of_first_bytes
+from ..registry.formats import FORMATS, HEAD_BYTES, format_of_first_bytes
 from .unpack import sniff_packing, unpacked
 
 BLOCK_BYTES: Final = 1 << 20
@@ -103,7 +103,7 @@ def sniff_text(file: ListedFile, encoding: str, fix: str = _DECLARE_WIDE) -> Tex
     transparent = is_transparent(encoding)
     try:
         with open_file(file) as opened:
-            head = opened.read(_MAGIC_BYTES)
+            head = opened.read(HEAD_BYTES)
     except OSError as error:
         raise SourceError(file.name, f"cannot be read: {error.strerror}") from error
     _refuse_foreign(head, file.name)
@@ -128,7 +128,7 @@ def stream_text(
     Raises:
         SourceError: the file is damaged, or not in this encoding.
     """
-    blocks: Iterable[bytes] = _file_blocks(file, form.start, whole=whole)
+    blocks: Iterable[bytes] = file_blocks(file, form.start, whole=whole)
     if form.packing is not None:
         blocks = unpacked(blocks, form.packing, file.name)
     if not is_transparent(encoding):
@@ -221,7 +221,12 @@ def _refuse_wide(head: bytes, name: str, encoding: str, fix: str) -> None:
             )
 
 
-def _file_blocks(file: ListedFile, start: int, *, whole: bool) -> Iterator[bytes]:
+def file_blocks(file: ListedFile, start: int, *, whole: bool) -> Iterator[bytes]:
+    """Yield the bytes of a file from an offset on, 1 MiB at a time.
+
+    Raises:
+        SourceError: it cannot be read.
+    """
     try:
         with open_file(file) as opened:
             if whole:

@@ -1,0 +1,290 @@
+"""The columns of archives: those of members and of the fields of JSON, their types, and what folders mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import reduce
+from typing import Final
+
+import pyarrow as pa
+
+from ...errors import SchemaError, UsageError
+from ...format.schema.arrow_types import feature_of
+from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
+from ...format.sidecars.tfds import labels_file_name
+from ...format.wording.printable import counted, printable
+from ...recipe.steps.label import MOST_CLASSES
+from ..contract.call import set_list
+from ..files.partitions import is_split_folder
+from ..images.layout import Layout, choose_layout, role_of
+from ..images.rows import LABEL
+from ..jsonl.columns import JsonFrozen, choose_columns, key_fields, known_columns
+from ..jsonl.evidence import Evidence, PieceEvidence
+from .samples import CLASS, KEY, Form
+from .survey import ArchiveEvidence, ColumnEvidence
+
+CLASS_TEXT: Final = "image/class/text"
+PICTURE: Final = pa.struct([("bytes", pa.binary()), pa.field("path", pa.string(), nullable=False)])
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveFrozen(JsonFrozen):
+    """What all tasks share: `members` are the columns of members that are read, with what becomes of their bytes.
+
+    Folders mean what `layout` says, below the folder `root`.
+    """
+
+    members: tuple[tuple[str, Form], ...] = field(default=(), kw_only=True)
+    layout: Layout = field(default="flat", kw_only=True)
+    root: bytes = field(default=b"", kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """What all archives show together."""
+
+    samples: int
+    columns: dict[str, ColumnEvidence]
+    json: PieceEvidence
+    folders: set[bytes] | None
+
+    @classmethod
+    def of(cls, archives: Sequence[ArchiveEvidence]) -> Found:
+        """Return what some archives show together."""
+        columns: dict[str, ColumnEvidence] = {}
+        for one in archives:
+            for name, more in one.columns.items():
+                columns[name] = columns[name].plus(more) if name in columns else more
+        folders: set[bytes] | None = set()
+        for one in archives:
+            folders = None if folders is None or one.folders is None else folders | one.folders
+        json = reduce(PieceEvidence.plus, (one.json for one in archives), PieceEvidence())
+        return cls(sum(one.samples for one in archives), columns, json, folders)
+
+    @property
+    def evidence(self) -> dict[str, Evidence]:
+        """The evidence of the columns whose values are text: the fields of JSON, and members of text."""
+        own = {name: one.values for name, one in self.columns.items() if one.form in (Form.TEXT, Form.VALUE)}
+        return {**self.json.columns, **own}
+
+    @property
+    def pictures_alone(self) -> bool:
+        """Whether samples are pictures, with nothing beside them."""
+        return all(one.form is Form.PICTURE for one in self.columns.values())
+
+    @property
+    def pictures(self) -> tuple[str, ...]:
+        """The columns of pictures."""
+        return tuple(name for name, one in self.columns.items() if one.form is Form.PICTURE)
+
+
+def check_names(found: Found) -> None:
+    """Refuse columns of one name: a field of JSON and a member, or pictures called by their suffix.
+
+    Raises:
+        SchemaError: there are some.
+    """
+    for name in found.json.columns:
+        one = found.columns.get(name)
+        if name == KEY or (one is not None and one.form is not Form.JSON):
+            taken = "the key of each sample" if one is None else f'members ".{one.suffix}"'
+            fix = (
+                "" if one is None else f", or leave those members out: {set_list('input.ignore', [f'*.{one.suffix}'])}"
+            )
+            raise SchemaError(
+                f'column "{printable(name)}" is a field of the .json members, and {taken} would be called so too; keep '
+                f"the text of JSON as one column: --set input.json=text{fix}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class Folders:
+    """What the folders in archives mean: their layout below a `root`, the classes and splits that they name."""
+
+    layout: Layout
+    root: bytes
+    classes: tuple[str, ...]
+    splits: tuple[str, ...]
+    why: str
+
+    @classmethod
+    def of(cls, found: Found, layout: str) -> Folders:
+        """Return what folders mean; with `auto` they are classes only where nothing beside pictures says what they are.
+
+        Raises:
+            UsageError: the layout is unclear.
+        """
+        if not found.pictures or layout == "flat":
+            return cls("flat", b"", (), (), "")
+        if layout == "auto" and not found.pictures_alone:
+            beside = next(one.suffix for one in found.columns.values() if one.form is not Form.PICTURE)
+            return cls("flat", b"", (), (), f"folders are no classes, since .{beside} members are beside pictures")
+        if found.folders is None:
+            raise UsageError("unclear folder layout: more than 100,000 folders in an archive; --set input.layout=flat")
+        root = _root_of(found.folders)
+        below = [folder[len(root) :] for folder in found.folders]
+        chosen = choose_layout(sorted(below), layout)
+        roles = [role_of(folder, chosen) for folder in below]
+        classes = tuple(sorted({role.class_name for role in roles if role.class_name is not None}))
+        splits = tuple(sorted({role.split for role in roles if role.split is not None}))
+        return cls(chosen, root, classes, splits, "")
+
+    @property
+    def labelled(self) -> bool:
+        """Whether folders are classes."""
+        return "label" in self.layout
+
+
+def _root_of(folders: Iterable[bytes]) -> bytes:
+    """Return the folder that holds all others and says nothing of pictures, with its slash: archives often have one.
+
+    >>> _root_of([b"pets/cat", b"pets/dog"]), _root_of([b"train/cat"]), _root_of([b"cat"])
+    (b'pets/', b'', b'')
+    """
+    root, below = b"", list(folders)
+    while below and all(b"/" in folder for folder in below):
+        top = below[0].partition(b"/")[0]
+        if is_split_folder(top) or any(folder.partition(b"/")[0] != top for folder in below):
+            break
+        root, below = root + top + b"/", [folder[len(top) + 1 :] for folder in below]
+    return root
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the config says of columns: which are read, declared types, and what a dataset has."""
+
+    pick: Callable[[Sequence[str]], list[str]]
+    rules: Mapping[str, ColumnRule]
+    infer: str
+    nested: Mapping[str, pa.Field]
+    labels: Mapping[str, tuple[str, ...]] | None = None
+    numbers: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """What is read: what tasks share, the Arrow fields of batches, and the reasons."""
+
+    frozen: ArchiveFrozen
+    fields: tuple[pa.Field, ...]
+    choices: tuple[Choice, ...]
+
+
+def columns_of(found: Found, folders: Folders, wanted: Wanted, name: str) -> Columns:
+    """Return the columns that are read; `name` is that of the first archive.
+
+    Raises:
+        SchemaError: values of a column have no common type, two columns have one name, or one that is named is none.
+    """
+    check_names(found)
+    texts = found.evidence
+    rules = {one: rule for one, rule in wanted.rules.items() if one not in found.columns or one in texts}
+    for column in wanted.rules.keys() - rules.keys():
+        if wanted.rules[column].type is not None:
+            what = f"holds the bytes of .{found.columns[column].suffix} members"
+            raise SchemaError(f'column "{printable(column)}" {what}, which have no type; leave the type out')
+    if texts or rules:
+        texts = known_columns(texts, rules, whole=True, name=name)
+    named = [*(one for one, is_ in found.columns.items() if is_.form is not Form.JSON)]
+    named += [one for one in texts if one not in found.columns or found.columns[one].form is Form.JSON]
+    named += [] if found.pictures_alone else [KEY]
+    named += [LABEL, CLASS_TEXT] if folders.labelled else []
+    _refuse_twins(named)
+    kept = wanted.pick(named)
+    chosen = choose_columns(
+        texts, [one for one in kept if one in texts], rules, rows=found.samples, infer=wanted.infer, whole=True,
+        name=name, known=wanted.nested,
+    )  # fmt: skip
+    features, fields, choices = list(chosen.features), list(chosen.fields), list(chosen.choices)
+    labels: dict[str, tuple[str, ...]] = {}
+    if CLASS in kept and (names := _class_numbers(found.columns.get(CLASS), wanted)):
+        _as_label(features, choices, names, found)
+        labels[CLASS] = names
+    for column in kept:
+        if column not in texts:
+            more = _other(column, found, folders)
+            fields.append(more)
+            features += [] if pa.types.is_struct(more.type) else [_feature(more, folders, choices, found)]
+    if LABEL in kept:
+        known = (wanted.labels or {}).get(LABEL, ())
+        labels[LABEL] = known + tuple(one for one in folders.classes if one not in known)
+    members = tuple((one, found.columns[one].form) for one in kept if one in found.columns)
+    schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
+    frozen = ArchiveFrozen(
+        schema, splits=folders.splits, labels=labels, keys=key_fields(texts), kept=len(chosen.fields), ignores=True,
+        empty=tuple(one for one, evidence in texts.items() if not evidence.values), nested=chosen.nested,
+        members=members, layout=folders.layout, root=folders.root,
+    )  # fmt: skip
+    order = {one: number for number, one in enumerate(kept)}
+    fields.sort(key=lambda one: order[one.name])
+    return Columns(frozen, tuple(fields), tuple(choices))
+
+
+def _refuse_twins(names: Sequence[str]) -> None:
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise SchemaError(
+                f'two columns would be named "{printable(name)}"; leave those members out: '
+                f"{set_list('input.ignore', [f'*.{name}'])}, or keep the text of JSON as one column: "
+                f"--set input.json=text"
+            )
+        seen.add(name)
+
+
+def _class_numbers(one: ColumnEvidence | None, wanted: Wanted) -> tuple[str, ...]:
+    """Return the names of the classes that `.cls` members number from 0, none where they are no such numbers.
+
+    Raises:
+        SchemaError: the classes of a dataset have names, and one has none.
+    """
+    if one is None or CLASS in wanted.rules or wanted.infer == "none" or CLASS in wanted.numbers:
+        return ()
+    known = () if wanted.labels is None else wanted.labels.get(CLASS, ())
+    if one.form is not Form.VALUE or one.values.type != pa.int64() or one.values.mixed is not None:
+        return ()
+    if not known and (one.least < 0 or one.most >= MOST_CLASSES):
+        return ()
+    if known and one.most >= len(known) and any(name != str(i) for i, name in enumerate(known)):
+        raise SchemaError(
+            f'column "{CLASS}": there is a class {one.most}, and the dataset has {len(known)} classes with names; give '
+            f"all of them in their order: {set_list(f'schema.columns.{CLASS}.label', [*known[:3], '...'])}"
+        )
+    return known + tuple(str(number) for number in range(len(known), min(one.most + 1, MOST_CLASSES)))
+
+
+def _as_label(features: list[Feature], choices: list[Choice], names: Sequence[str], found: Found) -> None:
+    """Make classes of the numbers in `.cls` members."""
+    index = next(i for i, one in enumerate(features) if one.name == CLASS)
+    old = features[index]
+    features[index] = Feature(CLASS, "int64", "label", nullable=old.nullable, labels=labels_file_name(CLASS))
+    index = next(i for i, one in enumerate(choices) if one.column == CLASS)
+    nulls = found.samples - found.columns[CLASS].count
+    reason = f"{counted(len(names), 'class').replace('classs', 'classes')}, the numbers of .cls members"
+    choices[index] = Choice(CLASS, "label", reason, nulls)
+
+
+def _other(column: str, found: Found, folders: Folders) -> pa.Field:
+    """Return the Arrow field of a column whose values are no text."""
+    if column in found.columns:
+        one = found.columns[column]
+        kind = PICTURE if one.form is Form.PICTURE else pa.binary()
+        return pa.field(column, kind, one.count < found.samples)
+    kind = pa.int64() if folders.labelled and column == LABEL else pa.string()
+    return pa.field(column, kind, nullable=False)
+
+
+def _feature(one: pa.Field, folders: Folders, choices: list[Choice], found: Found) -> Feature:
+    if one.name == LABEL:
+        classes = "1 class" if len(folders.classes) == 1 else f"{len(folders.classes)} classes"
+        choices.append(Choice(LABEL, "label", f"layout {folders.layout}, from the names of folders: {classes}"))
+        return Feature(LABEL, "int64", "label", labels=labels_file_name(LABEL))
+    feature, _ = feature_of(one, ColumnRule())
+    nulls = found.samples - found.columns[one.name].count if one.name in found.columns else 0
+    why = {KEY: "the key of each sample", CLASS_TEXT: "from the names of folders"}.get(one.name)
+    if why is None:
+        why = f"the bytes of .{found.columns[one.name].suffix} members"
+    choices.append(Choice(one.name, feature.type, why, nulls))
+    return feature

@@ -1,0 +1,353 @@
+"""Archives as a source: a row for each sample, in the order of members; an archive is looked at once, then read.
+
+list_files   the archives
+survey       headers and text of each archive, in parallel: types, and cuts between samples
+read         members from cut to cut; what is no row is a reject, as is the rest of a damaged archive
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial, reduce
+from itertools import groupby
+from typing import Final, Literal
+
+import pyarrow as pa
+
+from ...errors import SourceError
+from ...format.flow.rejects import CellError, Place, Reject
+from ...format.flow.rows import Rows
+from ...format.schema.schema import ColumnRule, Feature, Schema
+from ...format.wording.printable import counted, printable
+from ..contract.call import Call
+from ..contract.selection import Selection
+from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task
+from ..files.listing import list_entries
+from ..files.partitions import check_folders
+from ..files.stamp import check_stamp
+from ..images.layout import class_warnings
+from ..images.rows import LABEL
+from ..jsonl.columns import cast_schema, field_of, nested_columns, parser_of
+from ..jsonl.parse import LineParser
+from ..registry.conform import DatasetSchema, refuse_others
+from ..registry.formats import suffixes_of
+from ..text.misfits import refuse_misfits
+from .columns import CLASS_TEXT, ArchiveFrozen, Folders, Found, Wanted, columns_of
+from .members import Damage, Kind, Member, MemberError
+from .open_archive import WHOLE, OpenArchive, open_archive
+from .pieces import ArchivePiece
+from .rows import SampleReader
+from .samples import KEY, Form, Naming, Sample, Skipped, Visit, samples_of
+from .survey import ArchiveEvidence, Walk, look_at_archive
+
+_PIECES: Final = 4096
+"""About how many pieces archives are cut into, where these are of 1 to 64 MiB each."""
+_LEAST_PIECE: Final = 1 << 20
+_MOST_PIECE: Final = 64 << 20
+_BATCH_ROWS: Final = 256
+_BATCH_BYTES: Final = 8 << 20
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveLimits:
+    """The largest picture, other member and JSON text in bytes, and the most columns."""
+
+    image_bytes: int = 256 << 20
+    field_bytes: int = 64 << 20
+    record_bytes: int = 1 << 30
+    columns: int = 100_000
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveSource:
+    """Read archives of one `kind`, tar or zip.
+
+    `paths` are files, folders and globs, relative to the folder `base`. `layout` says what folders in the archives
+    mean, `naming` how members are grouped. `columns` are the ones to keep (None: all), `exclude` those to leave out, as
+    names or globs; `rules` are declared types, by column, `infer` is how the others are found. Columns in the names of
+    folders of archives are refused, unless `partitions` says who reads them. `nested`, `labels` and `numbers` are what
+    a dataset has that is appended to.
+    """
+
+    kind: str
+    paths: tuple[str, ...]
+    base: str = ""
+    layout: str = "auto"
+    naming: Naming = field(default_factory=Naming)
+    columns: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] = ()
+    infer: str = "auto"
+    rules: dict[str, ColumnRule] = field(default_factory=dict)
+    limits: ArchiveLimits = field(default_factory=ArchiveLimits)
+    partitions: Literal["none", "read"] | None = None
+    nested: dict[str, pa.Field] = field(default_factory=dict)
+    labels: dict[str, tuple[str, ...]] | None = None
+    numbers: frozenset[str] = frozenset()
+    call: Call = field(default_factory=Call, compare=False, repr=False)
+
+    @property
+    def selection(self) -> Selection:
+        """The columns that are read."""
+        return Selection(self.columns, self.exclude)
+
+    @property
+    def union(self) -> bool:
+        """Whether archives may lack members that others have: they may."""
+        return True
+
+    def selecting(self, selection: Selection) -> ArchiveSource:
+        """Return the source that reads other columns."""
+        return replace(self, columns=selection.columns, exclude=selection.exclude)
+
+    def following(self, dataset: DatasetSchema) -> ArchiveSource:
+        """Return the source whose nested columns and classes are those of a dataset."""
+        numbers = frozenset(one.name for one in dataset.schema if one.type != "label")
+        return replace(self, nested=nested_columns(dataset), labels=dict(dataset.labels), numbers=numbers)
+
+    def list_files(self) -> Listing:
+        """Return the archives.
+
+        Raises:
+            InputError: a path matches nothing, or folders of archives name columns or splits.
+        """
+        listing = list_entries(self.paths, self.base, suffixes_of(self.kind), file_format=self.kind)
+        return check_folders(listing, self.paths, self.call, self.partitions)
+
+    def survey(self, listing: Listing, run: ParallelMap) -> Survey:
+        """Look at all archives; return their columns, and pieces of whole samples.
+
+        Raises:
+            SchemaError: values of a column have no common type, or two columns have one name.
+            SourceError: no archive holds a sample.
+            UsageError: the layout of folders is unclear.
+        """
+        piece_bytes = min(max(listing.bytes // _PIECES, _LEAST_PIECE), _MOST_PIECE)
+        walk = Walk(self.kind, self.naming, piece_bytes, self.limits.record_bytes)
+        archives = run(partial(look_at_archive, walk=walk), listing.entries, heavy=True)
+        found = Found.of(archives)
+        if not found.samples:
+            raise _no_sample(listing.entries, archives)
+        folders = Folders.of(found, self.layout)
+        pick = self.selection.pick
+        wanted = Wanted(pick, self.rules, self.infer, self.nested, self.labels, self.numbers)
+        columns = columns_of(found, folders, wanted, listing.entries[0].name)
+        pieces = [
+            piece
+            for index, (entry, one) in enumerate(zip(listing.entries, archives, strict=True))
+            for piece in _pieces(index, entry, one)
+        ]
+        return Survey(
+            columns.frozen,
+            columns.choices,
+            pieces,
+            (*_warnings(listing.entries, archives, found), *class_warnings(folders.classes, folders.layout)),
+            detected=_detected(found, folders, self.layout),
+            fields=columns.fields,
+        )
+
+    def cast_to(self, survey: Survey, dataset: DatasetSchema) -> Survey:
+        """Return the survey of text as it is cast to a dataset's types, but for columns that are declared.
+
+        Raises:
+            SchemaError: other columns are there, or of one no value in a sample can be cast.
+        """
+        frozen = survey.frozen
+        assert isinstance(frozen, ArchiveFrozen)
+        cast = cast_schema(self.rules, frozen.schema, frozen.empty, dataset)
+        refuse_others(dataset, cast, "declare the dataset's type in schema.columns, or none")
+        refuse_misfits(self.read, survey, cast, dataset)
+        texts = {one.name for one in _text_features(replace(frozen, schema=dataset.schema))}
+        new = {one.name: field_of(one) for one in dataset.schema if one.name in texts and one.type != "label"}
+        fields = [new.pop(one.name, one) for one in survey.fields]
+        return replace(survey, frozen=replace(frozen, schema=dataset.schema), fields=(*fields, *new.values()))
+
+    def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:
+        """Yield the rows of a task, about 8 MiB at a time; the rest of a damaged archive is one reject.
+
+        Raises:
+            SourceError: an archive cannot be read, or is not what was listed.
+        """
+        assert isinstance(frozen, ArchiveFrozen)
+        kept = set(self.selection.of_some([name for name, _ in frozen.members]))
+        frozen = replace(frozen, members=tuple(one for one in frozen.members if one[0] in kept))
+        reader = SampleReader(frozen, self.naming, self._parser(frozen))
+        ordinal = 0
+        for entry, group in groupby(task.pieces, key=lambda piece: piece.entry):
+            pieces = [piece for piece in group if isinstance(piece, ArchivePiece)]
+            check_stamp(pieces[0])
+            for samples in self._batches([piece for piece in pieces if not piece.error], reader):
+                yield reader.rows(samples, pieces[0].name, task.ordinal, ordinal, entry)
+                ordinal += 1
+            for piece in pieces:
+                if piece.error:
+                    yield _damaged(piece, task.ordinal, ordinal, reader)
+                    ordinal += 1
+            check_stamp(pieces[0])
+
+    def _parser(self, frozen: ArchiveFrozen) -> LineParser | None:
+        """Return what parses the text of samples, None if none of it is read."""
+        features = _text_features(frozen)
+        if not features and not self.selection.of_some([one.name for one in frozen.nested]):
+            return None
+        texts = replace(frozen, schema=Schema(features))
+        return parser_of(texts, self.rules, self.infer, self.limits.record_bytes, self.selection)
+
+    def _batches(
+        self, pieces: Sequence[ArchivePiece], reader: SampleReader
+    ) -> Iterator[list[tuple[int, Sample, bool]]]:
+        """Yield the samples of some pieces of one archive, each with its number and whether its key was there before.
+
+        Raises:
+            SourceError: the archive cannot be read, or is not what it was.
+        """
+        if not pieces:
+            return
+        batch: list[tuple[int, Sample, bool]] = []
+        held = 0
+        with open_archive(pieces[0], self.kind, WHOLE) as archive:
+            archive.expect(pieces[0].start, pieces[-1].stop)
+            visit = partial(self._visit, archive, reader)
+            for piece in pieces:
+                count = 0
+                for sample in _samples(archive, piece, self.naming, visit):
+                    again = bool(piece.again) and bool(piece.again[count // 8] >> count % 8 & 1)
+                    count += 1
+                    batch.append((piece.first_row + count, sample, again))
+                    held += sum(len(part.value) for part in sample.parts if isinstance(part.value, bytes | memoryview))
+                    if len(batch) == _BATCH_ROWS or held >= _BATCH_BYTES:
+                        yield batch
+                        batch, held = [], 0
+                if count != piece.rows:
+                    text = f"samples from {piece.first_row + 1} on: {piece.rows} were counted, and {count} were read"
+                    raise SourceError(piece.name, f"{text}; run again")
+        if batch:
+            yield batch
+
+    def _visit(
+        self, archive: OpenArchive, reader: SampleReader, member: Member, suffix: bytes
+    ) -> bytes | memoryview | MemberError | None:
+        """Return the bytes of a member that is read, or what is wrong with it."""
+        column = self.naming.column_of(suffix)
+        if column is None or member.kind is not Kind.FILE:
+            return None
+        if column.name not in reader.names and not (column.form is Form.JSON and reader.parser is not None):
+            return None
+        key = {Form.PICTURE: "image_bytes", Form.JSON: "record_bytes"}.get(column.form, "field_bytes")
+        limit: int = getattr(self.limits, key)
+        if member.size > limit:
+            text = f"has {member.size:,} bytes, more than limits.{key} ({limit:,}); raise it if they are meant: "
+            return MemberError("FIELD_TOO_LARGE", f"{text}--set limits.{key}={member.size}")
+        try:
+            return archive.read(member)
+        except MemberError as error:
+            return error
+
+
+def _samples(archive: OpenArchive, piece: ArchivePiece, naming: Naming, visit: Visit) -> Iterator[Sample]:
+    try:
+        yield from samples_of(archive, piece.start, piece.stop, naming, visit, Skipped())
+    except Damage as damage:
+        text = f"byte {damage.offset:,}: {damage.text}; it was sound when it was listed"
+        raise SourceError(piece.name, text) from damage
+
+
+def _text_features(frozen: ArchiveFrozen) -> tuple[Feature, ...]:
+    """Return the features whose values are text in members, classes as the numbers that they are."""
+    bytes_of = {name for name, form in frozen.members if form in (Form.PICTURE, Form.BYTES)}
+    others = bytes_of | {KEY, LABEL, CLASS_TEXT}
+    features = [one for one in frozen.schema if one.name not in others]
+    return tuple(
+        Feature(one.name, "int64", "int64", nullable=one.nullable) if one.type == "label" else one for one in features
+    )
+
+
+def _pieces(index: int, entry: SourceEntry, found: ArchiveEvidence) -> Iterator[ArchivePiece]:
+    first, total = 0, sum(cut.size for cut in found.cuts)
+    for cut in found.cuts:
+        size = entry.bytes * cut.size // max(total, 1)  # a compressed archive has fewer bytes than its members
+        yield ArchivePiece(
+            entry=index, path=entry.path, name=entry.name, stamp=entry.stamp, rows=cut.rows, first_row=first,
+            bytes=size, start=cut.start, stop=cut.stop, again=cut.again,
+        )  # fmt: skip
+        first += cut.rows
+    if found.damage is not None:
+        offset, code, text = found.damage
+        yield ArchivePiece(
+            entry=index, path=entry.path, name=entry.name, stamp=entry.stamp, rows=1, first_row=first, bytes=0,
+            output_bytes=0, start=0, stop=0, error=text, code=code, offset=offset,
+        )  # fmt: skip
+
+
+def _damaged(piece: ArchivePiece, task: int, ordinal: int, reader: SampleReader) -> Rows:
+    """Return the one reject that the rest of a damaged archive is."""
+    rows = reader.rows((), piece.name, task, ordinal, piece.entry)
+    error = CellError(None, piece.code, "", "a whole archive", _damage_text(piece.offset, piece.error))
+    place = Place(piece.name, row=piece.first_row + 1, offset=piece.offset)
+    return replace(rows, rejects=(Reject(piece.entry, place, (error,)),))
+
+
+def _damage_text(offset: int, text: str) -> str:
+    return f"from byte {offset:,} on nothing can be read: {text}" if offset else f"nothing of it can be read: {text}"
+
+
+def _no_sample(entries: Sequence[SourceEntry], archives: Sequence[ArchiveEvidence]) -> SourceError:
+    """Return the error of archives that hold no sample."""
+    number = next((i for i, one in enumerate(archives) if one.damage is not None), 0)
+    damage = archives[number].damage
+    skipped = _skipped_text(archives[number].skipped)
+    reason = f"holds no sample{f', but {skipped}' if skipped else ''}"
+    if damage is not None:
+        reason = _damage_text(damage[0], damage[2])
+    others = f"; the other {len(entries) - 1} archives hold no sample either" if len(entries) > 1 else ""
+    return SourceError(entries[number].name, f"{reason}{others}")
+
+
+def _warnings(entries: Sequence[SourceEntry], archives: Sequence[ArchiveEvidence], found: Found) -> tuple[str, ...]:
+    """Return what a user should know of archives: what is damaged, empty, passed over, or lacks members."""
+    warnings = []
+    for entry, one in zip(entries, archives, strict=True):
+        if one.damage is not None:
+            warnings.append(f"{entry.name}: {_damage_text(one.damage[0], one.damage[2])}; that is one reject")
+        elif not one.samples:
+            warnings.append(f"{entry.name}: is empty: no sample")
+        if one.again:
+            keys = "key was" if one.again == 1 else "keys were"
+            warnings.append(f"{entry.name}: {one.again:,} {keys} there before, not next to each other: rejects")
+    skipped = _skipped_text(reduce(Skipped.plus, (one.skipped for one in archives), Skipped()))
+    warnings += [f"passed over: {skipped}"] if skipped else []
+    if dotted := [name for name in found.pictures if name[:1].isdigit()]:
+        warnings.append(
+            f'the pictures ".{found.columns[dotted[0]].suffix}" are the column "{printable(dotted[0])}", since a key '
+            f"ends at the first dot of a name; if dots are a part of names: --set input.key=last_dot"
+        )
+    for name in found.pictures:
+        lacking = found.samples - found.columns[name].count
+        if lacking > 0:
+            warnings.append(
+                f'{counted(lacking, "sample")} of {found.samples:,} without the picture "{name}": rejects, but where '
+                f"they are left out: --set schema.columns.{name}.null=drop_row"
+            )
+    return tuple(warnings)
+
+
+def _skipped_text(skipped: Skipped) -> str:
+    parts = [
+        f"{counted(count, 'member')} {reason} ({'' if count == 1 else 'the first: '}{skipped.first[reason]})"
+        for reason, count in sorted(skipped.counts.items())
+    ]
+    return ", ".join(parts)
+
+
+def _detected(found: Found, folders: Folders, layout: str) -> tuple[str, ...]:
+    """Return what folders were taken to mean, where the config does not say."""
+    if layout != "auto" or not found.pictures or found.folders == {b""}:
+        return ()
+    if folders.why:
+        return (f"layout flat: {folders.why} (input.layout)",)
+    parts = [f"splits {', '.join(folders.splits)}"] if folders.splits else []
+    if folders.labelled:
+        count = len(folders.classes)
+        parts.append("1 class" if count == 1 else f"{count} classes")
+    what = f"{' and '.join(parts)}, from the names of folders" if parts else "pictures without classes"
+    return (f"layout {folders.layout}: {what} (input.layout)",)

@@ -1,0 +1,271 @@
+"""Look at an archive once, while planning: its headers, and the text that is in it; pictures are passed over.
+
+What is kept of it does not grow with its samples: where it is cut into pieces, which columns it has, the folders of its
+pictures, and the samples whose keys came back. The digests of keys, 16 bytes each, are kept until its end.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ...errors import SchemaError
+from ...format.wording.printable import printable_path
+from ..contract.source import SourceEntry
+from ..jsonl.evidence import Evidence, PieceEvidence, look_at_lines
+from .lines import INTEGER, lines_of, object_line
+from .members import Archive, Damage, Kind, Member, MemberError
+from .open_archive import HEADERS, open_archive
+from .samples import Form, MemberColumn, Naming, Part, Sample, Skipped, samples_of
+
+_LOOK_ROWS: Final = 4096
+_LOOK_BYTES: Final = 4 << 20
+"""JSON that is looked at together."""
+
+MOST_COLUMNS: Final = 256
+"""The most kinds of members: more are names with dots in them."""
+
+MOST_FOLDERS: Final = 100_000
+"""The most folders of an archive that may be classes: more are those of single samples."""
+
+
+@dataclass(frozen=True, slots=True)
+class Walk:
+    """How archives are looked at: `kind` is tar or zip, a piece ends after `piece_bytes`."""
+
+    kind: str
+    naming: Naming
+    piece_bytes: int
+    record_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class ArchiveCut:
+    """Some samples: where they start and stop, how many they are, their size in bytes, and which keys came back."""
+
+    start: int
+    stop: int
+    rows: int
+    size: int
+    again: bytes = b""
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnEvidence:
+    """What members of one column show: how many there are, their types, the first one, the least and largest number."""
+
+    form: Form
+    count: int
+    suffix: str
+    values: Evidence
+    least: int = 0
+    most: int = -1
+
+    def plus(self, more: ColumnEvidence) -> ColumnEvidence:
+        """Return what two archives show."""
+        least = min(self.least, more.least)
+        most = max(self.most, more.most)
+        return ColumnEvidence(
+            self.form, self.count + more.count, self.suffix, self.values.plus(more.values), least, most
+        )
+
+
+@dataclass(slots=True)
+class ArchiveEvidence:
+    """What an archive shows. `damage` says why nothing more can be read from an offset on, with a code.
+
+    `folders` are those of pictures, None where they are too many. `again` are samples whose keys came back.
+    """
+
+    samples: int = 0
+    cuts: list[ArchiveCut] = field(default_factory=list)
+    columns: dict[str, ColumnEvidence] = field(default_factory=dict)
+    json: PieceEvidence = field(default_factory=PieceEvidence)
+    folders: set[bytes] | None = field(default_factory=set)
+    skipped: Skipped = field(default_factory=Skipped)
+    again: int = 0
+    damage: tuple[int, str, str] | None = None
+
+
+def look_at_archive(entry: SourceEntry, walk: Walk) -> ArchiveEvidence:
+    """Return what an archive shows; damage is a part of it.
+
+    Raises:
+        SourceError: it cannot be read.
+        SchemaError: it has too many kinds of members.
+    """
+    look = _Look(entry.name, walk)
+    try:
+        with open_archive(entry, walk.kind, HEADERS) as archive:
+            archive.expect(0, None)
+            visit = partial(look.visit, archive)
+            for sample in samples_of(archive, 0, None, walk.naming, visit, look.found.skipped):
+                look.add(sample)
+            look.close(archive.end)
+    except Damage as damage:
+        if damage.of_all:
+            return ArchiveEvidence(damage=(damage.offset, damage.code, damage.text))
+        look.close(look.stop)
+        look.found.damage = (damage.offset, damage.code, damage.text)
+    return look.found
+
+
+@dataclass(slots=True)
+class _Seen:
+    """The members of a column so far: how many, and of values the whole numbers, the first place of each kind."""
+
+    column: MemberColumn
+    suffix: str
+    count: int = 0
+    numbers: int = 0
+    number: str = ""
+    other: str = ""
+    least: int = 0
+    most: int = -1
+
+    def add(self, part: Part, place: Callable[[], str]) -> None:
+        """Count a member."""
+        self.count += 1
+        form = self.column.form
+        value = part.value.strip() if form is Form.VALUE and part.value is not None else b""
+        if form is Form.VALUE and INTEGER.fullmatch(value):
+            found = int(value)
+            self.least, self.most = min(self.least, found), max(self.most, found)
+            self.number = self.number or place()
+            self.numbers += 1
+        elif not self.other and form in (Form.TEXT, Form.VALUE):
+            self.other = place()
+
+    def evidence(self) -> ColumnEvidence:
+        """Return what they show."""
+        texts, numbers = self.count - self.numbers, self.numbers
+        kind = pa.binary() if self.column.form in (Form.PICTURE, Form.BYTES) else pa.string()
+        found = Evidence(kind, texts, self.other) if texts else Evidence(pa.int64(), numbers, self.number)
+        if texts and numbers:
+            found = found.plus(Evidence(pa.int64(), numbers, self.number))
+        return ColumnEvidence(self.column.form, self.count, self.suffix, found, self.least, self.most)
+
+
+class _Look:
+    """What is known of an archive so far; `stop` is after the last whole sample."""
+
+    def __init__(self, name: str, walk: Walk) -> None:
+        self.found = ArchiveEvidence()
+        self.stop = 0
+        self._name, self._walk = name, walk
+        self._start = self._first = self._size = 0
+        self._digests = bytearray()
+        self._lines: list[bytes] = []
+        self._places: list[bytes] = []
+        self._line_bytes = 0
+        self._seen: dict[str, _Seen] = {}
+
+    def visit(self, archive: Archive, member: Member, suffix: bytes) -> bytes | None:
+        """Return the text of a member, where it is text that columns are found in."""
+        column = self._walk.naming.column_of(suffix)
+        wanted = column is not None and column.form in (Form.VALUE, Form.JSON) and member.kind is Kind.FILE
+        if not wanted or member.size > self._walk.record_bytes:
+            return None
+        try:
+            return bytes(archive.read(member))
+        except MemberError:
+            return None  # its sample is a reject when it is read
+
+    def add(self, sample: Sample) -> None:
+        """Count a sample."""
+        found = self.found
+        if found.samples > self._first and self._size >= self._walk.piece_bytes:
+            self._cut(sample.at)
+        found.samples += 1
+        self.stop = sample.parts[-1].member.at + 1
+        self._digests += hashlib.blake2b(sample.key, digest_size=16).digest()
+        for part in sample.parts:
+            self._size += part.member.packed
+            column = self._walk.naming.column_of(part.suffix)
+            if column is not None:
+                self._count(column, part)
+        if len(self._lines) >= _LOOK_ROWS or self._line_bytes >= _LOOK_BYTES:
+            self._look_at_json()
+
+    def close(self, stop: int) -> None:
+        """End the archive after its last whole sample."""
+        self._look_at_json()
+        if self.found.samples > self._first:
+            self._cut(stop)
+        self.found.columns = {name: seen.evidence() for name, seen in self._seen.items()}
+        self._mark_again()
+
+    def _count(self, column: MemberColumn, part: Part) -> None:
+        seen = self._seen.get(column.name)
+        if seen is None:
+            seen = self._seen[column.name] = _Seen(column, part.suffix.decode())
+            if len(self._seen) > MOST_COLUMNS:
+                raise too_many_columns(self._name, part.name)
+        seen.add(part, lambda: self._place(part.name))
+        if column.form is Form.JSON and part.value is not None:
+            self._lines.append(object_line(part.value))
+            self._line_bytes += len(part.value)
+            self._places.append(part.name)
+        elif column.form is Form.PICTURE and self.found.folders is not None:
+            self.found.folders.add(part.name.rpartition(b"/")[0])
+            if len(self.found.folders) > MOST_FOLDERS:
+                self.found.folders = None
+
+    def _look_at_json(self) -> None:
+        if self._lines:
+            places = self._places
+            number = lambda record: self._place(places[record])  # noqa: E731
+            look = look_at_lines(lines_of(self._lines), len(self._lines), number, self._walk.record_bytes)
+            self.found.json = self.found.json.plus(look)
+        self._lines, self._places, self._line_bytes = [], [], 0
+
+    def _place(self, name: bytes) -> str:
+        return f"{self._name}/{printable_path(name)}"
+
+    def _cut(self, stop: int) -> None:
+        found = self.found
+        found.cuts.append(ArchiveCut(self._start, stop, found.samples - self._first, self._size))
+        self._start, self._first, self._size = stop, found.samples, 0
+
+    def _mark_again(self) -> None:
+        """Mark the samples whose keys were there before, in the cuts that they are in."""
+        again = _repeated(bytes(self._digests))
+        self.found.again = int(again.sum())
+        first, cuts = 0, []
+        for cut in self.found.cuts:
+            flags = again[first : first + cut.rows]
+            bits = np.packbits(flags, bitorder="little").tobytes() if flags.any() else b""
+            cuts.append(replace(cut, again=bits))
+            first += cut.rows
+        self.found.cuts = cuts
+
+
+def _repeated(digests: bytes) -> npt.NDArray[np.bool_]:
+    """Return which of some digests, of 16 bytes each, were there before."""
+    halves = np.frombuffer(digests, "<u8").reshape(-1, 2)
+    order = np.argsort(halves[:, 0], kind="stable")
+    ordered = halves[order, 0]
+    alike = np.zeros(len(ordered), np.bool_)
+    alike[1:] |= ordered[1:] == ordered[:-1]
+    alike[:-1] |= alike[1:]
+    again, seen = np.zeros(len(ordered), np.bool_), set[bytes]()
+    for number in np.sort(order[alike]).tolist():
+        digest = digests[16 * number : 16 * number + 16]
+        again[number] = digest in seen
+        seen.add(digest)
+    return again
+
+
+def too_many_columns(name: str, member: bytes) -> SchemaError:
+    """Return the error of names whose dots are no ends of keys."""
+    return SchemaError(
+        f"{name}: more than {MOST_COLUMNS} kinds of members, of which {printable_path(member)} is one: names have dots "
+        f"before their suffix; let keys end at the last dot: --set input.key=last_dot"
+    )
