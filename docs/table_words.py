@@ -193,13 +193,14 @@ REJECT_WORDS: Final[dict[str, tuple[str, str]]] = {
         "Fill it, or `--set schema.columns.<name>.nullable=true`; move the picture.",
     ),
     "UNKNOWN_CLASS": (
-        "A value of a label is none of the classes in `schema.columns.<name>.label`, or a folder of pictures is none "
-        "of those in `input.labels`.",
+        "A value of a label is none of the classes in `schema.columns.<name>.label`, a folder of pictures is none "
+        "of those in `input.labels`, or the number of an object is no class of the dataset of an append.",
         "Add it to the list, fix the row, or let the classes be learned: `label: true`; leave the folder out "
         "(`input.ignore`).",
     ),
     "BAD_BOX": (
-        "A box has no width or height, goes over the edge of its picture, or has no class beside it.",
+        "A box has no width or height, goes over the edge of its picture, is of a picture of another size, or has no class beside it; a "
+        "segmentation or keypoints are none.",
         "Fix it, take it out, or let boxes end at the edge: `--set schema.boxes=clip`.",
     ),
     "NO_SPLIT": (
