@@ -199,8 +199,8 @@ REJECT_WORDS: Final[dict[str, tuple[str, str]]] = {
         "(`input.ignore`).",
     ),
     "BAD_BOX": (
-        "A box has no width or height, goes over the edge of its picture, is of a picture of another size, or has no class beside it; a "
-        "segmentation or keypoints are none.",
+        "A box has no width or height, goes over the edge of its picture, is of a picture of another size, or has no "
+        "class beside it; a segmentation or keypoints are none.",
         "Fix it, take it out, or let boxes end at the edge: `--set schema.boxes=clip`.",
     ),
     "NO_SPLIT": (

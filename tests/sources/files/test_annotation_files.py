@@ -102,3 +102,10 @@ def test_files_that_are_ignored_say_nothing(shardmill: Shardmill) -> None:
     folder("pets", "pets/{}.xml")
     option = 'input.ignore=["*.xml"]'
     assert "annotations" not in shardmill("convert", "pets", "-o", "out", "--set", option, "--dry-run").out
+
+
+def test_the_command_is_typed_where_the_user_is_and_not_where_the_config_is(shardmill: Shardmill) -> None:
+    folder("there/pets", "there/pets/{}.xml")
+    write("there/c.yaml", "version: 1\ninput: {paths: [pets], format: images}\noutput: {path: out}\n")
+    said = " ".join(shardmill("convert", "there/c.yaml", "--dry-run").out.split())
+    assert "shardmill convert there/pets -o OUT --set input.annotations.voc=there/pets" in said

@@ -15,7 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from .listing import entry_name
+from ...format.wording.printable import printable_path
+from ..contract.call import typed_path
 
 _KINDS: Final = {"coco": "COCO", "voc": "Pascal VOC", "yolo": "YOLO"}
 _LABELS: Final = b"labels"
@@ -31,19 +32,19 @@ class AnnotationFile:
     path: bytes
     beside: bool
 
-    def hint(self, folders: Sequence[bytes], base: bytes) -> str:
-        """Return what to say of it, given the folders that hold pictures; paths are shown below `base`."""
+    def hint(self, folders: Sequence[bytes]) -> str:
+        """Return what to say of it, given the folders that hold pictures."""
         folder = os.path.dirname(self.path)
         files, pictures = folder, folder if self.beside else _pictures_of(folder, folders)
         if self.kind == "coco":
             files = self.path
         elif self.kind == "yolo":
             files, pictures = _labels_of(folder), _pictures_of(_labels_of(folder), folders)
-        shown = "PICTURES" if pictures is None else shlex.quote(entry_name(pictures, base))
-        key = shlex.quote(f"input.annotations.{self.kind}={entry_name(files, base)}")
+        shown = "PICTURES" if pictures is None else shlex.quote(_shown(pictures))
+        key = shlex.quote(f"input.annotations.{self.kind}={_shown(files)}")
         where = " (PICTURES: the folder of its pictures)" if pictures is None else ""
         return (
-            f"{entry_name(self.path, base)} has the name of {_KINDS[self.kind]} annotations, which are not read; to "
+            f"{_shown(self.path)} has the name of {_KINDS[self.kind]} annotations, which are not read; to "
             f"read them: shardmill convert {shown} -o OUT --set {key}{where}"
         )
 
@@ -75,6 +76,11 @@ def annotations_of(kind: str, folder: bytes, name: bytes, near: bytes | None) ->
     if (kind == "voc" and near is not None and os.path.splitext(near)[0] != stem) or (kind == "yolo" and near):
         return None
     return AnnotationFile(kind, os.path.join(folder, name), near is not None)
+
+
+def _shown(path: bytes) -> str:
+    """Return how a path is typed, relative to the working folder."""
+    return printable_path(typed_path(os.fsdecode(path)))
 
 
 def _labels_of(folder: bytes) -> bytes:

@@ -225,7 +225,7 @@ def _listing(walk: ImageWalk, base: bytes, apex: bytes | None) -> ImageListing:
         images=images.with_folders(moved[images.folders]),
         as_one=apex is not None and any(_is_part(facts.folder) for facts in found),
         hints=tuple(
-            one.hint([entry.path for entry in entries], base)
+            one.hint([entry.path for entry in entries])
             for _, one in sorted(walk.annotations.items())
             if not is_object(one.path)
         ),
