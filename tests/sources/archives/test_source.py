@@ -4,6 +4,7 @@ import bz2
 import gzip
 import lzma
 import tarfile
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -12,8 +13,9 @@ import pytest
 from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import ConfigError, SchemaError, SourceError, TooManyRejects, UsageError
+from shardmill.transforms.sources.archives import source
 
-from ...archives import picture, sample, tar_of, write
+from ...archives import picture, sample, tar_of, write, zip_of
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -263,8 +265,6 @@ def test_an_append_numbers_the_classes_of_folders_as_its_dataset_does() -> None:
 
 
 def test_any_number_of_workers_gives_the_same_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    from shardmill.transforms.sources.archives import source
-
     monkeypatch.setattr(source, "_LEAST_PIECE", 2000)
     for name in ("a", "b"):
         write(
@@ -291,3 +291,63 @@ def test_nothing_is_kept_of_pictures_while_planning() -> None:
     assert (found.samples, len(found.cuts), found.folders) == (500, 1, {b""})
     assert set(found.columns) == {"image", "json", "cls", "txt"}
     assert found.json.columns["n"].type == pa.int64()
+
+
+MEMBERS = [
+    *sample("s/1", 1, {"n": 1}, cls=b"0", txt=b"one", npy=b"1"),
+    *sample("s/2", 2, {"n": 2}, cls=b"1"),
+    *sample("s/3", 3, {"n": 3}, txt=b"three"),
+]
+
+
+@pytest.mark.parametrize("method", [zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED])
+def test_a_zip_archive_gives_the_rows_of_a_tar_archive(method: int) -> None:
+    write("a.tar", tar_of(MEMBERS))
+    write("a.zip", zip_of(MEMBERS, method))
+    assert rows("a.zip", output="one") == rows("a.tar", output="two")
+    assert open_dataset("one").schema == open_dataset("two").schema
+
+
+def test_damaged_members_of_a_zip_archive_are_rejects_and_the_others_are_read() -> None:
+    data = bytearray(zip_of([*sample("1", 1, {"n": 1}), *sample("2", 2, {"n": 2}), *sample("3", 3, {"n": 3})], 0))
+    data[40] ^= 1  # a byte of the first picture
+    data[data.find(b"2.json") + 9] ^= 1
+    write("a.zip", bytes(data))
+    lines = rejects("a.zip")
+    assert '"1.jpg" has not the size and checksum that the archive states (header at byte 0)' in lines[0]
+    assert lines[1].startswith('  a.zip/2 row 2: column "json": CORRUPT: "2.json" has not the size and checksum')
+    assert [row["n"] for row in rows("a.zip", max_rejects=2)] == [3]
+
+
+def test_broken_zip_archives_are_named_and_the_others_are_read() -> None:
+    data = zip_of(MEMBERS)
+    entry = data.replace(b"PK\x01\x02", b"PK\x01\x03")
+    broken = {"cut": data[:-30], "entry": entry, "text": b"a text\n" * 30}
+    for name, held in {**broken, "whole": data, "none": zip_of([])}.items():
+        write(f"in/{name}.zip", held)
+    lines = rejects("in")
+    assert sorted(line.split(": ")[0].strip() for line in lines) == [f"in/{name}.zip row 1" for name in sorted(broken)]
+    assert any("its central directory, which is at its end, is missing" in line for line in lines)
+    assert [row["n"] for row in rows("in", max_rejects=3)] == [1, 2, 3]
+
+
+def test_archives_of_tables_are_refused_with_the_command_that_unpacks_them() -> None:
+    write("a b.zip", zip_of([("x/a.csv", b"a\n1\n"), ("b.csv.gz", b"")]))
+    with pytest.raises(SourceError, match=r"a b\.zip: holds \.csv files, .*unpack it first: unzip 'a b\.zip'"):
+        convert("a b.zip", output="out")
+
+
+def test_a_zip_archive_in_parts_gives_the_same_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    members = [one for number in range(30) for one in sample(f"{number:02d}", number, {"n": number})]
+    write("a.zip", zip_of([*members, ("00.npy", b"")]))
+    monkeypatch.setattr(source, "_LEAST_PIECE", 2000)
+    found = rows("a.zip", max_rejects=1)
+    assert [row["n"] for row in found] == list(range(30))
+
+
+def test_a_zip_archive_beside_other_files_is_not_what_a_folder_is_read_for() -> None:
+    write("in/a.zip", zip_of(sample("1")))
+    write("in/README.txt", b"two files")
+    assert [row["image/filename"] for row in rows("in")] == ["1.jpg"]
+    write("in/b.csv", b"a\n1\n")
+    assert rows("in", output="table") == [{"a": 1}]

@@ -1,1 +1,1 @@
-"""Archives of pictures, tar and zip: read in the order of their members, and never unpacked."""
+"""Archives of pictures as a source: members of one key become a row, with their pictures, text and fields."""

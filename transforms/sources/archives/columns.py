@@ -9,7 +9,7 @@ from typing import Final
 
 import pyarrow as pa
 
-from ...errors import SchemaError, UsageError
+from ...errors import SchemaError, SourceError, UsageError
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.sidecars.tfds import labels_file_name
@@ -21,11 +21,17 @@ from ..images.layout import Layout, choose_layout, role_of
 from ..images.rows import LABEL
 from ..jsonl.columns import JsonFrozen, choose_columns, key_fields, known_columns
 from ..jsonl.evidence import Evidence, PieceEvidence
+from ..registry.formats import suffixes_of
 from .samples import CLASS, KEY, Form
 from .survey import ArchiveEvidence, ColumnEvidence
 
 CLASS_TEXT: Final = "image/class/text"
 PICTURE: Final = pa.struct([("bytes", pa.binary()), pa.field("path", pa.string(), nullable=False)])
+
+
+_TABLES: Final = tuple(
+    suffix for kind in ("csv", "parquet", "jsonl", "arrow", "tfrecord") for suffix in suffixes_of(kind)
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +102,17 @@ def check_names(found: Found) -> None:
                 f'column "{printable(name)}" is a field of the .json members, and {taken} would be called so too; keep '
                 f"the text of JSON as one column: --set input.json=text{fix}"
             )
+
+
+def check_kind(found: Found, name: str, unpack: str) -> None:
+    """Refuse archives of tables, which are read from files alone; `unpack` is the command for the archive `name`.
+
+    Raises:
+        SourceError: the members are tables.
+    """
+    table = next((one.suffix for one in found.columns.values() if f".{one.suffix}".endswith(_TABLES)), None)
+    if table is not None and not found.pictures:
+        raise SourceError(name, f"holds .{table} files, which are not read within archives; unpack it first: {unpack}")
 
 
 @dataclass(frozen=True, slots=True)

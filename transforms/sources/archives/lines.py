@@ -14,9 +14,9 @@ from typing import Final
 
 import numpy as np
 
+from ..archive_files.members import MemberError
 from ..text.lines import Lines
 from ..text.pieces import Cut
-from .members import MemberError
 
 INTEGER: Final = re.compile(rb"-?(0|[1-9][0-9]{0,18})")
 _BLANKS: Final = b" \t\r\n"

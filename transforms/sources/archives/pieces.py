@@ -11,12 +11,15 @@ from ..contract.source import Piece
 class ArchivePiece(Piece):
     """Samples whose members begin from `start` on and before `stop`, as `Archive.members` counts.
 
-    `again` has a bit for each sample, set where its key was there before; it is empty where all keys are new. A piece
-    with an `error` is one reject, with a code and the offset from which on nothing can be read.
+    Their bytes are from `first` to `last` in the archive. `again` has a bit for each sample, set where its key was
+    there before; it is empty where all keys are new. A piece with an `error` is one reject, with a code and the offset
+    from which on nothing can be read.
     """
 
     start: int
     stop: int
+    first: int = 0
+    last: int = 0
     again: bytes = b""
     error: str = ""
     code: str = ""

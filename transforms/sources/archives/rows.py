@@ -15,12 +15,12 @@ from ...format.buffers.arrow_memory import array_of, binary_array, raw_values, t
 from ...format.flow.rejects import CellError, CellProblem, Place, Reject
 from ...format.flow.rows import Rows
 from ...format.wording.printable import printable_path
+from ..archive_files.members import NOT_READ, Kind, MemberError
 from ..images.layout import FolderRole, Layout, role_of
 from ..images.rows import LABEL
 from ..jsonl.parse import LineParser, parse_lines
 from .columns import CLASS_TEXT, PICTURE, ArchiveFrozen
 from .lines import joined_line, lines_of, object_line, text_of, value_of
-from .members import NOT_READ, Kind, MemberError
 from .samples import CLASS, KEY, Form, MemberColumn, Naming, Sample
 
 _AGAIN: Final = (

@@ -20,9 +20,9 @@ from functools import cached_property
 from typing import Any, Final, Literal
 
 from ...format.wording.printable import printable_path
+from ..archive_files.members import Archive, Damage, Kind, Member
 from ..files.skipped_names import Ignored, why_skipped
 from ..registry.formats import suffixes_of
-from .members import Archive, Damage, Kind, Member
 
 IMAGE: Final = "image"
 CLASS: Final = "cls"

@@ -7,6 +7,7 @@ read         members from cut to cut; what is no row is a reject, as is the rest
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
@@ -20,6 +21,8 @@ from ...format.flow.rejects import CellError, Place, Reject
 from ...format.flow.rows import Rows
 from ...format.schema.schema import ColumnRule, Feature, Schema
 from ...format.wording.printable import counted, printable
+from ..archive_files.members import Damage, Kind, Member, MemberError
+from ..archive_files.open_archive import WHOLE, OpenArchive, open_archive
 from ..contract.call import Call
 from ..contract.selection import Selection
 from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task
@@ -33,9 +36,7 @@ from ..jsonl.parse import LineParser
 from ..registry.conform import DatasetSchema, refuse_others
 from ..registry.formats import suffixes_of
 from ..text.misfits import refuse_misfits
-from .columns import CLASS_TEXT, ArchiveFrozen, Folders, Found, Wanted, columns_of
-from .members import Damage, Kind, Member, MemberError
-from .open_archive import WHOLE, OpenArchive, open_archive
+from .columns import CLASS_TEXT, ArchiveFrozen, Folders, Found, Wanted, check_kind, columns_of
 from .pieces import ArchivePiece
 from .rows import SampleReader
 from .samples import KEY, Form, Naming, Sample, Skipped, Visit, samples_of
@@ -45,6 +46,11 @@ _PIECES: Final = 4096
 """About how many pieces archives are cut into, where these are of 1 to 64 MiB each."""
 _LEAST_PIECE: Final = 1 << 20
 _MOST_PIECE: Final = 64 << 20
+_UNPACK: Final = {"tar": "tar -xf", "zip": "unzip"}
+
+_APART: Final = 4
+"""Bytes are fetched from a store as a range where this is at most so many times as long: zips may be in any order."""
+
 _BATCH_ROWS: Final = 256
 _BATCH_BYTES: Final = 8 << 20
 
@@ -128,10 +134,12 @@ class ArchiveSource:
         found = Found.of(archives)
         if not found.samples:
             raise _no_sample(listing.entries, archives)
+        first = listing.entries[0].name
+        check_kind(found, first, f"{_UNPACK[self.kind]} {shlex.quote(first)}")
         folders = Folders.of(found, self.layout)
         pick = self.selection.pick
         wanted = Wanted(pick, self.rules, self.infer, self.nested, self.labels, self.numbers)
-        columns = columns_of(found, folders, wanted, listing.entries[0].name)
+        columns = columns_of(found, folders, wanted, first)
         pieces = [
             piece
             for index, (entry, one) in enumerate(zip(listing.entries, archives, strict=True))
@@ -206,7 +214,9 @@ class ArchiveSource:
         batch: list[tuple[int, Sample, bool]] = []
         held = 0
         with open_archive(pieces[0], self.kind, WHOLE) as archive:
-            archive.expect(pieces[0].start, pieces[-1].stop)
+            first, last = min(piece.first for piece in pieces), max(piece.last for piece in pieces)
+            if last - first <= _APART * sum(piece.bytes for piece in pieces):
+                archive.expect(first, last)
             visit = partial(self._visit, archive, reader)
             for piece in pieces:
                 count = 0
@@ -268,7 +278,7 @@ def _pieces(index: int, entry: SourceEntry, found: ArchiveEvidence) -> Iterator[
         size = entry.bytes * cut.size // max(total, 1)  # a compressed archive has fewer bytes than its members
         yield ArchivePiece(
             entry=index, path=entry.path, name=entry.name, stamp=entry.stamp, rows=cut.rows, first_row=first,
-            bytes=size, start=cut.start, stop=cut.stop, again=cut.again,
+            bytes=size, start=cut.start, stop=cut.stop, first=cut.first, last=cut.last, again=cut.again,
         )  # fmt: skip
         first += cut.rows
     if found.damage is not None:

@@ -18,16 +18,18 @@ import pyarrow as pa
 
 from ...errors import SchemaError
 from ...format.wording.printable import printable_path
+from ..archive_files.members import Archive, Damage, Kind, Member, MemberError
+from ..archive_files.open_archive import HEADERS, open_archive
 from ..contract.source import SourceEntry
 from ..jsonl.evidence import Evidence, PieceEvidence, look_at_lines
 from .lines import INTEGER, lines_of, object_line
-from .members import Archive, Damage, Kind, Member, MemberError
-from .open_archive import HEADERS, open_archive
 from .samples import Form, MemberColumn, Naming, Part, Sample, Skipped, samples_of
 
 _LOOK_ROWS: Final = 4096
 _LOOK_BYTES: Final = 4 << 20
 """JSON that is looked at together."""
+
+_FAR: Final = 1 << 62
 
 MOST_COLUMNS: Final = 256
 """The most kinds of members: more are names with dots in them."""
@@ -48,12 +50,17 @@ class Walk:
 
 @dataclass(frozen=True, slots=True)
 class ArchiveCut:
-    """Some samples: where they start and stop, how many they are, their size in bytes, and which keys came back."""
+    """Some samples: where they start and stop, how many they are, their size in bytes, and which keys came back.
+
+    Their bytes are from `first` to `last` in the archive.
+    """
 
     start: int
     stop: int
     rows: int
     size: int
+    first: int
+    last: int
     again: bytes = b""
 
 
@@ -160,7 +167,8 @@ class _Look:
         self.found = ArchiveEvidence()
         self.stop = 0
         self._name, self._walk = name, walk
-        self._start = self._first = self._size = 0
+        self._start = self._first = self._size = self._high = 0
+        self._low = _FAR
         self._digests = bytearray()
         self._lines: list[bytes] = []
         self._places: list[bytes] = []
@@ -188,6 +196,8 @@ class _Look:
         self._digests += hashlib.blake2b(sample.key, digest_size=16).digest()
         for part in sample.parts:
             self._size += part.member.packed
+            self._low = min(self._low, part.member.header)
+            self._high = max(self._high, part.member.data + part.member.packed)
             column = self._walk.naming.column_of(part.suffix)
             if column is not None:
                 self._count(column, part)
@@ -231,8 +241,10 @@ class _Look:
 
     def _cut(self, stop: int) -> None:
         found = self.found
-        found.cuts.append(ArchiveCut(self._start, stop, found.samples - self._first, self._size))
+        rows = found.samples - self._first
+        found.cuts.append(ArchiveCut(self._start, stop, rows, self._size, self._low, self._high))
         self._start, self._first, self._size = stop, found.samples, 0
+        self._low, self._high = _FAR, 0
 
     def _mark_again(self) -> None:
         """Mark the samples whose keys were there before, in the cuts that they are in."""

@@ -108,7 +108,7 @@ def _without_notes(files: list[bytes]) -> list[bytes]:
 
     def is_note(path: bytes) -> bool:
         known = _format_of(path)
-        plain = known is None or FORMATS[known].may_be_notes
+        plain = known is None or FORMATS[known].may_be_notes > 0
         return is_other_file(os.path.basename(path)) and (plain or os.path.dirname(path) in beside)
 
     return [path for path in files if _may_have_notes(path) or not is_note(path)]
@@ -116,18 +116,19 @@ def _without_notes(files: list[bytes]) -> list[bytes]:
 
 def _known_files(paths: Sequence[str], base: str) -> list[bytes]:
     """Return the files of known suffixes that paths name; of several, a folder that holds none has no say."""
-    return _files_of(paths, base, may_be_notes=False) or _files_of(paths, base, may_be_notes=True)
+    ranks = sorted({entry.may_be_notes for entry in FORMATS.values()})
+    return next((files for rank in ranks if (files := _files_of(paths, base, rank))), [])
 
 
-def _files_of(paths: Sequence[str], base: str, *, may_be_notes: bool) -> list[bytes]:
-    entries = [entry for entry in FORMATS.values() if may_be_notes or not entry.may_be_notes]
+def _files_of(paths: Sequence[str], base: str, rank: int) -> list[bytes]:
+    entries = [entry for entry in FORMATS.values() if entry.may_be_notes <= rank]
     known = tuple(suffix for entry in entries for suffix in entry.suffixes)
     try:
         return expand_paths(paths, base, known, names_only=True)[0]
     except InputError as error:
         if "one of the suffixes" not in str(error):
             raise
-    apart = [_files_of([path], base, may_be_notes=may_be_notes) for path in paths] if len(paths) > 1 else []
+    apart = [_files_of([path], base, rank) for path in paths] if len(paths) > 1 else []
     return [file for files in apart for file in files]
 
 
@@ -153,7 +154,7 @@ _FOREIGN: Final = {
 }
 """Files of other formats, and what reads them with the values that they have: pandas.read_json makes 123 of "00123"."""
 
-_PACKED: Final = {".zip": "unzip", ".7z": "7z x"}
+_PACKED: Final = {".7z": "7z x"}
 
 
 def _why_unknown(path: bytes, call: Call) -> str | None:

@@ -23,7 +23,8 @@ class FormatEntry:
     `module` has the rest, as its `FORMAT`: a name relative to this package, or an absolute one. `suffixes` show the
     format of a file, in lower case; case is ignored. A file that has one of `first_bytes` at the offset `magic_at` is
     `called` so, whatever its suffix. With `has_notes` files of other kinds, like a README, may be beside the files.
-    With `may_be_notes` its own files may be such: where a folder has files of another format, they do not show theirs.
+    With `may_be_notes` its own files may be such: where a folder has files of another format, whose number is less,
+    they do not show theirs.
     """
 
     module: str
@@ -31,7 +32,7 @@ class FormatEntry:
     first_bytes: tuple[bytes, ...] = ()
     called: str = ""
     has_notes: bool = False
-    may_be_notes: bool = False
+    may_be_notes: int = 0
     magic_at: int = 0
 
     def load(self) -> Format[Any]:
@@ -51,6 +52,9 @@ def packed(*suffixes: str) -> tuple[str, ...]:
 _ARROW: Final = (b"ARROW1", b"\xff\xff\xff\xff")
 """The file format, and the mark before each message of the stream format, which no text begins with."""
 
+_ZIP: Final = (b"PK\x03\x04", b"PK\x05\x06")
+"""The header of the first member, and the end of an archive without members."""
+
 HEAD_BYTES: Final = 512
 """How much of a file shows its format: tar has its mark at byte 257."""
 
@@ -68,11 +72,14 @@ FORMATS: Final[dict[str, FormatEntry]] = {
     "tfrecord": FormatEntry("..tfrecord.format", (".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz")),
     "jsonl": FormatEntry("..jsonl.format", packed(".jsonl", ".ndjson")),
     "arrow": FormatEntry("..arrow.format", (".arrow", ".feather", ".ipc"), _ARROW, "an Arrow file"),
-    "txt": FormatEntry("..txt.format", packed(".txt"), may_be_notes=True),
+    "txt": FormatEntry("..txt.format", packed(".txt"), may_be_notes=2),
     "coco": FormatEntry("..annotations.coco_format", ()),
     "voc": FormatEntry("..annotations.voc_format", ()),
     "yolo": FormatEntry("..annotations.yolo_format", ()),
     "tar": FormatEntry("..archives.tar_format", (*packed(".tar"), ".tgz"), (b"ustar",), "a tar archive", magic_at=257),
+    "zip": FormatEntry(
+        "..archives.zip_format", (".zip",), (b"PK\x03\x04", b"PK\x05\x06"), "a zip archive", may_be_notes=1
+    ),
 }
 """All formats, by what `input.format` calls them, in the order in which they are listed."""
 

@@ -13,6 +13,7 @@ from ..text.open_text import file_blocks
 from ..text.unpack import sniff_packing, unpacked
 from .members import Archive, Damage
 from .tar import PlainBytes, StreamBytes, TarArchive
+from .zip import ZipArchive
 
 HEADERS: Final = 4 << 10
 """What is read at once where only headers are wanted: those of small members are near each other."""
@@ -27,7 +28,7 @@ class OpenArchive(Archive, Protocol):
     """An archive that can be asked to fetch what will be read."""
 
     def expect(self, start: int, stop: int | None) -> None:
-        """Announce which members will be read."""
+        """Announce which bytes will be read, or without a `stop` that members will be looked at."""
 
 
 class _Tar(TarArchive):
@@ -43,7 +44,7 @@ class _Tar(TarArchive):
             super().__init__(StreamBytes(_unpacked(file, packing)))
 
     def expect(self, start: int, stop: int | None) -> None:
-        """Announce which members will be read."""
+        """Announce which bytes will be read."""
         if not self.streamed:
             expect(self._opened, [(start, self._size if stop is None else min(stop, self._size))])
 
@@ -67,7 +68,22 @@ def _unpacked(file: ListedFile, packing: str) -> Iterator[bytes]:
         raise Damage(0, "CORRUPT", text, of_all=True) from error
 
 
-_OPEN: Final[dict[str, Callable[[ListedFile, OpenFile, int], OpenArchive]]] = {"tar": _Tar}
+class _Zip(ZipArchive):
+    """A zip archive in a file."""
+
+    streamed = False
+
+    def __init__(self, file: ListedFile, opened: OpenFile, window: int) -> None:  # noqa: ARG002 - as a tar archive
+        self._opened = opened
+        super().__init__(read_at(opened), size_of(opened))
+
+    def expect(self, start: int, stop: int | None) -> None:
+        """Announce which bytes will be read, or that it is the central directory."""
+        directory = (self.directory.start, self.directory.stop)
+        expect(self._opened, [directory] if stop is None else [(start, stop), directory])
+
+
+_OPEN: Final[dict[str, Callable[[ListedFile, OpenFile, int], OpenArchive]]] = {"tar": _Tar, "zip": _Zip}
 
 
 @contextmanager

@@ -1,0 +1,1 @@
+"""The files of archives, tar and zip: their members in order, without unpacking, with the byte of what is damaged."""
