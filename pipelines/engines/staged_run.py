@@ -21,7 +21,7 @@ def run_on(
     processes: WorkerProcesses | None,
 ) -> None:
     """Run what is prepared on a pipeline: by its own steps, or by worker processes where they are wanted."""
-    if processes is None or not processes.wanted(sum(prepared.plan.outputs)):
+    if processes is None or not processes.wanted(prepared.plan.work):
         with engine as pipeline:
             add_steps(pipeline, prepared)
         return

@@ -34,7 +34,7 @@ class PlainEngine(Engine):
         with ExitStack() as stack:
             pool = ThreadPoolExecutor(workers)
             stack.callback(pool.shutdown, wait=False, cancel_futures=True)
-            if processes.wanted(sum(plan.outputs) if workers > 1 else 0, _PROCESSES_FROM_BYTES):
+            if processes.wanted(plan.work if workers > 1 else 0, _PROCESSES_FROM_BYTES):
                 processes.begin(staging, plan.tasks)
                 results = [processes.stage(task) for task in plan.tasks]
             else:

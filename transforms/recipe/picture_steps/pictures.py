@@ -154,11 +154,11 @@ class Cells:
 
     @classmethod
     def of(cls, column: pa.Array) -> Cells:
-        """Return the pictures of a column."""
+        """Return the pictures of a column, without a copy of their bytes."""
         lists = column.cast(pa.large_list(column.type.value_type)) if is_any_list(column.type) else None
         values = stored(column if lists is None else lists.flatten())
         pictures = pc.struct_field(values, "bytes") if pa.types.is_struct(values.type) else values
-        return cls(values, pictures.cast(pa.large_binary()), lists)
+        return cls(values, pictures, lists)
 
     def rows(self) -> Sequence[int]:
         """Return the row of each picture."""
@@ -253,7 +253,7 @@ def _features(name: str, cells: Cells, facts: Sequence[ImageFacts | None]) -> di
         return [None if one is None else getattr(one, fact) for one in facts]
 
     arrays = {f"{name}/{fact}": cells.in_rows(pa.array(of(fact), kind)) for fact, kind in FACTS.items()}
-    arrays[f"{name}/{ENCODED}"] = cells.in_rows(cells.pictures)
+    arrays[f"{name}/{ENCODED}"] = cells.in_rows(cells.pictures.cast(pa.large_binary()))
     if pa.types.is_struct(cells.values.type):
         names = pc.struct_field(cells.values, "path").cast(pa.large_string())
         arrays[f"{name}/{FILENAME}"] = cells.in_rows(names if cells.lists is None else names.fill_null(""))

@@ -109,10 +109,11 @@ class _Work:
             self.arrays[_placement_of(picture)] = placement_array(made)
         if not self.step.options.changes_pictures:
             return
-        pictures = cells.pictures
         if any(one is not None and one.data is not None for one in made):
-            pairs = zip(pictures, made, strict=True)
+            pairs = zip(cells.pictures, made, strict=True)
             pictures = pa.array([_bytes_of(*pair) for pair in pairs], pa.large_binary())
+        else:
+            pictures = cells.pictures.cast(pa.large_binary())
         self.arrays[f"{picture}/{ENCODED}"] = cells.in_rows(pictures)
         for key, kind in FACTS.items():
             if f"{picture}/{key}" in self.arrays:

@@ -17,7 +17,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from ...dataset.shard_plan.task_ranges import plan_tasks
+from ...dataset.shard_plan.task_ranges import MIN_TASK_BYTES, plan_tasks
 from ...errors import RunError
 from ...format.flow.blocks import Block
 from ...format.flow.rejects import Reject
@@ -30,6 +30,15 @@ SAMPLED_FILES: Final = 8
 
 BLIND_EXPANSION: Final = 4
 """Output per byte of input, where nothing could be sampled: text grows 1.5 to 3 times, compressed text more."""
+
+_WORK_OF_A_BYTE: Final = 3
+"""Bytes of records of tables that take as long as it takes to decode a byte of a JPEG, at 6 ns each."""
+
+_WORK_OF_A_PICTURE: Final = 200_000
+"""The same of a whole picture, where the files are not known whose names a table holds."""
+
+_LEAST_OF_A_TASK: Final = 64 << 10
+"""The least output of a task, in bytes, however long it takes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +65,11 @@ class Plan:
     tasks: tuple[Task, ...]
     outputs: tuple[int, ...]
     estimate: Estimate
+
+    @property
+    def work(self) -> int:
+        """How much there is to do, as the bytes of records of tables that take as long."""
+        return _work(sum(self.outputs), self.listing, self.survey, self.estimate.rows)
 
     @property
     def rows_exact(self) -> bool:
@@ -88,11 +102,19 @@ def make_plan(
     """Estimate the output of every piece and cut the source into tasks; `encode` is the conversion's own encoder."""
     sample = _sample(source, survey, encode, gzip=compression == "gzip")
     outputs, rows = _estimate(survey, sample)
-    ranges = plan_tasks(outputs, shard_size) if survey.tasks is None else survey.tasks
+    output = int(outputs.sum())
+    at_least = max(MIN_TASK_BYTES * output // max(_work(output, listing, survey, rows), 1), _LEAST_OF_A_TASK)
+    ranges = plan_tasks(outputs, shard_size, at_least=at_least) if survey.tasks is None else survey.tasks
     tasks = tuple(Task(i, survey.pieces[r.start : r.stop]) for i, r in enumerate(ranges))
     sizes = tuple(int(outputs[r.start : r.stop].sum()) for r in ranges)
-    estimate = Estimate(rows, int(outputs.sum()), sample.rows, sample.rejects, dict(sample.splits))
+    estimate = Estimate(rows, output, sample.rows, sample.rejects, dict(sample.splits))
     return Plan(_read_part(listing, survey), survey, tasks, sizes, estimate)
+
+
+def _work(output: int, listing: Listing, survey: Survey, rows: int) -> int:
+    """Return how much there is to do: where pictures are decoded, that is most of it."""
+    decoded = max(_WORK_OF_A_BYTE * listing.bytes, _WORK_OF_A_PICTURE * rows) if survey.resizes else 0
+    return output + decoded
 
 
 def _read_part(listing: Listing, survey: Survey) -> Listing:
