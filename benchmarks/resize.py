@@ -1,7 +1,7 @@
 """Resize pictures to a short side of 256 at quality 95: Shardmill, Pillow's loop, and OpenCV as img2dataset uses it.
 
     uv run --with opencv-python-headless python benchmarks/resize.py            both sizes, five runs in turn
-    uv run --with opencv-python-headless python benchmarks/resize.py --memory   peak memory with 50 megapixels among them
+    uv run --with opencv-python-headless python benchmarks/resize.py --memory   peak memory, some of 50 megapixels
 
 `imagenet` are JPEGs of 500 x 375 pixels and about 110 KB, `photo` of 4000 x 3000. Noise whose power falls with its
 frequency, as that of photographs does, so that decoders have as much to do. The peers read a file, make it smaller, and

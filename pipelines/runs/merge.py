@@ -39,12 +39,16 @@ Command = Literal["merge", "rebuild"]
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """A merge that is ready to run; `split_rule` is what is known of the splits of what is rebuilt."""
+    """A merge that is ready to run.
+
+    `split_rule` is what is known of the splits of what is rebuilt, `image` what was done to all pictures.
+    """
 
     command: Command
     config: Config
     source: TfrecordSource
     split_rule: Mapping[str, Any] = field(default_factory=dict)
+    image: Mapping[str, Any] = field(default_factory=dict)
 
     def plan(self) -> PlanReport:
         """Return what would be written."""
@@ -83,7 +87,7 @@ class Merge:
     def _prepared(self, source: TfrecordSource, workers: WorkerProcesses) -> Prepared:
         prepared = prepare(self.config, workers, source, operation="merge")
         rule = prepared.spec.split_rule or dict(self.split_rule)
-        return replace(prepared, spec=replace(prepared.spec, split_rule=rule))
+        return replace(prepared, spec=replace(prepared.spec, split_rule=rule, image=dict(self.image)))
 
 
 def plan_merge(
@@ -113,7 +117,15 @@ def plan_merge(
     source = source_of(config)
     assert isinstance(source, TfrecordSource)
     rule = {} if manifest is None else manifest.details.split_rule
-    return Merge(command, config, replace(source, in_turn=True, shard_size=config.output.shard_size), rule)
+    source = replace(source, in_turn=True, shard_size=config.output.shard_size)
+    return Merge(command, config, source, rule, _image_of(paths))
+
+
+def _image_of(paths: Sequence[str]) -> Mapping[str, Any]:
+    """Return what was done to the pictures of some datasets: nothing where it is not the same in all."""
+    manifests = [_manifest_of(path) for path in paths]
+    found = [{} if manifest is None else manifest.details.image for manifest in manifests]
+    return found[0] if all(one.get("steps") == found[0].get("steps") for one in found) else {}
 
 
 def _manifest_of(path: str) -> Manifest | None:

@@ -81,7 +81,7 @@ def test_splits_and_counts_are_those_of_the_manifest(any_sample: Dataset) -> Non
         assert [str(path) for path in builder.info.splits[name].filepaths] == any_sample.shard_paths(name)
 
 
-@pytest.mark.parametrize("config", ["quickstart", "images"])
+@pytest.mark.parametrize("config", ["quickstart", "images", "resized"])
 def test_labels_have_their_names_and_images_their_pixels(sample: Callable[..., Dataset], config: str) -> None:
     dataset = sample(config)
     features = tfds.builder_from_directory(dataset.path).info.features

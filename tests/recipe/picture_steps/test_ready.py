@@ -17,6 +17,7 @@ from shardmill.pipelines import append, convert
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.prepare.config_fingerprints import config_fingerprint, options_fingerprint
 from shardmill.pipelines.runs.convert import dry_run
+from shardmill.pipelines.runs.merge import plan_merge
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
@@ -222,6 +223,18 @@ def test_a_picture_that_was_replaced_is_refused_in_an_append(pics: Path) -> None
         append("pics", output="out")
     append("pics", output="out", changed="skip")
     assert len(records()) == 5
+
+
+def test_a_merge_states_what_was_done_to_the_pictures_of_all_and_can_be_appended_to(pics: Path) -> None:
+    for name, size in (("one", 64), ("two", 64), ("other", 32)):
+        convert("pics", output=name, image={"resize": size})
+    plan_merge("merge", ["one", "two"], {"output.path": "both"}).run()
+    assert read_manifest("both").details.image == read_manifest("one").details.image
+    plan_merge("merge", ["one", "other"], {"output.path": "mixed"}).run()
+    assert read_manifest("mixed").details.image == {}
+    (pics / "cat" / "new.png").write_bytes(picture(300, 100, "png"))
+    append("pics", output="both", force=True)
+    assert size_of(by_name("both")["cat/new.png"]) == (192, 64)
 
 
 def test_workers_write_the_same_bytes() -> None:
