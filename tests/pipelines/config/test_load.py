@@ -518,7 +518,7 @@ class TestProblems:
             "c.yaml: 10 problems",
             "c.yaml:1:1: version: 3 is not a choice; choices: 1",
             'c.yaml:3:3: input.format: "cvs" is not a choice; did you mean "csv"? choices: csv, parquet, images, '
-            "numpy, tfrecord, jsonl, arrow, txt, coco, voc, yolo, tar, zip",
+            "numpy, tfrecord, jsonl, arrow, txt, coco, voc, yolo, tar, zip, idx, cifar",
             'c.yaml:4:3: input.paths: "data" is not a list: write [data]',
             "c.yaml:5:1: output.path: is missing; say where to write: -o out/",
             'c.yaml:6:3: output.shard_size: "1M": "M" is not a unit of size; write 1MiB or 1MB',
@@ -535,12 +535,12 @@ class TestProblems:
             (
                 "format: cvs",
                 'c.yaml:2:3: input.format: "cvs" is not a choice; did you mean "csv"? choices: csv, parquet, images, '
-                "numpy, tfrecord, jsonl, arrow, txt, coco, voc, yolo, tar, zip",
+                "numpy, tfrecord, jsonl, arrow, txt, coco, voc, yolo, tar, zip, idx, cifar",
             ),
             (
                 "format: [csv]",
                 "c.yaml:2:3: input.format: a list is not a choice; choices: csv, parquet, images, numpy, tfrecord, "
-                "jsonl, arrow, txt, coco, voc, yolo, tar, zip",
+                "jsonl, arrow, txt, coco, voc, yolo, tar, zip, idx, cifar",
             ),
             ("columns: []", "c.yaml:2:3: input.columns: is an empty list; name at least one, or leave the key out"),
         ],
