@@ -20,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import SchemaError
-from ...format.buffers.arrow_memory import array_of, raw_values, true_mask
+from ...format.buffers.arrow_memory import array_of, null_of, raw_values, text_array, true_mask
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, stored_type
@@ -252,9 +252,19 @@ def _features(name: str, cells: Cells, facts: Sequence[ImageFacts | None]) -> di
     def of(fact: str) -> list[Any]:
         return [None if one is None else getattr(one, fact) for one in facts]
 
-    arrays = {f"{name}/{fact}": cells.in_rows(pa.array(of(fact), kind)) for fact, kind in FACTS.items()}
+    arrays = {f"{name}/{fact}": cells.in_rows(_fact_array(of(fact), kind)) for fact, kind in FACTS.items()}
     arrays[f"{name}/{ENCODED}"] = cells.in_rows(cells.pictures.cast(pa.large_binary()))
     if pa.types.is_struct(cells.values.type):
         names = pc.struct_field(cells.values, "path").cast(pa.large_string())
         arrays[f"{name}/{FILENAME}"] = cells.in_rows(names if cells.lists is None else names.fill_null(""))
     return arrays
+
+
+def _fact_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Return whole numbers or text as an Arrow array; `pa.array` would import pandas."""
+    if kind != pa.int64():
+        return text_array(values).cast(kind)
+    numbers = array_of(np.array([0 if value is None else value for value in values], np.int64))
+    if None not in values:
+        return numbers
+    return pc.if_else(array_of(np.array([value is not None for value in values])), numbers, null_of(kind))

@@ -119,25 +119,23 @@ class SampleReader:
             raise _SampleError(None, "BAD_WIDTH", _AGAIN.format(printable_path(sample.key)))
         row = _Row(number, sample)
         values: list[tuple[str, bytes]] = []
-        seen: dict[str, str] = {}
+        seen: dict[str, bytes] = {}
         for part in sample.parts:
-            shown = printable_path(part.name)
-            column = self.naming.column_of(part.suffix)
-            name = _text(part.name)
+            column, name = self.naming.column_of(part.suffix), _text(part.name)
             if column is None or name is None:
+                shown = printable_path(part.name)
                 text = f'the name "{shown}" is not UTF-8, so it cannot be a feature; rename it'
                 raise _SampleError(None, "BAD_UTF8", text, shown, "a name in UTF-8")
             if column.name in seen:
-                raise _twice(column, seen[column.name], shown)
-            seen[column.name] = shown
-            if part.member.kind is not Kind.FILE:
-                raise _SampleError(
-                    column.name, "NOT_A_FILE", f'"{shown}" {NOT_READ[part.member.kind]}', shown, "a file"
-                )
-            if isinstance(part.value, MemberError):
-                raise _SampleError(column.name, part.value.code, f'"{shown}" {part.value.text}', shown, "a file")
-            if part.value is not None:
-                self._take(row, column, name, part.value, values)
+                raise _twice(column, printable_path(seen[column.name]), printable_path(part.name))
+            seen[column.name] = part.name
+            kind, value = part.member.kind, part.value
+            if kind is not Kind.FILE:
+                raise _not_read(column, "NOT_A_FILE", NOT_READ[kind], part.name)
+            if isinstance(value, MemberError):
+                raise _not_read(column, value.code, value.text, part.name)
+            if value is not None:
+                self._take(row, column, name, value, values)
         if self.frozen.layout != "flat":
             row.role = self._role(sample.key)
         row.line = joined_line(row.line, values)
@@ -206,6 +204,11 @@ def _text(name: bytes) -> str | None:
         return name.decode()
     except UnicodeDecodeError:
         return None
+
+
+def _not_read(column: MemberColumn, code: str, text: str, name: bytes) -> _SampleError:
+    shown = printable_path(name)
+    return _SampleError(column.name, code, f'"{shown}" {text}', shown, "a file")
 
 
 def _twice(column: MemberColumn, one: str, other: str) -> _SampleError:
