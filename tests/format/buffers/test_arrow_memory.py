@@ -5,7 +5,15 @@ import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format.buffers.arrow_memory import array_of, binary_array, null_of, text_array, true_mask
+from shardmill.transforms.format.buffers.arrow_memory import (
+    array_of,
+    binary_array,
+    int_array,
+    null_of,
+    text_array,
+    true_mask,
+    views_of,
+)
 
 
 @given(st.lists(st.text(max_size=9) | st.none(), max_size=20))
@@ -40,3 +48,19 @@ def test_numbers_become_the_array_that_arrow_makes_of_them(dtype: str, step: int
 
 def test_a_null_has_its_type() -> None:
     assert null_of(pa.timestamp("us", "UTC")).equals(pa.scalar(None, pa.timestamp("us", "UTC")))
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.none(), max_size=20))
+def test_whole_numbers_and_nulls_become_the_array_that_arrow_makes_of_them(values: list[int | None]) -> None:
+    array = int_array(values)
+    array.validate(full=True)
+    assert array.equals(pa.array(values, pa.int64()))
+
+
+@pytest.mark.parametrize("kind", [pa.binary(), pa.large_binary(), pa.binary_view()], ids=str)
+@given(values=st.lists(st.binary(max_size=30) | st.none(), max_size=20), start=st.integers(0, 9))
+def test_views_are_the_values_wherever_a_slice_begins(
+    kind: pa.DataType, values: list[bytes | None], start: int
+) -> None:
+    array = pa.array(values, kind).slice(start)
+    assert [None if one is None else bytes(one) for one in views_of(array)] == values[start:]

@@ -7,13 +7,17 @@ pandas to see whether a value is its own: 0.2 s in each process. What every run 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from itertools import pairwise
+from typing import Any, Final
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from .views import I64
+
+_INLINE: Final = 12
+"""The most bytes of a value that a binary_view holds in the view itself."""
 
 
 def raw_values(array: pa.Array, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
@@ -71,9 +75,37 @@ def null_of(kind: pa.DataType) -> pa.Scalar:
     return pa.nulls(1, kind)[0]
 
 
+def int_array(values: Sequence[int | None]) -> pa.Array:
+    """Return whole numbers as an Arrow array of int64; None is a null."""
+    numbers = np.array([0 if value is None else value for value in values], np.int64)
+    there = np.array([value is not None for value in values], bool)
+    valid = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+    return pa.Array.from_buffers(pa.int64(), len(values), [valid, pa.py_buffer(numbers)])
+
+
 def text_array(values: Sequence[str | None]) -> pa.Array:
     """Return texts as an Arrow array of strings; None is a null."""
     return binary_array([None if value is None else value.encode() for value in values]).view(pa.string())
+
+
+def views_of(array: pa.Array) -> list[memoryview | None]:
+    """Return the bytes of each value of binary, large_binary or binary_view, None for a null.
+
+    They are the array's own memory; a scalar of Arrow is a copy. An inline value of a binary_view is in the view: the
+    Arrow columnar format, "Variable-size Binary View Layout".
+    """
+    buffers = [memoryview(b"" if one is None else one).cast("B") for one in array.buffers()]
+    if pa.types.is_binary_view(array.type):
+        places = [
+            (1, 16 * row + 4, length) if length <= _INLINE else (2 + buffer, start, length)
+            for row, (length, _, buffer, start) in enumerate(np.frombuffer(buffers[1], "<i4").reshape(-1, 4).tolist())
+        ][array.offset : array.offset + len(array)]
+    else:
+        ends = offsets_of(array, np.int64 if pa.types.is_large_binary(array.type) else np.int32).tolist()
+        places = [(2, start, stop - start) for start, stop in pairwise(ends)]
+    found: list[memoryview | None] = [buffers[buffer][start : start + size] for buffer, start, size in places]
+    valid = valid_mask(array)
+    return found if valid is None else [one if there else None for one, there in zip(found, valid, strict=True)]
 
 
 def binary_array(values: Sequence[bytes | memoryview | None]) -> pa.Array:

@@ -38,6 +38,7 @@ class Codec:
     releases: tuple[tuple[str, str], ...]
 
     @classmethod
+    @cache
     def installed(cls, names: tuple[str, ...] = _FAST) -> Codec:
         """Return what is installed of these packages, Pillow alone where one of them is not there."""
         try:

@@ -13,14 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...errors import SchemaError
-from ...format.buffers.arrow_memory import array_of, null_of, raw_values, text_array, true_mask
+from ...format.buffers.arrow_memory import array_of, int_array, raw_values, text_array, true_mask, views_of
 from ...format.flow.rejects import CellError, CellProblem
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, stored_type
@@ -101,11 +101,11 @@ class Pictures:
     ) -> Iterator[ImageFacts | None]:
         """Yield the facts of each picture, None where there is none; what is wrong is added to the problems."""
         rows = cells.rows()
-        for index, picture in enumerate(cells.pictures):
+        for index, picture in enumerate(cells.views()):
             facts = None
-            if picture.is_valid:
+            if picture is not None:
                 try:
-                    facts = self.check.check(memoryview(picture.as_buffer()).cast("B"))
+                    facts = self.check.check(picture)
                 except ImageProblem as problem:
                     problems.append(CellProblem(rows[index], self._error(name, problem)))
             elif (error := _missing(name, cells.values[index], ERROR if cells.lists is not None else null)) is not None:
@@ -158,7 +158,13 @@ class Cells:
         lists = column.cast(pa.large_list(column.type.value_type)) if is_any_list(column.type) else None
         values = stored(column if lists is None else lists.flatten())
         pictures = pc.struct_field(values, "bytes") if pa.types.is_struct(values.type) else values
+        if not (pa.types.is_binary(pictures.type) or pa.types.is_binary_view(pictures.type)):
+            pictures = pictures.cast(pa.large_binary())
         return cls(values, pictures, lists)
+
+    def views(self) -> list[memoryview | None]:
+        """Return the bytes of each picture, without a copy; None where there is none."""
+        return views_of(self.pictures)
 
     def rows(self) -> Sequence[int]:
         """Return the row of each picture."""
@@ -246,25 +252,17 @@ def _planned(column: Column, null: str) -> list[Column]:
     return planned
 
 
+def fact_array(facts: Sequence[ImageFacts | None], fact: str) -> pa.Array:
+    """Return a fact of each picture as a column, null where there is none."""
+    values = [None if one is None else getattr(one, fact) for one in facts]
+    return int_array(values) if pa.types.is_integer(FACTS[fact]) else text_array(values)
+
+
 def _features(name: str, cells: Cells, facts: Sequence[ImageFacts | None]) -> dict[str, pa.Array]:
     """Return the columns of pictures with these facts."""
-
-    def of(fact: str) -> list[Any]:
-        return [None if one is None else getattr(one, fact) for one in facts]
-
-    arrays = {f"{name}/{fact}": cells.in_rows(_fact_array(of(fact), kind)) for fact, kind in FACTS.items()}
+    arrays = {f"{name}/{fact}": cells.in_rows(fact_array(facts, fact)) for fact in FACTS}
     arrays[f"{name}/{ENCODED}"] = cells.in_rows(cells.pictures.cast(pa.large_binary()))
     if pa.types.is_struct(cells.values.type):
         names = pc.struct_field(cells.values, "path").cast(pa.large_string())
         arrays[f"{name}/{FILENAME}"] = cells.in_rows(names if cells.lists is None else names.fill_null(""))
     return arrays
-
-
-def _fact_array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    """Return whole numbers or text as an Arrow array; `pa.array` would import pandas."""
-    if kind != pa.int64():
-        return text_array(values).cast(kind)
-    numbers = array_of(np.array([0 if value is None else value for value in values], np.int64))
-    if None not in values:
-        return numbers
-    return pc.if_else(array_of(np.array([value is not None for value in values])), numbers, null_of(kind))
