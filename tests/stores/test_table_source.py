@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import struct
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -20,6 +21,8 @@ from shardmill.transforms.sources.files import object_file
 from shardmill.transforms.sources.files.object_file import FetchLimits, ObjectFile
 from shardmill.transforms.stores.common.schemes import STORES
 
+from .. import archives
+from ..archives import sample
 from .conftest import S3_TOO, Bucket, shards
 
 pytestmark = pytest.mark.usefixtures("without_engine")
@@ -88,6 +91,26 @@ def write_arrays(folder: Path) -> None:
         np.save(folder / f"{number}.npy", np.full((number, 3), number, np.int32))
 
 
+def write_tars(folder: Path) -> None:
+    members = [
+        one for number in range(60) for one in sample(f"{number:02d}", number, {"n": number}, cls=b"%d" % (number % 3))
+    ]
+    archives.write(folder / "a.tar", archives.tar_of(members))
+    archives.write(folder / "b.tar.gz", gzip.compress(archives.tar_of(members[:30])))
+
+
+def write_zips(folder: Path) -> None:
+    members = [one for number in range(60) for one in sample(f"{number:02d}", number, {"n": number}, txt=b"a")]
+    archives.write(folder / "a.zip", archives.zip_of(members))
+
+
+def write_idx(folder: Path) -> None:
+    pixels = np.random.default_rng(1).integers(0, 256, (3000, 9, 9), np.uint8)
+    archives.write(folder / "train-images-idx3-ubyte", struct.pack(">4I", 0x803, *pixels.shape) + pixels.tobytes())
+    labels = struct.pack(">2I", 0x801, 3000) + bytes(number % 10 for number in range(3000))
+    archives.write(folder / "train-labels-idx1-ubyte.gz", gzip.compress(labels))
+
+
 def write_tfrecords(folder: Path) -> None:
     for number in range(3):
         write_records(folder / f"{number}.tfrecord", [b"%d" % i * (i % 300) for i in range(5000)])
@@ -112,6 +135,9 @@ OTHER_KINDS = pytest.mark.thorough("other kinds of files")
         (write_arrow, {}),
         (write_parquet, {}),
         (write_rows, {"input__rows": True}),
+        (write_tars, {"shard_size": "64KiB"}),
+        pytest.param(write_zips, {"shard_size": "64KiB"}, marks=OTHER_KINDS),
+        pytest.param(write_idx, {"shard_size": "64KiB"}, marks=OTHER_KINDS),
         pytest.param(write_csv, {}, marks=OTHER_KINDS),
         pytest.param(write_utf16_csv, {"input__encoding": "utf-16"}, marks=OTHER_KINDS),
         pytest.param(write_archives, {"input__rows": True}, marks=OTHER_KINDS),

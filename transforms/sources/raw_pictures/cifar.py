@@ -8,18 +8,19 @@ The source of the format: www.cs.toronto.edu/~kriz/cifar.html, "Binary version".
 
 from __future__ import annotations
 
-import os
 from typing import Final
 
 from ...errors import SourceError
 from ..contract.source import SourceEntry
-from ..files.open_file import is_object
-from .raw_file import RawFile, check_size
+from ..files.open_file import open_file, open_listed
+from .raw_file import RawFile, check_size, file_beside
 
 SHAPE: Final = (32, 32, 3)
 _PIXELS: Final = 32 * 32 * 3
 CLASSES: Final = {1: (10,), 2: (20, 100)}
 """How many classes each label has, by how many labels a record has."""
+
+_NAMES_BYTES: Final = 1 << 16
 
 _NAMES: Final = {1: ("batches.meta.txt",), 2: ("coarse_label_names.txt", "fine_label_names.txt")}
 
@@ -55,17 +56,15 @@ def names_beside(entry: SourceEntry, labels: int) -> tuple[tuple[str, ...], ...]
     """
     found = []
     for count, other in zip(CLASSES[labels], _NAMES[labels], strict=True):
-        path = os.path.join(os.path.dirname(os.fsdecode(entry.path)), other)
-        if is_object(entry.path) or not os.path.isfile(path):
+        beside = file_beside(entry, other)
+        if beside is None:
             found.append(tuple(map(str, range(count))))
             continue
-        with open(path, "rb") as file:
-            lines = file.read(1 << 16).decode("utf-8", "replace").split("\n")
+        with open_listed(beside, open_file) as opened:
+            lines = opened.read(_NAMES_BYTES).decode("utf-8", "replace").split("\n")
         names = tuple(line.strip() for line in lines if line.strip())
         if len(set(names)) != count:
-            shown = entry.name[: len(entry.name) - len(entry.name.rpartition("/")[2])] + other
-            raise SourceError(
-                shown, f"names {len(set(names))} classes, and {count} are wanted; fix it, or take it away"
-            )
+            text = f"names {len(set(names))} classes, and {count} are wanted; fix it, or take it away"
+            raise SourceError(beside.name, text)
         found.append(names)
     return tuple(found)

@@ -17,9 +17,8 @@ import numpy as np
 
 from ...errors import SourceError
 from ..contract.source import SourceEntry
-from ..files.listing import list_file
-from ..files.open_file import is_object, open_listed, open_unbuffered
-from .raw_file import RawFile, bytes_of, check_size, open_bytes, whole_size
+from ..files.open_file import open_listed, open_unbuffered
+from .raw_file import RawFile, bytes_of, check_size, file_beside, open_bytes, whole_size
 
 _TYPES: Final = {0x08: "u1", 0x09: "i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 _BYTES: Final = 0x08
@@ -89,17 +88,12 @@ def _shape_of(entry: SourceEntry) -> tuple[int, ...]:
 
 def labels_beside(entry: SourceEntry) -> SourceEntry | None:
     """Return the file of labels that is named after one of pictures, and beside it; None if there is none."""
-    folder, name = os.path.split(os.fsdecode(entry.path))
-    if not _IMAGES.search(name) or is_object(entry.path):
+    name = os.fsdecode(entry.path.rpartition(b"/")[2])
+    if not _IMAGES.search(name):
         return None
     stem = _IMAGES.sub(lambda found: f"labels{found[1]}idx1", name)
-    for other in (stem, stem.removesuffix(".gz"), f"{stem}.gz"):
-        path = os.path.join(folder, other)
-        if os.path.isfile(path):
-            shown = entry.name[: len(entry.name) - len(name)] + other
-            found = list_file(os.fsencode(path), os.fsencode(folder))
-            return SourceEntry(found.path, shown, found.bytes, found.mtime_ns, found.fingerprint)
-    return None
+    others = (stem, stem.removesuffix(".gz"), f"{stem}.gz")
+    return next((found for other in others if (found := file_beside(entry, other)) is not None), None)
 
 
 def is_labels(name: str) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, replace
 from typing import ClassVar, Final
@@ -10,9 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import SourceError
+from ...format.wording.printable import printable_path
 from ..archive_files.tar import PlainBytes, StreamBytes, TarBytes
 from ..contract.source import ListedFile, Piece, SourceEntry
-from ..files.open_file import OpenFile, read_at, size_of
+from ..files.listing import list_file
+from ..files.object_listing import look_at_object
+from ..files.open_file import OpenFile, is_object, read_at, size_of
 from ..text.open_text import file_blocks
 from ..text.unpack import sniff_packing, unpacked
 
@@ -68,6 +72,17 @@ def split_of(name: str) -> str | None:
     """
     found = _SPLIT.match(name.rpartition("/")[2])
     return None if found is None else _SPLITS[found[1].lower()]
+
+
+def file_beside(entry: SourceEntry, other: str) -> SourceEntry | None:
+    """Return a file of another name that is beside one, on a disk or in a store; None if there is none."""
+    folder, slash, last = entry.path.rpartition(b"/")
+    path = folder + slash + os.fsencode(other)
+    found = look_at_object(path) if is_object(path) else None
+    if found is None and not is_object(path) and os.path.isfile(path):
+        found = list_file(path, folder)
+    shown = entry.name[: len(entry.name) - len(printable_path(last))] + printable_path(other)
+    return None if found is None else replace(found, name=shown)
 
 
 def open_bytes(file: ListedFile, opened: OpenFile) -> TarBytes:
