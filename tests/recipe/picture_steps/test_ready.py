@@ -121,7 +121,7 @@ def test_a_picture_that_cannot_be_decoded_is_a_reject_with_one_reason(pics: Path
     convert("pics", output="out", max_rejects=1, image={"encode": {"format": "jpeg"}})
     (line,) = Path("out/rejects/00000001.jsonl").read_text().splitlines()
     (error,) = json.loads(line)["errors"]
-    assert (error["column"], error["code"]) == ("image/encoded", "UNSUPPORTED")
+    assert (error["column"], error["code"]) == ("image", "UNSUPPORTED")
     assert "make them 8 or 16 bits" in error["message"]
 
 
@@ -135,6 +135,14 @@ def test_what_is_lost_is_counted_on_the_screen(pics: Path, shardmill: Shardmill)
     assert "most readers decode" not in shown
     assert "laid on white" not in shown
     assert "Pictures made ready: resize 64, mode keep_ratio, format jpeg" in shardmill("info", "out").out
+
+
+def test_a_picture_that_is_none_is_a_reject_once() -> None:
+    pq.write_table(pa.table({"photo": [PICTURES["cat/wide.jpg"][:500], b"no", PICTURES["cat/tall.png"]]}), "t.parquet")
+    columns = {"photo": {"image": "bytes"}}
+    convert("t.parquet", output="out", max_rejects=2, schema={"columns": columns}, image={"resize": 40})
+    lines = map(json.loads, Path("out/rejects/00000001.jsonl").read_text().splitlines())
+    assert [[error["code"] for error in line["errors"]] for line in lines] == [["TRUNCATED"], ["NOT_AN_IMAGE"]]
 
 
 @pytest.mark.parametrize("key", ["path", "bytes"])

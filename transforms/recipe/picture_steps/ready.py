@@ -126,7 +126,7 @@ class _Work:
                     ready = _as_it_is(facts)
                     ready = self._ready(picture, row, data, facts) or ready
                 except ImageProblem as problem:
-                    self.problems.append(CellProblem(row, problem.to_cell_error(f"{picture}/{ENCODED}")))
+                    self.problems.append(CellProblem(row, problem.to_cell_error(picture)))
             yield ready
 
     def _ready(self, picture: str, row: int, data: memoryview, facts: ImageFacts) -> Ready | None:
