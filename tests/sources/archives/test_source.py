@@ -287,7 +287,7 @@ def test_nothing_is_kept_of_pictures_while_planning() -> None:
 
     write("a.tar", tar_of([one for i in range(500) for one in sample(f"{i:04d}", 0, {"n": i}, cls=b"1", txt=b"x")]))
     entry = list_file(str(Path("a.tar").resolve()).encode(), str(Path.cwd()).encode())
-    found = look_at_archive(entry, Walk("tar", Naming(), 1 << 20, 1 << 30))
+    found = look_at_archive(entry, Walk("tar", Naming(), 1 << 20))
     assert (found.samples, len(found.cuts), found.folders) == (500, 1, {b""})
     assert set(found.columns) == {"image", "json", "cls", "txt"}
     assert found.json.columns["n"].type == pa.int64()
@@ -351,3 +351,49 @@ def test_a_zip_archive_beside_other_files_is_not_what_a_folder_is_read_for() -> 
     assert [row["image/filename"] for row in rows("in")] == ["1.jpg"]
     write("in/b.csv", b"a\n1\n")
     assert rows("in", output="table") == [{"a": 1}]
+
+
+def test_classes_that_were_renamed_keep_their_numbers_in_an_append() -> None:
+    write("a.tar", tar_of([*sample("1", cls=b"0"), *sample("2", cls=b"4")]))
+    write("b.tar", tar_of([*sample("1", cls=b"2"), *sample("2", cls=b"6")]))
+    columns = {"cls": {"name": "image/class/label"}}
+    convert("a.tar", output="out", schema__columns=columns)
+    append("b.tar", output="out", schema__columns=columns)
+    table = open_dataset("out").to_table("train")
+    assert table["image/class/label"].to_pylist() == [0, 4, 2, 6]
+    assert open_dataset("out").labels == {"image/class/label": tuple("0123456")}
+
+
+def test_too_many_fields_of_json_are_refused() -> None:
+    write("a.tar", tar_of([one for i in range(30) for one in sample(str(i), 0, {f"k{i}": 1})]))
+    with pytest.raises(SchemaError, match=r"30 keys are more than limits\.columns \(20\)"):
+        convert("a.tar", output="out", limits__columns=20)
+
+
+def test_a_number_that_is_no_class_of_the_dataset_is_a_reject() -> None:
+    write("a.tar", tar_of([*sample("1", cls=b"0"), *sample("2", cls=b"1")]))
+    write("b.tar", tar_of([*sample("1", cls=b"-1"), *sample("2", cls=b"1")]))
+    convert("a.tar", output="out")
+    with pytest.raises(TooManyRejects, match=r'column "cls": UNKNOWN_CLASS: "-1" is no class: they are 0 to 1'):
+        append("b.tar", output="out")
+
+
+def test_the_values_of_a_field_may_be_classes_in_an_append_too() -> None:
+    write("a.tar", tar_of([*sample("1", 0, {"kind": "dog"}), *sample("2", 0, {"kind": "owl"})]))
+    write("b.tar", tar_of([*sample("1", 0, {"kind": "cat"}), *sample("2", 0, {"kind": "owl"})]))
+    convert("a.tar", output="out", schema__columns={"kind": {"label": True}})
+    append("b.tar", output="out")
+    assert open_dataset("out").to_table("train")["kind"].to_pylist() == [0, 1, 2, 1]
+    assert open_dataset("out").labels == {"kind": ("dog", "owl", "cat")}
+
+
+def test_splits_by_key_checks_of_duplicates_and_shuffle_take_archives() -> None:
+    write("a.tar", tar_of([one for i in range(40) for one in sample(f"{i:02d}", i % 20, {"n": i % 20})]))
+    convert(
+        "a.tar", output="out", split__fractions={"train": 0.5, "val": 0.5}, split__key="n", shuffle__seed=7,
+        checks__duplicates={"columns": ["image/encoded"], "action": "report"},
+    )  # fmt: skip
+    dataset = open_dataset("out")
+    found = {name: dataset.to_table(name)["n"].to_pylist() for name in dataset.splits}
+    assert sorted(found["train"] + found["val"]) == sorted([*range(20)] * 2)
+    assert not set(found["train"]) & set(found["val"])

@@ -129,7 +129,7 @@ class ArchiveSource:
             UsageError: the layout of folders is unclear.
         """
         piece_bytes = min(max(listing.bytes // _PIECES, _LEAST_PIECE), _MOST_PIECE)
-        walk = Walk(self.kind, self.naming, piece_bytes, self.limits.record_bytes)
+        walk = Walk(self.kind, self.naming, piece_bytes, self.limits.record_bytes, self.limits.columns)
         archives = run(partial(look_at_archive, walk=walk), listing.entries, heavy=True)
         found = Found.of(archives)
         if not found.samples:

@@ -21,7 +21,7 @@ from ...format.wording.printable import printable_path
 from ..archive_files.members import Archive, Damage, Kind, Member, MemberError
 from ..archive_files.open_archive import HEADERS, open_archive
 from ..contract.source import SourceEntry
-from ..jsonl.evidence import Evidence, PieceEvidence, look_at_lines
+from ..jsonl.evidence import Evidence, PieceEvidence, check_columns, look_at_lines
 from .lines import INTEGER, lines_of, object_line
 from .samples import Form, MemberColumn, Naming, Part, Sample, Skipped, samples_of
 
@@ -40,12 +40,16 @@ MOST_FOLDERS: Final = 100_000
 
 @dataclass(frozen=True, slots=True)
 class Walk:
-    """How archives are looked at: `kind` is tar or zip, a piece ends after `piece_bytes`."""
+    """How archives are looked at: `kind` is tar or zip, a piece ends after `piece_bytes`.
+
+    JSON has at most `record_bytes` and so many `columns`.
+    """
 
     kind: str
     naming: Naming
     piece_bytes: int
-    record_bytes: int
+    record_bytes: int = 1 << 30
+    columns: int = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,6 +238,7 @@ class _Look:
             number = lambda record: self._place(places[record])  # noqa: E731
             look = look_at_lines(lines_of(self._lines), len(self._lines), number, self._walk.record_bytes)
             self.found.json = self.found.json.plus(look)
+            check_columns(self._name, len(self.found.json.columns), self._walk.columns)
         self._lines, self._places, self._line_bytes = [], [], 0
 
     def _place(self, name: bytes) -> str:
