@@ -675,7 +675,7 @@ def test_a_column_of_a_file_without_a_header_is_refused_with_the_command_that_na
         ("a.csv", b"a,b|c\n1,2|3\n", 2, 'a.csv: the delimiter is unclear: "," gives 2 and "|" gives 2 columns'),
         ("a.csv", b"PK\x03\x04 rest of it", 1, "is a ZIP archive (as Excel files are), which is not read"),
         ("a.csv", b"PAR1 rest of it", 1, "a.csv: is a Parquet file; read it as one: --set input.format=parquet"),
-        ("a.zip", b"PK\x03\x04 rest of it", 2, "a.zip: is an archive, which is not read; unpack it first: unzip "),
+        ("a.7z", b"7z rest of it", 2, "a.7z: is an archive, which is not read; unpack it first: 7z x "),
         (
             "a.json",
             b'{"id": 0}\n',

@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import io
+import os
 import struct
 import zipfile
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -114,6 +117,22 @@ def test_a_damaged_member_is_named_by_the_offset_of_its_header(data: bytes, code
     with pytest.raises(MemberError, match=text) as problem:
         contents(data)
     assert problem.value.code == code
+
+
+@pytest.mark.parametrize("field", [20, 42])
+def test_sizes_and_offsets_of_64_bits_that_no_file_has_are_beyond_the_end(tmp_path: Path, field: int) -> None:
+    extra = struct.pack("<HHQ", 1, 8, (1 << 64) - 1)
+    entry = ONE.rfind(ENTRY)
+    data = patched(ONE, ENTRY, field, b"\xff\xff\xff\xff")
+    data = patched(data, ENTRY, 30, struct.pack("<H", len(extra)))
+    end = data.rfind(END)
+    data = data[:end] + extra + data[end:]
+    data = patched(data, END, 12, struct.pack("<L", end + len(extra) - entry))
+    (tmp_path / "a.zip").write_bytes(data)
+    with (tmp_path / "a.zip").open("rb") as file:
+        archive = ZipArchive(partial(os.pread, file.fileno()), len(data))
+        with pytest.raises(MemberError, match="goes beyond the end of the archive"):
+            archive.read(next(archive.members(0, None)))
 
 
 def test_a_member_that_unpacks_to_more_than_it_states_is_not_unpacked_further() -> None:

@@ -100,8 +100,10 @@ class ZipArchive:
             how = _METHODS.get(member.method, f"method {member.method}")
             raise MemberError("UNSUPPORTED", f"is packed by {how}, which is not read; make the archive with `zip`")
         room = _HEADER.size + len(member.name) + _EXTRA_ROOM
-        block = self._read_at(room + member.packed, member.header)
         where = f"(header at byte {member.header:,})"
+        if member.header + member.packed > self._size:
+            raise MemberError("TRUNCATED", f"goes beyond the end of the archive {where}; {_AGAIN}")
+        block = self._read_at(room + member.packed, member.header)
         if len(block) < _HEADER.size or block[:4] != _HEADER_MARK:
             raise MemberError("CORRUPT", f"has no header where the central directory says {where}; {_AGAIN}")
         *_, names, extra = _HEADER.unpack_from(block)
