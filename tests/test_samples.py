@@ -27,6 +27,7 @@ DATA_FOLDERS = (
     "rides",
     "lines",
     "albums",
+    "shelter",
     "shards",
     "street",
 )

@@ -304,6 +304,16 @@ def make_albums(folder: Path) -> None:
     draw_pet("owl", "left out").save(folder / "train" / "photos" / "left-out.jpg", quality=93)
 
 
+def make_shelter(folder: Path) -> None:
+    """Write pictures as they are found in folders of splits, and in these a folder for each class."""
+    for split, count in (("train", 3), ("val", 1)):
+        for kind in ("cat", "dog"):
+            (folder / split / kind).mkdir(parents=True, exist_ok=True)
+            for number in range(1, count + 1):
+                image = draw_pet(kind, f"shelter {split} {kind} {number}")
+                image.resize((64, 48)).save(folder / split / kind / f"{number}.jpg", quality=80)
+
+
 def make_shards(folder: Path) -> None:
     """Tar archives as WebDataset has them: pictures with their class, a caption, and JSON with who took them."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -434,6 +444,7 @@ def make_all(folder: Path = HERE) -> None:
     make_clips(folder / "clips")
     make_portraits(folder / "portraits")
     make_albums(folder / "albums")
+    make_shelter(folder / "shelter")
     make_shards(folder / "shards")
     make_street(folder / "street")
     make_stations(folder / "stations")

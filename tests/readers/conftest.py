@@ -19,7 +19,7 @@ from shardmill.transforms.dataset.reading.open_dataset import Dataset, open_data
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 
-SAMPLES = ("quickstart", "csv", "parquet", "images", "resized", "numpy", "every_type")
+SAMPLES = ("quickstart", "csv", "parquet", "images", "folders", "albums", "resized", "numpy", "every_type")
 """The configs that the repo ships, and a table of every type; each one is read by every library that can."""
 
 OTHERS_WARNINGS = (

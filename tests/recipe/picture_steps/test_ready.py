@@ -98,7 +98,7 @@ def test_the_manifest_states_the_steps_and_what_carried_them_out() -> None:
 
 def test_a_filter_looks_at_headers_alone_and_drops_rows() -> None:
     image = {"filter": {"min_side": 60, "max_aspect": 1.62, "max_pixels": 300 * 500}}
-    Path("pics/cat/broken_but_wide.jpg").write_bytes(picture(900, 90, "jpeg"))
+    Path("pics/cat/wide_and_flat.jpg").write_bytes(picture(900, 90, "jpeg"))
     assert convert("pics", output="out", image=image).manifest.counts.dropped == 4
     assert sorted(by_name()) == ["dog/web.webp"]
     assert by_name()["dog/web.webp"]["image/encoded"] == PICTURES["dog/web.webp"]
