@@ -15,6 +15,7 @@ import tensorflow as tf
 import tensorflow_datasets as tfds
 from PIL import Image
 from shardmill.pipelines import convert, open_dataset
+from webdataset.tariterators import group_by_keys, tar_file_expander
 
 CONFIGS = Path(__file__).parents[2] / "configs"
 
@@ -90,3 +91,32 @@ def test_tfds_reads_the_pixels_and_labels_of_mnist(tmp_path: Path) -> None:
     found.sort(key=lambda one: int(one["image"]["class"]["label"]))
     assert [int(one["image"]["class"]["label"]) for one in found] == list(range(6))
     assert np.array_equal([one["image"]["encoded"][..., 0] for one in found], pixels)
+
+
+def test_webdataset_groups_the_members_of_an_untidy_archive_as_we_do(tmp_path: Path) -> None:
+    picture = io.BytesIO()
+    Image.new("RGB", (4, 4)).save(picture, "PNG")
+    names = [
+        "./a/1.PNG", "./a/1.json", "b.c/2.in.png", "b.c/2.out.png", "b.c/2.cls", "3.png", "noext", "3.txt",
+        "__meta__.json", "_4.png", "/abs/5.png", "6.seg.npy", "6.png",
+    ]  # fmt: skip
+    data = {"json": b'{"n": 1}', "cls": b"7\n", "txt": b" x \n", "npy": b"\x93NUMPY"}
+    with tarfile.open(tmp_path / "a.tar", "w") as tar:
+        for name in names:
+            info = tarfile.TarInfo(name)
+            held = data.get(name.rpartition(".")[2], picture.getvalue())
+            info.size = len(held)
+            tar.addfile(info, io.BytesIO(held))
+    with (tmp_path / "a.tar").open("rb") as stream:
+        theirs = list(group_by_keys(tar_file_expander([{"url": "a.tar", "stream": stream}])))
+    columns = {name: {"null": "absent", "image": "bytes"} for name in ("image", "in", "out")}
+    convert(tmp_path / "a.tar", output=tmp_path / "out", schema__columns=columns)
+    ours: list[dict[str, Any]] = open_dataset(tmp_path / "out").to_table("train").to_pylist()
+    assert [row["__key__"] for row in ours] == [one["__key__"].removeprefix("./") for one in theirs]
+    features = {"png": "image/encoded", "in.png": "in/encoded", "out.png": "out/encoded", "seg.npy": "seg.npy"}
+    for row, one in zip(ours, theirs, strict=True):
+        held = {suffix: row[name] for suffix, name in features.items() if row[name] is not None}
+        held |= {} if row["txt"] is None else {"txt": row["txt"].encode()}
+        held |= {} if row["cls"] is None else {"cls": b"%d\n" % row["cls"]}
+        held |= {} if row["n"] is None else {"json": b'{"n": %d}' % row["n"]}
+        assert held == {name: value for name, value in one.items() if not name.startswith("__")}

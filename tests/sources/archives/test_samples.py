@@ -53,14 +53,13 @@ def test_what_is_no_sample_is_counted_by_its_reason_and_the_first_of_each_is_kno
         b".DS_Store",
         b"__MACOSX/1.jpg",
         b"a/.git/x.jpg",
-        b"__meta__.json",
         b"README.md",
         b"noext",
         b"1.jpg",
     ]
     found, skipped = grouped(names)
     assert found == [(b"1", [b"jpg"])]
-    assert skipped.counts == {"hidden": 5, "of notes": 1, "without a suffix": 1}
+    assert skipped.counts == {"hidden": 4, "of notes": 1, "without a suffix": 1}
     assert skipped.first == {"hidden": "._1.jpg", "of notes": "README.md", "without a suffix": "noext"}
 
 

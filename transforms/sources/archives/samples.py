@@ -11,7 +11,6 @@ rules: webdataset/webdataset, `tariterators.py` and `autodecode.py`.
 
 from __future__ import annotations
 
-import re
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -36,7 +35,6 @@ _TEXTS: Final = frozenset({"txt", "text", "transcript"})
 _VALUES: Final = frozenset({"cls", "cls2", "class", "count", "index", "inx", "id"})
 _NOTES: Final = frozenset({b"readme", b"license", b"licence", b"copying", b"notice", b"changelog"})
 _REMEMBERED: Final = 1000
-_META: Final = re.compile(rb"__[^/]*__")
 
 
 class Form(IntEnum):
@@ -204,8 +202,7 @@ def _why_skipped(name: bytes, key: bytes, suffix: bytes, naming: Naming) -> str:
     folder, _, base = name.rpartition(b"/")
     if b"/." in name or b"__" in name or name.startswith(b"."):
         steps = [step for step in name.split(b"/") if step not in (b".", b"..")]
-        meta = not folder and _META.match(name)  # webdataset's own
-        if meta or any(step.startswith(b".") or why_skipped(step) == "junk" for step in steps):
+        if any(step.startswith(b".") or why_skipped(step) == "junk" for step in steps):
             return "hidden"
     if naming.ignore and _is_ignored(folder, base, naming):
         return "ignored"
