@@ -183,3 +183,11 @@ def test_files_in_parts_and_the_first_rows_of_them_are_the_same_rows(monkeypatch
     assert rows(output="parts") == whole
     few = rows("in/train-images-idx3-ubyte", output="few", input__limit=7, input__where='col("image/class/label") > 2')
     assert few == [row for row in whole[:7] if row["image/class/label"] > 2]
+
+
+def test_a_file_that_is_there_packed_and_unpacked_is_not_read_twice() -> None:
+    mnist()
+    mnist(suffix=".gz", pack=gzip.compress)
+    with pytest.raises(InputError, match=r"would be read twice; name one: 'in/\*-ubyte'"):
+        convert("in", output="out")
+    assert len(rows("in/*-ubyte")) == 60

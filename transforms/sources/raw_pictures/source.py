@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import os
+import shlex
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -76,6 +77,7 @@ class RawPictureSource:
                     known.setdefault(labels.path, labels)
             entries = tuple(known[path] for path in sorted(known))
             listing = replace(listing, entries=entries, files=len(entries), bytes=sum(entry.bytes for entry in entries))
+            _refuse_twice(entries)
             if all(is_labels(entry.name) for entry in entries):
                 raise InputError(f"{entries[0].name}: holds labels, and no pictures; name the file of pictures too")
         return listing
@@ -193,6 +195,19 @@ class RawPictureSource:
                     f"dataset; convert to a new dataset (shardmill convert ... -o FOLDER)"
                 )
         return max(known, own, key=len)
+
+
+def _refuse_twice(entries: Sequence[SourceEntry]) -> None:
+    """Refuse a file that is there packed and unpacked, as torchvision leaves MNIST: its rows would come twice.
+
+    Raises:
+        InputError: there is one.
+    """
+    names = {entry.name for entry in entries if not is_labels(entry.name)}
+    twice = next((name for name in sorted(names) if f"{name}.gz" in names), None)
+    if twice is not None:
+        fix = shlex.quote(os.path.join(os.path.dirname(twice), "*-ubyte"))
+        raise InputError(f"{twice} and {twice}.gz: one file, packed and unpacked, would be read twice; name one: {fix}")
 
 
 _TEXTS: Final = {LABEL: CLASS_TEXT, COARSE: COARSE_TEXT}
