@@ -84,3 +84,20 @@ def test_requests_do_not_grow_with_the_shards(out: str, manifest: Manifest, at_m
     with at_most(30):
         assert collect_garbage(out, older_than=0, delete=True).files == SHARDS
     assert storage.list("") == ["manifest.json", "manifests", *(shard.path for shard in shards)]
+
+
+@pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
+def test_records_by_their_numbers_take_at_most_two_requests_for_a_mebibyte(
+    out: str, tmp_path: Path, at_most: Bound
+) -> None:
+    records = [bytes([number % 256]) * 10_000 for number in range(200)]
+    _build_dataset(tmp_path, {"train": [records]})
+    for path in (path for path in tmp_path.rglob("*") if path.is_file()):
+        ObjectStorage(out).replace(path.relative_to(tmp_path).as_posix(), path.read_bytes())
+    dataset = open_dataset(out)["train"]
+    dataset.record(0)  # where records begin is known from here on
+    with at_most(2):
+        assert [dataset.record(index) for index in (150, 7)] == [records[150], records[7]]
+    with at_most(2):
+        found = dataset._access.take(range(50, 150, 3))  # a record of three, over 1 MB
+    assert [*found] == records[50:150:3]

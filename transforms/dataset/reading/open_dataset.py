@@ -4,6 +4,7 @@
     dataset.splits                        ("train",)
     len(dataset), len(dataset["train"])   how many records
     for row in dataset["train"]: ...      the rows as dicts
+    dataset["train"][7]                   one of them;  .record(7) its bytes,  .take([7, 3]) a batch
     dataset.records("train")              the Examples as bytes, in the order of the shards
     dataset.batches("train")              the rows as Arrow record batches
     dataset.to_pandas("train")            all of them, as a DataFrame
@@ -14,10 +15,11 @@ What was opened is one generation: an append or a replacement that comes later d
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 import numpy.typing as npt
@@ -36,6 +38,8 @@ from ..records.record_file import read_record_batches
 from ..records.record_scan import RecordRun
 from ..storage.storage_at import storage_at
 from .arrays import ArrayReader
+from .record_access import RecordAccess
+from .row_reader import RowReader
 from .source_columns import SourceColumns
 
 if TYPE_CHECKING:
@@ -59,6 +63,17 @@ def open_dataset(path: str | os.PathLike[str], generation: int | None = None) ->
     return Dataset(root, read_manifest(root, generation))
 
 
+@dataclass(frozen=True, slots=True)
+class _Kept:
+    """What a dataset that is read by numbers keeps, made when it is first asked for; another process makes its own."""
+
+    access: list[RecordAccess] = field(default_factory=list)
+    rows: list[RowReader | None] = field(default_factory=list)
+
+    def __reduce__(self) -> tuple[type[_Kept], tuple[()]]:
+        return _Kept, ()
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Dataset:
     """One generation of a dataset: `path` is its folder, `manifest` states it; with `only`, one of its splits.
@@ -74,6 +89,7 @@ class Dataset:
     path: str
     manifest: Manifest
     only: str | None = None
+    _kept: _Kept = field(default_factory=_Kept, init=False, compare=False)
 
     def __repr__(self) -> str:
         """Return one line: where it is, which generation, and the records of each split."""
@@ -92,16 +108,36 @@ class Dataset:
         for batch in self.batches():
             yield from batch.to_pylist()
 
-    def __getitem__(self, split: str) -> Dataset:
-        """Return one split as a dataset of its own: `dataset["train"].to_pandas()`.
+    @overload
+    def __getitem__(self, split: str) -> Dataset: ...
+
+    @overload
+    def __getitem__(self, split: int) -> Any: ...
+
+    def __getitem__(self, split: str | int) -> Any:
+        """Return one split as a dataset of its own, `dataset["train"].to_pandas()`; of a number that row.
+
+            dataset["train"][7]                       # a dict of values; of plain bytes, the record
 
         Raises:
             KeyError: there is no such split.
+            IndexError: there is no such row.
         """
+        if not isinstance(split, str):
+            return self._row(operator.index(split))
         if split not in self.splits:
             asked, known = printable(repr(split)), ", ".join(self.splits) or "none"
             raise KeyError(f"no split {asked} in {printable_path(self.path)}; it has: {known}")
         return replace(self, only=split)
+
+    def _row(self, index: int) -> Any:
+        if self.manifest.schema is None:
+            return self.record(index)
+        if not self._kept.rows:
+            self._kept.rows.append(RowReader.plan(self.manifest.schema, self._columns(None)))
+        (reader,) = self._kept.rows
+        row = None if reader is None else reader.row(self.record(index))
+        return self.take([index]).to_pylist()[0] if row is None else row
 
     def __contains__(self, split: object) -> bool:
         """Return whether there is a split of this name."""
@@ -156,6 +192,51 @@ class Dataset:
         plan = self._columns(columns)
         decoder = ExampleDecoder(self._schema(), plan.features)
         return (plan.batch(batch, place) for place, _, batch in self._decoded(self._shards(split), decoder))
+
+    def record(self, index: int) -> bytes:
+        """Return a record by its number, from 0 in the order of shards, or from -1 backwards; both CRCs are checked.
+
+        What is known of where records begin is kept: a shard without an index is read once, when it is first asked
+        for.
+
+        Raises:
+            IndexError: there is none of this number.
+            DamageError: its shard is missing, damaged or cut.
+        """
+        return self._access.record(index)
+
+    def take(
+        self, indices: Sequence[int] | npt.NDArray[np.integer], columns: Sequence[str] | None = None
+    ) -> pa.RecordBatch:
+        """Return rows by their numbers, in the order given, as one batch; `columns` are names, by default all.
+
+            dataset["train"].take([5, 0, 5], ["id", "zip"])
+
+        Raises:
+            IndexError: there is no row of a number.
+            UsageError: there is no such feature, or the records are plain bytes.
+            DamageError: a shard is missing, damaged or cut, or a record is not an Example of the schema.
+        """
+        plan = self._columns(columns)
+        decoder = ExampleDecoder(self._schema(), plan.features)
+        payloads, batches = self._access.take(indices), []
+        for first in range(0, len(payloads), decoder.rows_at_once):
+            try:
+                decoded = decoder.decode(payloads.tail(first).head(decoder.rows_at_once))
+            except ExampleError as error:
+                place = self._access.place(int(indices[first + error.row]))
+                raise DamageError(f"{place}: {error.reason}") from error
+            batches.append(plan.batch(decoded, printable_path(self.path)))
+        if len(batches) == 1:
+            return batches[0]
+        table = pa.Table.from_batches(batches, plan.schema).combine_chunks()
+        return table.to_batches()[0] if len(table) else pa.RecordBatch.from_pylist([], plan.schema)
+
+    @property
+    def _access(self) -> RecordAccess:
+        if not self._kept.access:
+            self._kept.access.append(RecordAccess(self.path, self.manifest, self._shards(None)))
+        return self._kept.access[0]
 
     def to_table(self, split: str | None = None, columns: Sequence[str] | None = None) -> pa.Table:
         """Return all rows of a split as an Arrow table; raises what `batches` raises."""

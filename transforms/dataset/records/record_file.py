@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from ...errors import DamageError, InputError, UsageError
 from ...format.tfrecord.framing import FRAME_BYTES, frame_records
-from ...format.tfrecord.gzip_members import InflateLimits, compress_member
+from ...format.tfrecord.gzip_members import InflateLimits, OnMember, compress_member
 from ...format.tfrecord.scan import Damage
 from ...format.wording.printable import printable_path
 from ...stores.common.object_reader import ObjectReader
@@ -74,14 +74,16 @@ def read_record_batches(
     record_bytes_limit: int | None = None,
     inflate_limits: InflateLimits | None = None,
     on_damage: Callable[[Damage], None] | None = None,
+    on_member: OnMember | None = None,
 ) -> Iterator[RecordRun]:
     """Yield the records of a TFRecord file in runs of about 2 MiB, from byte `start` on, which begins a record.
 
     Where a file is compressed, `start` is that of a gzip member which begins with a record, in compressed bytes, and
     offsets count from there. `first_record` is the number of the record at `start`. In a plain file the records up to
     byte `stop` are read, which ends one.
-    With `on_damage`, damage is handed to it instead of raised: a record whose data are damaged stays in its run and is
-    named by `damaged`; after damage to the framing nothing further can be found, and the iterator ends.
+    `on_member` is called where a gzip member begins. With `on_damage`, damage is handed to it instead of raised: a
+    record whose data are damaged stays in its run and is named by `damaged`; after damage to the framing nothing
+    further can be found, and the iterator ends.
 
     Raises:
         DamageError: the file is damaged or cut; the records before it have been yielded.
@@ -103,6 +105,7 @@ def read_record_batches(
             check_crc=check_crc,
             record_bytes_limit=record_bytes_limit,
             inflate_limits=inflate_limits,
+            on_member=on_member,
         )
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 
 from ...format.buffers.payloads import Payloads
 from ...format.tfrecord.framing import FRAME_BYTES, HEADER_BYTES
-from ...format.tfrecord.gzip_members import Form, InflateError, InflateLimits, inflate, sniff_form
+from ...format.tfrecord.gzip_members import Form, InflateError, InflateLimits, OnMember, inflate, sniff_form
 from ...format.tfrecord.scan import (
     LARGEST_RECORD_BYTES,
     RECORD_BYTES_LIMIT,
@@ -111,6 +111,7 @@ def scan_file(
     record_bytes_limit: int | None = None,
     inflate_limits: InflateLimits | None = None,
     page_origin: int = 0,
+    on_member: OnMember | None = None,
 ) -> Iterator[RecordRun]:
     """Yield the records of an open file of `size` bytes in runs; the rest is as in `read_record_batches`.
 
@@ -124,7 +125,7 @@ def scan_file(
         pieces = PlainPieces(file, (size if stop is None else min(stop, size)) - start)
     else:
         at = ScanStart(first_record, 0)
-        pieces = InflatedPieces(file, form, inflate_limits)
+        pieces = InflatedPieces(file, form, inflate_limits, on_member)
     limit = longest_record(form) if record_bytes_limit is None else record_bytes_limit
     yield from _scan_pieces(pieces, at, on_damage, check_crc=check_crc, record_bytes_limit=limit, origin=page_origin)
 
@@ -201,9 +202,11 @@ class HeldPieces:
 class InflatedPieces(HeldPieces):
     """The contents of a compressed file."""
 
-    def __init__(self, file: ByteFile, form: Form, limits: InflateLimits | None) -> None:
+    def __init__(
+        self, file: ByteFile, form: Form, limits: InflateLimits | None, on_member: OnMember | None = None
+    ) -> None:
         chunks = iter(lambda: file.read(_COMPRESSED_PIECE_BYTES), b"")
-        super().__init__(inflate(chunks, form=form, limits=limits))
+        super().__init__(inflate(chunks, form=form, limits=limits, on_member=on_member))
 
 
 def _scan_pieces(

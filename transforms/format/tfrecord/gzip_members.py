@@ -14,7 +14,7 @@ Here every member must end, its CRC and size must be right, and nothing but anot
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
@@ -65,6 +65,10 @@ class InflateLimits:
     output_bytes: int | None = None
 
 
+OnMember = Callable[[int, int], object]
+"""Is called where a member begins: its offset in compressed bytes, and in the contents."""
+
+
 def compress_member(data: Buffer | Sequence[Buffer]) -> bytes:
     r"""Return one gzip member that holds `data`, in one buffer or several: the same bytes however they are cut.
 
@@ -91,7 +95,13 @@ def sniff_form(head: bytes) -> Form | None:
     return None
 
 
-def inflate(chunks: Iterable[bytes], *, form: Form = "gzip", limits: InflateLimits | None = None) -> Iterator[bytes]:
+def inflate(
+    chunks: Iterable[bytes],
+    *,
+    form: Form = "gzip",
+    limits: InflateLimits | None = None,
+    on_member: OnMember | None = None,
+) -> Iterator[bytes]:
     """Yield the contents of a compressed stream in pieces of at most 1 MiB; none of its `chunks` is empty.
 
     The last piece comes before the end is proven: take the stream for whole only when the iterator has ended.
@@ -105,6 +115,8 @@ def inflate(chunks: Iterable[bytes], *, form: Form = "gzip", limits: InflateLimi
     made = 0
     while True:
         start = source.offset
+        if on_member is not None:
+            on_member(start, made)
         member = igzip_lib.IgzipDecompressor(flag)
         for piece in _inflate_member(member, source, start, form):
             made += len(piece)

@@ -1,0 +1,130 @@
+"""Single records as dicts of values: what `to_pylist` gives of their batch, without making one.
+
+A batch of one record costs a millisecond, whatever is in it. Plain values of numbers, text and bytes, and lists of
+them, are what protobuf gives; a record that has anything else, or not what the schema says, is left to the decoder.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import pyarrow as pa
+
+from ...format.encode.example_proto import parse_example
+from ...format.schema.column_types import is_binary, is_string
+from ...format.schema.schema import Feature, Schema
+from .source_columns import SourceColumns
+
+Convert = Callable[[Any], Any]
+
+_OTHER: Final = object()
+"""What stands for a value that is left to the decoder."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """How a feature is read: the list of its kind, how many values it has (None: any), None of a scalar, and each."""
+
+    name: str
+    kind: str
+    count: int | None
+    is_list: bool
+    nullable: bool
+    convert: Convert
+
+
+@dataclass(frozen=True, slots=True)
+class RowReader:
+    """Reads rows of a schema all of whose columns are plain."""
+
+    readings: tuple[_Reading, ...]
+
+    @classmethod
+    def plan(cls, schema: Schema, columns: SourceColumns) -> RowReader | None:
+        """Return the reader of all columns, None where one of them is not plain."""
+        features = {feature.name: feature for feature in schema}
+        readings = []
+        for part in columns.parts:
+            convert = None
+            if part.kind is None and part.features == (part.field.name,):
+                convert = _convert_of(part.field.type)
+            if convert is None:
+                return None
+            readings.append(_reading(features[part.field.name], convert))
+        return cls(tuple(readings)) if len(readings) == len(features) else None
+
+    def row(self, payload: bytes) -> dict[str, Any] | None:
+        """Return the values of a record by column, None where the decoder has to look at it."""
+        example = parse_example(payload)
+        if example is None:
+            return None
+        features, row, seen = example.features.feature, {}, 0
+        for one in self.readings:
+            value: Any = None
+            if one.name in features:
+                seen += 1
+                feature = features[one.name]
+                if feature.WhichOneof("kind") != one.kind:
+                    return None
+                value = self._value(one, getattr(feature, one.kind).value)
+            if value is _OTHER or (value is None and not one.nullable):
+                return None
+            row[one.name] = value
+        return row if seen == len(features) else None
+
+    @staticmethod
+    def _value(one: _Reading, values: Sequence[Any]) -> Any:
+        if one.count is not None and len(values) != one.count:
+            return _OTHER
+        try:
+            found = [one.convert(value) for value in values]
+        except ValueError:  # text that is not UTF-8, or a number that the type does not hold
+            return _OTHER
+        return found if one.is_list else found[0]
+
+
+def _reading(feature: Feature, convert: Convert) -> _Reading:
+    count = 1 if feature.shape == () else None if feature.shape == (-1,) else math.prod(feature.shape)
+    return _Reading(feature.name, f"{feature.kind}_list", count, feature.shape != (), feature.nullable, convert)
+
+
+def _convert_of(kind: pa.DataType) -> Convert | None:
+    """Return how a value of protobuf becomes one of an Arrow type, None where that is left to the decoder."""
+    if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
+        kind = kind.value_type
+    if kind in (pa.float32(), pa.float64()):
+        return float
+    if is_string(kind):
+        return bytes.decode
+    if is_binary(kind):
+        return bytes
+    if pa.types.is_boolean(kind):
+        return _bool_of
+    return _int_of(kind) if pa.types.is_integer(kind) else None
+
+
+def _bool_of(value: int) -> bool:
+    if value not in (0, 1):
+        raise ValueError(value)
+    return bool(value)
+
+
+def _int_of(kind: pa.DataType) -> Convert | None:
+    """Return the check of the range of a type; int64 needs none, and uint64 is stored in another way."""
+    if kind == pa.int64():
+        return int
+    if kind == pa.uint64():
+        return None
+    limits = np.iinfo(kind.to_pandas_dtype())
+    low, high = int(limits.min), int(limits.max)
+
+    def check(value: int) -> int:
+        if not low <= value <= high:
+            raise ValueError(value)
+        return value
+
+    return check
