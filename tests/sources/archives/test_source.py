@@ -397,3 +397,20 @@ def test_splits_by_key_checks_of_duplicates_and_shuffle_take_archives() -> None:
     found = {name: dataset.to_table(name)["n"].to_pylist() for name in dataset.splits}
     assert sorted(found["train"] + found["val"]) == sorted([*range(20)] * 2)
     assert not set(found["train"]) & set(found["val"])
+
+
+@pytest.mark.parametrize("form", [tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_archives_that_were_joined_are_read_in_parts_too(monkeypatch: pytest.MonkeyPatch, form: int) -> None:
+    monkeypatch.setattr(source, "_LEAST_PIECE", 1)  # each sample is a piece
+    parts = [[one for i in range(3) for one in sample(f"é{k}{i}", i, {"n": 3 * k + i})] for k in range(3)]
+    hidden = [("._a.jpg", b"x"), ("README.md", b"x")]
+    write("a.tar", b"".join(tar_of([*part, *hidden], form) for part in parts))
+    assert [row["n"] for row in rows()] == list(range(9))
+
+
+@pytest.mark.parametrize("text", [b"", b" \n", b"null", b"\xef\xbb\xbf{}", b'{"a": \xff}', b"[" * 100])
+def test_json_that_is_no_object_is_a_reject_also_where_there_is_no_other(text: bytes) -> None:
+    write("a.tar", tar_of([("1.jpg", picture()), ("1.json", text), ("2.jpg", picture())]))
+    assert len(rejects()) == 1
+    write("b.tar", tar_of(sample("1", 0, {"a": 1})))
+    assert [row["a"] for row in rows(["a.tar", "b.tar"], max_rejects=1)] == [None, 1]

@@ -117,7 +117,7 @@ class TarArchive:
                 if first is not None:
                     raise Damage(first, "CORRUPT", f"a header for the next member, and there is none; {_AGAIN}")
                 at, block = self._after_zeros(at)
-                if not block:
+                if not block or (stop is not None and at >= stop):
                     return
             self._check_block(block, at)
             fields = _FIELDS(block)
@@ -158,7 +158,7 @@ class TarArchive:
         while more:
             more = bytes(self._source.take(data, BLOCK))[504:505] > b"\0"
             data += BLOCK
-        without = kind is Kind.FOLDER or flag in b"12346"
+        without = flag in b"123456" or (kind is Kind.FOLDER and flag == b"\0")
         self._last, self.end = name, data if without else data + _padded(size)
         self._check_size(self.end)
         return Member(first, at, name, data, size, kind, size)

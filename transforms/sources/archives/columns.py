@@ -38,12 +38,14 @@ _TABLES: Final = tuple(
 class ArchiveFrozen(JsonFrozen):
     """What all tasks share: `members` are the columns of members that are read, with what becomes of their bytes.
 
-    Folders mean what `layout` says, below the folder `root`.
+    Folders mean what `layout` says, below the folder `root`. With `bare_json` there is JSON without a field, which is
+    read all the same, as it may be damaged.
     """
 
     members: tuple[tuple[str, Form], ...] = field(default=(), kw_only=True)
     layout: Layout = field(default="flat", kw_only=True)
     root: bytes = field(default=b"", kw_only=True)
+    bare_json: bool = field(default=False, kw_only=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,6 +235,7 @@ def columns_of(found: Found, folders: Folders, wanted: Wanted, name: str) -> Col
         schema, splits=folders.splits, labels=labels, keys=key_fields(texts), kept=len(chosen.fields), ignores=True,
         empty=tuple(one for one, evidence in texts.items() if not evidence.values), nested=chosen.nested,
         members=members, layout=folders.layout, root=folders.root,
+        bare_json=not found.json.columns and any(one.form is Form.JSON for one in found.columns.values()),
     )  # fmt: skip
     order = {one: number for number, one in enumerate(kept)}
     fields.sort(key=lambda one: order[one.name])

@@ -24,8 +24,11 @@ _START: Final = Cut(0, 0, 0, 0)
 
 
 def object_line(data: bytes) -> bytes:
-    """Return the text of a JSON file as one line; a line break within text, where JSON has none, stays an error."""
-    return data.strip(_BLANKS).replace(b"\n", b"\r")
+    """Return the text of a JSON file as one line, which is never empty.
+
+    A line break within text, where JSON has none, stays an error.
+    """
+    return data.strip(_BLANKS).replace(b"\n", b"\r") or b" "
 
 
 def value_of(data: bytes) -> bytes:

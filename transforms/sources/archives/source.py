@@ -196,7 +196,7 @@ class ArchiveSource:
     def _parser(self, frozen: ArchiveFrozen) -> LineParser | None:
         """Return what parses the text of samples, None if none of it is read."""
         features = _text_features(frozen)
-        if not features and not self.selection.of_some([one.name for one in frozen.nested]):
+        if not features and not frozen.bare_json and not self.selection.of_some([one.name for one in frozen.nested]):
             return None
         texts = replace(frozen, schema=Schema(features))
         return parser_of(texts, self.rules, self.infer, self.limits.record_bytes, self.selection)
