@@ -21,7 +21,7 @@ class Kind(IntEnum):
 
 NOT_READ: Final = {
     Kind.LINK: "is a link, which is not followed; make the archive with the files themselves: tar --dereference "
-    "--hard-dereference",
+    "--hard-dereference, or zip without -y",
     Kind.OTHER: "is no regular file, but a device, a pipe or of another kind; leave it out of the archive",
     Kind.SPARSE: "is stored as a sparse file; make the archive without tar --sparse",
     Kind.ENCRYPTED: "is encrypted; make the archive without a password",
