@@ -187,6 +187,10 @@ def split_set(text: str) -> tuple[tuple[str, ...], str]:
         position += 1
 
 
+_SHORT: Final[dict[Path, str]] = {("image", "resize"): "size"}
+"""Mappings that may be given as one value, and the key of that."""
+
+
 def _put(document: Document, path: Path, value: object, place: Place) -> None:
     """Set a value, making the mappings on the way; a scalar on the way is a problem."""
     section: dict[str, Any] = document.values
@@ -195,11 +199,15 @@ def _put(document: Document, path: Path, value: object, place: Place) -> None:
         if below is None:
             below = section[str(part)] = {}
             document.places[path[: depth + 1]] = place
+        if path[: depth + 1] in _SHORT and not isinstance(below, dict):
+            below = section[str(part)] = {_SHORT[path[: depth + 1]]: below}
         if not isinstance(below, dict):
             where = dotted(path[: depth + 1])
             document.problems.append(Problem(place, f"{where}: is not a mapping, so {dotted(path)} cannot be set"))
             return
         section = below
+    if path in _SHORT and isinstance(section.get(str(path[-1])), dict) and not isinstance(value, dict | None):
+        section, path = section[str(path[-1])], (*path, _SHORT[path])
     section[str(path[-1])] = value
     for known in [known for known in document.places if known[: len(path)] == path]:
         del document.places[known]

@@ -89,11 +89,16 @@ class ImageConfig(_Section):
     color: Literal["keep", "rgb", "gray"] = "keep"
     filter: FilterConfig = FilterConfig()
     masks: list[str] = []
+    boxes_on: Literal["stored", "turned"] = "stored"
 
     @model_validator(mode="after")
-    def _formats_hold_colors(self) -> ImageConfig:
+    def _keys_agree(self) -> ImageConfig:
         if self.encode.format == "webp" and self.color == "gray":
             raise ValueError("WebP has no gray; choose encode: {format: jpeg} or png, or leave color out")
+        if self.boxes_on == "turned" and self.orientation == "keep":
+            raise ValueError(
+                "boxes_on: turned is for pictures that are turned; add orientation: apply, or leave it out"
+            )
         return self
 
     def options(self) -> Preprocess:
@@ -111,6 +116,7 @@ class ImageConfig(_Section):
             self.color,
             Wanted(**self.filter.model_dump()),
             tuple(self.masks),
+            self.boxes_on,
         )
 
     def stated(self) -> dict[str, Any]:

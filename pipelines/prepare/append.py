@@ -208,7 +208,8 @@ def _settled(config: Config, latest: Manifest, schema: Schema) -> Config:
     if latest.order == "shuffled" and config.shuffle is None:
         updates["shuffle"] = ShuffleConfig(seed=latest.details.shuffle["seed"])
     settled = config.model_copy(update=updates)
-    if config.input is None or FORMATS[config.input.format].load().has_rows:
+    has_pictures = config.image is not None or any(feature.type == "image" for feature in schema)
+    if has_pictures and (config.input is None or FORMATS[config.input.format].load().has_rows):
         settled = settled.with_pictures_of(latest.details.image, where)
     return settled if "split" in given or config.split is not None else with_split_of(settled, latest)
 

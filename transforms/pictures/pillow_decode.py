@@ -12,13 +12,13 @@ from functools import cache
 from types import TracebackType
 from typing import TYPE_CHECKING, Final
 
+from ..format.wording.extras import install_line
 from .facts import Content, ImageFacts, ImageProblem, corrupt, too_many_pixels, truncated, unsupported
 
 if TYPE_CHECKING:
     from PIL import Image
 
 HEIC: Final = "heic"
-INSTALL_IMAGES: Final = "pip install 'shardmill[images]'"
 
 PILLOW_NAMES: Final = {
     "jpeg": "JPEG", "png": "PNG", "gif": "GIF", "webp": "WEBP", "bmp": "BMP",
@@ -42,23 +42,31 @@ class _PillowWarningsAsErrors:
         self._lock = threading.Lock()
         self._inside = 0
         self._saved: AbstractContextManager[object] | None = None
+        self._pixels: int | None = None
 
     def __enter__(self) -> None:
+        from PIL import Image
+
         with self._lock:
             if self._inside == 0:
                 self._saved = warnings.catch_warnings()
                 self._saved.__enter__()
                 warnings.filterwarnings("error", module=r"PIL\.")
+                warnings.filterwarnings("ignore", "Corrupt EXIF data", module=r"PIL\.")  # the pixels are good
+                self._pixels, Image.MAX_IMAGE_PIXELS = Image.MAX_IMAGE_PIXELS, None  # ours are checked
             self._inside += 1
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        from PIL import Image
+
         with self._lock:
             self._inside -= 1
             if self._inside == 0 and self._saved is not None:
                 self._saved.__exit__(None, None, None)
                 self._saved = None
+                Image.MAX_IMAGE_PIXELS = self._pixels
 
 
 _warnings_as_errors = _PillowWarningsAsErrors()
@@ -121,7 +129,7 @@ def _check_decoder(name: str, shown: str) -> None:
     from PIL import features
 
     if name == HEIC and not _registers_heif():
-        raise unsupported(shown, f"its decoder is not installed; install it: {INSTALL_IMAGES}")
+        raise unsupported(shown, f"its decoder is not installed; {install_line('images')}")
     if name in ("avif", "webp", "jpeg2000") and not features.check({"jpeg2000": "jpg_2000"}.get(name, name)):
         raise unsupported(shown, "this build of Pillow has no decoder for it; install Pillow from its wheel")
 

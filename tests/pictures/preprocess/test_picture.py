@@ -167,6 +167,21 @@ def test_a_profile_and_other_metadata_are_left_out_and_pixels_are_what_readers_s
     assert file_made(rich, codec, resize=SMALL) == file_made(plain, codec, resize=SMALL)
 
 
+def test_alpha_that_hides_nothing_is_left_out_of_webp() -> None:
+    ready = made(file_of(picture(mode="RGBA"), "PNG"), format="webp")
+    assert ready.facts.colorspace == "RGB"
+
+
+def test_colours_of_16_bits_in_a_tiff_are_counted_too() -> None:
+    assert made(_tiff_of_16_bits(8, 4), resize=Resize(2, 2)).notes == (FEWER_BITS,)
+
+
+@pytest.mark.parametrize("name", ["jpeg", "png"])
+def test_a_damaged_exif_block_damages_no_picture(name: str, codec: Codec) -> None:
+    data = file_of(picture(), name.upper(), exif=b"Exif\0\0II*\0\x08\0\0\0\x09\0")
+    assert opened(file_made(data, codec, resize=SMALL)).size == (48, 32)
+
+
 def test_one_bit_becomes_gray() -> None:
     found = opened(file_made(file_of(picture(mode="1"), "PNG"), resize=SMALL))
     assert found.mode == "L"
@@ -256,3 +271,19 @@ def _png(width: int, height: int, *, bits: int, kind: int, data: bytes) -> bytes
     file.write(chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, bits, kind, 0, 0, 0)))
     file.write(chunk(b"IDAT", zlib.compress(data)) + chunk(b"IEND", b""))
     return file.getvalue()
+
+
+def _tiff_of_16_bits(width: int, height: int) -> bytes:
+    """Return an RGB TIFF of 16 bits, as Pillow writes none (TIFF 6.0, section 6)."""
+    import struct
+
+    pixels = bytes(width * height * 6)
+    shorts = {256: width, 257: height, 259: 1, 262: 2, 277: 3, 278: height}
+    after = 8 + 2 + 12 * 9 + 4  # the header, the directory, and its end
+    entries = {tag: struct.pack("<HHIHH", tag, 3, 1, value, 0) for tag, value in shorts.items()}
+    entries[258] = struct.pack("<HHII", 258, 3, 3, after)
+    entries[273] = struct.pack("<HHII", 273, 4, 1, after + 6)
+    entries[279] = struct.pack("<HHII", 279, 4, 1, len(pixels))
+    table = b"".join(entry for _, entry in sorted(entries.items()))
+    head = b"II*\0\x08\0\0\0" + struct.pack("<H", len(entries)) + table + bytes(4)
+    return head + struct.pack("<HHH", 16, 16, 16) + pixels

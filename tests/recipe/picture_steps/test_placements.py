@@ -155,3 +155,19 @@ def test_a_picture_whose_objects_are_all_outside_stays_without_keys_of_objects()
     row = converted(objects_of((0, 0, 30, 100)), resize={"size": 100, "mode": "center_crop"})
     assert row["image/width"] == 100
     assert row["image/object/bbox/xmin"] is None
+
+
+@pytest.mark.parametrize("orientation", range(2, 9))
+def test_boxes_that_a_tool_drew_on_pictures_as_it_showed_them_stay_where_they_are(orientation: int) -> None:
+    save(drawn(), orientation)
+    box = red_in(ImageOps.exif_transpose(Image.open("pics/1.png")))
+    objects = {"bbox": [box], "category": [0]}
+    row = converted(objects, resize={"size": 50, "mode": "border"}, orientation="apply", boxes_on="turned")
+    found, size = red_part(row)
+    assert box_of(row, size) == pytest.approx(found, abs=1)
+
+
+def test_the_number_of_keypoints_is_that_of_those_that_are_left() -> None:
+    save(drawn((40, 20, 40, 30)), 1)
+    objects = objects_of((40, 20, 40, 30)) | {"num_keypoints": [2]}
+    assert converted(objects, resize={"size": 100, "mode": "center_crop"})["image/object/keypoint/num"] == [1]

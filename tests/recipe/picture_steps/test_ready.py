@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -131,7 +132,7 @@ def test_what_is_lost_is_counted_on_the_screen(pics: Path, shardmill: Shardmill)
     (pics / "dog" / "moving.gif").write_bytes(picture(200, 100, "gif", save_all=True, append_images=[other]))
     done = shardmill("convert", "pics", "-o", "out", "--set", "image.resize=64", "--set", "image.encode.format=jpeg")
     shown = " ".join((done.out + done.err).split())
-    assert "animated images, of which the first frame was kept: their format has but one: 1" in shown
+    assert "animated images, of which the first frame was kept: 1" in shown
     assert "most readers decode" not in shown
     assert "laid on white" not in shown
     assert "Pictures made ready: resize 64, mode keep_ratio, format jpeg" in shardmill("info", "out").out
@@ -283,6 +284,7 @@ def test_without_a_picture_the_section_is_refused_with_what_makes_one() -> None:
         ({"encode": {"format": "webp"}, "color": "gray"}, r"WebP has no gray; choose encode: \{format: jpeg\} or png"),
         ({"encode": {"quality": 101}}, r"image\.encode\.quality: 101 "),
         ({"resize": {"size": 3, "mode": "crop"}}, r'"crop" is not a choice; choices: keep_ratio, keep_ratio_largest, '),
+        ({"boxes_on": "turned"}, r"boxes_on: turned is for pictures that are turned; add"),
         ({"filter": {"max_aspect": 0.5}}, r"image\.filter\.max_aspect"),
     ],
 )
@@ -299,3 +301,72 @@ def test_the_section_is_in_both_fingerprints_and_a_config_without_it_has_those_o
     plain, resized, other = prints(), prints(image={"resize": 64}), prints(image={"resize": 65})
     assert len({*plain, *resized, *other}) == 6
     assert prints(image=None) == plain
+
+
+@pytest.mark.parametrize(
+    ("size", "image", "text"),
+    [
+        ((1, 30_000), {"encode": {"format": "webp"}}, r"a side of WEBP has at most 16383; resize it, or write PNG"),
+        ((66_000, 2), {"encode": {"format": "jpeg"}}, r"a side of JPEG has at most 65500"),
+        ((1, 30_000), {"resize": {"size": 256, "upscale": True}}, r"resized to 256 x 7680000 it has more pixels than"),
+        (
+            (9, 9),
+            {"resize": {"size": 9_000, "mode": "border"}},
+            r"padded to 9000 x 9000 it has more pixels than limits",
+        ),
+    ],
+)
+def test_a_picture_that_would_be_too_large_is_a_reject(
+    pics: Path, size: tuple[int, int], image: dict[str, Any], text: str
+) -> None:
+    shutil.rmtree(pics)
+    (pics / "a").mkdir(parents=True)
+    (pics / "a" / "1.png").write_bytes(picture(*size, "png"))
+    with pytest.raises(TooManyRejects, match=text):
+        convert("pics", output="out", image=image)
+
+
+@pytest.mark.parametrize(("mode", "kind"), [("F", "tiff"), ("I", "tiff"), ("CMYK", "jpeg")])
+def test_a_mask_whose_numbers_png_does_not_hold_is_a_reject(mode: str, kind: str) -> None:
+    memory = io.BytesIO()
+    Image.new(mode, (80, 40)).save(memory, kind)
+    pq.write_table(pa.table({"photo": [picture(80, 40, "jpeg")], "mask": [memory.getvalue()]}), "t.parquet")
+    columns = {"photo": {"image": "bytes"}, "mask": {"image": "bytes"}}
+    image = {"resize": 20, "encode": {"format": "jpeg"}, "masks": ["mask"]}
+    with pytest.raises(TooManyRejects, match=rf"pixels of mode {mode} has no numbers that PNG holds"):
+        convert("t.parquet", output="out", schema={"columns": columns}, image=image)
+
+
+def test_a_dataset_that_was_filtered_alone_knows_its_pictures_by_their_bytes(pics: Path) -> None:
+    convert("pics", output="out", image={"filter": {"min_side": 60}})
+    assert "image/key/sha256" not in records()[0]
+    (pics / "cat" / "new.png").write_bytes(picture(300, 100, "png"))
+    append("pics", output="out")
+    assert sorted(by_name()) == ["cat/new.png", "cat/tall.png", "cat/wide.jpg", "dog/web.webp"]
+
+
+def test_an_append_states_the_packages_that_made_its_own_pictures(pics: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    convert("pics", output="out", image={"resize": 64})
+    (pics / "cat" / "new.png").write_bytes(picture(300, 100, "png"))
+    slow = Codec.installed(("pillow",))
+    monkeypatch.setattr(Codec, "installed", lambda *names: slow)
+    append("pics", output="out")
+    steps = {"resize": 64, "mode": "keep_ratio", "quality": 95}
+    assert read_manifest("out").details.image == {"steps": steps, **slow.to_json()}
+    assert read_manifest("out", 1).details.image["codec"].startswith("simplejpeg")
+
+
+def test_pictures_of_a_scanner_or_a_phone_are_found_where_all_become_jpeg(pics: Path) -> None:
+    shutil.rmtree(pics)
+    pics.mkdir()
+    (pics / "1.tif").write_bytes(picture(80, 60, "tiff"))
+    (pics / "2.avif").write_bytes(picture(80, 60, "avif"))
+    convert("pics", output="out", image={"encode": {"format": "jpeg"}})
+    assert {row["image/format"] for row in records()} == {"jpeg"}
+
+
+@pytest.mark.parametrize("flags", [["resize=50", "resize.mode=border"], ["resize.mode=border", "resize=50"]])
+def test_a_size_alone_goes_with_other_keys_of_resize_in_any_order(flags: list[str], shardmill: Shardmill) -> None:
+    sets = [part for flag in flags for part in ("--set", f"image.{flag}")]
+    assert shardmill("convert", "pics", "-o", "out", *sets).code == 0
+    assert {size_of(row) for row in records()} == {(50, 50)}

@@ -96,8 +96,8 @@ def renumber(spec: DatasetSpec, to: AppendTo, jobs: Sequence[ShardJob], latest: 
 def continued(manifest: Manifest, latest: Manifest) -> Manifest:
     """Return the manifest of an append, given one of what it added alone.
 
-    What it read, counted and rejected is its own; schema, labels, splits, details and what was narrowed are the
-    dataset's.
+    What it read, counted and rejected is its own, and with what it made pictures ready; schema, labels, splits, other
+    details and what was narrowed are the dataset's.
     """
     splits = {name: _joined(latest.splits.get(name), entry) for name, entry in manifest.splits.items()}
     return replace(
@@ -106,7 +106,9 @@ def continued(manifest: Manifest, latest: Manifest) -> Manifest:
         operation="append",
         labels=_longer(latest.labels, manifest.labels),
         narrowed=_narrowed_in_all(latest.narrowed, manifest.narrowed),
-        details=replace(latest.details, checks=manifest.details.checks),
+        details=replace(
+            latest.details, checks=manifest.details.checks, image=manifest.details.image or latest.details.image
+        ),
         splits=dict(sorted({**latest.splits, **splits}.items())),
     )
 

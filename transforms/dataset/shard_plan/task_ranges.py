@@ -28,12 +28,13 @@ def plan_tasks(
     outputs: Sequence[int] | npt.NDArray[np.int64],
     shard_size: int,
     most_shards: int = MOST_SHARDS,
-    at_least: int = MIN_TASK_BYTES,
+    at_least: int | None = None,
 ) -> list[range]:
     """Group pieces, whose expected bytes of output are given, into tasks: ranges of piece indices, in order.
 
     From 8 shards of output on, a task aims at 1.03 m shards with m = clamp(round(output / 128 shards), 1, most_shards);
-    below that at a sixteenth of the output and `at_least` so many bytes. The number of tasks is rounded down.
+    below that at a sixteenth of the output and `at_least` so many bytes, by default 8 MiB. The number of tasks is
+    rounded down.
 
     >>> plan_tasks([10 << 20] * 4, 128 << 20)
     [range(0, 1), range(1, 2), range(2, 3), range(3, 4)]
@@ -47,7 +48,7 @@ def plan_tasks(
     if total >= 8 * shard_size:
         goal = shard_size * shards_of_a_task(total, shard_size, most_shards) * 103 // 100
     else:
-        goal = max(total // SMALL_TASKS, at_least)
+        goal = max(total // SMALL_TASKS, MIN_TASK_BYTES if at_least is None else at_least)
     count = max(total // goal, 1)
     # Task k begins with the first piece that has at least k / count of the output before it; for k = count that are
     # pieces at the end that give nothing.

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
-from ..facts import Content, ImageFacts
+from typing import TYPE_CHECKING
+
+from ..facts import Content, ImageFacts, unsupported
 from ..pillow_decode import opened
 from .exif import UPRIGHT
-from .masks import place_mask, png_of
+from .masks import NUMBERS, place_mask, png_of
 from .picture import PictureMaker, Ready
 from .placement import SIDEWAYS, Placement, place
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 
 def make_mask(data: Content, facts: ImageFacts, maker: PictureMaker, of: Ready | None) -> Ready:
@@ -17,7 +22,7 @@ def make_mask(data: Content, facts: ImageFacts, maker: PictureMaker, of: Ready |
     where a picture of its own size would.
 
     Raises:
-        ImageProblem: it cannot be decoded.
+        ImageProblem: it cannot be decoded, or has pixels that PNG does not hold.
     """
     stored = (facts.width, facts.height)
     turn = UPRIGHT
@@ -26,8 +31,15 @@ def make_mask(data: Content, facts: ImageFacts, maker: PictureMaker, of: Ready |
     placement = place(*(stored[::-1] if turn in SIDEWAYS else stored), maker.options.resize)
     if turn == UPRIGHT and placement == Placement(stored, stored):
         return Ready(None, facts, stored, turn, placement)
+    maker.check_pixels(placement)
+    mask: Image.Image | None = None
     with opened(data, facts.format) as image:
-        image.load()
-        mask = place_mask(image, turn, placement)
+        mode = image.mode
+        if mode in NUMBERS:
+            image.load()
+            mask = place_mask(image, turn, placement)
+    if mask is None:
+        text = f"a mask with pixels of mode {mode} has no numbers that PNG holds; write it as PNG of 8 or 16 bits"
+        raise unsupported(facts.format.upper(), text, mode)
     made = ImageFacts("png", *mask.size, len(mask.getbands()), mask.mode)
     return Ready(png_of(mask), made, stored, turn, placement)

@@ -14,6 +14,9 @@ from .placement import Placement
 if TYPE_CHECKING:
     from PIL import Image
 
+NUMBERS: Final = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")
+"""Pillow's modes of pixels that PNG holds as they are."""
+
 _TRANSPOSED: Final = {
     2: "FLIP_LEFT_RIGHT", 3: "ROTATE_180", 4: "FLIP_TOP_BOTTOM", 5: "TRANSPOSE", 6: "ROTATE_270", 7: "TRANSVERSE",
     8: "ROTATE_90",

@@ -59,7 +59,8 @@ class Wanted:
 class Preprocess:
     """What is done to each picture of a row, in this order: left out, turned, resized, given its colours, encoded.
 
-    `masks` are the pictures whose pixels are numbers of classes: these are resized to their nearest pixels, and PNG.
+    Boxes were drawn on the stored picture, or on the turned one, as `boxes_on` says. `masks` are the pictures whose
+    pixels are numbers of classes: these are resized to their nearest pixels, and PNG.
     """
 
     resize: Resize | None = None
@@ -69,6 +70,7 @@ class Preprocess:
     color: Color = "keep"
     wanted: Wanted = Wanted()
     masks: tuple[str, ...] = ()
+    boxes_on: Literal["stored", "turned"] = "stored"
 
     @property
     def changes_pictures(self) -> bool:
@@ -91,6 +93,7 @@ class Preprocess:
             if (value := getattr(self, name)) != "keep":
                 steps[name] = value
         steps |= {"quality": self.quality} if self.changes_pictures else {}
+        steps |= {"boxes_on": self.boxes_on} if self.boxes_on != "stored" else {}
         steps |= self.wanted.bounds
         return steps | ({"masks": json.dumps(self.masks)} if self.masks else {})
 
@@ -107,7 +110,7 @@ def section_of(steps: Mapping[str, Any]) -> dict[str, Any]:
         size = {side: given.pop(side) for side in ("width", "height") if side in given}
     if size is not None:
         section["resize"] = {"size": size} | {key: given.pop(key) for key in ("mode", "upscale") if key in given}
-    section |= {key: given.pop(key) for key in ("orientation", "color") if key in given}
+    section |= {key: given.pop(key) for key in ("orientation", "color", "boxes_on") if key in given}
     encode = {key: given.pop(key) for key in ("format", "quality") if key in given}
     section |= {"encode": encode} if encode else {}
     if "masks" in given:

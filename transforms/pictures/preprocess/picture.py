@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from ..facts import Content, ImageFacts
+from ..facts import Content, ImageFacts, ImageProblem
 from .codec import Codec, Pixels
 from .exif import UPRIGHT, orientation_of
 from .options import Preprocess
-from .pixels import WHITE, decode, encode, in_8_bits, in_gray, in_rgb, mode_of, without_alpha
+from .pixels import WHITE, decode, encode, has_deep_colors, in_8_bits, in_gray, in_rgb, mode_of, without_alpha
 from .placement import SIDEWAYS, Placement, framed, place, turned
 
-FIRST_FRAME: Final = "animated images, of which the first frame was kept: their format has but one"
+FIRST_FRAME: Final = "animated images, of which the first frame was kept"
 ON_WHITE: Final = "images with transparency, which were laid on white"
 FEWER_BITS: Final = "images of 16 bits, which were written with 8"
 
 _KEPT: Final = frozenset({"jpeg", "png", "webp"})
 _PHOTOS: Final = frozenset({"avif", "heic", "jpeg2000"})
-_PNG_BITS: Final = 24
-"""The byte of the header of a PNG that says how many bits a sample has."""
+_LONGEST: Final = {"jpeg": 65_500, "webp": 16_383}
+"""The most pixels of a side."""
 
 _GRAY: Final = frozenset({"1", "L", "I;16"})
 
@@ -38,38 +38,67 @@ class Ready(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
+def _check_sides(name: str, width: int, height: int) -> None:
+    """Check that a format has room for a picture.
+
+    Raises:
+        ImageProblem: a side is too long.
+    """
+    most = _LONGEST.get(name)
+    if most is not None and max(width, height) > most:
+        text = f"{width} x {height} pixels, and a side of {name.upper()} has at most {most}; resize it, or write PNG"
+        raise ImageProblem("UNSUPPORTED", f"{text}: --set image.encode.format=png", value=f"{width}x{height}")
+
+
 @dataclass(frozen=True, slots=True)
 class PictureMaker:
     """Makes pictures ready by some options, with a codec."""
 
     options: Preprocess
     codec: Codec
+    pixels_limit: int = 50_000_000
 
     def make(self, data: Content, facts: ImageFacts) -> Ready:
         """Return a picture as the options have it, given its bytes, which have been checked.
 
         Raises:
-            ImageProblem: it cannot be decoded.
+            ImageProblem: it cannot be decoded, or would have more pixels than the limit or sides than its format.
         """
         stored = (facts.width, facts.height)
         turn = orientation_of(data, facts.format) if self.options.orientation == "apply" else UPRIGHT
         placement = place(*(stored[::-1] if turn in SIDEWAYS else stored), self.options.resize)
         if self._stays(facts, turn, placement):
             return Ready(None, facts, stored, turn, placement)
+        self.check_pixels(placement)
         scaled = placement.scaled[::-1] if turn in SIDEWAYS else placement.scaled
         pixels = decode(data, facts, self.codec, scaled, gray=self.options.color == "gray")
         name = self._format(facts, pixels)
         pixels, notes = self._colored(pixels, name)
-        if facts.format == "png" and data[_PNG_BITS] == 16 and facts.colorspace != "I;16":
-            notes += (FEWER_BITS,)  # Pillow reads colours of 16 bits as 8
+        if has_deep_colors(data, facts):
+            notes += (FEWER_BITS,)
         pixels = self.codec.resize(pixels, scaled)
         white = 65535 if pixels.itemsize == 2 else WHITE
         pixels = framed(turned(pixels, turn), placement, white)
         kept = orientation_of(data, facts.format) if self.options.orientation == "keep" else UPRIGHT
+        _check_sides(name, pixels.shape[1], pixels.shape[0])
         file = encode(pixels, name, self.options.quality, self.codec, kept)
         made = ImageFacts(name, pixels.shape[1], pixels.shape[0], pixels.shape[2], mode_of(pixels))
         notes += (FIRST_FRAME,) if facts.animated else ()
         return Ready(file, made, stored, turn, placement, notes)
+
+    def check_pixels(self, placement: Placement) -> None:
+        """Check that a picture does not become too large.
+
+        Raises:
+            ImageProblem: TOO_MANY_PIXELS.
+        """
+        for (width, height), what in ((placement.scaled, "resized"), (placement.frame, "padded")):
+            if width * height > self.pixels_limit:
+                text = (
+                    f"{what} to {width} x {height} it has more pixels than limits.pixels = {self.pixels_limit}; choose "
+                    f"another image.resize.mode, or raise the limit"
+                )
+                raise ImageProblem("TOO_MANY_PIXELS", text, value=f"{width}x{height}")
 
     def _stays(self, facts: ImageFacts, turn: int, placement: Placement) -> bool:
         """Return whether nothing of a picture has to change."""
@@ -100,6 +129,8 @@ class PictureMaker:
         if pixels.shape[2] in (2, 4) and (name == "jpeg" or color != "keep"):
             seen = pixels[..., -1].min() < WHITE
             pixels, notes = without_alpha(pixels), notes + ((ON_WHITE,) if seen else ())
+        if name == "webp" and pixels.shape[2] in (2, 4) and pixels[..., -1].min() == WHITE:
+            pixels = pixels[..., :-1]  # libwebp leaves out alpha that hides nothing
         if color == "rgb" or name == "webp":
             pixels = in_rgb(pixels)
         return (in_gray(pixels) if color == "gray" else pixels), notes

@@ -28,6 +28,14 @@ if TYPE_CHECKING:
     from PIL import Image
 
 WHITE: Final = 255
+_ROWS_AT_ONCE: Final = 256
+_PNG_BITS: Final = 24
+"""The byte of the header of a PNG that says how many bits a sample has."""
+
+_DEEP: Final = 16
+_TIFF_BITS: Final = 258
+"""The tag of a TIFF that says it."""
+
 _WIDE: Final = ("I;16", "I;16B", "I;16L", "I;16N")
 _AS_THEY_ARE: Final = ("L", "LA", "RGB", "RGBA")
 _NO_RANGE: Final = ("F", "I", "LAB")
@@ -63,12 +71,29 @@ def _values(image: Image.Image) -> Pixels:
     return values if values.ndim == 3 else values[..., None]
 
 
+def has_deep_colors(data: Content, facts: ImageFacts) -> bool:
+    """Return whether a picture has colours of 16 bits, which Pillow reads as 8."""
+    if facts.colorspace == "I;16":
+        return False
+    if facts.format == "png":
+        return data[_PNG_BITS] == _DEEP
+    if facts.format != "tiff":
+        return False
+    with opened(data, "tiff") as image:
+        bits: tuple[int, ...] = image.tag_v2.get(_TIFF_BITS, (8,))  # type: ignore[attr-defined]
+    return max(bits) == _DEEP
+
+
 def without_alpha(pixels: Pixels) -> Pixels:
     """Return pixels laid on white: `c` with alpha `a` is `(c a + 255 (255 - a)) / 255`, rounded."""
     if pixels.shape[2] not in (2, 4):
         return pixels
-    colors, alpha = pixels[..., :-1].astype(np.uint32), pixels[..., -1:].astype(np.uint32)
-    return ((colors * alpha + WHITE * (WHITE - alpha) + WHITE // 2) // WHITE).astype(np.uint8)
+    found = np.empty((*pixels.shape[:2], pixels.shape[2] - 1), np.uint8)
+    for first in range(0, len(pixels), _ROWS_AT_ONCE):
+        rows = pixels[first : first + _ROWS_AT_ONCE].astype(np.uint32)
+        colors, alpha = rows[..., :-1], rows[..., -1:]
+        found[first : first + _ROWS_AT_ONCE] = (colors * alpha + WHITE * (WHITE - alpha) + WHITE // 2) // WHITE
+    return found
 
 
 def in_8_bits(pixels: Pixels) -> Pixels:

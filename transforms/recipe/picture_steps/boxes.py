@@ -31,7 +31,7 @@ from ...pictures.masks import mask_png
 from ...sources.contract.call import set_column
 from ..step import Column, Stepped, is_text
 from .objects import CENTER, CLASS_KEY, MASK, MASK_KEY, SIZE, Objects, fields_of, has_masks, keys_of, left_over
-from .placements import OUT_OF_FRAME, PLACEMENT, Placements
+from .placements import OUT_OF_FRAME, PLACEMENT, Placements, with_counts
 
 CLIP: Final = "--set schema.boxes=clip"
 NO_MASKS: Final = "--set input.annotations.masks=false"
@@ -46,6 +46,7 @@ _NO_PICTURE: Final = (
     "--set schema.columns.NAME.name=image"
 )
 
+_TURNED: Final = " (perhaps it is turned by its EXIF orientation: --set image.orientation=apply)"
 _SHOWN: Final = 80
 _EDGE: Final = 1e-6
 """A box may be so much over the edge, as a part of the picture's size: decimals in files are rounded."""
@@ -112,6 +113,7 @@ class Boxes:
         points = objects.points(sizes)
         if placements is not None:
             points = placements.keypoints(points)
+            objects = with_counts(objects, points)
         if rest := left_over(fields_of(column.type)):
             arrays[self.column] = objects.rest(column, rest)
         for key, values in {**objects.values(corners), **masks}.items():
@@ -130,7 +132,7 @@ class Boxes:
             own = [int(side) for side in sizes[row]]
             if size is not None and size != own:
                 shown = f"{size[0]} x {size[1]}"
-                turned = " (perhaps it is turned by its EXIF orientation)" if size == own[::-1] else ""
+                turned = _TURNED if size == own[::-1] else ""
                 text = (
                     f"the boxes are of a picture of {shown} pixels, and this one is of {own[0]} x {own[1]}{turned}; "
                     "give the picture that they were drawn on"

@@ -185,6 +185,11 @@ class Objects:
         sizes = np.diff(ends)
         return numbers, ends, np.where(sizes % 3 == 0, sizes // 3, 0)
 
+    @property
+    def point_counts(self) -> npt.NDArray[np.int64]:
+        """How many keypoints each object has."""
+        return self._triples()[2]
+
     def in_rows(
         self, values: pa.Array, keep: npt.NDArray[np.bool_], ends: npt.NDArray[np.int64] | None = None
     ) -> pa.Array:

@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from ...format.buffers.arrow_memory import array_of, raw_values
+from ...pictures.preprocess.exif import UPRIGHT
 from ...pictures.preprocess.masks import placed_mask
 from ...pictures.preprocess.picture import Ready
 from ...pictures.preprocess.placement import SIDEWAYS, Placement, turned_points
@@ -32,18 +33,36 @@ PLACEMENT_TYPE: Final = pa.struct([pa.field(name, pa.int64()) for name in _NUMBE
 
 Floats = npt.NDArray[np.float64]
 
+_POINTS_SEEN: Final = "num_keypoints"
 
-def placement_array(pictures: Sequence[Ready | None]) -> pa.Array:
-    """Return the column of the placements of pictures, null where there is none."""
+
+def with_counts(objects: Objects, points: Points) -> Objects:
+    """Return objects whose numbers of keypoints are those of the ones that can be seen in the frames."""
+    if _POINTS_SEEN not in objects.fields or POINT_VISIBLE not in points:
+        return objects
+    counts, seen = objects.point_counts, raw_values(points[POINT_VISIBLE][0], np.int64) > 0
+    found = np.bincount(np.repeat(np.arange(len(counts)), counts), seen, len(counts)).astype(np.int64)
+    kind = objects.fields[_POINTS_SEEN].type
+    return replace(objects, fields=objects.fields | {_POINTS_SEEN: array_of(found).cast(kind)})
+
+
+def placement_array(pictures: Sequence[Ready | None], *, drawn_turned: bool = False) -> pa.Array:
+    """Return the column of the placements of pictures, null where there is none.
+
+    Boxes are of pictures as they are stored, or with `drawn_turned` of turned ones.
+    """
     rows = [
-        None if one is None else dict(zip(_NUMBERS, _numbers(one), strict=True))
+        None if one is None else dict(zip(_NUMBERS, _numbers(one, drawn_turned=drawn_turned), strict=True))
         for one in pictures
     ]  # fmt: skip
     return pa.array(rows, PLACEMENT_TYPE)
 
 
-def _numbers(one: Ready) -> tuple[int, ...]:
-    return (*one.stored, one.turn, *one.placement.scaled, *one.placement.frame)
+def _numbers(one: Ready, *, drawn_turned: bool) -> tuple[int, ...]:
+    turn, size = (UPRIGHT if drawn_turned else one.turn), one.stored
+    if drawn_turned and one.turn in SIDEWAYS:
+        size = (size[1], size[0])
+    return (*size, turn, *one.placement.scaled, *one.placement.frame)
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -107,7 +107,9 @@ class _Work:
         if cells.lists is None and picture not in self.step.options.masks:
             self.seen |= {row: one for row, one in enumerate(made) if one is not None}
         if picture == self.step.placed:
-            self.arrays[_placement_of(picture)] = placement_array(made)
+            self.arrays[_placement_of(picture)] = placement_array(
+                made, drawn_turned=self.step.options.boxes_on == "turned"
+            )
         if not self.step.options.changes_pictures:
             return
         self.arrays[f"{picture}/{ENCODED}"] = cells.in_rows(written.to_array())
@@ -131,7 +133,7 @@ class _Work:
 
     def _ready(self, picture: str, row: int, data: memoryview, facts: ImageFacts) -> Ready | None:
         """Return a picture made ready, None where its row is dropped or nothing is to be done."""
-        options, maker = self.step.options, PictureMaker(self.step.options, self.step.codec)
+        options, maker = self.step.options, PictureMaker(self.step.options, self.step.codec, self.step.pixels_limit)
         is_mask = picture in options.masks
         self.keep[row] &= is_mask or options.wanted.takes(facts.width, facts.height)
         if not self.keep[row] or not options.changes_pictures:
@@ -174,13 +176,17 @@ class _Written:
         return pa.Array.from_buffers(pa.large_binary(), len(there), [valid, ends, self._buffer])
 
 
+def _installed() -> Codec:
+    return Codec.installed()
+
+
 @dataclass(frozen=True, slots=True)
 class ReadyByType:
     """All pictures of a row are made ready, if a config asks for it, before their boxes are looked at."""
 
     options: Preprocess
     boxes: BoxesByType
-    codec: Codec = field(default_factory=Codec.installed)
+    codec: Codec = field(default_factory=_installed)
     pixels_limit: int = 50_000_000
 
     @property

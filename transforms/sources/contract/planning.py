@@ -17,7 +17,8 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from ...dataset.shard_plan.task_ranges import MIN_TASK_BYTES, plan_tasks
+from ...dataset.shard_plan import task_ranges
+from ...dataset.shard_plan.task_ranges import plan_tasks
 from ...errors import RunError
 from ...format.flow.blocks import Block
 from ...format.flow.rejects import Reject
@@ -103,7 +104,9 @@ def make_plan(
     sample = _sample(source, survey, encode, gzip=compression == "gzip")
     outputs, rows = _estimate(survey, sample)
     output = int(outputs.sum())
-    at_least = max(MIN_TASK_BYTES * output // max(_work(output, listing, survey, rows), 1), _LEAST_OF_A_TASK)
+    at_least = task_ranges.MIN_TASK_BYTES
+    if survey.resizes:
+        at_least = max(at_least * output // max(_work(output, listing, survey, rows), 1), _LEAST_OF_A_TASK)
     ranges = plan_tasks(outputs, shard_size, at_least=at_least) if survey.tasks is None else survey.tasks
     tasks = tuple(Task(i, survey.pieces[r.start : r.stop]) for i, r in enumerate(ranges))
     sizes = tuple(int(outputs[r.start : r.stop].sum()) for r in ranges)

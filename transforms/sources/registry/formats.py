@@ -68,7 +68,7 @@ FORMATS: Final[dict[str, FormatEntry]] = {
     "parquet": FormatEntry("..parquet.format", (".parquet", ".pq"), (b"PAR1",), "a Parquet file"),
     "images": FormatEntry(
         "..images.format",
-        (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".gif", ".webp", ".bmp"),
+        (".jpg", ".jpeg", ".jpe", ".jfif", ".png", ".gif", ".webp", ".bmp", ".tif", ".tiff", ".heic", ".avif", ".jp2"),
         (b"\x89PNG", b"\xff\xd8\xff"),
         "an image",
         has_notes=True,
