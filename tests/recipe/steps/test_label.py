@@ -140,6 +140,17 @@ def test_an_append_keeps_the_numbers_and_adds_new_classes_at_the_end(said: bool)
     assert verify_dataset("out").ok
 
 
+def test_numbers_that_are_appended_to_classes_with_names_are_numbers_of_these_classes() -> None:
+    put({"y": [0, 1, 1]})
+    convert("a.parquet", output="out", **settings(["cat", "dog"], "y"))
+    put({"y": [1, 0, 2]}, "b.parquet")
+    with pytest.raises(TooManyRejects, match=r'"2" is no class: cat, dog'):
+        append("b.parquet", output="out")
+    summary = append("b.parquet", output="out", max_rejects=1)
+    assert labels_of("y") == ([0, 1, 1, 1, 0], ("cat", "dog"))
+    assert summary.new_classes == {}
+
+
 @pytest.mark.parametrize(
     ("given", "numbers", "names"),
     [(["cat", "dog", "ant"], [2, 1], ("cat", "dog", "ant")), (["cat"], [], ("cat", "dog"))],

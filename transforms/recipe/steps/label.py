@@ -36,12 +36,14 @@ class Label:
     """Make the column a label. `classes` are given in the config, None where they are learned.
 
     `numbered` are the classes by number: those that are given, or the dataset's and then those that were learned.
+    `held` are those of the dataset of an append that gives none.
     """
 
     column: str
     classes: tuple[str, ...] | None = None
     numbered: tuple[str, ...] = ()
     learns: bool = True
+    held: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, column: str, classes: Sequence[str] | None) -> Label:
@@ -88,7 +90,8 @@ class Label:
 
     def learned(self, summary: list[str | int] | None) -> Label:
         """Return the step with the classes that the values are."""
-        found = [_name(value) for value in sorted(summary or [], key=lambda value: (isinstance(value, str), value))]
+        values = [one for one in summary or [] if self._names_numbers() or not _is_number(one)]
+        found = [_name(value) for value in sorted(values, key=lambda value: (isinstance(value, str), value))]
         more = tuple(name for name in found if name not in set(self.numbered))
         return replace(self, numbered=(*self.numbered, *more), learns=False)
 
@@ -99,7 +102,8 @@ class Label:
             SchemaError: given classes have other numbers there.
         """
         if self.classes is None:
-            return replace(self, numbered=labels.get(self.column, ()))
+            held = labels.get(self.column, ())
+            return replace(self, numbered=held, held=held)
         name = self.column if self.column.isidentifier() else json.dumps(self.column, ensure_ascii=False)
         refuse_other_numbers(f"schema.columns.{name}.label", self.classes, labels.get(self.column, ()))
         return self
@@ -118,7 +122,7 @@ class Label:
 
     def _names_numbers(self) -> bool:
         """Return whether the classes are names of whole numbers: else numbers in the source are numbers of classes."""
-        return self.classes is None or all(name.lstrip("-").isdecimal() for name in self.classes)
+        return all(name.lstrip("-").isdecimal() for name in (self.held if self.classes is None else self.classes))
 
     def _problems(self, values: pa.Array, numbers: pa.Array) -> tuple[CellProblem, ...]:
         missing = numbers.is_null() if self.classes is not None else pc.and_(numbers.is_null(), values.is_valid())
@@ -180,6 +184,10 @@ def _plain(values: pa.Array) -> pa.Array:
     """Return values without their extension and dictionary, and text of any Arrow type as one type."""
     kind = plain_type(values.type)
     return as_text(values) if is_string(kind) else values.cast(kind)
+
+
+def _is_number(value: str | int) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _name(value: str | int) -> str:
