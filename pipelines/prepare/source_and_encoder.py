@@ -251,8 +251,8 @@ def _by_type(config: Config) -> tuple[StepByType, ...]:
 
 def _image_check(config: Config) -> ImageCheck:
     if config.pictures.format == "keep":
-        return ImageCheck(pixels_limit=config.limits.pixels)
-    return ImageCheck(formats=READABLE_FORMATS, pixels_limit=config.limits.pixels, loads_others=False)
+        return ImageCheck(pixels_limit=config.limits.pixels, by_key=False)
+    return ImageCheck(formats=READABLE_FORMATS, pixels_limit=config.limits.pixels, loads_others=False, by_key=False)
 
 
 def _nulls(column: str, null: str | Fill) -> Nulls:

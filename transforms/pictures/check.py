@@ -54,7 +54,8 @@ _BOX: Final = struct.Struct(">I4s").unpack_from
 class ImageCheck:
     """Checks the bytes of a file: the level, the formats that pass, and the largest number of pixels.
 
-    Without `loads_others` only the headers of formats without rules are read, as they are decoded later.
+    With `by_key` the formats that pass are those of `input.formats`. Without `loads_others` only the headers of formats
+    without rules are read, as they are decoded later.
 
     Raises:
         UsageError: the level or a format is unknown.
@@ -64,6 +65,7 @@ class ImageCheck:
     formats: tuple[str, ...] = DEFAULT_FORMATS
     pixels_limit: int = 50_000_000
     loads_others: bool = True
+    by_key: bool = True
 
     def __post_init__(self) -> None:
         if self.level not in CHECKS:
@@ -85,7 +87,7 @@ class ImageCheck:
             what = "the file is empty" if not data else "the content is not an image of a known format"
             raise ImageProblem("NOT_AN_IMAGE", what, value=bytes(data[:32]))
         if name not in self.formats:
-            raise _not_passed(name)
+            raise _not_passed(name, by_key=self.by_key)
         checker = _CHECKERS.get(name)
         if checker is None:
             load = self.level == "decode" or (self.level == "structure" and self.loads_others)
@@ -146,14 +148,11 @@ def _tell_heif(data: Content) -> str | None:
     return None
 
 
-def _not_passed(name: str) -> ImageProblem:
+def _not_passed(name: str, *, by_key: bool) -> ImageProblem:
     if name in _CHECKERS:
         return unsupported(name, f"the format does not pass; add {name} to input.formats", name)
     if name in PILLOW_NAMES:
-        return unsupported(
-            name,
-            f"TensorFlow cannot decode {name.upper()}; write all images as JPEG (--set image.encode.format=jpeg), or "
-            f"let it pass: add {name} to input.formats",
-            name,
-        )
+        fix = "write all images as JPEG (--set image.encode.format=jpeg)"
+        fix += f", or let it pass: add {name} to input.formats" if by_key else ""
+        return unsupported(name, f"TensorFlow cannot decode {name.upper()}; {fix}", name)
     return unsupported(name, "the format is not read; convert it to JPEG or PNG", name)

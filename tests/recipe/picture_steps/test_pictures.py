@@ -252,3 +252,11 @@ def test_other_columns_are_refused(make: Any, image: str, message: str) -> None:
 def test_keys_that_do_not_go_with_it_are_refused(rule: dict[str, Any], message: str) -> None:
     with pytest.raises(UsageError, match=message):
         load_config({"input": {"format": "csv", "paths": ["d/t.csv"]}, **settings(**rule)})
+
+
+def test_a_picture_that_tensorflow_does_not_decode_is_a_reject_with_what_tables_have_for_it() -> None:
+    columns = {"photo": {"image": "bytes"}}
+    with pytest.raises(TooManyRejects) as refused:
+        convert(of_bytes([picture(4, 3, "tiff")]), output="out", schema={"columns": columns})
+    assert "write all images as JPEG (--set image.encode.format=jpeg)" in str(refused.value)
+    assert "input.formats" not in str(refused.value)
