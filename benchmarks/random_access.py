@@ -2,9 +2,10 @@
 
     uv run --group readers python benchmarks/random_access.py
 
-400,000 records of 218 bytes (`workloads.table`). ArrayRecord holds the same bytes with `group_size:1`, which is what its
-makers advise for random access. Wall clock of one thread, in us a record: the median of single records, and of batches
-of 256. Shardmill checks both CRCs of each record. The first touch, which finds where records begin, is stated by itself.
+400,000 records of 218 bytes (`workloads.table`). ArrayRecord holds the same bytes with `group_size:1`, which is what
+its makers advise for random access. Wall clock of one thread, in us a record: the median of single records, and of
+batches of 256. Shardmill checks both CRCs of each record. The first touch, which finds where records begin,
+is stated by itself.
 """
 
 from __future__ import annotations
