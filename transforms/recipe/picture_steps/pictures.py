@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Final
 
 import numpy as np
@@ -57,7 +58,7 @@ class Pictures:
     """
 
     columns: tuple[tuple[str, str], ...]
-    check: ImageCheck = field(default_factory=ImageCheck)
+    check: ImageCheck = field(default_factory=partial(ImageCheck, by_key=False))
     by_type: bool = False
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
@@ -128,7 +129,7 @@ class ExportedPictures:
     """The columns of `{bytes, path}` are pictures, and a null there is an error; but for those in `declared`."""
 
     declared: frozenset[str] = frozenset()
-    check: ImageCheck = field(default_factory=ImageCheck)
+    check: ImageCheck = field(default_factory=partial(ImageCheck, by_key=False))
 
     @property
     def is_asked_for(self) -> bool:
