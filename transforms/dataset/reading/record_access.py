@@ -94,8 +94,7 @@ class RecordAccess:
             DamageError: its shard is missing, damaged or cut.
         """
         number = self._checked(index)
-        shard = bisect_right(self._stops, number)
-        first = self._stops[shard - 1] if shard else 0
+        shard, first = self._place(number)
         return self._shard(shard).payload(number - first)
 
     def take(self, indices: Sequence[int] | npt.NDArray[np.integer]) -> Payloads:
@@ -119,9 +118,13 @@ class RecordAccess:
 
     def place(self, index: int) -> str:
         """Return the shard and the number of a record in it, for a message."""
-        shard = bisect_right(self._stops, index)
-        first = self._stops[shard - 1] if shard else 0
+        shard, first = self._place(index)
         return f"{self._name(shard)} record {index - first + 1}"
+
+    def _place(self, number: int) -> tuple[int, int]:
+        """Return the shard of a record, and the number of its first record."""
+        shard = bisect_right(self._stops, number)
+        return shard, self._stops[shard - 1] if shard else 0
 
     def _checked(self, index: int) -> int:
         number = index + len(self) if index < 0 else index

@@ -43,6 +43,11 @@ def bits(buffer: pa.Buffer, offset: int, count: int) -> npt.NDArray[np.bool_]:
     return np.unpackbits(octets, bitorder="little")[offset % 8 :][:count].view(np.bool_)
 
 
+def bitmap_of(there: npt.NDArray[np.bool_]) -> pa.Buffer | None:
+    """Return the bitmap of which values are not null, None if all are not."""
+    return None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+
+
 def offsets_of(array: pa.Array, dtype: npt.DTypeLike) -> I64:
     """Return the `len(array) + 1` offsets of an array of binary, string or list type, as int64."""
     kind = np.dtype(dtype)
@@ -78,8 +83,7 @@ def null_of(kind: pa.DataType) -> pa.Scalar:
 def int_array(values: Sequence[int | None]) -> pa.Array:
     """Return whole numbers as an Arrow array of int64; None is a null."""
     numbers = np.array([0 if value is None else value for value in values], np.int64)
-    there = np.array([value is not None for value in values], bool)
-    valid = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+    valid = bitmap_of(np.array([value is not None for value in values], bool))
     return pa.Array.from_buffers(pa.int64(), len(values), [valid, pa.py_buffer(numbers)])
 
 
@@ -111,7 +115,6 @@ def views_of(array: pa.Array) -> list[memoryview | None]:
 def binary_array(values: Sequence[bytes | memoryview | None]) -> pa.Array:
     """Return values as an Arrow array of binary; None is a null."""
     ends = np.cumsum([0, *(0 if value is None else len(value) for value in values)], dtype=np.int32)
-    there = np.array([value is not None for value in values], bool)
-    valid = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+    valid = bitmap_of(np.array([value is not None for value in values], bool))
     data = pa.py_buffer(b"".join(value for value in values if value is not None))
     return pa.Array.from_buffers(pa.binary(), len(values), [valid, pa.py_buffer(ends), data])

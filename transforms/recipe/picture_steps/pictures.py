@@ -210,7 +210,7 @@ def _never_null(column: Column) -> Column:
 
 
 def _check_type(column: Column) -> None:
-    kind = _item_type(column.field.type)
+    kind = item_type(column.field.type)
     if is_binary(kind) or _is_export(kind):
         return
     name = printable(column.name)
@@ -219,7 +219,7 @@ def _check_type(column: Column) -> None:
     raise SchemaError(f'column "{name}": image takes the bytes of pictures, and it holds {printable(str(kind))}; {fix}')
 
 
-def _item_type(kind: pa.DataType) -> pa.DataType:
+def item_type(kind: pa.DataType) -> pa.DataType:
     """Return the stored type of what a column, or each of its lists, holds."""
     kind = stored_type(kind)
     return stored_type(kind.value_type) if is_any_list(kind) else kind
@@ -227,7 +227,7 @@ def _item_type(kind: pa.DataType) -> pa.DataType:
 
 def _is_export(kind: pa.DataType) -> bool:
     """Return whether values are `{bytes, path}`, in any order, or lists of these."""
-    kind = _item_type(kind)
+    kind = item_type(kind)
     if not pa.types.is_struct(kind) or sorted(one.name for one in kind) != ["bytes", "path"]:
         return False
     path = stored_type(kind.field("path").type)
@@ -247,7 +247,7 @@ def _planned(column: Column, null: str) -> list[Column]:
     planned = [Column(of(ENCODED, pa.large_binary()), reason=f"{reason}, as it is", rule=rule, null=null)]
     planned += [Column(of(fact, kind), reason=reason) for fact, kind in FACTS.items()]
     if _is_export(column.field.type):
-        always = _item_type(column.field.type).field("path").nullable is False
+        always = item_type(column.field.type).field("path").nullable is False
         named = of(FILENAME, pa.large_string(), nullable=nullable or not always)
         planned.append(Column(named, reason=reason))
     return planned

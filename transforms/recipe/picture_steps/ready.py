@@ -12,7 +12,7 @@ counted. Where a row has lists of pictures, all of them have to pass.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -20,7 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import SchemaError
-from ...format.buffers.arrow_memory import array_of
+from ...format.buffers.arrow_memory import array_of, bitmap_of
 from ...format.flow.rejects import CellProblem
 from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, stored_type
@@ -38,7 +38,7 @@ from ...pictures.preprocess.picture import PictureMaker, Ready
 from ...pictures.preprocess.placement import Placement
 from ..step import Column, Step, Stepped
 from .boxes import Boxes, BoxesByType
-from .pictures import ENCODED, FACTS, Cells, fact_array
+from .pictures import ENCODED, FACTS, Cells, fact_array, item_type
 from .placements import PLACEMENT, PLACEMENT_TYPE, placement_array
 
 _FIX: Final = "write all as JPEG or PNG: --set image.encode.format=jpeg"
@@ -67,9 +67,9 @@ class ReadyPictures:
         if not self.options.changes_pictures or picture not in self.pictures:
             return column
         if key == ENCODED:
-            kind = column.field.type
-            wide = pa.large_list(pa.large_binary()) if is_any_list(stored_type(kind)) else pa.large_binary()
-            rule = None if is_any_list(stored_type(kind)) else ColumnRule("image")
+            lists = is_any_list(stored_type(column.field.type))
+            wide = pa.large_list(pa.large_binary()) if lists else pa.large_binary()
+            rule = None if lists else ColumnRule("image")
             reason, null = _reason(self.options), column.null
             return Column(column.field.with_type(wide), reason=reason, rule=rule, null=null, form=column.origin)
         if key in FACTS and column.origin is not None:
@@ -102,25 +102,29 @@ class _Work:
     def do(self, picture: str) -> None:
         """Make the pictures of a column ready."""
         cells = Cells.of(stored(self.arrays[f"{picture}/{ENCODED}"]))
+        pictures = cells.views()
+        becoming = self._made(picture, zip(cells.rows(), pictures, strict=True))
+        if not self.step.options.changes_pictures:
+            for _ in becoming:  # the filter alone
+                pass
+            return
         written = _Written(cells.pictures.nbytes)
-        made = [written.add(*pair) for pair in zip(cells.views(), self._made(picture, cells), strict=True)]
+        made = [written.add(*pair) for pair in zip(pictures, becoming, strict=True)]
         if cells.lists is None and picture not in self.step.options.masks:
             self.seen |= {row: one for row, one in enumerate(made) if one is not None}
         if picture == self.step.placed:
             self.arrays[_placement_of(picture)] = placement_array(
                 made, drawn_turned=self.step.options.boxes_on == "turned"
             )
-        if not self.step.options.changes_pictures:
-            return
         self.arrays[f"{picture}/{ENCODED}"] = cells.in_rows(written.to_array())
         facts = [None if one is None else one.facts for one in made]
         for name in [f"{picture}/{key}" for key in FACTS if f"{picture}/{key}" in self.arrays]:
             self.arrays[name] = cells.in_rows(fact_array(facts, name.rpartition("/")[2]))
 
-    def _made(self, picture: str, cells: Cells) -> Iterator[Ready | None]:
-        """Yield what becomes of each picture, None where there is none; problems and dropped rows are noted."""
+    def _made(self, picture: str, pictures: Iterable[tuple[int, memoryview | None]]) -> Iterator[Ready | None]:
+        """Yield what becomes of each picture, with its row, None where there is none; problems and drops are noted."""
         check = ImageCheck("structure", tuple(PILLOW_NAMES), self.step.pixels_limit, loads_others=False)
-        for row, data in zip(cells.rows(), cells.views(), strict=True):
+        for row, data in pictures:
             ready: Ready | None = None
             if data is not None:
                 try:
@@ -169,11 +173,10 @@ class _Written:
 
     def to_array(self) -> pa.Array:
         """Return the pictures as large_binary."""
-        there = np.array(self._there, bool)
-        valid = None if there.all() else pa.py_buffer(np.packbits(there, bitorder="little"))
+        valid = bitmap_of(np.array(self._there, bool))
         ends = pa.py_buffer(np.array(self._ends, np.int64))
         self._buffer.resize(max(self._ends[-1], 1), shrink_to_fit=True)
-        return pa.Array.from_buffers(pa.large_binary(), len(there), [valid, ends, self._buffer])
+        return pa.Array.from_buffers(pa.large_binary(), len(self._there), [valid, ends, self._buffer])
 
 
 def _installed() -> Codec:
@@ -200,7 +203,11 @@ class ReadyByType:
         Raises:
             SchemaError: there are no pictures, or no such mask.
         """
-        found = [one.name.removesuffix(_END) for one in columns if one.name.endswith(_END) and _is_picture(one)]
+        found = [
+            one.name.removesuffix(_END)
+            for one in columns
+            if one.name.endswith(_END) and is_binary(item_type(one.field.type))
+        ]
         for name in self.options.masks:
             if name not in found:
                 raise SchemaError(not_a_column("image.masks", name, found))
@@ -216,8 +223,7 @@ class ReadyByType:
 
 
 def _is_picture(column: Column) -> bool:
-    kind = stored_type(column.field.type)
-    kind = stored_type(kind.value_type) if is_any_list(kind) else kind
+    kind = item_type(column.field.type)
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_binary_view(kind))
 
 
