@@ -203,11 +203,7 @@ class ReadyByType:
         Raises:
             SchemaError: there are no pictures, or no such mask.
         """
-        found = [
-            one.name.removesuffix(_END)
-            for one in columns
-            if one.name.endswith(_END) and is_binary(item_type(one.field.type))
-        ]
+        found = [one.name.removesuffix(_END) for one in columns if one.name.endswith(_END) and _is_picture(one)]
         for name in self.options.masks:
             if name not in found:
                 raise SchemaError(not_a_column("image.masks", name, found))
