@@ -105,6 +105,9 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "output.split": "the name of the one split, where there are no others",
     "output.shard_name": "the names of shards; fields are `split`, `index`, `count`",
     "output.sidecars": "files for other libraries; `index` is for NVIDIA DALI and `tfrecord`",
+    "output.index": "where each record begins, beside its shard: `binary` is what "
+    "`dataset[i]` reads, `text` what NVIDIA DALI and `tfrecord` "
+    "read, as `index` among the sidecars asks for it too; of gzip shards there is none",
     "output.if_exists": "`replace`: take the place of the dataset that is there",
     "limits.field_bytes": "a larger value rejects its row",
     "limits.record_bytes": "a larger record rejects its row",

@@ -216,6 +216,7 @@ _command("shardmill log out/sales")(dataset_commands.log)
 _command("shardmill gc out/sales --older-than 36h --delete")(dataset_commands.gc)
 _command("shardmill merge out/sales data/*.tfrecord -o out/all")(merge_commands.merge)
 _command("shardmill rebuild out/sales -o out/sales-gz --compression gzip")(merge_commands.rebuild)
+_command("shardmill index out/sales")(dataset_commands.index)
 _command("shardmill salvage broken.tfrecord -o saved")(dataset_commands.salvage)
 app.add_typer(flink_commands.app, name="flink")
 

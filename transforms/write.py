@@ -81,7 +81,8 @@ class WriteShards(beam.PTransform):
         name: the dataset's name, by default made of the folder's.
         split: where plain records go; blocks know their own splits.
         shard_name: the names of shards, without their suffix.
-        sidecars: which files for other tools are written: "tfds", "tfx", "index".
+        sidecars: which files are written beside the shards: "tfds", "tfx", "offsets" (where each record begins),
+            "index" (the same as text).
         max_rejects: how many rows may be rejected, or a share of those read, like "1%".
         if_exists: "refuse", or "replace" for a folder that holds another dataset.
         spec: a whole run, instead of the other arguments but `split`.
@@ -104,7 +105,7 @@ class WriteShards(beam.PTransform):
     name: str | None = field(default=None, kw_only=True)
     split: str = field(default="train", kw_only=True)
     shard_name: str = field(default=DEFAULT_SHARD_NAME, kw_only=True)
-    sidecars: tuple[str, ...] = field(default=("tfds", "tfx"), kw_only=True)
+    sidecars: tuple[str, ...] = field(default=("tfds", "tfx", "offsets"), kw_only=True)
     max_rejects: int | str = field(default=0, kw_only=True)
     if_exists: str = field(default="refuse", kw_only=True)
     spec: DatasetSpec | None = field(default=None, kw_only=True)

@@ -1,4 +1,4 @@
-"""The commands that look at datasets and files of records: `info`, `inspect`, `verify`, `salvage`, `log`, `gc`."""
+"""The commands that look at datasets and files of records: `info`, `verify`, `salvage`, `index`, `log`, and others."""
 
 # ruff: noqa: FBT002  (typer makes a flag of a parameter with a default)
 from __future__ import annotations
@@ -99,6 +99,28 @@ def log(
         return log_command(path, session.screen)
 
     answer(body, as_json=as_json, quiet=False, debug=debug)
+
+
+def index(
+    path: Annotated[str, typer.Argument(metavar="PATH", help="A dataset's folder, or TFRecord files.")],
+    text: Annotated[bool, typer.Option("--text", help="As text, for NVIDIA DALI and the tfrecord package.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Make those again that are there.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Make indexes: where each record of a file begins.
+
+    By them `dataset[i]` reads a record without reading its file first. They are written into the folder index beside
+    the files, which are not changed.
+    """
+
+    def body(session: Session) -> int:
+        from .log_and_gc import index_command
+
+        return index_command(path, session.screen, text=text, overwrite=overwrite)
+
+    answer(body, as_json=as_json, quiet=quiet, debug=debug)
 
 
 def gc(

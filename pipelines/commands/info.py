@@ -147,7 +147,7 @@ def readers_of(manifest: Manifest) -> list[str]:
     if manifest.compression != "none":
         return list(_READ_GZIP)
     tfds = ["TFDS"] if "dataset_info.json" in manifest.sidecars else []
-    dali = ["NVIDIA DALI"] if any(path.startswith("index/") for path in manifest.sidecars) else []
+    dali = ["NVIDIA DALI"] if any(path.endswith(".idx") for path in manifest.sidecars) else []
     return [_READ_PLAIN[0], *tfds, *_READ_PLAIN[1:-1], *dali, _READ_PLAIN[-1]]
 
 

@@ -1,20 +1,28 @@
-"""The commands that look after a dataset: `log`, its generations, and `gc`, what none of them needs."""
+"""The commands that look after a dataset: `log`, its generations, `gc`, what none of them needs, and `index`."""
 
 from __future__ import annotations
 
+import os
+from collections import defaultdict
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Final
 
 from rich.table import Table
 
 from ...transforms.dataset.cleanup.garbage import GarbageReport, collect_garbage
 from ...transforms.dataset.generations.history import GenerationInfo, list_history
+from ...transforms.dataset.reading.make_index import MadeIndex, make_indexes
 from ...transforms.errors import DamageError, UsageError
 from ...transforms.format.wording.durations import format_duration, parse_duration
 from ...transforms.format.wording.printable import counted, escaped, printable, printable_path
 from ...transforms.format.wording.sizes import format_size
+from ...transforms.sources.tfrecord.inputs import find_inputs
 
 if TYPE_CHECKING:
     from ..screens.screen import Screen
+
+_MOST_THREADS: Final = 4
 
 _SHOWN: Final = 100
 """The number of files to remove that are shown, the largest first."""
@@ -36,6 +44,40 @@ def log_command(path: str, screen: Screen) -> int:
             if entry.problem is not None:
                 screen.text(escaped(entry.problem), "red")
     return DamageError.exit_code if any(entry.problem for entry in history) else 0
+
+
+def index_command(path: str, screen: Screen, *, text: bool, overwrite: bool) -> int:
+    """Make the indexes of a dataset's shards, or of other TFRecord files, that have none; return 0.
+
+    Raises:
+        InputError: there is no such file.
+        DamageError: a file is damaged or cut.
+    """
+    files = [os.fsdecode(file.entry.path) for file in find_inputs([path], os.getcwd()).files]
+    workers = min(os.cpu_count() or 1, _MOST_THREADS)
+    with ThreadPoolExecutor(workers) as pool:
+        made = make_indexes(files, "text" if text else "binary", overwrite=overwrite, run=pool.map)
+    if screen.as_json:
+        screen.data({"path": printable_path(path), "files": [one.to_json() for one in made]})
+        return 0
+    _print_indexes(made, screen)
+    return 0
+
+
+def _print_indexes(found: Sequence[MadeIndex], screen: Screen) -> None:
+    from ..screens.terminal import shown_path
+
+    by_outcome: dict[str, list[MadeIndex]] = defaultdict(list)
+    for one in found:
+        by_outcome[one.outcome].append(one)
+    if made := by_outcome["made"]:
+        records = counted(sum(one.records or 0 for one in made), "record")
+        where = shown_path(os.path.dirname(made[0].index))
+        screen.text(f"Indexed {counted(len(made), 'file')}, {records}: {where}", "bold green")
+    if there := by_outcome["there"]:
+        screen.text(f"{counted(len(there), 'file')} had an index already; --overwrite makes it again.")
+    if compressed := by_outcome["compressed"]:
+        screen.text(f"{counted(len(compressed), 'compressed file')} passed over: only plain ones can have an index.")
 
 
 def _history_table(history: list[GenerationInfo]) -> Table:

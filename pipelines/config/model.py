@@ -205,7 +205,23 @@ class OutputConfig(_Section):
     split: SplitName = "train"
     shard_name: Annotated[str, AfterValidator(check_shard_name)] = DEFAULT_SHARD_NAME
     sidecars: list[Literal["tfds", "tfx", "index"]] = ["tfds", "tfx"]
+    index: Literal["none", "text", "binary"] = "binary"
     if_exists: Literal["refuse", "replace"] = "refuse"
+
+    @model_validator(mode="after")
+    def _an_index_is_of_plain_shards(self) -> OutputConfig:
+        if self.compression != "none" and "index" in self.model_fields_set and self.index != "none":
+            raise ValueError(
+                f"index is {self.index}, and compression {self.compression}: an index says where in its shard a record "
+                f"begins, which cannot be said of compressed ones; leave index out, or set compression to none"
+            )
+        return self
+
+    @property
+    def sidecar_groups(self) -> tuple[str, ...]:
+        """What is written beside the shards: of the indexes `index` is the text, `offsets` are binary."""
+        kinds = {"none": set[str](), "text": {"index"}, "binary": {"offsets"}}[self.index]
+        return (*self.sidecars, *sorted(kinds - {*self.sidecars}))
 
 
 _LIMITS: Final = Limits()

@@ -194,7 +194,9 @@ def _settled(config: Config, latest: Manifest, schema: Schema) -> Config:
     if config.name not in (latest.name, dataset_name(output.path)):
         raise UsageError(f'name is "{config.name}", but that is {where}; leave the name out, or choose another -o')
     changes: dict[str, Any] = {key: getattr(latest, key) for key in _DECIDED}
-    changes |= {"sidecars": list(sidecar_groups(latest)), "if_exists": "refuse"}
+    groups = sidecar_groups(latest)
+    changes |= {"sidecars": [group for group in groups if group != "offsets"], "if_exists": "refuse"}
+    changes["index"] = "binary" if "offsets" in groups else "none"
     if "shard_size" not in given:
         changes["shard_size"] = latest.shard_size
     updates: dict[str, Any] = {"name": latest.name, "output": output.model_copy(update=changes)}

@@ -17,6 +17,7 @@ from ..config.model import Config
 LATER_KEYS: Final[dict[str, dict[str, Any]]] = {
     "input": {"exclude_columns": [], "limit": None, "where": None},
     "schema": {"constants": {}, "files_root": None, "boxes": "reject"},
+    "output": {"index": "binary"},
     "split": {"by": "hash", "stratify": None, "folds": None, "of": None, "column": None, "names": None, "before": None},
 }
 """Keys that came after the first release, by section, and their defaults: these are in no fingerprint.

@@ -153,7 +153,7 @@ def spec_of(
         compression=output.compression,
         order="shuffled" if shuffle is not None else output.order,
         shard_name=output.shard_name,
-        sidecars=tuple(output.sidecars),
+        sidecars=output.sidecar_groups,
         if_exists=output.if_exists,
         max_rejects=config.max_rejects,
         schema=None if frozen.opaque else frozen.schema,

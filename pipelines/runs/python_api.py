@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 Path: TypeAlias = str | os.PathLike[str]
 What: TypeAlias = Path | Sequence[Path] | Mapping[str, Any]
 
-_OUTPUT_KEYS: Final = frozenset({"shard_size", "compression", "order", "shard_name", "sidecars", "if_exists"})
+_OUTPUT_KEYS: Final = frozenset({"shard_size", "compression", "order", "shard_name", "sidecars", "index", "if_exists"})
 
 
 def load_call(

@@ -73,7 +73,7 @@ MANIFESTS: dict[str, tuple[Callable[[str], str], str]] = {
     ),
     "a sidecar outside": (
         lambda text: text.replace('"schema.pbtxt"]', '"schema.pbtxt", "../outside/secret"]'),
-        'sidecars[3] is "../outside/secret", not a relative path of letters, digits and ._=/- that stays in the folder',
+        'sidecars[4] is "../outside/secret", not a relative path of letters, digits and ._=/- that stays in the folder',
     ),
     "a key twice": (
         lambda text: text.replace('"order":', '"order": "task", "order":'),

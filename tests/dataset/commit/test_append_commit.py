@@ -29,6 +29,7 @@ from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 from shardmill.transforms.errors import CommitError
 from shardmill.transforms.format.manifest.manifest import Manifest, ShardEntry
 from shardmill.transforms.format.schema.schema import Feature, Schema
+from shardmill.transforms.format.sidecars.record_index import index_path
 
 from .test_commit_generation import _Crash, _crash_at, payload, spec_of, stage_all, tree, write
 
@@ -83,6 +84,7 @@ def test_an_append_adds_shards_that_are_numbered_on_and_touches_no_byte_of_befor
         "manifests/00000002.json",
         "sources/00000002.jsonl",
         *(shard.path for shard in manifest.own_shards),
+        *(index_path(shard.path, "binary") for shard in manifest.own_shards),
     }
     assert {shard.generation for shard in manifest.splits["train"].shards} == {1, 2}
     assert json.loads(after["dataset_info.json"])["version"] == "1.1.0"

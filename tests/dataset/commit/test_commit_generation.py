@@ -36,6 +36,7 @@ from shardmill.transforms.format.flow.rejects import CellError, Place, Reject
 from shardmill.transforms.format.flow.rows import TaskEnd
 from shardmill.transforms.format.manifest.parts import ManifestLimits
 from shardmill.transforms.format.schema.schema import Feature, Schema
+from shardmill.transforms.format.sidecars.record_index import index_path
 from shardmill.transforms.format.tfrecord.framing import frame_records
 
 SCHEMA = Schema((Feature("x", "int64", "int64"),))
@@ -119,6 +120,7 @@ def test_a_run_leaves_a_dataset_and_no_staging(tmp_path: Path) -> None:
         "features.json",
         "schema.pbtxt",
         *(shard.path for shard in manifest.splits["train"].shards),
+        *(index_path(shard.path, "binary") for shard in manifest.splits["train"].shards),
     }
     assert (out / "manifest.json").read_bytes() == (out / "manifests/00000001.json").read_bytes()
     assert [json.loads(line) for line in (out / "sources/00000001.jsonl").read_text().splitlines()] == [

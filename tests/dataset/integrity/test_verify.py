@@ -19,7 +19,7 @@ from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.errors import DamageError, InputError
 from shardmill.transforms.format.manifest.manifest import Manifest, RejectSummary, RowCounts, SourceSummary
 from shardmill.transforms.format.schema.schema import Feature, Schema
-from shardmill.transforms.format.sidecars.dali_index import index_path, index_text
+from shardmill.transforms.format.sidecars.record_index import index_data, index_path
 from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES
 
 from ...examples import example_from_values
@@ -250,10 +250,10 @@ def test_a_sidecar_that_the_manifest_should_list_is_missed(tmp_path: Path, build
 
 def test_an_index_is_held_against_its_shard(tmp_path: Path, build: Callable[..., Manifest]) -> None:
     manifest = build(ROWS)
-    index = tmp_path / index_path(FIRST)
+    index = tmp_path / index_path(FIRST, "text")
     index.parent.mkdir()
-    index.write_bytes(index_text(FRAME * np.arange(1, 11, dtype=np.int64)))
-    restate(tmp_path, manifest, sidecars=(*manifest.sidecars, index_path(FIRST)))
+    index.write_bytes(index_data(FRAME * np.arange(11, dtype=np.int64), "text"))
+    restate(tmp_path, manifest, sidecars=(*manifest.sidecars, index_path(FIRST, "text")))
     assert findings(tmp_path) == []
     index.write_bytes(index.read_bytes().replace(b"0 ", b"1 ", 1))
     assert findings(tmp_path) == [f"index/train-00000.idx: is not the index of {FIRST}"]
@@ -473,7 +473,7 @@ def test_a_quick_look_takes_images_of_any_format(
 
 def test_a_quick_look_wants_lists_and_indexes_to_be_there(tmp_path: Path, build: Callable[..., Manifest]) -> None:
     manifest = build(ROWS, source=SourceSummary("csv", 1, 100, "sources/00000001.jsonl"))
-    restate(tmp_path, manifest, sidecars=(*manifest.sidecars, index_path(FIRST)))
+    restate(tmp_path, manifest, sidecars=(*manifest.sidecars, index_path(FIRST, "text")))
     assert sorted(quick_findings(tmp_path)) == ["index/train-00000.idx: missing", "sources/00000001.jsonl: missing"]
 
 
@@ -607,8 +607,8 @@ def test_no_changed_byte_of_any_file_of_a_dataset_stays_unseen(tmp_path: Path, b
     (tmp_path / "index").mkdir()
     indexes = []
     for entry in manifest.splits["train"].shards:
-        indexes.append(index_path(entry.path))
-        (tmp_path / indexes[-1]).write_bytes(index_text(FRAME * np.arange(1, entry.records + 1)))
+        indexes.append(index_path(entry.path, "text"))
+        (tmp_path / indexes[-1]).write_bytes(index_data(FRAME * np.arange(entry.records + 1), "text"))
     restate(tmp_path, manifest, sidecars=tuple(sorted((*manifest.sidecars, *indexes))))
     assert findings(tmp_path) == []
     rng = random.Random(4)

@@ -15,9 +15,11 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from shardmill.pipelines import convert
-from shardmill.transforms.dataset.reading import record_access
+from shardmill.transforms.dataset.reading import open_files
 from shardmill.transforms.dataset.reading.open_dataset import Dataset, open_dataset
+from shardmill.transforms.dataset.records.record_offsets import read_offsets
 from shardmill.transforms.errors import DamageError, UsageError
+from shardmill.transforms.format.sidecars.record_index import offsets_in
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -52,12 +54,12 @@ def made(folder: Path, data: pa.Table | None = None, **output: Any) -> Dataset:
 Make = Callable[..., Dataset]
 
 
-@pytest.fixture(scope="module", params=["none", "gzip", "index"])
+@pytest.fixture(scope="module", params=["binary", "text", "none", "gzip"])
 def dataset(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Dataset:
     folder = tmp_path_factory.mktemp(request.param)
-    if request.param == "index":
-        return made(folder, sidecars=["index"])
-    return made(folder, compression=request.param)
+    if request.param == "gzip":
+        return made(folder, compression="gzip")
+    return made(folder, index=request.param)
 
 
 class Walked:
@@ -123,7 +125,7 @@ def test_a_dataset_that_is_being_read_goes_to_threads_and_processes(dataset: Dat
 
 
 def test_no_more_files_are_open_than_a_process_may_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(record_access, "_MOST_OPEN", 2)
+    monkeypatch.setattr(open_files, "MOST_OPEN", 2)
     dataset = made(tmp_path)
     shards = len(dataset.manifest.splits["train"].shards)
     assert shards > 4
@@ -131,7 +133,7 @@ def test_no_more_files_are_open_than_a_process_may_have(tmp_path: Path, monkeypa
     rows = dataset.to_table().to_pylist()
     for number in range(0, ROWS, 97):
         assert dataset[number] == rows[number]
-    assert len(os.listdir("/proc/self/fd")) <= before + 2
+    assert len(os.listdir("/proc/self/fd")) <= before + 4  # two shards, two indexes
 
 
 def test_values_of_every_kind_are_those_of_a_batch(tmp_path: Path) -> None:
@@ -180,9 +182,29 @@ def test_a_shard_that_was_cut_is_damage(tmp_path: Path) -> None:
         dataset.record(0)
 
 
-def test_an_index_that_is_of_another_shard_is_damage(tmp_path: Path) -> None:
-    dataset = made(tmp_path, sidecars=["index"])
-    first, second = (tmp_path / "out" / "index" / f"train-0000{n}.idx" for n in (0, 1))
-    first.write_bytes(second.read_bytes()[:-20])
+@pytest.mark.parametrize(("kind", "suffix", "cut"), [("text", "idx", 20), ("binary", "offsets", 8)])
+def test_an_index_that_is_of_another_shard_is_damage(tmp_path: Path, kind: str, suffix: str, cut: int) -> None:
+    dataset = made(tmp_path, index=kind)
+    first, second = (tmp_path / "out" / "index" / f"train-0000{n}.{suffix}" for n in (0, 1))
+    first.write_bytes(second.read_bytes()[:-cut])
     with pytest.raises(DamageError, match=r"the file, or its index, was cut or replaced; shardmill verify"):
         dataset.record(0)
+
+
+@pytest.mark.parametrize(("kind", "suffix"), [("text", "idx"), ("binary", "offsets")])
+def test_a_file_that_is_no_index_is_damage(tmp_path: Path, kind: str, suffix: str) -> None:
+    dataset = made(tmp_path, index=kind)
+    (tmp_path / "out" / "index" / f"train-00000.{suffix}").write_bytes(b"0 1 2\nx")
+    with pytest.raises(DamageError, match=rf"train-00000\.{suffix}: it is no index; shardmill index --overwrite"):
+        dataset.record(0)
+
+
+def test_an_index_states_where_each_record_of_its_shard_begins(dataset: Dataset) -> None:
+    """Also of shards that are copied from parts of several, as the last ones are."""
+    names = [name for name in dataset.manifest.sidecars if name.startswith("index/")]
+    for name in names:
+        data = Path(dataset.path, name).read_bytes()
+        shard = Path(dataset.path, os.path.basename(name)).with_suffix(".tfrecord")
+        offsets = offsets_in(data, "binary" if name.endswith(".offsets") else "text")
+        assert offsets.tolist() == read_offsets(shard).tolist()
+    assert bool(names) == (any(Path(dataset.path).parent.name.startswith(kind) for kind in ("binary", "text")))

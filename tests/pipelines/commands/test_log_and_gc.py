@@ -1,4 +1,4 @@
-"""The screens of `log` and `gc`."""
+"""The screens of `log`, `gc` and `index`."""
 
 from __future__ import annotations
 
@@ -102,3 +102,30 @@ def test_wrong_usage_ends_with_2(
     ended, _, err = run(*args, capsys=capsys)
     assert ended == code
     assert words in err
+
+
+def test_index_says_what_it_made_and_what_was_there(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, printed, err = run("index", "out", capsys=capsys)
+    assert (code, err) == (0, "")
+    assert printed == "8 files had an index already; --overwrite makes it again.\n"
+    code, printed, err = run("index", "out", "--text", capsys=capsys)
+    assert (code, printed) == (0, "Indexed 8 files, 17,100 records: out/index\n")
+    assert (out / "index/train-00000.idx").read_bytes().startswith(b"0 ")
+
+
+def test_index_as_json(out: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    code, printed, _ = run("index", "out/train-00000.tfrecord", "--overwrite", "--json", capsys=capsys)
+    (file,) = json.loads(printed)["files"]
+    assert code == 0
+    assert file["outcome"] == "made"
+    assert file["records"] > 2000
+
+
+def test_index_of_what_is_no_file_of_records_is_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "a.tfrecord").write_text("this is text, and no record at all")
+    code, _, err = run("index", "a.tfrecord", capsys=capsys)
+    assert code == 3
+    assert "a.tfrecord: record 1 at byte 0: the checksum of its length is wrong; this is probably no TFRecord" in err

@@ -109,6 +109,7 @@ class TestValues:
                 "split": "train",
                 "shard_name": "{split}-{index:05d}",
                 "sidecars": ["tfds", "tfx"],
+                "index": "binary",
                 "if_exists": "refuse",
             },
             "max_rejects": 0,

@@ -429,9 +429,16 @@ class TestWhatTheDatasetDecides:
 
     def test_an_index_is_written_where_the_dataset_has_one(self, tmp_path: Path) -> None:
         a, b = (put(tmp_path / f"{i}.csv", f"id\n{i}\n") for i in (1, 2))
-        convert(sources(a), output=tmp_path / "out", sidecars=["tfx", "index"])
+        convert(sources(a), output=tmp_path / "out", sidecars=["tfx"], index="text")
         append(sources(b), output=tmp_path / "out")
         assert sorted(os.listdir(tmp_path / "out/index")) == ["train-00000.idx", "train-00001.idx"]
+        convert(sources(a), output=tmp_path / "both", sidecars=["index"])
+        append(sources(b), output=tmp_path / "both")
+        assert len(os.listdir(tmp_path / "both/index")) == 4
+        convert(sources(a), output=tmp_path / "none", index="none")
+        append(sources(b), output=tmp_path / "none")
+        assert not (tmp_path / "none/index").exists()
+        assert_sound(tmp_path / "both")
         assert not (tmp_path / "out/features.json").exists()
         assert_sound(tmp_path / "out")
 

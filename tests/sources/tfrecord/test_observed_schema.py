@@ -69,6 +69,9 @@ def test_what_one_file_lacks_is_nullable_in_all() -> None:
         ("train-of-thought-00001.tfrecord", None),
         ("cats-00001.tfrecord", None),
         ("train.tfrecord", None),
+        ("mnist-test.tfrecord-00000-of-00001", "test"),
+        ("train.tfrecord-00003-of-00010", "train"),
+        ("mnist-test-a.tfrecord-00000-of-00001", None),
     ],
 )
 def test_only_a_well_known_name_and_a_number_state_a_split(name: str, split: str | None) -> None:

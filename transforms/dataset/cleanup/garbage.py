@@ -26,6 +26,7 @@ from ...errors import DamageError, InputError, UsageError
 from ...format.manifest.manifest import Manifest
 from ...format.manifest.naming import STAGING_FOLDER, generation_file, shard_name_pattern
 from ...format.manifest.parts import LIMITS, is_part_path, parts_named_in
+from ...format.sidecars.record_index import index_paths
 from ...format.wording.printable import printable_path
 from ..generations.manifest_files import PartCache, check_own_folders, lineage, list_generations, read_manifest
 from ..stage.run_lock import hold_if_dead, is_held
@@ -35,7 +36,7 @@ from ..storage.storage_at import storage_at
 WEEK_SECONDS: Final = 7 * 86400
 
 _RUN_ID: Final = re.compile(r"[0-9a-f]{16}")
-_INDEX: Final = re.compile(r"index/[A-Za-z0-9._=-]+\.idx")
+_INDEX: Final = re.compile(r"index/[A-Za-z0-9._=-]+\.(idx|offsets)")
 _LISTED: Final = ("", "manifests", "sources", "rejects", "index")
 _MANIFEST: Final = re.compile(r"manifests/[0-9]{8,19}\.json")
 _LIST: Final = re.compile(r"(sources|rejects)/[0-9]{8,19}\.jsonl")
@@ -186,7 +187,10 @@ def _names(manifest: Manifest) -> Iterator[str]:
     yield generation_file("manifests", manifest.generation, "json")
     yield from (path for path in (manifest.source.list, manifest.rejects.path) if path is not None)
     yield from manifest.sidecars
-    yield from (shard.path for split in manifest.splits.values() for shard in split.shards)
+    for split in manifest.splits.values():
+        for shard in split.shards:
+            yield shard.path
+            yield from index_paths(shard.path)  # also those that `shardmill index` has made since
 
 
 class _Search:

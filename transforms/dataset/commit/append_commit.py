@@ -21,7 +21,7 @@ from ...format.buffers.checksum import add_digests
 from ...format.flow.blocks import Narrowing
 from ...format.manifest.manifest import Manifest, SplitEntry
 from ...format.manifest.naming import shard_file_name, staged_file, staged_sidecar
-from ...format.sidecars.dali_index import index_path
+from ...format.sidecars.record_index import INDEX_FOLDER, index_path
 from ..generations.manifest_files import PartCache, list_generations, read_manifest
 from ..shards.plan_step import ShardJob
 from ..shards.source_list import read_held_sources
@@ -80,16 +80,16 @@ def renumber(spec: DatasetSpec, to: AppendTo, jobs: Sequence[ShardJob], latest: 
         index = job.index + shifts.get(job.split, 0)
         path = shard_file_name(spec.shard_name, job.split, index, 0, spec.compression)
         storage.place(staged_file(spec.staging, job.path), staged_file(staging, path))
-        if spec.wants_index:
-            indexes = (staged_sidecar(spec.staging, index_path(job.path)), staged_sidecar(staging, index_path(path)))
-            storage.place(*indexes)
+        for kind in spec.index_kinds:
+            before, after = index_path(job.path, kind), index_path(path, kind)
+            storage.place(staged_sidecar(spec.staging, before), staged_sidecar(staging, after))
         renamed.append(replace(job, index=index, path=path))
     for name in ("rejects.jsonl", "sources.jsonl"):
         if storage.size(f"{spec.staging}/{name}") is not None:
             storage.place(f"{spec.staging}/{name}", f"{staging}/{name}")
             storage.sync(staging)
-    if renamed and spec.wants_index:
-        storage.sync(staged_sidecar(staging, "index"))
+    if renamed and spec.index_kinds:
+        storage.sync(staged_sidecar(staging, INDEX_FOLDER))
     return Try(latest, staging, tuple(renamed))
 
 
@@ -117,7 +117,10 @@ def sidecar_groups(manifest: Manifest) -> tuple[str, ...]:
     """Return the groups of sidecars that a dataset has: an append keeps them in step, and adds no other."""
     names = manifest.sidecars
     groups = {"tfds": "features.json" in names, "tfx": "schema.pbtxt" in names}
-    groups["index"] = any(name.startswith("index/") for name in names)
+    groups["index"] = any(name.endswith(".idx") for name in names)
+    groups["offsets"] = any(name.endswith(".offsets") for name in names) or not any(
+        split.shards for split in manifest.splits.values()
+    )
     return tuple(group for group, there in groups.items() if there)
 
 

@@ -17,7 +17,7 @@ from ...format.manifest.details import Details
 from ...format.manifest.manifest import Manifest, RejectSummary, RunInfo, ShardEntry, SourceSummary, SplitEntry
 from ...format.manifest.naming import generation_file, staged_file, staged_sidecar
 from ...format.manifest.parts import LIMITS, ManifestLimits
-from ...format.sidecars.dali_index import index_path
+from ...format.sidecars.record_index import index_path
 from ...format.sidecars.sidecar_files import sidecar_files
 from ..generations.manifest_files import PartCache, is_replaced, list_generations, read_manifest
 from ..shards.plan_step import Draft, Plan, ShardJob, leave_refusal, plan_dataset, read_refusal
@@ -281,6 +281,5 @@ def _stage_sidecars(
     for name, data in files.items():
         spec.storage.replace(staged_sidecar(manifest.run.staging, name), data)
     names = [*files, *kept]
-    if spec.wants_index:
-        names += [index_path(shard.path) for shard in manifest.own_shards]
+    names += [index_path(shard.path, kind) for shard in manifest.own_shards for kind in spec.index_kinds]
     return replace(manifest, sidecars=tuple(sorted(names)))

@@ -17,7 +17,7 @@ from typing import Final
 from ...errors import CommitError
 from ...format.manifest.manifest import Manifest
 from ...format.manifest.naming import STAGING_FOLDER, generation_file, staged_file, staged_sidecar
-from ...format.sidecars.dali_index import index_path
+from ...format.sidecars.record_index import index_paths
 from ...format.sidecars.sidecar_files import in_publishing_order
 from ..generations.manifest_files import check_own_folders, is_replaced, lineage, list_generations, read_manifest
 from ..stage.run_lock import hold_if_dead, hold_sidecars
@@ -55,7 +55,8 @@ def moves_of(commit: Commit) -> list[Move]:
         Move(staged_file(staging, shard.path), shard.path, shard.bytes, shard.crc32c, replaces, number)
         for shard in manifest.own_shards
     ]
-    indexes = {index_path(shard.path) for shard in manifest.own_shards}.intersection(manifest.sidecars)
+    possible = {path for shard in manifest.own_shards for path in index_paths(shard.path)}
+    indexes = possible.intersection(manifest.sidecars)
     moves += [
         Move(staged_sidecar(staging, name), name, replaces=replaces, generation=number) for name in sorted(indexes)
     ]
@@ -278,7 +279,8 @@ def _remove_superseded(storage: Storage, old: Manifest, new: Manifest) -> None:
     append removes them all before it begins.
     """
     kept = {shard.path for split in new.splits.values() for shard in split.shards} | set(new.sidecars)
-    gone = {shard.path for split in old.splits.values() for shard in split.shards} | set(old.sidecars)
+    replaced = [shard.path for split in old.splits.values() for shard in split.shards]
+    gone = {*replaced, *old.sidecars}.union(*map(index_paths, replaced))
     seen = _files(storage, gone - kept)
     names = sorted(seen)
     for start in range(0, len(names), _REMOVED_AT_ONCE):

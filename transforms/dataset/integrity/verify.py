@@ -19,7 +19,7 @@ from ...errors import DamageError, InputError
 from ...format.buffers.checksum import add_digests
 from ...format.manifest.manifest import Manifest
 from ...format.manifest.naming import generation_file, staged_file, staged_sidecar
-from ...format.sidecars.dali_index import index_path
+from ...format.sidecars.record_index import INDEX_FOLDER, index_paths
 from ...format.wording.printable import printable_path
 from ...stores.common.store_url import is_store_url
 from ..generations.manifest_files import PartCache, list_generations, read_manifest
@@ -181,40 +181,43 @@ def _shard_checks(root: str, manifest: Manifest, *, quick: bool) -> tuple[list[S
     places = list(locate_shards(root, manifest, entries))
     listed = {place.file: place.status for place in places if isinstance(place.file, str) and place.status is not None}
     crcs = storage.stated_crcs(listed) if quick else {}
-    indexes = _listed_indexes(storage, manifest, places)
+    indexes, stated = _listed_indexes(storage, places), frozenset(manifest.sidecars)
     checks, missing = [], []
     for place in places:
         entry, file = place.entry, place.file
         if isinstance(file, DamageError):
             missing.append(Finding(entry.path, str(file).rpartition(f"{entry.path}: ")[2]))
             continue
-        index = _index_of(file, entry.path, indexes) if index_path(entry.path) in manifest.sidecars else None
-        if quick and not storage.has_locks and index in indexes:
-            index = None
+        held = [_index_of(file, path, entry.path, indexes) for path in index_paths(entry.path)]
+        wanted = [
+            index
+            for index, path in zip(held, index_paths(entry.path), strict=True)
+            if path in stated or index in indexes
+        ]
+        if quick and not storage.has_locks:
+            wanted = [index for index in wanted if index not in indexes]
         known = replace(place.status, crc32c=crcs[file]) if place.status is not None and quick else None
         bound = entries[entry] if manifest.compression == "none" else None
-        checks.append(ShardCheck(root, file, entry, manifest.schema, bound, index, known))
+        checks.append(ShardCheck(root, file, entry, manifest.schema, bound, tuple(wanted), known))
     return checks, missing
 
 
-def _listed_indexes(storage: Storage, manifest: Manifest, places: Iterable[ShardPlace]) -> set[str]:
+def _listed_indexes(storage: Storage, places: Iterable[ShardPlace]) -> set[str]:
     """Return the paths of the indexes that there are: under their final names, and beside staged shards."""
-    if not any(name.startswith("index/") for name in manifest.sidecars):
-        return set()
     located = ((place.file, place.entry.path) for place in places if isinstance(place.file, str))
-    paths = {_staged_index(file, shard) for file, shard in located if file != shard}
-    folders = [*sorted({os.path.dirname(path) for path in paths}), os.path.dirname(index_path(""))]
-    return {f"{folder}/{name}" for folder in folders for name, _ in storage.entries(folder)}
+    folders = {_staged_index(file, shard, INDEX_FOLDER) for file, shard in located if file != shard}
+    folders.add(INDEX_FOLDER)
+    return {f"{folder}/{name}" for folder in sorted(folders) for name, _ in storage.entries(folder)}
 
 
-def _index_of(file: str, shard: str, indexes: set[str]) -> str:
-    """Return where the index of a shard is: where the shard is still staged as `file`, it may be too."""
-    staged = _staged_index(file, shard)
-    return staged if file != shard and staged in indexes else index_path(shard)
+def _index_of(file: str, index: str, shard: str, indexes: set[str]) -> str:
+    """Return where an index of a shard is: where the shard is still staged as `file`, it may be too."""
+    staged = _staged_index(file, shard, index)
+    return staged if file != shard and staged in indexes else index
 
 
-def _staged_index(file: str, shard: str) -> str:
-    return staged_sidecar(file.removesuffix(staged_file("", shard)), index_path(shard))
+def _staged_index(file: str, shard: str, index: str) -> str:
+    return staged_sidecar(file.removesuffix(staged_file("", shard)), index)
 
 
 def _digest_findings(manifest: Manifest, facts: dict[str, ShardFacts]) -> Iterator[Finding]:

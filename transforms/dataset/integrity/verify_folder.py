@@ -13,6 +13,7 @@ from ...errors import DamageError
 from ...format.manifest.manifest import Manifest
 from ...format.manifest.naming import STAGING_FOLDER, generation_file
 from ...format.manifest.parts import is_part_path
+from ...format.sidecars.record_index import index_paths
 from ...format.sidecars.sidecar_files import sidecar_files
 from ...format.wording.printable import printable, printable_path
 from ..generations.manifest_files import check_regular, list_generations, read_file, read_json_lines
@@ -117,7 +118,9 @@ def _named_files(root: str, manifests: Sequence[Manifest]) -> set[str]:
     for manifest in manifests:
         named |= {path for path in (manifest.source.list, manifest.rejects.path) if path is not None}
         named |= set(manifest.sidecars)
-        named |= {shard.path for split in manifest.splits.values() for shard in split.shards}
+        shards = [shard.path for split in manifest.splits.values() for shard in split.shards]
+        named.update(shards)
+        named.update(path for shard in shards for path in index_paths(shard))  # `shardmill index` leaves them too
     return named
 
 

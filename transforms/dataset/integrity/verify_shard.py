@@ -15,7 +15,7 @@ from ...format.buffers.checksum import add_digests, crc32c, record_digests
 from ...format.decode.decode_examples import ExampleDecoder
 from ...format.manifest.manifest import ShardEntry
 from ...format.schema.schema import Schema
-from ...format.sidecars.dali_index import index_path, index_text
+from ...format.sidecars.record_index import INDEX_FOLDER, IndexKind, index_data
 from ...format.tfrecord.framing import FRAME_BYTES
 from ...format.tfrecord.scan import WRONG_DATA
 from ...format.wording.printable import printable_path
@@ -36,7 +36,7 @@ class ShardCheck:
     """What to verify: `file` is where the shard is in the folder `root`, `entry` is what the manifest states of it.
 
     `entry` is None for a file that belongs to no dataset: then only its framing is verified. `largest_frame` bounds
-    its framed records, in bytes (None: no bound); `index` is the path of its index, or None. `known` is what a list has
+    its framed records, in bytes (None: no bound); `indexes` are the paths of its indexes. `known` is what a list has
     reported of the file already, or None.
     """
 
@@ -45,7 +45,7 @@ class ShardCheck:
     entry: ShardEntry | None = None
     schema: Schema | None = None
     largest_frame: int | None = None
-    index: str | None = None
+    indexes: tuple[str, ...] = ()
     known: FileStatus | None = None
 
     @property
@@ -55,11 +55,14 @@ class ShardCheck:
 
     def when_published(self) -> ShardCheck | None:
         """Return the check of the same files under their final names, if a staged one is gone by now; else None."""
-        storage, index = storage_at(self.root), self.index
+        storage = storage_at(self.root)
         file = self.file if self.file == self.path or storage.lies_at(self.file) else self.path
-        if index is not None and index != index_path(self.path) and not storage.lies_at(index):
-            index = index_path(self.path)
-        return None if (file, index) == (self.file, self.index) else replace(self, file=file, index=index, known=None)
+        final = [f"{INDEX_FOLDER}/{os.path.basename(index)}" for index in self.indexes]
+        pairs = zip(self.indexes, final, strict=True)
+        indexes = tuple(index if index == path or storage.lies_at(index) else path for index, path in pairs)
+        if (file, indexes) == (self.file, self.indexes):
+            return None
+        return replace(self, file=file, indexes=indexes, known=None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +98,7 @@ def _read_through(check: ShardCheck) -> ShardFacts:
     try:
         shard.read_file()
         shard.read_records()
-        shard.check_index()
+        shard.check_indexes()
     except (DamageError, InputError) as error:
         shard.add(_without_path(str(error), check))
     except OSError as error:
@@ -114,11 +117,11 @@ def _look_at(check: ShardCheck) -> ShardFacts:
             shard.check_bytes(found.crc32c)
     except OSError as error:
         shard.add(f"cannot be read: {error.strerror}")
-    if check.index is not None:
+    for index in check.indexes:
         try:
-            check_regular(check.root, check.index)
+            check_regular(check.root, index)
         except DamageError as error:
-            shard.findings.append(Finding(check.index, str(error).rpartition(f"{check.index}: ")[2]))
+            shard.findings.append(Finding(index, str(error).rpartition(f"{index}: ")[2]))
     records = 0 if check.entry is None else check.entry.records
     return ShardFacts(records, shard.bytes, 0, tuple(shard.findings))
 
@@ -233,14 +236,21 @@ class _Shard:
     def _add_row(self, run: RecordRun, row: int, reason: str) -> None:
         self.add(reason, run.first_record + row, int(run.offsets[row]))
 
-    def check_index(self) -> None:
-        """Check the index against the records, if all of them can be found."""
-        if self.check.index is None or self.torn:
+    def check_indexes(self) -> None:
+        """Check the indexes against the records, if all of these can be found."""
+        if not self.check.indexes or self.torn:
             return
-        ends = np.concatenate(self.ends) if self.ends else np.empty(0, np.int64)
-        expected = index_text(ends)
-        if read_file(self.check.root, self.check.index, len(expected)) != expected:
-            self.findings.append(Finding(self.check.index, f"is not the index of {printable_path(self.check.file)}"))
+        offsets = np.concatenate([np.zeros(1, np.int64), *self.ends])
+        for index in self.check.indexes:
+            kind: IndexKind = "text" if index.endswith(".idx") else "binary"
+            expected = index_data(offsets, kind)
+            try:
+                right = read_file(self.check.root, index, len(expected)) == expected
+            except DamageError as error:
+                self.findings.append(Finding(index, str(error).rpartition(f"{index}: ")[2]))
+                continue
+            if not right:
+                self.findings.append(Finding(index, f"is not the index of {printable_path(self.check.file)}"))
 
 
 def _without_path(text: str, check: ShardCheck) -> str:

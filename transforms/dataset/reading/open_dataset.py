@@ -69,6 +69,7 @@ class _Kept:
 
     access: list[RecordAccess] = field(default_factory=list)
     rows: list[RowReader | None] = field(default_factory=list)
+    plans: dict[tuple[str, ...] | None, tuple[SourceColumns, ExampleDecoder]] = field(default_factory=dict)
 
     def __reduce__(self) -> tuple[type[_Kept], tuple[()]]:
         return _Kept, ()
@@ -189,8 +190,7 @@ class Dataset:
             UsageError: there is no such split or feature, or the records are plain bytes.
             DamageError: a shard is missing, damaged or cut, or a record is not an Example of the schema.
         """
-        plan = self._columns(columns)
-        decoder = ExampleDecoder(self._schema(), plan.features)
+        plan, decoder = self._plan(columns)
         return (plan.batch(batch, place) for place, _, batch in self._decoded(self._shards(split), decoder))
 
     def record(self, index: int) -> bytes:
@@ -217,8 +217,7 @@ class Dataset:
             UsageError: there is no such feature, or the records are plain bytes.
             DamageError: a shard is missing, damaged or cut, or a record is not an Example of the schema.
         """
-        plan = self._columns(columns)
-        decoder = ExampleDecoder(self._schema(), plan.features)
+        plan, decoder = self._plan(columns)
         payloads, batches = self._access.take(indices), []
         for first in range(0, len(payloads), decoder.rows_at_once):
             try:
@@ -231,6 +230,13 @@ class Dataset:
             return batches[0]
         table = pa.Table.from_batches(batches, plan.schema).combine_chunks()
         return table.to_batches()[0] if len(table) else pa.RecordBatch.from_pylist([], plan.schema)
+
+    def _plan(self, columns: Sequence[str] | None) -> tuple[SourceColumns, ExampleDecoder]:
+        key = None if columns is None else tuple(columns)
+        if key not in self._kept.plans:
+            plan = self._columns(columns)
+            self._kept.plans[key] = plan, ExampleDecoder(self._schema(), plan.features)
+        return self._kept.plans[key]
 
     @property
     def _access(self) -> RecordAccess:

@@ -1,6 +1,6 @@
 """Make each planned shard in the staging folder, under its final name, before anything is committed.
 
-A shard that is one whole part is a second link to it; any other is copied from ranges of parts.
+A shard that is one whole part is a second link to it, and so is its index; any other is copied from ranges of parts.
 """
 
 from __future__ import annotations
@@ -10,10 +10,14 @@ import numpy.typing as npt
 
 from ...errors import RunError
 from ...format.manifest.naming import staged_file, staged_sidecar
-from ...format.sidecars.dali_index import index_path, index_text
-from ..records.record_file import read_record_batches
+from ...format.sidecars.record_index import OFFSET_BYTES, index_data, index_path, offsets_in
+from ..records.record_offsets import read_offsets
+from ..shard_plan.shard_plan import Part, PartRange
 from ..stage.spec import DatasetSpec
+from ..stage.split_stager import OFFSETS, PART
 from .plan_step import ShardJob
+
+I64 = npt.NDArray[np.int64]
 
 
 def assemble_shard(spec: DatasetSpec, job: ShardJob) -> None:
@@ -30,13 +34,43 @@ def assemble_shard(spec: DatasetSpec, job: ShardJob) -> None:
     size = storage.size(staged)
     if size != job.bytes:
         raise RunError(f"{spec.path}/{staged} has {size} bytes, {job.bytes} were planned: staged files were changed")
-    if spec.wants_index:
-        storage.replace(
-            staged_sidecar(spec.staging, index_path(job.path)), index_text(_record_ends(storage.path(staged)))
-        )
+    if spec.index_kinds:
+        _index_shard(spec, job)
 
 
-def _record_ends(path: str) -> npt.NDArray[np.int64]:
-    """Return where each record of a shard ends, in bytes; payloads are not checked, they were just written."""
-    ends = [np.append(run.offsets[1:], run.end) for run in read_record_batches(path, check_crc=False)]
-    return np.concatenate(ends) if ends else np.zeros(0, np.int64)
+def _index_shard(spec: DatasetSpec, job: ShardJob) -> None:
+    kinds, offsets = list(spec.index_kinds), None
+    first = job.ranges[0]
+    if "binary" in kinds and len(job.ranges) == 1 and first.is_whole and _has_offsets(spec, first.part):
+        kinds.remove("binary")
+        target = staged_sidecar(spec.staging, index_path(job.path, "binary"))
+        spec.storage.place(_offsets_path(spec, first.part), target)
+    for kind in kinds:
+        if offsets is None:
+            offsets = _offsets(spec, job)
+        spec.storage.replace(staged_sidecar(spec.staging, index_path(job.path, kind)), index_data(offsets, kind))
+
+
+def _offsets(spec: DatasetSpec, job: ShardJob) -> I64:
+    """Return where the records of a shard begin, and its size, from the files beside its parts."""
+    if not all(_has_offsets(spec, piece.part) for piece in job.ranges):  # staged by a release that left none
+        return read_offsets(spec.storage.path(staged_file(spec.staging, job.path)))
+    found, at = [np.zeros(1, np.int64)], 0
+    for piece in job.ranges:
+        found.append(_ends_in(spec, piece) + at)
+        at += piece.end.offset - piece.start.offset
+    return np.concatenate(found)
+
+
+def _ends_in(spec: DatasetSpec, piece: PartRange) -> I64:
+    """Return where the records of a range end, from where it begins."""
+    offsets = offsets_in(spec.storage.read(_offsets_path(spec, piece.part)), "binary")
+    return offsets[piece.start.records + 1 : piece.end.records + 1] - piece.start.offset
+
+
+def _has_offsets(spec: DatasetSpec, part: Part) -> bool:
+    return spec.storage.size(_offsets_path(spec, part)) == OFFSET_BYTES * (part.cuts[-1].records + 1)
+
+
+def _offsets_path(spec: DatasetSpec, part: Part) -> str:
+    return f"{spec.staging}/{part.path.removesuffix(PART)}{OFFSETS}"

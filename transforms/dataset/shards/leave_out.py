@@ -35,8 +35,8 @@ def _without(spec: DatasetSpec, split: SplitParts, name: str, numbers: npt.NDArr
     storage, task = spec.storage, split.parts[0].task
     folder = f"parts/{max(task, 0):06d}-{uuid.uuid4().hex[:16]}"
 
-    def create(number: int) -> tuple[PartFile, str]:
-        path = f"{folder}/{name}-{number:04d}.part"
+    def create(number: int, suffix: str) -> tuple[PartFile, str]:
+        path = f"{folder}/{name}-{number:04d}{suffix}"
         return storage.create_part(f"{spec.staging}/{path}"), path
 
     stager = SplitStager(task, spec.stage_settings, create)

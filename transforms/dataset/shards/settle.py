@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import uuid
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -28,7 +28,7 @@ from ..records.record_file import read_record_batches
 from ..records.record_scan import RecordRun
 from ..shard_plan.shard_plan import SplitParts
 from ..stage.spec import DatasetSpec
-from ..stage.split_stager import SplitStager
+from ..stage.split_stager import Create, SplitStager
 from ..stage.task_result import TaskResult
 from ..storage.contract import PartFile
 
@@ -101,9 +101,9 @@ def _dealt(
     folder = f"parts/{task:06d}-{uuid.uuid4().hex[:16]}"
     stagers: dict[str, SplitStager] = {}
 
-    def create(name: str) -> Callable[[int], tuple[PartFile, str]]:
-        def one(number: int) -> tuple[PartFile, str]:
-            path = f"{folder}/{name}-{number:04d}.part"
+    def create(name: str) -> Create:
+        def one(number: int, suffix: str) -> tuple[PartFile, str]:
+            path = f"{folder}/{name}-{number:04d}{suffix}"
             return spec.storage.create_part(f"{spec.staging}/{path}"), path
 
         return one

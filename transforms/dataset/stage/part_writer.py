@@ -17,7 +17,7 @@ from ..storage.contract import PartFile
 class PartWriter:
     """Writes units (records or gzip members) into one part."""
 
-    def __init__(self, file: PartFile, path: str, gap: int) -> None:
+    def __init__(self, file: PartFile, path: str, gap: int, *, keeps_offsets: bool = False) -> None:
         self.path = path
         self.file = file
         self.bytes = 0
@@ -25,6 +25,7 @@ class PartWriter:
         self._records = 0
         self._crc = 0
         self._cuts = CutChooser(gap)
+        self._ends: list[npt.NDArray[np.int64]] | None = [] if keeps_offsets else None
 
     def add(
         self,
@@ -41,7 +42,10 @@ class PartWriter:
         """
         base, before = self.bytes, self._records
         self.unit_bytes = max(self.unit_bytes, int(np.diff(ends, prepend=0).max()))
-        positions = self._cuts.wanted(ends + base)
+        ends_in_part = ends + base
+        positions = self._cuts.wanted(ends_in_part)
+        if self._ends is not None:
+            self._ends.append(ends_in_part)
         if crcs is None:
             through = self._write_reading(take, ends[positions])
         else:
@@ -74,6 +78,10 @@ class PartWriter:
         if len(whole) == 1:
             self.file.write(whole)
         return crcs
+
+    def offsets(self) -> npt.NDArray[np.int64]:
+        """Return where the units begin, and the size of the part; only of a writer that keeps them."""
+        return np.concatenate([np.zeros(1, np.int64), *(self._ends or ())])
 
     def close(self) -> tuple[CutPoint, ...]:
         """Close the part, and return its cut points, its end last."""

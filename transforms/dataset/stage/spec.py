@@ -17,6 +17,7 @@ from ...format.flow.observers import Observer
 from ...format.manifest.details import ColumnEntry
 from ...format.manifest.naming import DATASET_NAME, DEFAULT_SHARD_NAME, STAGING_FOLDER, check_shard_name
 from ...format.schema.schema import Schema
+from ...format.sidecars.record_index import IndexKind
 from ...format.splits.splitter import Settling
 from ...format.wording.printable import printable
 from ...format.wording.sizes import check_shard_size
@@ -36,7 +37,7 @@ _CHOICES: Final = {
     "order": ("task", "source", "shuffled"),
     "if_exists": ("refuse", "replace"),
 }
-_SIDECARS: Final = ("tfds", "tfx", "index")
+_SIDECARS: Final = ("tfds", "tfx", "index", "offsets")
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,7 +110,7 @@ class DatasetSpec:
     compression: str = "none"
     order: str = "task"
     shard_name: str = DEFAULT_SHARD_NAME
-    sidecars: tuple[str, ...] = ("tfds", "tfx")
+    sidecars: tuple[str, ...] = ("tfds", "tfx", "offsets")
     if_exists: str = "refuse"
     replaces: int | None = None
     max_rejects: int | str = 0
@@ -178,9 +179,11 @@ class DatasetSpec:
         return storage_at(self.path)
 
     @property
-    def wants_index(self) -> bool:
-        """Whether shards get an index: its readers read uncompressed shards only."""
-        return "index" in self.sidecars and self.compression == "none"
+    def index_kinds(self) -> tuple[IndexKind, ...]:
+        """Which indexes the shards get: those who read them read uncompressed shards only."""
+        groups: dict[str, IndexKind] = {"index": "text", "offsets": "binary"}
+        wanted = [kind for group, kind in groups.items() if group in self.sidecars]
+        return tuple(wanted) if self.compression == "none" else ()
 
     @property
     def proof(self) -> str | None:
@@ -201,4 +204,5 @@ class DatasetSpec:
             most_splits=self.most_splits,
             sets_aside=self.settling is not None,
             shuffle=self.shuffle,
+            index=bool(self.index_kinds),
         )

@@ -20,6 +20,7 @@ from ...format.buffers.checksum import add_digests
 from ...format.buffers.frame_slices import FrameSlices
 from ...format.flow.blocks import Frames
 from ...format.flow.observers import Observer
+from ...format.sidecars.record_index import index_data
 from ...format.tfrecord.gzip_members import compress_member
 from ..shard_plan.shard_plan import CUTS_PER_SHARD, CutTable, Part, PartKind, SplitParts
 from ..spill.spiller import Shuffle
@@ -33,6 +34,13 @@ _MEMBERS_PER_SHARD: Final = 8
 
 Take = Callable[[int], Sequence[memoryview]]
 
+Create = Callable[[int, str], tuple[PartFile, str]]
+"""Open a file of a (task, split): its number, its suffix; returns it with its path."""
+
+PART: Final = ".part"
+OFFSETS: Final = ".offsets"
+"""Where the records of a part begin, beside it: see `format/sidecars/record_index`."""
+
 
 @dataclass(frozen=True, slots=True)
 class StageSettings:
@@ -42,6 +50,7 @@ class StageSettings:
     that a worker must see before it stages anything: see `shared_folder`. `observers` merge what they have seen.
     `most_splits` bounds splits that the data name, None where they do not. `sets_aside` says that records may wait for
     the shard plan to know their split. With `shuffle` other records are spilled, for a second pass that stages them.
+    With `index` it is left beside each part where its records begin.
     """
 
     shard_size: int
@@ -53,12 +62,13 @@ class StageSettings:
     most_splits: int | None = None
     sets_aside: bool = False
     shuffle: Shuffle | None = None
+    index: bool = False
 
 
 class SplitStager:
-    """The parts of one (task, split): `create(number)` opens part `number`, and returns it with its path."""
+    """The parts of one (task, split): `create(number, suffix)` opens a file of part `number`."""
 
-    def __init__(self, task: int, settings: StageSettings, create: Callable[[int], tuple[PartFile, str]]) -> None:
+    def __init__(self, task: int, settings: StageSettings, create: Create) -> None:
         self._task = task
         self._settings = settings
         self._create = create
@@ -129,10 +139,10 @@ class SplitStager:
                 start += 1
 
     def _roll(self) -> PartWriter:
-        file, path = self._create(len(self._parts))
+        file, path = self._create(len(self._parts), PART)
         self._files.append(file)
         gap = 0 if self._members is not None else self._settings.shard_size // CUTS_PER_SHARD
-        self._open = PartWriter(file, path, gap)
+        self._open = PartWriter(file, path, gap, keeps_offsets=self._settings.index)
         return self._open
 
     def _close(self, kind: PartKind) -> None:
@@ -140,6 +150,11 @@ class SplitStager:
         if writer is None:
             return
         cuts = writer.close()
+        if self._settings.index:
+            file, _ = self._create(len(self._parts), OFFSETS)
+            self._files.append(file)
+            file.write([memoryview(index_data(writer.offsets(), "binary"))])
+            file.close()
         part = Part(self._task, len(self._parts), writer.path, kind, writer.unit_bytes, CutTable.of(cuts))
         self._parts.append(part)
 

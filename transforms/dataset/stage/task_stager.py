@@ -27,7 +27,7 @@ from ...format.wording.printable import printable
 from ..spill.spiller import SplitSpill, TaskSpill
 from ..storage.contract import PartFile, Storage
 from ..storage.shared_folder import check_shared
-from .split_stager import SplitStager, StageSettings
+from .split_stager import PART, SplitStager, StageSettings
 from .task_result import NO_ENTRY, NO_TASK, RejectFile, TaskResult
 
 _FIX: Final = (
@@ -113,8 +113,8 @@ class TaskStager:
         stager.add(frames)
 
     def _split_stager(self, split: str) -> SplitStager | SplitSpill:
-        def create(number: int) -> tuple[PartFile, str]:
-            return self._create(f"{split}-{number:04d}.part")
+        def create(number: int, suffix: str = PART) -> tuple[PartFile, str]:
+            return self._create(f"{split}-{number:04d}{suffix}")
 
         if self._spill is not None and not is_set_aside(split):
             return self._spill.split(create)

@@ -45,6 +45,12 @@ def crc32c_each(data: Any, lengths: npt.NDArray[np.int64]) -> U32:
     return np.fromiter(map(_crc32c, cut(data, lengths)), np.uint32, len(lengths))
 
 
+def crc32c_of_pieces(data: memoryview, starts: npt.NDArray[np.int64], ends: npt.NDArray[np.int64]) -> U32:
+    """Return the CRC32C of each of the pieces `data[start:end]`, wherever they are."""
+    pieces = map(data.__getitem__, map(slice, starts.tolist(), ends.tolist()))
+    return np.fromiter(map(_crc32c, pieces), np.uint32, len(starts))
+
+
 def cut(data: Any, lengths: npt.NDArray[np.int64]) -> Iterator[bytes]:
     """Return the pieces that follow each other in a buffer.
 

@@ -26,8 +26,8 @@ from ..encode.key_order import map_key_order
 from ..schema.arrow_types import WIDEST_FIXED_LIST, arrow_type_of
 from ..schema.schema import Feature, Schema
 from ..wording.printable import printable
-from .values import decode_column
-from .walk import WORD, FeatureWalker, Mask, Span, walk_examples
+from .values import decode_columns
+from .walk import WORD, FeatureWalkers, Mask, Span, walk_examples
 
 _NULL_VALUES: Final = 1 << 22
 
@@ -78,8 +78,8 @@ class ExampleDecoder:
     ) -> None:
         self._refuse_others = refuse_other_messages
         self._features = tuple(sorted(schema, key=lambda feature: map_key_order(feature.name)))
-        self._walkers = tuple(map(FeatureWalker, self._features))
-        self._reach = max((walker.reach for walker in self._walkers), default=0) + 4 * WORD
+        self._walkers = FeatureWalkers(self._features)
+        self._reach = self._walkers.reach + 4 * WORD
         places = {feature.name: place for place, feature in enumerate(self._features)}
         names = [feature.name for feature in schema] if columns is None else list(columns)
         unknown = [name for name in names if name not in places]
@@ -142,14 +142,13 @@ class ExampleDecoder:
             if not feature.nullable:
                 odd = odd | ~span.present
         unfit = np.zeros((len(self._places), len(payloads)), np.bool_)
-        arrays = []
-        for column, place in enumerate(self._places):
-            span = walk.spans[place]
-            if odd.any():
-                span = Span(np.where(odd, 0, span.start), np.where(odd, 0, span.size), span.present & ~odd)
-            decoded = decode_column(self._features[place], payloads.data, span)
-            arrays.append(decoded.array)
-            unfit[column] = decoded.bad
+        spans = [walk.spans[place] for place in self._places]
+        if odd.any():
+            spans = [Span(np.where(odd, 0, s.start), np.where(odd, 0, s.size), s.present & ~odd) for s in spans]
+        columns = decode_columns([self._features[place] for place in self._places], payloads.data, spans)
+        arrays = [column.array for column in columns]
+        for number, column in enumerate(columns):
+            unfit[number] = column.bad
         batch = pa.RecordBatch.from_arrays(arrays, schema=self.arrow_schema)
         if not arrays:
             batch = pa.RecordBatch.from_struct_array(pa.array([{}] * len(payloads), pa.struct([])))

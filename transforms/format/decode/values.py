@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
+from itertools import repeat
 from typing import Any, Final
 
 import numpy as np
@@ -16,7 +19,7 @@ from ..buffers.varints import MAX_VARINT_BYTES
 from ..schema.arrow_types import arrow_type_of
 from ..schema.column_types import Form, form_of
 from ..schema.schema import Feature
-from .walk import CONTINUES, I64, U8, U64, WORD, Mask, Span, join_groups, read_size, words_of
+from .walk import CONTINUES, FEW_RECORDS, I64, U8, U64, WORD, Mask, Span, join_groups, read_size, words_of
 
 _FIRST_BYTES: Final = np.array([(1 << 8 * min(n, WORD)) - 1 for n in range(MAX_VARINT_BYTES + 1)], np.uint64)
 """By the size of a varint: the bits of its bytes in the word where it begins."""
@@ -56,14 +59,37 @@ class _Pieces:
 _Values = I64 | npt.NDArray[np.float32] | _Pieces
 
 
-def decode_column(feature: Feature, data: U8, span: Span) -> Column:
-    """Return the values of a feature whose payloads are where `span` says, as `arrow_type_of(feature)`.
+@lru_cache(maxsize=4096)
+def _type_and_form(feature: Feature) -> tuple[pa.DataType, Form]:
+    return arrow_type_of(feature), form_of(feature)
+
+
+def decode_columns(features: Sequence[Feature], data: U8, spans: Sequence[Span]) -> list[Column]:
+    """Return the values of features: of few records, numbers of one kind are read at once, whatever feature has them.
 
     `data` must hold two words more after the last payload.
     """
-    type_, form = arrow_type_of(feature), form_of(feature)
+    read: list[tuple[_Values, Mask] | None] = [None] * len(features)
+    rows = len(spans[0].start) if spans else 0
+    for kind in ("float", "int64") if rows <= FEW_RECORDS else ():
+        places = [i for i, feature in enumerate(features) if feature.shape == () and feature.kind == kind]
+        if len(places) > 1:
+            starts, sizes = (np.concatenate([getattr(spans[i], name) for i in places]) for name in ("start", "size"))
+            values, bad = _read_numbers(kind, data, starts, sizes)
+            for number, place in enumerate(places):
+                here = slice(number * rows, (number + 1) * rows)
+                read[place] = values[here], bad[here]
+    return [decode_column(*one) for one in zip(features, repeat(data), spans, read)]
+
+
+def decode_column(feature: Feature, data: U8, span: Span, read: tuple[_Values, Mask] | None = None) -> Column:
+    """Return the values of a feature whose payloads are where `span` says, as `arrow_type_of(feature)`.
+
+    `data` must hold two words more after the last payload. `read` are the numbers, where they have been read.
+    """
+    type_, form = _type_and_form(feature)
     if feature.shape == ():
-        values, bad = _read_scalars(feature, data, span)
+        values, bad = read or _read_scalars(feature, data, span)
         array, unfit = _to_arrow(values, type_, form, span.present)
         return Column(array, (bad | unfit) & span.present)
     values, counts, bad = _read_lists(feature, data, span)
@@ -108,11 +134,15 @@ def read_varints(words: U64, starts: I64, sizes: I64) -> tuple[I64, Mask]:
 def _read_scalars(feature: Feature, data: U8, span: Span) -> tuple[_Values, Mask]:
     if feature.kind == "bytes":
         return _Pieces(data, span.start, span.size), np.zeros(len(span.start), np.bool_)
+    return _read_numbers(feature.kind, data, span.start, span.size)
+
+
+def _read_numbers(kind: str, data: U8, starts: I64, sizes: I64) -> tuple[I64 | npt.NDArray[np.float32], Mask]:
     words = words_of(data)
-    if feature.kind == "float":
-        return words[span.start].astype(np.uint32).view(np.float32), span.size != 4
-    values, bad = read_varints(words, span.start, span.size)
-    return values, bad | (span.size == 0)
+    if kind == "float":
+        return words[starts].astype(np.uint32).view(np.float32), sizes != 4
+    values, bad = read_varints(words, starts, sizes)
+    return values, bad | (sizes == 0)
 
 
 def _read_lists(feature: Feature, data: U8, span: Span) -> tuple[_Values, I64, Mask]:
@@ -244,8 +274,9 @@ def _bytes_to_arrow(values: _Pieces, type_: pa.DataType, present: Mask | None) -
         raise ValueError("more than 2 GiB of bytes values in one column of a batch; decode fewer records at once")
     joined = gather_pieces(values.data, values.starts, values.sizes)
     buffers = [_validity(present), pa.py_buffer(offsets.astype(np.int32)), pa.py_buffer(joined)]
-    array = pa.Array.from_buffers(pa.binary(), len(values), buffers)
-    if not types.is_string(type_):
+    is_ascii = types.is_string(type_) and (not len(joined) or int(joined.max()) < 0x80)
+    array = pa.Array.from_buffers(pa.string() if is_ascii else pa.binary(), len(values), buffers)
+    if is_ascii or not types.is_string(type_):
         return array, unfit
     try:
         return array.cast(pa.string()), unfit

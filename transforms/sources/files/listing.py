@@ -20,6 +20,7 @@ from typing import Final
 from ...errors import InputError
 from ...format.wording.printable import printable_path
 from ..contract.source import Listing, SourceEntry, Traits
+from .file_names import has_suffix
 from .object_listing import find_objects, look_at_object, object_name
 from .open_file import is_object
 
@@ -188,7 +189,7 @@ def _expand_url(path: str, suffixes: tuple[str, ...], found: _Found) -> bool:
     Raises:
         InputError: it names nothing.
     """
-    if found.names_only and path.lower().endswith(suffixes):
+    if found.names_only and has_suffix(path, suffixes):
         found.paths.add(os.fsencode(path))  # its suffix is theirs: a store need not be asked twice
         return True
     objects = find_objects(path, suffixes)
@@ -208,7 +209,7 @@ def _all_known(matches: list[bytes], found: _Found) -> bool:
 
 def _add_folder(folder: bytes, name: str, suffixes: tuple[str, ...], found: _Found) -> None:
     for path, entry in _walk(folder, name, found):
-        if not os.fsdecode(entry.name).lower().endswith(suffixes):
+        if not has_suffix(os.fsdecode(entry.name), suffixes):
             found.skip("other")
         elif found.names_only or _is_file(entry):
             found.paths.add(path)

@@ -23,6 +23,7 @@ from ...stores.common.schemes import STORES
 from ...stores.common.store_url import StoreUrl, parse_store_url
 from ...stores.connect import store_at
 from ..contract.source import SourceEntry
+from .file_names import has_suffix
 
 _DOTTED: Final = re.compile(r"/\.|/\Z")
 """What `**` does not match: a key that has a step which begins with a dot, or that stands for a folder."""
@@ -232,7 +233,7 @@ def _files_below(
     passed: set[str] = set()
     for info in listed:
         reason, place = _passed_over(prefix, info.key, datasets)
-        if not reason and not info.key.lower().endswith(suffixes):
+        if not reason and not has_suffix(info.key, suffixes):
             reason, place = "other", info.key
         if not reason:
             yield info

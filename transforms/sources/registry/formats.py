@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final
 
+from ..files.file_names import has_suffix
+
 if TYPE_CHECKING:
     from .format import Format
 
@@ -106,8 +108,7 @@ def format_of_name(name: str) -> str | None:
     >>> format_of_name("in/A.CSV"), format_of_name("README")
     ('csv', None)
     """
-    lower = name.lower()
-    return next((known for known, entry in FORMATS.items() if lower.endswith(entry.suffixes)), None)
+    return next((known for known, entry in FORMATS.items() if has_suffix(name, entry.suffixes)), None)
 
 
 def format_of_first_bytes(head: bytes) -> str | None:

@@ -30,9 +30,13 @@ from ..files.open_file import is_object
 from ..registry.formats import suffixes_of
 
 _SPLIT_IN_NAME: Final = re.compile(
-    r"(train|training|val|valid|validation|dev|test|testing|eval)-[0-9]+(-of-[0-9]+)?\.tfrecords?(\.gz)?"
+    r"(train|training|val|valid|validation|dev|test|testing|eval)-[0-9]+(-of-[0-9]+)?\.tfrecords?(\.gz)?|"
+    r"(?:[a-z0-9_]+-)?(train|training|val|valid|validation|dev|test|testing|eval)\.tfrecord-[0-9]+-of-[0-9]+"
 )
-"""A file name that says of which split it is: one of the well-known names, then nothing but its number."""
+"""A file name that says of which split it is: one of the well-known names, then nothing but its number.
+
+The second form is that of TFDS, after the name of the dataset: `{DATASET}-{SPLIT}.{FILEFORMAT}-{SHARD_X_OF_Y}`.
+"""
 
 _REQUESTS_AT_ONCE: Final = 8
 """Each shard of a dataset in a store is looked at by a request or two.
@@ -47,7 +51,7 @@ def split_in_name(path: bytes) -> str | None:
     ('val', None)
     """
     match = _SPLIT_IN_NAME.fullmatch(os.fsdecode(os.path.basename(path)))
-    return match[1] if match else None
+    return (match[1] or match[4]) if match else None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,57 @@
+"""Files that are read at places all over them: the most recently used ones stay open."""
+
+from __future__ import annotations
+
+import os
+import resource
+import threading
+from collections import OrderedDict
+from typing import Final
+
+from ..records.record_file import open_regular
+
+MOST_OPEN: Final = min(max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4, 64), 4096)
+"""The most files that are open at a time, of each kind: a quarter of what the process may have."""
+
+
+class OpenFile:
+    """A file that stays open as long as anything refers to this; `os.pread` has no place, so that threads share it."""
+
+    __slots__ = ("number",)
+
+    def __init__(self, path: str, name: str) -> None:
+        """Open a regular file; `name` is its name in messages.
+
+        Raises:
+            InputError: it is not there, or no regular file.
+        """
+        with open_regular(path, name) as opened:
+            self.number = os.dup(opened.fileno())
+
+    def __del__(self) -> None:
+        if hasattr(self, "number"):
+            os.close(self.number)
+
+
+class OpenFiles:
+    """Open files by their paths; one that has not been asked for in a long time is closed when its readers are done."""
+
+    def __init__(self) -> None:
+        self._open: OrderedDict[str, OpenFile] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def at(self, path: str, name: str) -> OpenFile:
+        """Return the file at a path, which is opened where it is not; `name` is its name in messages.
+
+        Raises:
+            InputError: it is not there, or no regular file.
+        """
+        with self._lock:
+            file = self._open.get(path)
+            if file is None:
+                file = self._open[path] = OpenFile(path, name)
+                if len(self._open) > MOST_OPEN:
+                    self._open.popitem(last=False)
+            else:
+                self._open.move_to_end(path)
+            return file

@@ -1,0 +1,190 @@
+"""The records of one shard by their rows, from 0: read one by one, or many at once.
+
+plain    offsets of the records ─▶ a read of each, or one read of those that are near each other ─▶ both CRCs
+gzip     the members that begin with a record ─▶ read on from the last one before the record
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from bisect import bisect_right
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ...errors import DamageError
+from ...format.buffers.checksum import crc32c, crc32c_of_lengths, crc32c_of_pieces, mask, mask_each
+from ...format.buffers.payloads import Payloads
+from ...format.manifest.manifest import ShardEntry
+from ...format.tfrecord.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
+from ...format.wording.printable import counted
+from ...stores.common.store_url import parse_store_url
+from ...stores.connect import store_at
+from ..records.record_file import read_record_batches
+from ..records.record_offsets import offsets_of
+from ..records.record_scan import RecordRun
+from .open_files import OpenFiles
+
+I64 = npt.NDArray[np.int64]
+
+_GAP_ON_DISK: Final = 4 << 10
+_GAP_IN_STORE: Final = 256 << 10
+"""Bytes between two records from which these are read by themselves: reading them too costs less than another read."""
+
+_MOST_AT_ONCE: Final = 8 << 20
+"""Bytes after which another read begins."""
+
+_HEADER: Final = "its header is damaged or cut"
+_DATA: Final = "its data do not have their CRC"
+_ENDS: Final = "the file ends before it"
+
+ReadEach = Callable[[Sequence[tuple[int, int]]], list[bytes]]
+"""Read so many bytes from an offset on, each (bytes, offset); fewer only at the end."""
+
+
+def file_reader(files: OpenFiles, path: str, name: str) -> ReadEach:
+    """Return what reads a file on disk, which is opened when it is needed."""
+
+    def read(pieces: Sequence[tuple[int, int]]) -> list[bytes]:
+        file = files.at(path, name)
+        number, pread = file.number, os.pread
+        return [pread(number, size, offset) for size, offset in pieces]
+
+    return read
+
+
+def object_reader(path: str) -> ReadEach:
+    """Return what reads ranges of an object of a store."""
+    url = parse_store_url(path)
+    store = store_at(url)
+    return lambda pieces: [store.read(url.key, offset, offset + size) for size, offset in pieces]
+
+
+@dataclass(frozen=True, slots=True)
+class PlainShard:
+    """An uncompressed shard: record i is `offsets[i]` to `offsets[i + 1]`, framing included; `name` is for messages."""
+
+    name: str
+    read: ReadEach
+    offsets: I64
+    gap: int
+
+    @classmethod
+    def on_disk(cls, files: OpenFiles, path: str, name: str, offsets: I64) -> PlainShard:
+        """Return the shard in a file."""
+        return cls(name, file_reader(files, path, name), offsets, _GAP_ON_DISK)
+
+    @classmethod
+    def in_store(cls, path: str, name: str, offsets: I64) -> PlainShard:
+        """Return the shard in an object."""
+        return cls(name, object_reader(path), offsets, _GAP_IN_STORE)
+
+    def payload(self, row: int) -> bytes:
+        """Return the payload of a row, by one read."""
+        start, stop = self.offsets[row : row + 2].tolist()
+        (framed,) = self.read([(stop - start, start)])
+        payload = framed[HEADER_BYTES:-FOOTER_BYTES]
+        header = (stop - start - FRAME_BYTES).to_bytes(8, "little")
+        if not framed.startswith(header) or framed[8:HEADER_BYTES] != mask(crc32c(header)).to_bytes(4, "little"):
+            raise self.damage(row, _HEADER)
+        if framed[-FOOTER_BYTES:] != mask(crc32c(payload)).to_bytes(4, "little"):
+            raise self.damage(row, _DATA)
+        return payload
+
+    def frames(self, rows: I64) -> Payloads:
+        """Return the framed records of rows in ascending order, unchecked; those near each other are read at once."""
+        starts, stops = self.offsets[rows], self.offsets[rows + 1]
+        firsts = self._firsts_of_reads(starts, stops)
+        begins, ends = starts[firsts], stops[np.concatenate((firsts[1:], [len(rows)])) - 1]
+        sizes = ends - begins
+        parts = self.read(list(zip(sizes.tolist(), begins.tolist(), strict=True)))
+        data = np.frombuffer(b"".join(parts), np.uint8)
+        stops_of_reads = np.cumsum(sizes)
+        if len(data) != stops_of_reads[-1]:
+            short = [len(part) < size for part, size in zip(parts, sizes.tolist(), strict=True)].index(True)
+            raise self.damage(int(rows[firsts[short]]), _ENDS)
+        moved = (stops_of_reads - ends)[np.searchsorted(firsts, np.arange(len(rows)), side="right") - 1]
+        return Payloads(data, starts + moved, stops + moved)
+
+    def _firsts_of_reads(self, starts: I64, stops: I64) -> I64:
+        """Return which of some records are the first of those that are read at once."""
+        begins = np.concatenate(([True], starts[1:] - stops[:-1] > self.gap))
+        firsts = np.flatnonzero(begins)
+        if (stops[np.concatenate((firsts[1:], [len(starts)])) - 1] - starts[firsts]).max() > _MOST_AT_ONCE:
+            first = 0
+            for at in range(1, len(starts)):
+                begins[at] = begins[at] or int(stops[at] - starts[first]) > _MOST_AT_ONCE
+                first = at if begins[at] else first
+            firsts = np.flatnonzero(begins)
+        return firsts
+
+    def damage(self, row: int, what: str) -> DamageError:
+        """Return the error that says what is wrong with a record."""
+        return DamageError(f"{self.name} record {row + 1} at byte {self.offsets[row]}: {what}")
+
+
+def payloads_in(frames: Payloads) -> tuple[Payloads, tuple[int, str] | None]:
+    """Return the payloads of framed records, and the first record that is damaged, with what is wrong with it."""
+    starts, ends = frames.starts + HEADER_BYTES, frames.ends - FOOTER_BYTES
+    words = np.ndarray((max(len(frames.data) - 7, 0),), "<u8", frames.data, strides=(1,))
+    halves = np.ndarray((max(len(frames.data) - 3, 0),), "<u4", frames.data, strides=(1,))
+    lengths = ends - starts
+    good = words[frames.starts] == lengths.view(np.uint64)
+    good &= halves[frames.starts + 8] == mask_each(crc32c_of_lengths(lengths))
+    if not good.all():
+        return frames, (int(good.argmin()), _HEADER)
+    good = halves[ends] == mask_each(crc32c_of_pieces(frames.data.data, starts, ends))
+    return Payloads(frames.data, starts, ends), None if good.all() else (int(good.argmin()), _DATA)
+
+
+@dataclass(slots=True)
+class GzipShard:
+    """A gzip shard: `members` are where in the file those begin that begin with a record, `rows` which record that is.
+
+    The run of records that was read last is kept.
+    """
+
+    path: str
+    members: list[int]
+    rows: list[int]
+    _last: RecordRun | None = None
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @classmethod
+    def read(cls, path: str, name: str, entry: ShardEntry) -> GzipShard:
+        """Read a shard to find its members.
+
+        Raises:
+            DamageError: it is damaged, or has another number of records.
+        """
+        begun: list[tuple[int, int]] = []
+        runs = read_record_batches(path, check_crc=False, on_member=lambda start, made: begun.append((start, made)))
+        starts = offsets_of(runs)[:-1]
+        if len(starts) != entry.records:
+            raise DamageError(f"{name}: {counted(len(starts), 'record')}, the manifest states {entry.records}")
+        rows = np.searchsorted(starts, [made for _, made in begun])
+        pairs = zip(begun, rows.tolist(), strict=True)
+        usable = [(at, row) for (at, made), row in pairs if row < len(starts) and starts[row] == made]
+        return cls(path, [at for at, _ in usable], [row for _, row in usable])
+
+    def payload(self, row: int) -> bytes:
+        """Return the payload of a row."""
+        with self._lock:
+            run = self._run_with(row)
+            return run.payloads[row + 1 - run.first_record]
+
+    def payloads(self, rows: I64) -> Payloads:
+        """Return the payloads of rows, each member inflated once."""
+        return Payloads.from_bytes([self.payload(row) for row in rows.tolist()])
+
+    def _run_with(self, row: int) -> RecordRun:
+        if self._last is not None and 0 <= row + 1 - self._last.first_record < len(self._last):
+            return self._last
+        member = bisect_right(self.rows, row) - 1
+        runs = read_record_batches(self.path, self.members[member], first_record=self.rows[member] + 1)
+        self._last = next(run for run in runs if row + 1 < run.first_record + len(run))
+        return self._last
