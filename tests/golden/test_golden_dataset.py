@@ -53,6 +53,13 @@ REJECTS = (
 )
 
 
+WITH_INDEX = (
+    ('"format_version": 1', '"format_version": 2'),
+    ('"features.json", ', '"features.json", "index/train-00000.offsets", '),
+)
+INDEX = b"\0\0\0\0\0\0\0\0F\0\0\0\0\0\0\0n\0\0\0\0\0\0\0"  # 0, 70, 110
+
+
 @pytest.fixture
 def dataset(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -75,9 +82,28 @@ def test_the_bytes_of_a_shard_are_frozen(dataset: Path) -> None:
 
 def test_the_text_of_a_manifest_is_frozen_up_to_its_run(dataset: Path) -> None:
     text = (dataset / "manifests/00000001.json").read_text()
-    assert text.split(' "run": ')[0] == MANIFEST
+    expected = MANIFEST
+    for plain, indexed in WITH_INDEX:
+        expected = expected.replace(plain, indexed)
+    assert text.split(' "run": ')[0] == expected
+    assert (dataset / "index/train-00000.offsets").read_bytes() == INDEX
     assert (dataset / "manifest.json").read_text() == text
     assert list(json.loads(text))[-2:] == ["run", "end"]
+
+
+def test_without_an_index_the_text_is_that_of_version_1(dataset: Path) -> None:
+    config = {
+        "name": "golden",
+        "input": {"paths": ["a.csv"]},
+        "schema": {"columns": {"price": {"type": "float32"}}},
+        "output": {"path": "plain", "index": "none"},
+        "max_rejects": 1,
+    }
+    convert(config)
+    text = Path("plain/manifest.json").read_text().split(' "run": ')[0]
+    fingerprint = json.loads((dataset / "manifest.json").read_text())["config_fingerprint"]
+    assert json.loads(text + '"end": true}')["config_fingerprint"] != fingerprint
+    assert text.replace(json.loads(text + '"end": true}')["config_fingerprint"], fingerprint) == MANIFEST
 
 
 def test_the_lines_of_sources_and_rejects_are_frozen(dataset: Path) -> None:
