@@ -209,6 +209,34 @@ def init(
     answer(body, as_json=as_json, quiet=False, debug=debug)
 
 
+@_command("shardmill doctor sales.yaml")
+def doctor(
+    places: Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[PLACES...]", help="Configs, folders or URLs: what they need must be there, too."),
+    ] = None,
+    *,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Check what this machine has, and say what is missing for what.
+
+    Python, packages, memory, disks, Java and Flink, credentials of stores; no request is made. The exit code is 1 if
+    anything is missing that every command needs, or the places.
+    """
+    from .doctor.packages import usable_core
+    from .doctor.report import examine, print_report
+    from .screens.terminal import Terminal
+
+    if not usable_core():  # a session's screen needs it
+        raise typer.Exit(print_report(Terminal(as_json=as_json), examine(())))
+
+    def body(session: Session) -> int:
+        return print_report(session.screen, examine(places or ()))
+
+    answer(body, as_json=as_json, quiet=False, debug=debug)
+
+
 _command("shardmill info out/sales")(dataset_commands.info)
 _command("shardmill inspect out/sales -n 3", "inspect")(dataset_commands.inspect_command)
 _command("shardmill verify out/sales")(dataset_commands.verify)

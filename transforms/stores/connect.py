@@ -25,3 +25,12 @@ def store_at(url: StoreUrl) -> ObjectStore:
         if key not in _stores:
             _stores[key] = import_module(STORES[url.scheme].module, __package__).connect(url.bucket)
         return _stores[key]
+
+
+def check_environment(scheme: str) -> None:
+    """Check that the environment has the client of a store, and credentials for it; no request is made.
+
+    Raises:
+        StoreAccessError: the store's client is not installed, or finds no credentials.
+    """
+    import_module(STORES[scheme].module, __package__).connect("bucket")

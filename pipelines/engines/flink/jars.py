@@ -125,6 +125,15 @@ def java() -> str:
     return _program("java", "JAVA_HOME", "Flink runs on Java 11 or 17: install it (apt-get install openjdk-17-jre)")
 
 
+def maven() -> str:
+    """Return the path of Maven: `MAVEN_HOME`'s, else the one on the path.
+
+    Raises:
+        UsageError: there is none.
+    """
+    return _program("mvn", "MAVEN_HOME", "its jars are fetched with Maven: install it (apt-get install maven)")
+
+
 def install(tell: Callable[[str], None]) -> bool:
     """Fetch the jars, unless they are there; return whether anything was fetched. `tell` hears what is about to happen.
 
@@ -135,7 +144,7 @@ def install(tell: Callable[[str], None]) -> bool:
     if is_installed() and not _wrong_jars(jars_folder()):
         return False
     java()
-    mvn = _program("mvn", "MAVEN_HOME", "its jars are fetched with Maven: install it (apt-get install maven)")
+    mvn = maven()
     target = jars_folder()
     target.parent.mkdir(parents=True, exist_ok=True)
     with _alone(target.parent):

@@ -1,4 +1,4 @@
-"""How an extra of the package is installed: from a clone, since the package is in no index."""
+"""How the package and its extras are installed: from a clone, since the package is in no index."""
 
 from __future__ import annotations
 
@@ -13,3 +13,12 @@ def install_line(extra: str) -> str:
         f"in your clone of Shardmill: uv tool install '.[{extra}]', or for one command: uv run --extra {extra} "
         "shardmill ..."
     )
+
+
+def reinstall_line() -> str:
+    """Return the command that installs the package and all that it needs again, to be run in a clone.
+
+    >>> reinstall_line()
+    'in your clone of Shardmill: uv tool install --reinstall .'
+    """
+    return "in your clone of Shardmill: uv tool install --reinstall ."
