@@ -89,7 +89,7 @@ def test_the_programs_of_the_readme_run(pages_folder: Path, monkeypatch: pytest.
             exec(compile(program, "README.md", "exec"), names)
     assert (pages_folder / "out/people-2/manifest.json").is_file()
     visitors = open_dataset(pages_folder / "out/visitors")
-    assert min(visitors.to_table("train")["visits"].to_pylist()) > 0
+    assert min(visitors.to_arrow("train")["visits"].to_pylist()) > 0
 
 
 def test_the_pytorch_program_gives_each_worker_its_share(pages_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -212,8 +212,8 @@ def test_what_is_written_by_hand_is_read_verified_and_appended_to_and_read_by_ha
     assert open_dataset(root).manifest.to_bytes() == (root / "manifest.json").read_bytes(), "it is the canonical form"
     assert (verify_dataset(root).findings, verify_dataset(root).notes) == ((), ())
     rows = [{"id": 1, "name": "Ada"}, {"id": 2, "name": None}, {"id": 3, "name": "Grace"}]
-    assert open_dataset(root).to_table("train").to_pylist() == rows
-    assert open_dataset(root, 1).to_table("train").num_rows == 2
+    assert open_dataset(root).to_arrow("train").to_pylist() == rows
+    assert open_dataset(root, 1).to_arrow("train").num_rows == 2
     append(data=pd.DataFrame({"id": [4], "name": ["Edsger"]}), output=root)
     manifest, splits = read_latest(root)
     assert (manifest["generation"], manifest["parent"], manifest["operation"]) == (3, 2, "append")

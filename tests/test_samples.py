@@ -133,7 +133,7 @@ def test_the_arrow_files_are_made_again_with_the_same_rows(made: Path, name: str
 def test_the_config_of_arrow_files_joins_those_whose_columns_differ(tmp_path: Path) -> None:
     convert(CONFIGS / "arrow.yaml", output=tmp_path / "out")
     first, second = (pa.ipc.open_file(SAMPLES / f"rides/{name}.arrow").read_all() for name in ("rides-2", "rides"))
-    read = open_dataset(tmp_path / "out").to_table("train")
+    read = open_dataset(tmp_path / "out").to_arrow("train")
     assert read["weather"].to_pylist() == first["weather"].to_pylist() + [None] * len(second)
     assert read["stops"].to_pylist() == [None] * len(first) + second["stops"].to_pylist()
     assert read["taken"].to_pylist() == first["taken"].to_pylist() + second["taken"].to_pylist()
@@ -142,7 +142,7 @@ def test_the_config_of_arrow_files_joins_those_whose_columns_differ(tmp_path: Pa
 def test_the_config_that_splits_by_date_counts_the_authors_in_several_splits(tmp_path: Path) -> None:
     done = convert(CONFIGS / "split_by_date.yaml", output=tmp_path / "out")
     dataset = open_dataset(tmp_path / "out")
-    authors = {split: dataset.to_table(split)["author"].drop_null().to_pylist() for split in dataset.splits}
+    authors = {split: dataset.to_arrow(split)["author"].drop_null().to_pylist() for split in dataset.splits}
     held = [name for names in authors.values() for name in set(names)]
     several = {name for name in held if held.count(name) > 1}
     found = done.manifest.details.checks["leaks"]

@@ -70,7 +70,7 @@ def found_in(out: str = "out") -> Settings:
 
 
 def rows_of(out: str = "out", split: str = "train") -> list[tuple[int, str]]:
-    table = open_dataset(out).to_table(split)
+    table = open_dataset(out).to_arrow(split)
     return list(zip(table["id"].to_pylist(), table["text"].to_pylist(), strict=True))
 
 
@@ -182,7 +182,7 @@ def test_of_many_pairs_of_splits_that_share_records_those_that_share_most_are_sh
 def test_two_nan_are_alike_and_the_two_zeros_are_not(work: Path) -> None:
     pq.write_table(pa.table({"id": range(4), "x": [0.0, -0.0, float("nan"), float("nan")]}), "a.parquet")
     run_convert(load_config(settings_of(paths=("a.parquet",), checks=checks("x", action="drop"))))
-    assert open_dataset("out").to_table("train")["id"].to_pylist() == [0, 1, 2]
+    assert open_dataset("out").to_arrow("train")["id"].to_pylist() == [0, 1, 2]
 
 
 def test_nulls_are_alike_and_a_nested_column_stands_for_all_its_features(work: Path) -> None:
@@ -190,7 +190,7 @@ def test_nulls_are_alike_and_a_nested_column_stands_for_all_its_features(work: P
     pq.write_table(pa.table({"id": range(5), "box": boxes}), "a.parquet")
     settings = settings_of(paths=("a.parquet",), checks=checks("box", action="drop"))
     run_convert(load_config(settings))
-    assert open_dataset("out").to_table("train")["id"].to_pylist() == [0, 1, 3]
+    assert open_dataset("out").to_arrow("train")["id"].to_pylist() == [0, 1, 3]
 
 
 def test_pictures_of_the_same_bytes_are_found(work: Path) -> None:

@@ -45,7 +45,7 @@ def by_hand(columns: list[str]) -> tuple[int, int, dict[str, int]]:
     splits, records = defaultdict[Any, set[str]](set), defaultdict[Any, int](int)
     dataset = open_dataset("out")
     for name in dataset.splits:
-        for row in dataset.to_table(name).to_pylist():
+        for row in dataset.to_arrow(name).to_pylist():
             value = tuple(row[column] for column in columns)
             if any(one is not None for one in value):
                 splits[value].add(name)

@@ -72,4 +72,4 @@ def test_an_append_without_the_check_that_dropped_says_that_new_records_are_not_
     assert f"{said}--set checks.duplicates.action=drop" in screen.out
     screen = shardmill("append", "b.csv", "-o", "out", *over, *DROP)
     assert "not looked at" not in screen.out
-    assert sorted(open_dataset("out").to_table("train")["id"].to_pylist()) == [1, 2, 4, 5]
+    assert sorted(open_dataset("out").to_arrow("train")["id"].to_pylist()) == [1, 2, 4, 5]

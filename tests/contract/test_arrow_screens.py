@@ -21,7 +21,7 @@ def put(name: str, **columns: Any) -> None:
 
 
 def rows_of() -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = open_dataset("out").to_table("train").to_pylist()
+    rows: list[dict[str, Any]] = open_dataset("out").to_arrow("train").to_pylist()
     return rows
 
 

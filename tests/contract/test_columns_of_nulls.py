@@ -60,7 +60,7 @@ def test_a_column_of_nulls_alone_is_appended_as_one_of_the_datasets_type(
     desk.put({f"a.{kind}": made({"id": [0, 1], **VALUES}), f"b.{kind}": made(nulls)})
     assert desk.convert(f"a.{kind}").code == 0
     assert appended(desk, f"b.{kind}", *options) == (0, "")
-    read = open_dataset(desk.root / "out").to_table("train")
+    read = open_dataset(desk.root / "out").to_arrow("train")
     for name, values in VALUES.items():
         assert read[name].to_pylist() == [*values.to_pylist(), None], name
         assert read[name].type == values.type, name
@@ -74,7 +74,7 @@ def test_nulls_alone_are_appended_to_a_label_a_mask_and_under_a_new_name(desk: A
     rules = ("--set", "schema.columns.kind.label=true", "--set", "schema.columns.size.null=mask", *rename)
     assert desk.convert(f"a.{kind}", *rules).code == 0
     assert appended(desk, f"b.{kind}", *rename) == (0, "")
-    rows = open_dataset(desk.root / "out").to_table("train").select(["kind", "size", "new"]).to_pylist()
+    rows = open_dataset(desk.root / "out").to_arrow("train").select(["kind", "size", "new"]).to_pylist()
     assert rows[2] == {"kind": None, "size": None, "new": None}
     assert desk.inspect_json()["size/mask"] == [1]
 
@@ -101,7 +101,7 @@ def test_a_part_of_a_nested_column_that_is_null_in_all_rows_is_appended_as_one_o
     desk.put({f"a.{kind}": made({"id": [0, 1], "x": first}), f"b.{kind}": made({"id": [2, 3], "x": second})})
     assert desk.convert(f"a.{kind}").code == 0
     assert appended(desk, f"b.{kind}", *options) == (0, "")
-    read = open_dataset(desk.root / "out").to_table("train")["x"]
+    read = open_dataset(desk.root / "out").to_arrow("train")["x"]
     assert read.to_pylist() == [full, None, empty, None]
     assert read.type == kind_of_values
 

@@ -80,7 +80,7 @@ def test_several_columns_with_commas_and_names_with_blanks_are_declared_each(des
     options = line.split("declared; ")[1]
     assert options == "--set 'schema.columns.\"unit price\".decimal=,' --set schema.columns.vat.decimal=,"
     assert desk.convert("a.csv", "b.csv", *shlex.split(options)).code == 0
-    assert open_dataset(desk.root / "out").to_table("train").column("unit price").to_pylist() == [1.5, 2.5]
+    assert open_dataset(desk.root / "out").to_arrow("train").column("unit price").to_pylist() == [1.5, 2.5]
 
 
 WORDS = {

@@ -80,7 +80,7 @@ def append(desk: Any, *args: str) -> tuple[int, str]:
 
 
 def struct_of(desk: Any) -> list[str]:
-    return [field.name for field in open_dataset(desk.root / "out").to_table("train").schema.field("s").type]
+    return [field.name for field in open_dataset(desk.root / "out").to_arrow("train").schema.field("s").type]
 
 
 @pytest.mark.parametrize("kind", MADE)
@@ -96,7 +96,7 @@ def struct_of(desk: Any) -> list[str]:
 def test_fields_are_taken_by_name_in_the_order_of_the_first_file(desk: Any, kind: str, wrap: Any, value: Any) -> None:
     assert desk.convert(*put(desk, kind, table("ab", wrap, value), table("ba", wrap, value))).code == 0
     assert [row["s"] for row in desk.records() if row] == [value({"a": 1, "b": "x"})] * 2
-    kind_read = open_dataset(desk.root / "out").to_table("train").schema.field("s").type
+    kind_read = open_dataset(desk.root / "out").to_arrow("train").schema.field("s").type
     assert "<a: int64, b: string>" in str(kind_read)
 
 

@@ -11,6 +11,7 @@ import pytest
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 
 from ..command_line import Shardmill
+from ..label_numbers import in_numbers
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -26,7 +27,7 @@ def put(name: str, *rows: Mapping[str, Any]) -> None:
 
 
 def rows_of(columns: Sequence[str] | None = None) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = open_dataset("out").to_table("train").to_pylist()
+    rows: list[dict[str, Any]] = in_numbers(open_dataset("out").to_arrow("train")).to_pylist()
     return rows if columns is None else [{name: row[name] for name in columns} for row in rows]
 
 

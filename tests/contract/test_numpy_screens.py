@@ -30,7 +30,7 @@ MNIST = {"x_train": X, "y_train": Y, "x_test": X[:2], "y_test": Y[:2]}
 
 def assert_mnist(path: str) -> None:
     for split, rows in (("train", 6), ("test", 2)):
-        table = open_dataset(path).to_table(split)
+        table = open_dataset(path).to_arrow(split)
         assert table.column("y").to_pylist() == Y[:rows].tolist()
         assert table.column("x").to_pylist() == X[:rows].reshape(rows, 4).tolist()
 
@@ -128,15 +128,15 @@ def test_splits_of_as_many_rows_are_not_mixed_up(desk: Any) -> None:
         np.save(desk.root / split / "x.npy", X * factor)
         np.save(desk.root / split / "y.npy", Y * factor)
     run_program(desk.convert("train", "val").err)
-    assert open_dataset("out").to_table("val").column("y").to_pylist() == (Y * 2).tolist()
+    assert open_dataset("out").to_arrow("val").column("y").to_pylist() == (Y * 2).tolist()
 
 
 def test_pairs_that_state_no_split_become_a_dataset_each(desk: Any) -> None:
     for name, array in {"a": X, "b": Y, "c": X[:2], "d": Y[:2]}.items():
         np.save(desk.root / f"{name}.npy", array)
     run_program(desk.convert("a.npy", "b.npy", "c.npy", "d.npy").err)
-    assert open_dataset("out/a").to_table("train").column("b").to_pylist() == Y.tolist()
-    assert open_dataset("out/c").to_table("train").column("d").to_pylist() == Y[:2].tolist()
+    assert open_dataset("out/a").to_arrow("train").column("b").to_pylist() == Y.tolist()
+    assert open_dataset("out/c").to_arrow("train").column("d").to_pylist() == Y[:2].tolist()
 
 
 def test_labels_of_another_length_are_refused_with_both_lengths_and_the_program_once_they_fit(desk: Any) -> None:

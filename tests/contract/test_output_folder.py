@@ -60,7 +60,7 @@ def test_the_error_of_a_folder_that_holds_a_dataset_names_the_option_that_writes
     )
     with pytest.raises(SystemExit) as ended:
         main([*line, "--overwrite"])
-    assert (ended.value.code, open_dataset("a").to_table("train").column("id").to_pylist()) == (0, [2])
+    assert (ended.value.code, open_dataset("a").to_arrow("train").column("id").to_pylist()) == (0, [2])
 
 
 @pytest.mark.parametrize("command", ["convert", "append"])

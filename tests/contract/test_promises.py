@@ -180,7 +180,7 @@ def test_the_order_of_the_source_is_kept_where_it_is_asked_for(
     config = sources(case)
     manifests = [run(config, tmp_path / f"{w}/out", w, order="source", compression=compression) for w in (1, 4)]
     assert tree(tmp_path / "1/out") == tree(tmp_path / "4/out")
-    ids = open_dataset(tmp_path / "1/out").to_table("train", ["id"])["id"].to_pylist()
+    ids = open_dataset(tmp_path / "1/out").to_arrow("train", ["id"])["id"].to_pylist()
     assert ids == sorted(ids)
     assert len(ids) == manifests[0].counts.written
     assert_sizes(manifests[0])
@@ -191,7 +191,7 @@ def test_the_order_of_tasks_is_full_parts_and_then_tails_each_in_source_order(
     sources: Callable[[str], dict[str, Any]], tmp_path: Path, case: str
 ) -> None:
     manifest = run(sources(case), tmp_path / "out", 2)
-    ids = open_dataset(tmp_path / "out").to_table("train", ["id"])["id"].to_pylist()
+    ids = open_dataset(tmp_path / "out").to_arrow("train", ["id"])["id"].to_pylist()
     assert len(set(ids)) == len(ids) == manifest.counts.written
     assert sum(after < before for before, after in itertools.pairwise(ids)) <= 1
 
@@ -207,7 +207,7 @@ def test_splits_by_fractions_are_the_same_for_any_workers_and_sized_on_their_own
     train, val = (manifests[0].splits[name].records for name in ("train", "val"))
     assert 0.25 < val / (train + val) < 0.35
     dataset = open_dataset(tmp_path / "1/out")
-    ids = [set(dataset.to_table(name, ["id"])["id"].to_pylist()) for name in ("train", "val")]
+    ids = [set(dataset.to_arrow(name, ["id"])["id"].to_pylist()) for name in ("train", "val")]
     assert not ids[0] & ids[1]
     assert len(ids[0] | ids[1]) == manifests[0].counts.written
 

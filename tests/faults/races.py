@@ -46,7 +46,7 @@ def _round(folder: str, *, same: bool) -> dict[str, Any]:
     ended = in_children(one, WRITERS, at_once=WRITERS)
     out = f"{folder}/out"
     dataset = open_dataset(out)
-    ids = Counter(i for split in dataset.splits for i in dataset.to_table(split, ["id"])["id"].to_pylist())
+    ids = Counter(i for split in dataset.splits for i in dataset.to_arrow(split, ["id"])["id"].to_pylist())
     report = verify_dataset(out)
     return {
         "same": same,

@@ -161,7 +161,7 @@ def test_files_whose_columns_differ_and_a_report_of_duplicates_have_the_bytes_of
     same_bytes(tmp_path / "local", tmp_path / "flink")
     dataset = open_dataset(tmp_path / "flink")
     assert dataset.manifest.details.checks["duplicates"]["records"] == 1000 - 97
-    assert set(dataset.to_table("train").column_names) == {"id", "text", "score"}
+    assert set(dataset.to_arrow("train").column_names) == {"id", "text", "score"}
 
 
 @pytest.mark.thorough("a second conversion on a Flink of its own")

@@ -34,7 +34,7 @@ def test_dali_reads_and_decodes_every_image(sample: Callable[..., Dataset]) -> N
 
     pipeline = read()
     pipeline.build()
-    rows = dataset.to_table("train").to_pylist()
+    rows = dataset.to_arrow("train").to_pylist()
     assert rows
     for row in rows:
         images, labels = pipeline.run()

@@ -49,7 +49,7 @@ def street(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def rows_of(path: Path) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = open_dataset(path).to_table("train").to_pylist()
+    rows: list[dict[str, Any]] = open_dataset(path).to_arrow("train").to_pylist()
     return rows
 
 

@@ -31,7 +31,7 @@ def texts() -> datasets.Dataset:
 
 
 def held(path: Path) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = open_dataset(path).to_table("train").to_pylist()
+    rows: list[dict[str, Any]] = open_dataset(path).to_arrow("train").to_pylist()
     return rows
 
 
@@ -90,7 +90,7 @@ def test_a_folder_with_a_table_beside_its_pictures_has_the_rows_that_imagefolder
     convert(str(folder), output=str(tmp_path / "out"))
     ours = open_dataset(tmp_path / "out")
     for split in ("train", "test"):
-        rows = ours.to_table(split).to_pylist()
+        rows = ours.to_arrow(split).to_pylist()
         assert [(row["text"], row["score"]) for row in rows] == [(row["text"], row["score"]) for row in theirs[split]]
         for feature in ("image", "mask"):
             pictures = [Image.open(io.BytesIO(row[f"{feature}/encoded"])) for row in rows]

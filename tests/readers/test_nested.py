@@ -97,7 +97,7 @@ def test_the_schema_of_tfx_has_every_key(folder: Path) -> None:
 
 
 def test_our_own_reader_gives_the_very_rows(folder: Path) -> None:
-    assert open_dataset(folder).to_table().to_pylist() == ROWS
+    assert open_dataset(folder).to_arrow().to_pylist() == ROWS
 
 
 def test_filled_and_masked_nulls_are_values_for_every_reader(tmp_path: Path) -> None:
@@ -115,4 +115,4 @@ def test_filled_and_masked_nulls_are_values_for_every_reader(tmp_path: Path) -> 
     paths = open_dataset(tmp_path / "out").shard_paths("train")
     read = [tf.io.parse_single_example(record, features) for record in tf.data.TFRecordDataset(paths)]
     assert [(one["a"].numpy(), one["b"].numpy(), one["b/mask"].numpy()) for one in read] == [(1, 0.5, 1), (-1, 0.0, 0)]
-    assert open_dataset(tmp_path / "out").to_table().to_pylist()[1] == {"a": -1, "b": None, "c": None, "d": {"e": 2}}
+    assert open_dataset(tmp_path / "out").to_arrow().to_pylist()[1] == {"a": -1, "b": None, "c": None, "d": {"e": 2}}

@@ -118,7 +118,7 @@ def test_nullable_columns_are_optional_and_their_nulls_are_there(sample: Callabl
     assert nullable, "the sample is to have nulls"
     infos = tfds.builder_from_directory(dataset.path).info.features.get_tensor_info()
     assert all(lookup(infos, feature.name).optional for feature in nullable)
-    table = dataset.to_table("train")
+    table = dataset.to_arrow("train")
     for feature in nullable:
         values = [lookup(example, feature.name).numpy() for example in read_all(dataset, "train")]
         null = {"int64": NULL_INT, "float": NULL_FLOAT, "bytes": b""}[feature.kind]
@@ -155,7 +155,7 @@ def test_pictures_are_decoded_only_if_tensorflow_gives_all_of_them_one_rank(
     tmp_path: Path, formats: list[str], rank: int
 ) -> None:
     dataset = convert_pictures(tmp_path, formats)
-    encoded = dataset.to_table("train", ["image/encoded"]).column(0).to_pylist()
+    encoded = dataset.to_arrow("train", ["image/encoded"]).column(0).to_pylist()
     for example, held in zip(read_all(dataset, "train"), encoded, strict=True):
         found = example["image"]["encoded"]
         assert len(found.shape) == rank

@@ -68,7 +68,7 @@ def as_numpy(folder: Path) -> Any:
 
 def values_of(path: str = "out") -> list[int]:
     dataset = open_dataset(path)
-    values: list[int] = [v for split in dataset.splits for v in dataset.to_table(split)["n"].to_pylist()]
+    values: list[int] = [v for split in dataset.splits for v in dataset.to_arrow(split)["n"].to_pylist()]
     return sorted(values)
 
 
@@ -118,12 +118,12 @@ def test_the_first_images_are_read_exactly(limit: int, work: Path) -> None:
         for width in range(1, 11):
             Image.new("RGB", (width, 2)).save(work / "pets" / kind / f"{width:02d}.png")
     convert("pets", output="out", limit=limit)
-    names = open_dataset("out").to_table("train")["image/filename"].to_pylist()
+    names = open_dataset("out").to_arrow("train")["image/filename"].to_pylist()
     whole = sorted(f"{kind}/{width:02d}.png" for kind in ("cat", "dog") for width in range(1, 11))
     assert names == whole[:limit]
     assert open_dataset("out").manifest.labels == {"image/class/label": ("cat", "dog")}
     convert("pets", output="mixed", limit=limit, shuffle={"seed": 1})
-    shuffled = open_dataset("mixed").to_table("train")["image/filename"].to_pylist()
+    shuffled = open_dataset("mixed").to_arrow("train")["image/filename"].to_pylist()
     assert len(set(shuffled)) == min(limit, 20)
 
 

@@ -62,7 +62,7 @@ def parquet(path: str, first: int = 0, count: int = 60, schema: pa.Schema = SCHE
 
 
 def read(path: str = "out") -> list[dict[str, Any]]:
-    table = open_dataset(path).to_table("train")
+    table = open_dataset(path).to_arrow("train")
     return sorted(table.to_pylist(), key=lambda row: row["id"])
 
 
@@ -76,8 +76,8 @@ def test_nested_columns_and_decimals_come_back_in_the_types_and_the_order_of_the
     made = parquet("a.parquet")
     summary = convert("a.parquet", output="out", shard_size="64KiB")
     assert read() == made
-    assert open_dataset("out").to_table().schema.names == SCHEMA.names
-    assert open_dataset("out").to_table().schema.field("price").type == pa.decimal128(12, 2)
+    assert open_dataset("out").to_arrow().schema.names == SCHEMA.names
+    assert open_dataset("out").to_arrow().schema.field("price").type == pa.decimal128(12, 2)
     assert not verify_dataset("out").findings
     assert summary.manifest.details.columns[1].type == "decimal(12, 2)"
     document = json.loads(Path("out/manifest.json").read_text())
@@ -88,10 +88,10 @@ def test_nested_columns_and_decimals_come_back_in_the_types_and_the_order_of_the
 def test_one_column_of_the_source_or_one_feature_can_be_read_alone() -> None:
     parquet("a.parquet")
     dataset = convert("a.parquet", output="out") and open_dataset("out")
-    (row, *_) = dataset.to_table("train", ["grid", "user/name"]).slice(1).to_pylist()
+    (row, *_) = dataset.to_arrow("train", ["grid", "user/name"]).slice(1).to_pylist()
     assert row == {"grid": [[1, 1]], "user/name": "u1"}
     with pytest.raises(UsageError, match='no feature "gird"'):
-        dataset.to_table("train", ["gird"])
+        dataset.to_arrow("train", ["gird"])
 
 
 def test_a_table_of_plain_columns_without_an_index_stays_of_version_1() -> None:
@@ -112,7 +112,7 @@ def test_rows_of_python_and_tables_in_memory_are_flattened_alike() -> None:
     convert(data=pa.Table.from_pylist(made, SCHEMA), output="out")
     assert read() == parquet("a.parquet")
     convert(data=[{"user": {"name": "Ada", "ids": [[1], []]}}, {"user": None}], output="dicts")
-    assert open_dataset("dicts").to_table().to_pylist() == [{"user": {"name": "Ada", "ids": [[1], []]}}, {"user": None}]
+    assert open_dataset("dicts").to_arrow().to_pylist() == [{"user": {"name": "Ada", "ids": [[1], []]}}, {"user": None}]
 
 
 class TestAppends:
@@ -131,7 +131,7 @@ class TestAppends:
         kind = pa.struct([pa.field("a", pa.int64(), nullable=False)])
         convert(data=pa.table({"s": pa.array([first, {"a": 0}], kind)}), output="out")
         append(data=pa.table({"s": pa.array([second], kind)}), output="out")
-        assert [row["s"] for row in open_dataset("out").to_table().to_pylist()] == [first, {"a": 0}, second]
+        assert [row["s"] for row in open_dataset("out").to_arrow().to_pylist()] == [first, {"a": 0}, second]
 
     def test_a_null_that_the_dataset_has_no_place_for_is_a_reject(self) -> None:
         convert(data=pa.table({"s": [{"a": 1}]}), output="out")
@@ -201,7 +201,7 @@ def test_a_null_within_lists_is_refused_with_the_option_that_keeps_its_column_ex
     options = re.findall(r"keep the column as JSON text: (--set (?:'[^']*'|[^ ;]*))", line)
     typed = shlex.split(" ".join(sorted(set(options))))
     assert shardmill("convert", "a.parquet", "-o", "out", "--set", "schema.columns.user.name=person", *typed).code == 0
-    kept = open_dataset("out").to_table().rename_columns({"person": "user"}).to_pylist()
+    kept = open_dataset("out").to_arrow().rename_columns({"person": "user"}).to_pylist()
     held["prices"] = [["1.50", None], []]
     for name, values in held.items():
         assert [None if row[name] is None else json.loads(row[name]) for row in kept] == values
@@ -243,7 +243,7 @@ def test_decimals_as_floats_read_back_as_what_was_stored(work: Path) -> None:
     values = pa.array([Decimal("99999999.99"), Decimal("1.50")], pa.decimal128(10, 2))
     table = pa.table({"x": values, "l": pa.array([[v] for v in values.to_pylist()], pa.list_(values.type))})
     convert(data=table, output="out", schema={"columns": {"x": {"as": "float"}, "l": {"as": "float"}}})
-    found = open_dataset("out").to_table().to_pylist()
+    found = open_dataset("out").to_arrow().to_pylist()
     assert found == [{"x": 100000000.0, "l": [100000000.0]}, {"x": 1.5, "l": [1.5]}]
 
 
@@ -251,7 +251,7 @@ def test_an_append_keeps_as_json_what_the_dataset_keeps_so() -> None:
     table = pa.table({"s": [{"a": 1}]})
     convert(data=table, output="out", schema={"columns": {"s": {"as": "json"}}})
     append(data=pa.table({"s": [{"a": 2}]}), output="out")
-    assert [row["s"] for row in open_dataset("out").to_table().to_pylist()] == ['{"a":1}', '{"a":2}']
+    assert [row["s"] for row in open_dataset("out").to_arrow().to_pylist()] == ['{"a":1}', '{"a":2}']
 
 
 def test_a_starter_config_names_the_columns_of_the_source(shardmill: Shardmill) -> None:

@@ -36,7 +36,7 @@ def test_values_under_list_views_of_one_file_and_lists_of_another_read_back(
             writer.write_table(table)
     out = str(tmp_path / "out")
     run_convert(load_config({"input": {"paths": [str(tmp_path / "*.arrow")]}, "output": {"path": out}}))
-    assert open_dataset(out).to_table("train")["x"].to_pylist() == [*values, *values]
+    assert open_dataset(out).to_arrow("train")["x"].to_pylist() == [*values, *values]
 
 
 @pytest.mark.parametrize(("made", "values"), NESTED, ids=["struct", "fixed-size list"])
@@ -66,4 +66,4 @@ def test_list_views_that_pyarrow_writes_to_parquet_read_back_alone_and_beside_li
     for files, times in (("a.parquet", 1), ("*.parquet", 2)):
         out = str(tmp_path / f"out{times}")
         run_convert(load_config({"input": {"paths": [str(tmp_path / files)]}, "output": {"path": out}}))
-        assert open_dataset(out).to_table("train").to_pydict() == {name: held * times for name, held in values.items()}
+        assert open_dataset(out).to_arrow("train").to_pydict() == {name: held * times for name, held in values.items()}

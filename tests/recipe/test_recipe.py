@@ -28,6 +28,8 @@ from shardmill.transforms.format.flow.rows import RowOrigin, Rows
 from shardmill.transforms.recipe.recipe import Recipe
 from shardmill.transforms.recipe.step import Column, Stepped, with_column
 
+from ..label_numbers import in_numbers
+
 
 def double_and_drop_odd(column: str) -> Any:
     """Return a step as a user writes it, in a function, as a notebook has it."""
@@ -84,7 +86,9 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def values_of(path: Path | str, column: str = "n") -> list[int]:
     dataset = open_dataset(path)
-    return sorted(value for split in dataset.splits for value in dataset.to_table(split)[column].to_pylist())
+    return sorted(
+        value for split in dataset.splits for value in in_numbers(dataset.to_arrow(split))[column].to_pylist()
+    )
 
 
 def shards_of(path: Path | str) -> list[str]:
@@ -110,7 +114,7 @@ def test_a_users_step_runs_over_the_columns_of_images(work: Path) -> None:
     summary = convert(as_images(work), output="out", map=double_and_drop_odd("image/width"))
     assert values_of("out", "image/width") == sorted([2 * width for width in range(2, 31, 2)] * 2)
     assert (summary.manifest.counts.written, summary.manifest.counts.dropped) == (30, 30)
-    labels = Counter(open_dataset("out").to_table("train")["image/class/label"].to_pylist())
+    labels = Counter(in_numbers(open_dataset("out").to_arrow("train"))["image/class/label"].to_pylist())
     assert labels == {0: 15, 1: 15}
 
 

@@ -42,7 +42,7 @@ def test_of_appends_that_race_all_land_and_nothing_is_lost_or_doubled(table: str
     assert [racer.wait(300) for racer in racers] == [0] * 3
     manifest = read_manifest(out)
     assert (manifest.generation, manifest.parent) == (4, 3)
-    ids = open_dataset(out).to_table("train", ["id"])["id"].to_pylist()
+    ids = open_dataset(out).to_arrow("train", ["id"])["id"].to_pylist()
     assert sorted(ids) == [*range(ROWS), *(ROWS + i for i in range(30))]
     assert verify_dataset(out).ok
     assert json.loads(ObjectStorage(out).read("manifest.json"))["generation"] == 4
@@ -88,7 +88,7 @@ def test_whoever_dies_leaves_the_old_generation_or_the_new_one(table: str, local
     assert died.returncode == -signal.SIGKILL
     committed = not moment.startswith("put_if_absent")
     if committed:
-        assert sorted(open_dataset(out).to_table("train", ["id"])["id"].to_pylist()) == list(range(ROWS))
+        assert sorted(open_dataset(out).to_arrow("train", ["id"])["id"].to_pylist()) == list(range(ROWS))
         assert verify_dataset(out).ok
         assert finish_publish(out) is not None
         assert ObjectStorage(out).list(".staging") == []

@@ -45,7 +45,7 @@ def test_a_table_in_many_shards(table: str, local: Local, out: str) -> None:
     same(table, local, out, shard_size="64KiB", sidecars=["tfds", "tfx", "index"])
     dataset = open_dataset(out + "/")
     assert len(dataset.shard_paths("train")) > 3
-    assert sorted(dataset.to_table("train", ["id"])["id"].to_pylist()) == list(range(ROWS))
+    assert sorted(dataset.to_arrow("train", ["id"])["id"].to_pylist()) == list(range(ROWS))
 
 
 @pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
@@ -119,7 +119,7 @@ def test_parquet_by_worker_processes(parquet: str, local: Local, out: str) -> No
 def test_data_in_memory(tmp_path: Path, out: str) -> None:
     data = pa.table({"x": [1, 2, 3]})
     convert(data=data, output=out, name="rows")
-    assert open_dataset(out).to_table("train").to_pydict() == {"x": [1, 2, 3]}
+    assert open_dataset(out).to_arrow("train").to_pydict() == {"x": [1, 2, 3]}
     assert ObjectStorage(out).list(".staging") == []
 
 

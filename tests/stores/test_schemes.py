@@ -41,7 +41,7 @@ def bucket(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
 def test_the_command_line_reads_files_of_a_store_of_one_line(bucket: str, shardmill: Shardmill) -> None:
     for number, path in enumerate(("in/a.csv", "in", "in/*.csv")):
         assert shardmill("convert", f"{bucket}/{path}", "-o", f"out{number}").code == 0
-        assert open_dataset(f"out{number}").to_table("train").to_pylist() == FIRST
+        assert open_dataset(f"out{number}").to_arrow("train").to_pylist() == FIRST
         assert open_dataset(f"out{number}").manifest.source.files == 1
 
 
@@ -53,7 +53,7 @@ def test_the_command_line_writes_a_dataset_to_it_and_appends(
     assert shardmill("convert", f"{bucket}/in/a.csv", "-o", f"{bucket}/out").code == 0
     Path("b.csv").write_text("id\n3\n")
     append([f"{bucket}/in/a.csv", "b.csv"], output=f"{bucket}/out")
-    assert open_dataset(f"{bucket}/out").to_table("train").to_pylist() == [*FIRST, {"id": 3}]
+    assert open_dataset(f"{bucket}/out").to_arrow("train").to_pylist() == [*FIRST, {"id": 3}]
     assert verify_dataset(f"{bucket}/out").findings == ()
     assert shardmill("verify", f"{bucket}/out").code == 0
     assert not list(store_at(parse_store_url(bucket)).walk("out/.staging"))

@@ -92,7 +92,7 @@ def run(build: Build, source: str, out: Path) -> str | None:
 
 
 def ids_of(out: Path) -> list[int]:
-    return sorted(open_dataset(out).to_table("train", ["id"])["id"].to_pylist())
+    return sorted(open_dataset(out).to_arrow("train", ["id"])["id"].to_pylist())
 
 
 def problem_with(out: Path, error: str | None) -> str | None:

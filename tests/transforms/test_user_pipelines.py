@@ -38,7 +38,7 @@ def numbers(tmp_path: Path) -> str:
 
 
 def ids(out: Path) -> list[int]:
-    return sorted(open_dataset(out).to_table("train", ["id"])["id"].to_pylist())
+    return sorted(open_dataset(out).to_arrow("train", ["id"])["id"].to_pylist())
 
 
 def _only_even(rows: Rows | TaskEnd) -> Rows | TaskEnd:

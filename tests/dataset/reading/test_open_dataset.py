@@ -79,7 +79,7 @@ def test_batches_have_the_schemas_types_and_nulls_for_absent_features(people: Pa
 
 
 def test_columns_are_chosen_and_ordered_by_name(people: Path) -> None:
-    table = open_dataset(people).to_table("train", ["name", "id"])
+    table = open_dataset(people).to_arrow("train", ["name", "id"])
     assert table.to_pydict() == {"name": ["Ann", None, ""], "id": [1, 2, -3]}
 
 

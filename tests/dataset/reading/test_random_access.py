@@ -67,7 +67,7 @@ class Walked:
 
     def __init__(self, dataset: Dataset) -> None:
         self.records = list(dataset.records())
-        self.rows = dataset.to_table().to_pylist()
+        self.rows = dataset.to_arrow().to_pylist()
 
 
 @pytest.fixture(scope="module")
@@ -106,7 +106,7 @@ def test_numbers_are_those_of_a_split_where_one_was_chosen(tmp_path: Path) -> No
     convert(data=data, output=tmp_path / "out", split={"column": "part"})
     whole = open_dataset(tmp_path / "out")
     assert [len(whole), len(whole["a"]), len(whole["b"])] == [300, 100, 200]
-    assert whole["b"][0] == whole["b"].to_table().to_pylist()[0] == whole[100]
+    assert whole["b"][0] == whole["b"].to_arrow().to_pylist()[0] == whole[100]
 
 
 @pytest.mark.parametrize("by", ["threads", "pickle", "fork"])
@@ -130,7 +130,7 @@ def test_no_more_files_are_open_than_a_process_may_have(tmp_path: Path, monkeypa
     shards = len(dataset.manifest.splits["train"].shards)
     assert shards > 4
     before = len(os.listdir("/proc/self/fd"))
-    rows = dataset.to_table().to_pylist()
+    rows = dataset.to_arrow().to_pylist()
     for number in range(0, ROWS, 97):
         assert dataset[number] == rows[number]
     assert len(os.listdir("/proc/self/fd")) <= before + 4  # two shards, two indexes
@@ -142,7 +142,7 @@ def test_values_of_every_kind_are_those_of_a_batch(tmp_path: Path) -> None:
     for column in (moment, nested, pa.array([1.5, 2.5], pa.float16()), pa.array([None, 2.5]), moment.cast(pa.date32())):
         convert(data=pa.table({"x": column}), output=tmp_path / "out", if_exists="replace")
         dataset = open_dataset(tmp_path / "out")
-        assert [dataset[0], dataset[1]] == dataset.to_table().to_pylist()
+        assert [dataset[0], dataset[1]] == dataset.to_arrow().to_pylist()
 
 
 def test_plain_bytes_come_as_they_are(tmp_path: Path) -> None:

@@ -105,7 +105,7 @@ def test_what_is_observed_is_the_same_with_any_number_and_kind_of_workers(
     config = load_config(settings).with_observers((summing("n", work / "sum"), spilling("n", work / "values")))
     run_convert(config)
     dataset = open_dataset("out")
-    sums = {split: sum(dataset.to_table(split)["n"].to_pylist()) for split in ("train", "val")}
+    sums = {split: sum(dataset.to_arrow(split)["n"].to_pylist()) for split in ("train", "val")}
     assert json.loads((work / "sum").read_text()) == sums
     kept = [value for value in values if value is not None]
     assert (work / "values").read_text() == "".join(f"{value}\n" for value in kept) + f"{len(kept)} in all\n"

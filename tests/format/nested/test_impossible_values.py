@@ -108,7 +108,7 @@ def test_files_with_impossible_values_convert_without_their_rows_and_data_in_pyt
             convert(tmp_path / name, output=tmp_path / f"none-{name}")
         done = convert(tmp_path / name, output=tmp_path / f"out-{name}", max_rejects=2)
         assert done.manifest.rejects.by_code == {"BAD_TYPE": 2}
-        assert open_dataset(tmp_path / f"out-{name}").to_table().to_pylist() == table.slice(0, 1).to_pylist()
+        assert open_dataset(tmp_path / f"out-{name}").to_arrow().to_pylist() == table.slice(0, 1).to_pylist()
     with pytest.raises(UsageError) as caught:
         convert(data=table, output=tmp_path / "out")
     assert str(caught.value) == f'Arrow table row 2: column "d": {DECIMAL}'

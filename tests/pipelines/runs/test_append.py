@@ -22,6 +22,8 @@ from shardmill.pipelines.cli import main
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.errors import SchemaError, TargetError, TooManyRejects, UsageError
 
+from ...label_numbers import in_numbers
+
 pytestmark = pytest.mark.usefixtures("without_engine")
 
 SAMPLES = Path(__file__).parents[3] / "configs/samples"
@@ -34,7 +36,7 @@ def put(path: Path, text: str) -> str:
 
 
 def rows(out: Path, split: str = "train") -> list[dict[str, Any]]:
-    return open_dataset(out).to_table(split).to_pylist()
+    return in_numbers(open_dataset(out).to_arrow(split)).to_pylist()
 
 
 def ids(out: Path, split: str = "train") -> list[Any]:

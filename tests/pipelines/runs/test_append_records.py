@@ -64,7 +64,7 @@ def test_a_null_in_a_feature_that_has_none_is_a_reject(tmp_path: Path) -> None:
     with pytest.raises(TooManyRejects, match=r"record 2 at byte .*: CORRUPT"):
         add(out, other)
     add(out, other, max_rejects=1)
-    assert open_dataset(out).to_table("train").to_pylist() == [{"id": 1, "text": "a"}, {"id": 2, "text": "b"}]
+    assert open_dataset(out).to_arrow("train").to_pylist() == [{"id": 1, "text": "a"}, {"id": 2, "text": "b"}]
 
 
 def test_foreign_records_go_to_the_split_that_their_file_names_or_to_the_one_there_is(tmp_path: Path) -> None:

@@ -48,7 +48,7 @@ def people(tmp_path: Path) -> Path:
 
 
 def rows_of(out: Path) -> list[dict[str, Any]]:
-    return [dict(row) for row in open_dataset(out).to_table("train").to_pylist()]
+    return [dict(row) for row in open_dataset(out).to_arrow("train").to_pylist()]
 
 
 def committed(out: Path) -> list[str]:

@@ -53,7 +53,7 @@ def in_files(table: pa.Table, files: int) -> list[str]:
 
 def held(column: str, path: str = "out", generation: int | None = None) -> dict[str, list[Any]]:
     dataset = open_dataset(path) if generation is None else open_dataset(path, generation)
-    return {split: dataset.to_table(split)[column].to_pylist() for split in dataset.splits}
+    return {split: dataset.to_arrow(split)[column].to_pylist() for split in dataset.splits}
 
 
 def check(path: str = "out") -> None:

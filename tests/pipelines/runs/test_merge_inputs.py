@@ -71,7 +71,7 @@ class TestForeign:
             ("id", "int64", "int64", (), False),
             ("text", "bytes", "binary", (), False),
         ]
-        assert open_dataset(tmp_path / "out").to_table("train").to_pylist() == [
+        assert open_dataset(tmp_path / "out").to_arrow("train").to_pylist() == [
             {"id": 7, "text": b"seven"},
             {"id": 8, "text": b"eight"},
         ]

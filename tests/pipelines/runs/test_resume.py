@@ -314,7 +314,7 @@ class TestRejects:
         (desk.root / "bad.csv").write_text("a\n1\n22\n")
         code, _, err = desk.run(*args)
         assert (code, err) == (0, "starting over: bad.csv changed (6 to 7 bytes) since the interrupted run\n")
-        assert open_dataset(desk.out).to_table("train").to_pylist() == [{"a": 1}, {"a": 22}]
+        assert open_dataset(desk.out).to_arrow("train").to_pylist() == [{"a": 1}, {"a": 22}]
         assert not (desk.out / ".staging").exists()
 
     def test_a_file_that_could_not_be_read_is_tried_again(self, desk: Desk) -> None:
@@ -418,7 +418,7 @@ class TestChangedSources:
                 with pytest.raises(OSError, match="the power went"):
                     convert(data=rows, output=tmp_path / "out")
         assert convert(data=rows, output=tmp_path / "out").done_before == 1
-        assert open_dataset(tmp_path / "out").to_table("train")["b"].to_pylist() == rows["b"].tolist()
+        assert open_dataset(tmp_path / "out").to_arrow("train")["b"].to_pylist() == rows["b"].tolist()
         assert not (tmp_path / "out/.staging").exists()
 
     @pytest.mark.thorough("several whole runs; others of its class are in the quick tier")
@@ -557,7 +557,7 @@ class TestAppends:
         assert code == 0
         assert f"resuming: {len(done)} of " in err
         assert not set(done) & set(staged)
-        rows = open_dataset(desk.out).to_table("train")["id"].to_pylist()
+        rows = open_dataset(desk.out).to_arrow("train")["id"].to_pylist()
         assert len(rows) == ROWS + 1
         assert sorted(rows) == sorted([*range(ROWS), 7])
         assert verify_dataset(desk.out).findings == ()
@@ -572,7 +572,7 @@ class TestAppends:
         code, _, err = desk.run(*args)
         assert code == 0
         assert err == "starting over: the dataset changed since the interrupted run\n"
-        assert len(open_dataset(desk.out).to_table("train")) == ROWS + 1
+        assert len(open_dataset(desk.out).to_arrow("train")) == ROWS + 1
         assert not (desk.out / ".staging").exists()
 
     @pytest.mark.thorough("several whole runs; others of its class are in the quick tier")
@@ -582,7 +582,7 @@ class TestAppends:
         desk.killed(Death("put_if_absent manifests/"), *args)
         assert desk.run(*args)[0] == 0
         assert open_dataset(desk.out).manifest.generation == 2
-        assert len(open_dataset(desk.out).to_table("train")) == ROWS
+        assert len(open_dataset(desk.out).to_arrow("train")) == ROWS
         assert desk.run(*args)[0] == 0  # now it was done, and force repeats
         assert open_dataset(desk.out).manifest.generation == 3
 

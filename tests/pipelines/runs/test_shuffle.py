@@ -59,7 +59,7 @@ def made(source: Any, output: str = "out", **settings: Any) -> list[int]:
 
 
 def held(path: str = "out", split: str = "train", column: str = "n") -> list[Any]:
-    values: list[Any] = open_dataset(path).to_table(split)[column].to_pylist()
+    values: list[Any] = open_dataset(path).to_arrow(split)[column].to_pylist()
     return values
 
 
@@ -104,7 +104,7 @@ def test_a_shuffle_of_any_source_is_a_permutation_in_a_random_order(make: Any) -
 def test_arrays_are_shuffled_too() -> None:
     np.save("x.npy", np.arange(ROWS * 20).reshape(ROWS, 20))
     convert("x.npy", output="out", shard_size="128KiB", shuffle=SHUFFLE, input__rows=True)
-    found = np.array([row[0] // 20 for row in open_dataset("out").to_table("train").column(0).to_pylist()])
+    found = np.array([row[0] // 20 for row in open_dataset("out").to_arrow("train").column(0).to_pylist()])
     assert sorted(found) == list(range(ROWS))
     assert (np.diff(found) == 1).sum() < 20
 

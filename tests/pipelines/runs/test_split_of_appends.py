@@ -50,7 +50,7 @@ def _work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def held(path: str = "out") -> dict[str, list[int]]:
     """Return the column `n` of each split, sorted."""
     dataset = open_dataset(path)
-    return {split: sorted(dataset.to_table(split)["n"].to_pylist()) for split in dataset.splits}
+    return {split: sorted(dataset.to_arrow(split)["n"].to_pylist()) for split in dataset.splits}
 
 
 @pytest.mark.parametrize("rule", RULES)
@@ -73,7 +73,7 @@ def test_a_user_stays_in_the_split_of_earlier_rows_though_another_append_named_o
     said = f"Detected: rows are split as the dataset was, {rule}; to say otherwise: --split NAME, or a rule"
     assert said in " ".join(shown.out.split())
     dataset = open_dataset("out")
-    users = {split: set(dataset.to_table(split)["user"].to_pylist()) for split in ("train", "val")}
+    users = {split: set(dataset.to_arrow(split)["user"].to_pylist()) for split in ("train", "val")}
     assert not users["train"] & users["val"]
     assert f"Split {rule}" in shardmill("info", "out").out
 

@@ -85,7 +85,7 @@ def test_records_go_where_the_rows_go_that_they_were_made_of(shardmill: Shardmil
 def test_exact_fractions_of_records_are_exact_in_every_class(shardmill: Shardmill) -> None:
     options = ["--split-fractions", "train=0.8,val=0.2", "--set", "split.by=exact", "--set", "split.stratify=kind"]
     shardmill("rebuild", foreign(), "-o", "split", "--shard-size", "64KiB", *options)
-    kinds = {split: open_dataset("split").to_table(split)["kind"].to_pylist() for split in ("train", "val")}
+    kinds = {split: open_dataset("split").to_arrow(split)["kind"].to_pylist() for split in ("train", "val")}
     for kind in range(5):
         total = TABLE["kind"].to_pylist().count(kind)
         assert abs(kinds["train"].count(kind) - 0.8 * total) <= 1
@@ -102,7 +102,7 @@ def test_a_merge_is_shuffled_the_same_with_any_number_of_workers(shardmill: Shar
     assert held("shuffled1") == held("plain")
     first, second = (sorted(Path(path).glob("*.tfrecord")) for path in ("shuffled1", "shuffled2"))
     assert [file.read_bytes() for file in first] == [file.read_bytes() for file in second]
-    order = open_dataset("shuffled1").to_table("train")["n"].to_pylist()
+    order = open_dataset("shuffled1").to_arrow("train")["n"].to_pylist()
     rising = sum(one < other for one, other in itertools.pairwise(order)) / len(order)
     assert 0.45 < rising < 0.55, "half of all neighbours are in order in a random one"
 

@@ -57,7 +57,7 @@ def write(table: pa.Table, kind: str) -> str:
 def held(path: str = "out") -> dict[str, list[Any]]:
     """Return the column `n` of each split, sorted."""
     dataset = open_dataset(path)
-    return {split: sorted(dataset.to_table(split)["n"].to_pylist()) for split in dataset.splits}
+    return {split: sorted(dataset.to_arrow(split)["n"].to_pylist()) for split in dataset.splits}
 
 
 EXPECTED = {
@@ -190,7 +190,7 @@ def test_a_group_never_straddles_and_stays_where_it_is_when_rows_come_and_go() -
     for path in ("all", "some"):
         dataset = open_dataset(path)
         for name in dataset.splits:
-            for user in dataset.to_table(name)["user"].to_pylist():
+            for user in dataset.to_arrow(name)["user"].to_pylist():
                 assert where.setdefault(user, name) == name
     assert len(where) == 100
 
@@ -224,7 +224,7 @@ def test_val_is_cut_out_of_a_folder_train() -> None:
     found = records()
     assert (sorted(found), found["test"], found["train"] + found["val"]) == (["test", "train", "val"], 80, 80)
     assert 8 < found["val"] < 35
-    tests = open_dataset("out").to_table("test")["image/filename"].to_pylist()
+    tests = open_dataset("out").to_arrow("test")["image/filename"].to_pylist()
     assert all(name.startswith("test/") for name in tests)
     assert summary.manifest.details.split_rule["of"] == "train"
 

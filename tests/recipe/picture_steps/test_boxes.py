@@ -50,7 +50,7 @@ def album(*objects: Any) -> str:
 
 
 def records(path: str = "out") -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = open_dataset(path).to_table("train").to_pylist()
+    rows: list[dict[str, Any]] = open_dataset(path).to_arrow("train").to_pylist()
     return [{key.removeprefix(f"{OBJECT}/"): row[key] for key in row if key.startswith(OBJECT)} for row in rows]
 
 
@@ -210,7 +210,7 @@ def test_fields_that_become_no_key_stay_in_the_column(*, lists: bool) -> None:
     image = {"bytes": picture(), "path": "a.png"}
     pq.write_table(pa.Table.from_pylist([{"image": image, "objects": of_lists if lists else rows}]), "t.parquet")
     convert("t.parquet", output="out")
-    (row,) = open_dataset("out").to_table("train").to_pylist()
+    (row,) = open_dataset("out").to_arrow("train").to_pylist()
     assert row["image/object/bbox/xmin"] == pytest.approx([0.1, 0.2])
     kept = row["objects"] if lists else {name: [one[name] for one in row["objects"]] for name in ("tags", "more")}
     assert kept == {"tags": [["a", "b"], []], "more": [first, second]}
@@ -222,7 +222,7 @@ def test_boxes_beside_a_list_of_pictures_are_of_none_of_them() -> None:
     row = {"file_names": ["0.png"], "objects": {"bbox": [[1, 1, 1, 1]], "id": [1]}}
     Path("album/metadata.jsonl").write_text(json.dumps(row))
     convert("album", output="out")
-    assert open_dataset("out").to_table("train").column("objects").to_pylist() == [row["objects"]]
+    assert open_dataset("out").to_arrow("train").column("objects").to_pylist() == [row["objects"]]
 
 
 def test_of_several_pictures_none_is_taken_for_that_of_the_boxes() -> None:

@@ -58,7 +58,7 @@ def settings(image: str = "path", **rule: Any) -> dict[str, Any]:
 
 def photos(path: str = "out") -> list[dict[str, Any]]:
     """Return the features of the picture of each record."""
-    rows = open_dataset(path).to_table("train").to_pylist()
+    rows = open_dataset(path).to_arrow("train").to_pylist()
     return [{key.removeprefix("photo/"): row[key] for key in row if key.startswith("photo/")} for row in rows]
 
 
@@ -97,7 +97,7 @@ def test_exports_are_pictures_without_a_word_in_the_config_and_image_none_leaves
     assert [(one["filename"], one["encoded"]) for one in photos()] == [*PICTURES.items()]
     assert sorted(photos()[0]) == sorted([*FEATURES, "filename"])
     convert(source, output="plain", schema={"columns": {"photo": {"image": "none"}}})
-    plain = open_dataset("plain").to_table("train").column("photo").to_pylist()
+    plain = open_dataset("plain").to_arrow("train").column("photo").to_pylist()
     assert plain == [{"bytes": PICTURES[name], "path": name} for name in PICTURES]
 
 
@@ -212,7 +212,7 @@ def test_a_column_may_have_another_name_and_several_may_hold_pictures() -> None:
     Path("d/t.csv").write_text("left,right\na/1.png,a/2.jpg\n")
     columns = {"left": {"image": "path", "name": "l"}, "right": {"image": "path"}}
     convert("d/t.csv", output="out", schema={"columns": columns})
-    (row,) = open_dataset("out").to_table("train").to_pylist()
+    (row,) = open_dataset("out").to_arrow("train").to_pylist()
     assert (row["l/format"], row["right/format"]) == ("png", "jpeg")
     assert json.loads(Path("out/features.json").read_text())["featuresDict"]["features"].keys() == {"l", "right"}
 

@@ -59,7 +59,7 @@ def converted(objects: dict[str, Any] | None = None, **image: Any) -> dict[str, 
     line = {"file_name": "1.png", "objects": objects_of(BOX) if objects is None else objects}
     Path("pics/metadata.jsonl").write_text(json.dumps(line) + "\n")
     convert("pics", output="out", image={"encode": {"format": "png"}, **image})
-    (row,) = open_dataset("out").to_table("train").to_pylist()
+    (row,) = open_dataset("out").to_arrow("train").to_pylist()
     return dict(row)
 
 
@@ -121,7 +121,7 @@ def test_boxes_that_were_drawn_on_the_turned_picture_are_not_turned_again(orient
     with pytest.raises(TooManyRejects, match=r"perhaps it is turned by its EXIF orientation"):
         convert(input=source, output="no")
     convert(input=source, output="out", image={"orientation": "apply", "resize": 50, "encode": {"format": "png"}})
-    (row,) = open_dataset("out").to_table("train").to_pylist()
+    (row,) = open_dataset("out").to_arrow("train").to_pylist()
     found, size = red_part(row)
     assert box_of(row, size) == pytest.approx(found, abs=1)
 

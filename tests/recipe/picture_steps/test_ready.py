@@ -57,7 +57,7 @@ def pics(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def records(path: str = "out", split: str = "train") -> list[dict[str, Any]]:
-    return open_dataset(path).to_table(split).to_pylist()
+    return open_dataset(path).to_arrow(split).to_pylist()
 
 
 def by_name(path: str = "out") -> dict[str, dict[str, Any]]:

@@ -28,7 +28,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def rows_of(path: str = "out") -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = open_dataset(path).to_table("train").to_pylist()
+    rows: list[dict[str, Any]] = open_dataset(path).to_arrow("train").to_pylist()
     return rows
 
 

@@ -60,7 +60,7 @@ def settings(root: str | None = None, **rule: Any) -> dict[str, Any]:
 
 def clips(path: str = "out") -> list[bytes | None]:
     """Return the bytes of the files, in the order of records."""
-    found: list[bytes | None] = open_dataset(path).to_table("train")["clip"].to_pylist()
+    found: list[bytes | None] = open_dataset(path).to_arrow("train")["clip"].to_pylist()
     return found
 
 
@@ -189,7 +189,7 @@ def test_paths_are_text_of_any_arrow_type(text: pa.DataType) -> None:
 
 def test_a_column_may_have_another_name_and_rows_that_where_leaves_out_are_not_read() -> None:
     convert(table("a/1.wav", "no.wav"), **settings(name="sound"), input__where="id < 1")
-    assert open_dataset("out").to_table("train")["sound"].to_pylist() == [SOUNDS["a/1.wav"]]
+    assert open_dataset("out").to_arrow("train")["sound"].to_pylist() == [SOUNDS["a/1.wav"]]
 
 
 @pytest.mark.parametrize(
@@ -259,7 +259,7 @@ def test_bytes_are_appended_to_a_dataset_of_files_where_the_config_says_that_the
 def test_lines_of_text_and_json_name_files_too() -> None:
     Path("d/list.txt").write_text("a/1.wav\na/2.wav\n")
     convert("d/list.txt", output="out", schema={"columns": {"text": {"file": "path"}}})
-    assert open_dataset("out").to_table("train")["text"].to_pylist() == [SOUNDS["a/1.wav"], SOUNDS["a/2.wav"]]
+    assert open_dataset("out").to_arrow("train")["text"].to_pylist() == [SOUNDS["a/1.wav"], SOUNDS["a/2.wav"]]
     Path("d/t.jsonl").write_text('{"clip": "a/1.wav"}\n{"clip": null}\n')
     convert("d/t.jsonl", **settings() | {"output": "json"})
     assert clips("json") == [SOUNDS["a/1.wav"], None]
@@ -270,7 +270,7 @@ def test_a_users_function_gets_the_bytes() -> None:
         return {"size": pc.binary_length(batch["clip"])}
 
     convert(table("a/1.wav", "a/2.wav"), **settings(), map=sizes)
-    assert open_dataset("out").to_table("train")["size"].to_pylist() == [6, 10_240]
+    assert open_dataset("out").to_arrow("train")["size"].to_pylist() == [6, 10_240]
 
 
 def test_a_file_that_rows_name_one_after_the_other_is_read_once() -> None:

@@ -19,6 +19,8 @@ from shardmill.transforms.recipe.step import Stepped
 from shardmill.transforms.recipe.steps import label as label_module
 from shardmill.transforms.recipe.steps.label import Label
 
+from ...label_numbers import in_numbers
+
 pytestmark = pytest.mark.usefixtures("without_engine")
 
 KINDS = ["dog", "cat", "owl", "cat", "dog"]
@@ -37,7 +39,7 @@ def put(columns: dict[str, Any], name: str = "a.parquet", **how: Any) -> None:
 def labels_of(column: str = "kind", path: str = "out") -> tuple[list[Any], tuple[str, ...]]:
     """Return the numbers of a column in the order of records, and the names of its classes."""
     dataset = open_dataset(path)
-    return dataset.to_table("train")[column].to_pylist(), dataset.manifest.labels[column]
+    return in_numbers(dataset.to_arrow("train"))[column].to_pylist(), dataset.manifest.labels[column]
 
 
 def settings(label: Any, column: str = "kind", **more: Any) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from shardmill.transforms.errors import ConfigError, SchemaError, TooManyRejects
 from shardmill.transforms.format.decode.decode_examples import ExampleDecoder
 
 from ...command_line import Shardmill
+from ...label_numbers import in_numbers
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -30,7 +31,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def rows(path: str = "out") -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = open_dataset(path).to_table().to_pylist()
+    found: list[dict[str, Any]] = in_numbers(open_dataset(path).to_arrow()).to_pylist()
     return found
 
 
@@ -65,8 +66,8 @@ def test_a_mask_says_where_values_are_and_our_reader_gives_nulls_again() -> None
     convert("a.csv", output="out", schema=columns(age="mask"))
     assert [(row["age"], row["age/mask"]) for row in records()] == [(30, 1), (0, 0), (40, 1)]
     assert [row["age"] for row in rows()] == [30, None, 40]
-    assert open_dataset("out").to_table().schema.names == ["id", "age", "name"]
-    assert open_dataset("out").to_table(columns=["age/mask"]).to_pylist()[1] == {"age/mask": 0}
+    assert in_numbers(open_dataset("out").to_arrow()).schema.names == ["id", "age", "name"]
+    assert in_numbers(open_dataset("out").to_arrow(columns=["age/mask"])).to_pylist()[1] == {"age/mask": 0}
 
 
 def test_rows_with_a_null_are_dropped_and_counted(shardmill: Shardmill) -> None:

@@ -40,7 +40,7 @@ def put(root: Path, suffix: str, folders: tuple[str, ...] = HIVE, **columns: Any
 
 
 def rows_of(path: str = "out", split: str = "train") -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = open_dataset(path).to_table(split).to_pylist()
+    rows: list[dict[str, Any]] = open_dataset(path).to_arrow(split).to_pylist()
     return sorted(rows, key=lambda row: row["id"])
 
 

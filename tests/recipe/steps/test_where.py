@@ -123,7 +123,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def rows(path: str = "out") -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = open_dataset(path).to_table().to_pylist()
+    found: list[dict[str, Any]] = open_dataset(path).to_arrow().to_pylist()
     return found
 
 

@@ -50,7 +50,7 @@ def captions(count: int = 3) -> str:
 
 
 def records(split: str = "train", path: str = "out") -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = open_dataset(path).to_table(split).to_pylist()
+    rows: list[dict[str, Any]] = open_dataset(path).to_arrow(split).to_pylist()
     return rows
 
 

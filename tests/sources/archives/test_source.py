@@ -16,6 +16,7 @@ from shardmill.transforms.errors import ConfigError, SchemaError, SourceError, T
 from shardmill.transforms.sources.archives import source
 
 from ...archives import picture, sample, tar_of, write, zip_of
+from ...label_numbers import in_numbers
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -28,7 +29,7 @@ def work(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def rows(path: Any = "a.tar", split: str = "train", output: str = "out", **settings: Any) -> list[dict[str, Any]]:
     convert(path, output=output, **settings)
-    found: list[dict[str, Any]] = open_dataset(output).to_table(split).to_pylist()
+    found: list[dict[str, Any]] = in_numbers(open_dataset(output).to_arrow(split)).to_pylist()
     return found
 
 
@@ -248,7 +249,7 @@ def test_an_append_follows_the_classes_and_types_of_its_dataset() -> None:
     write("b.tar", tar_of([*sample("1", 3, {"n": 4}, cls=b"3")]))
     convert("a.tar", output="out")
     append(["a.tar", "b.tar"], output="out")
-    table = open_dataset("out").to_table("train").select(["n", "t", "cls"]).to_pylist()
+    table = in_numbers(open_dataset("out").to_arrow("train")).select(["n", "t", "cls"]).to_pylist()
     assert table == [{"n": 1.5, "t": "x", "cls": 0}, {"n": 2.0, "t": None, "cls": 1}, {"n": 4.0, "t": None, "cls": 3}]
     assert open_dataset("out").labels["cls"] == ("0", "1", "2", "3")
 
@@ -258,7 +259,7 @@ def test_an_append_numbers_the_classes_of_folders_as_its_dataset_does() -> None:
     write("b.tar", tar_of([("cat/1.jpg", picture()), ("owl/2.jpg", picture())]))
     convert("a.tar", output="out")
     append("b.tar", output="out")
-    found = open_dataset("out").to_table("train").to_pylist()
+    found = in_numbers(open_dataset("out").to_arrow("train")).to_pylist()
     assert [(row["image/class/text"], row["image/class/label"]) for row in found] == [
         ("dog", 0), ("owl", 1), ("cat", 2), ("owl", 1),
     ]  # fmt: skip
@@ -359,7 +360,7 @@ def test_classes_that_were_renamed_keep_their_numbers_in_an_append() -> None:
     columns = {"cls": {"name": "image/class/label"}}
     convert("a.tar", output="out", schema__columns=columns)
     append("b.tar", output="out", schema__columns=columns)
-    table = open_dataset("out").to_table("train")
+    table = in_numbers(open_dataset("out").to_arrow("train"))
     assert table["image/class/label"].to_pylist() == [0, 4, 2, 6]
     assert open_dataset("out").labels == {"image/class/label": tuple("0123456")}
 
@@ -383,7 +384,7 @@ def test_the_values_of_a_field_may_be_classes_in_an_append_too() -> None:
     write("b.tar", tar_of([*sample("1", 0, {"kind": "cat"}), *sample("2", 0, {"kind": "owl"})]))
     convert("a.tar", output="out", schema__columns={"kind": {"label": True}})
     append("b.tar", output="out")
-    assert open_dataset("out").to_table("train")["kind"].to_pylist() == [0, 1, 2, 1]
+    assert in_numbers(open_dataset("out").to_arrow("train"))["kind"].to_pylist() == [0, 1, 2, 1]
     assert open_dataset("out").labels == {"kind": ("dog", "owl", "cat")}
 
 
@@ -394,7 +395,7 @@ def test_splits_by_key_checks_of_duplicates_and_shuffle_take_archives() -> None:
         checks__duplicates={"columns": ["image/encoded"], "action": "report"},
     )  # fmt: skip
     dataset = open_dataset("out")
-    found = {name: dataset.to_table(name)["n"].to_pylist() for name in dataset.splits}
+    found = {name: in_numbers(dataset.to_arrow(name))["n"].to_pylist() for name in dataset.splits}
     assert sorted(found["train"] + found["val"]) == sorted([*range(20)] * 2)
     assert not set(found["train"]) & set(found["val"])
 

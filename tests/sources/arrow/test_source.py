@@ -24,6 +24,8 @@ from shardmill.transforms.sources.arrow.flatbuffer import Table
 from shardmill.transforms.sources.arrow.source import ArrowSource
 from shardmill.transforms.sources.contract.source import Survey, Task, map_in_turn
 
+from ...label_numbers import in_numbers
+
 ROWS = 1000
 TABLE = pa.table(
     {
@@ -262,7 +264,7 @@ def test_nulls_in_runs_are_nulls_of_their_column(tmp_path: Path, form: str) -> N
     survey, _ = load(tmp_path)
     assert [(one.name, one.nullable) for one in survey.fields] == [("r", True), ("s", False)]
     convert(tmp_path / "a.arrow", output=tmp_path / "out")
-    assert open_dataset(tmp_path / "out").to_table().to_pydict() == {
+    assert in_numbers(open_dataset(tmp_path / "out").to_arrow()).to_pydict() == {
         "r": ["a", "a", None, "b", "b", "b"], "s": ["x", "x", "y", "z", "z", "z"],
     }  # fmt: skip
 
@@ -288,7 +290,7 @@ def test_runs_of_any_values_are_read_from_files_and_from_python(tmp_path: Path, 
     convert(tmp_path / "a.arrow", output=tmp_path / "file")
     convert(data=table, output=tmp_path / "data")
     for made in ("file", "data"):
-        assert open_dataset(tmp_path / made).to_table()["r"].to_pylist() == expected
+        assert in_numbers(open_dataset(tmp_path / made).to_arrow())["r"].to_pylist() == expected
 
 
 @pytest.mark.parametrize("scale", [-39, 39, 300])
@@ -349,7 +351,7 @@ def test_runs_of_text_become_labels_and_fill_their_nulls_as_text_does(tmp_path: 
     convert(tmp_path / "a.arrow", output=tmp_path / "out", schema={"columns": rules})
     dataset = open_dataset(tmp_path / "out")
     assert dataset.labels == {"kind": ("a", "b")}
-    assert dataset.to_table().to_pydict() == {"kind": [0, 0, 1, 1, 1], "word": ["a", "a", "b", "b", "b"]}
+    assert in_numbers(dataset.to_arrow()).to_pydict() == {"kind": [0, 0, 1, 1, 1], "word": ["a", "a", "b", "b", "b"]}
 
 
 @pytest.mark.parametrize("form", ["file", "stream"])
@@ -359,7 +361,7 @@ def test_a_null_among_the_values_of_a_dictionary_is_a_null(tmp_path: Path, form:
     write(tmp_path / "t.arrow", pa.table({"kind": kinds, "n": range(4)}), form)
     convert(str(tmp_path / "t.arrow"), output=str(tmp_path / "out"))
     dataset = open_dataset(tmp_path / "out")
-    assert dataset.to_table("train")["kind"].to_pylist() == [values[i] for i in (0, 1, 2, 1)]
+    assert in_numbers(dataset.to_arrow("train"))["kind"].to_pylist() == [values[i] for i in (0, 1, 2, 1)]
     (feature,) = (one for one in dataset.manifest.schema or () if one.name == "kind")
     assert feature.nullable is (None in values)
 
@@ -381,5 +383,5 @@ def test_a_date64_with_a_time_of_day_is_a_reject_with_its_row_and_declared_a_tim
         with pytest.raises(TooManyRejects, match=r"--set schema\.columns\.d\.type=timestamp"):
             convert(source, output="out", **data)
     convert("a.arrow", output="out", schema={"columns": {"d": {"type": "timestamp"}}})
-    read = open_dataset("out").to_table()["d"].to_pylist()
+    read = in_numbers(open_dataset("out").to_arrow())["d"].to_pylist()
     assert read == [datetime(1970, 1, 1), None, datetime(1970, 1, 2, 1)]

@@ -118,7 +118,7 @@ def test_columns_that_blanks_align_are_one_column_with_a_word_and_the_option_tha
     screen = " ".join(capsys.readouterr().out.split())
     assert ended.value.code == 0
     assert "cars.csv: the delimiter is a run of blanks: 3 columns in the first 3 records; if it is not" in screen
-    assert open_dataset("cut").to_table("train").sort_by("mpg").to_pylist() == [
+    assert open_dataset("cut").to_arrow("train").sort_by("mpg").to_pylist() == [
         {"cylinders": 8, "mpg": 15.0, "name": "buick"},
         {"cylinders": 8, "mpg": 18.0, "name": "chevelle"},
     ]

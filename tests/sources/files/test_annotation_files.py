@@ -74,7 +74,7 @@ def test_the_command_on_the_screen_reads_the_annotations(layout: str, shardmill:
     assert words[0] == "convert", said
     done = shardmill(*words)
     assert done.code == 0, done.err
-    rows = open_dataset("OUT").to_table("train").to_pylist()
+    rows = open_dataset("OUT").to_arrow("train").to_pylist()
     assert {len(row["image/object/bbox/xmin"]) for row in rows} == {1}
     assert "has the name of" not in done.out
 

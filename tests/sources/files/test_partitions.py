@@ -49,7 +49,7 @@ def test_tables_in_folders_of_splits_are_not_merged_without_a_word(
     for command in re.findall(r"shardmill (\w+) (\S+) -o (\S+) --split (\w+)", str(refused.value)):
         name, source, output, split = command
         {"convert": convert, "append": append}[name](source, output=output, output__split=split)
-    assert {name: len(open_dataset("o/both").to_table(name)) for name in open_dataset("o/both").splits} == {
+    assert {name: len(open_dataset("o/both").to_arrow(name)) for name in open_dataset("o/both").splits} == {
         "train": 1,
         "val": 1,
     }

@@ -17,6 +17,7 @@ from shardmill.transforms.errors import ConfigError, InputError, SchemaError, To
 from shardmill.transforms.sources.registry.pick import pick_source
 
 from ...command_line import Shardmill
+from ...label_numbers import in_numbers
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -50,7 +51,7 @@ def table(path: str, rows: list[dict[str, Any]]) -> None:
 
 
 def records(split: str = "train", path: str = "out") -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = open_dataset(path).to_table(split).to_pylist()
+    rows: list[dict[str, Any]] = in_numbers(open_dataset(path).to_arrow(split)).to_pylist()
     return rows
 
 

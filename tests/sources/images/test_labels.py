@@ -11,6 +11,7 @@ from shardmill.pipelines import append, convert, open_dataset
 from shardmill.transforms.errors import SchemaError, TooManyRejects, UsageError
 
 from ...command_line import Shardmill
+from ...label_numbers import in_numbers
 
 pytestmark = [
     pytest.mark.usefixtures("without_engine"),
@@ -38,7 +39,7 @@ def to(*labels: Any, **more: Any) -> dict[str, Any]:
 
 def numbers() -> dict[str, int]:
     """Return the number of each class that has records."""
-    table = open_dataset("out").to_table("train")
+    table = in_numbers(open_dataset("out").to_arrow("train"))
     return dict(zip(table["image/class/text"].to_pylist(), table["image/class/label"].to_pylist(), strict=True))
 
 

@@ -16,6 +16,7 @@ from shardmill.transforms.errors import InputError, SchemaError, SourceError, To
 from shardmill.transforms.sources.raw_pictures import source
 
 from ...archives import write
+from ...label_numbers import in_numbers
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -41,7 +42,7 @@ def mnist(folder: str = "in", suffix: str = "", pack: Any = bytes) -> None:
 
 def rows(path: Any = "in", split: str = "train", output: str = "out", **settings: Any) -> list[dict[str, Any]]:
     convert(path, output=output, **settings)
-    found: list[dict[str, Any]] = open_dataset(output).to_table(split).to_pylist()
+    found: list[dict[str, Any]] = in_numbers(open_dataset(output).to_arrow(split)).to_pylist()
     return found
 
 
@@ -53,7 +54,7 @@ def pixels(row: dict[str, Any]) -> npt.NDArray[np.uint8]:
 def test_the_files_of_mnist_become_png_pictures_with_labels_in_splits(suffix: str, pack: Any) -> None:
     mnist(suffix=suffix, pack=pack)
     train = rows()
-    test = open_dataset("out").to_table("test").to_pylist()
+    test = in_numbers(open_dataset("out").to_arrow("test")).to_pylist()
     for found, part in ((train, slice(0, 60)), (test, slice(60, 70))):
         assert np.array_equal([pixels(row) for row in found], PIXELS[part])
         assert [row["image/class/label"] for row in found] == LABELS[part].tolist()
@@ -126,7 +127,7 @@ def test_cifar_10_becomes_png_pictures_with_the_names_of_its_classes() -> None:
     assert np.array_equal([pixels(row) for row in found], held[:, 1:].reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1))
     assert [row["image/class/label"] for row in found] == held[:, 0].tolist()
     assert found[0]["image/class/text"] == names[held[0, 0]]
-    assert len(open_dataset("out").to_table("test")) == 5
+    assert len(in_numbers(open_dataset("out").to_arrow("test"))) == 5
 
 
 def test_cifar_100_has_two_labels() -> None:
@@ -167,7 +168,7 @@ def test_an_append_keeps_the_classes_of_its_dataset() -> None:
     write("more/train-labels-idx1-ubyte", idx((LABELS[:12] + 1).astype(np.uint8)))
     convert("in", output="out")
     append(["in", "more"], output="out")
-    table = open_dataset("out").to_table("train")
+    table = in_numbers(open_dataset("out").to_arrow("train"))
     assert (len(table), open_dataset("out").labels["image/class/label"][-1]) == (72, "10")
     write("c/test_batch.bin", cifar(2, (10,)))
     write("c/batches.meta.txt", "\n".join("abcdefghij").encode())

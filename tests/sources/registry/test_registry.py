@@ -35,7 +35,7 @@ def kv(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def rows_of(path: str = "out") -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = open_dataset(path).to_table("train").to_pylist()
+    rows: list[dict[str, Any]] = open_dataset(path).to_arrow("train").to_pylist()
     return rows
 
 

@@ -121,7 +121,7 @@ COLUMNS = {
 
 
 def rows(path: str = "out") -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = open_dataset(path).to_table().to_pylist()
+    found: list[dict[str, Any]] = open_dataset(path).to_arrow().to_pylist()
     return found
 
 

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("without_engine")
 
 
 def rows_of() -> list[str]:
-    return [row["text"] for row in open_dataset("out").to_table("train").to_pylist()]
+    return [row["text"] for row in open_dataset("out").to_arrow("train").to_pylist()]
 
 
 def load(folder: Path, body: bytes, **options: Any) -> tuple[list[str], list[tuple[str, int | None, int | None]]]:

@@ -25,22 +25,22 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...errors import DamageError, InputError, UsageError
+from ...errors import DamageError, UsageError
 from ...format.decode.decode_examples import ExampleDecoder, ExampleError
 from ...format.manifest.manifest import Manifest, ShardEntry
 from ...format.manifest.naming import is_split_name
 from ...format.schema.schema import Schema
 from ...format.wording.printable import printable, printable_path
 from ...stores.common.store_url import is_store_url
-from ..generations.manifest_files import locate_shard, read_manifest
+from ..generations.manifest_files import read_manifest
 from ..generations.shard_places import locate_shards
-from ..records.record_file import read_record_batches
-from ..records.record_scan import RecordRun
-from ..storage.storage_at import storage_at
 from .arrays import ArrayReader
+from .batching import Progress, ProgressLine, counted, decoded, in_batches_of, joined
 from .record_access import RecordAccess
+from .record_stream import RecordStream
 from .row_reader import RowReader
 from .source_columns import SourceColumns
+from .to_frame import to_frame
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -176,22 +176,41 @@ class Dataset:
             UsageError: there is no such split.
             DamageError: a shard is missing, damaged or cut.
         """
-        entries = self._shards(split)
-        return (payload for entry in entries for run in self._runs(entry) for payload in run.payloads)
+        runs = self._stream(split).runs()
+        return (payload for _, run in runs for payload in run.payloads)
 
-    def batches(self, split: str | None = None, columns: Sequence[str] | None = None) -> Iterator[pa.RecordBatch]:
-        """Yield the rows of a split, about 4 MiB of records at once; `columns` are names, by default all.
+    def batches(
+        self,
+        split: str | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        rows: int | None = None,
+        start: int = 0,
+        progress: bool | Progress = False,
+    ) -> Iterator[pa.RecordBatch]:
+        """Yield the rows of a split in batches of so many `rows`, by default about 4 MiB of records at once.
 
-        An absent feature is null. Nested columns and decimals of the source are put together again, under their own
-        names; each of their features can be had by its name too. The two features of an array stay two columns: see
-        `arrays`.
+        `columns` are names, by default all. `start` is the number of the first row, from 0: an indexed shard is read
+        from there on. `progress` shows a line on standard error, or is called with the rows that have been read and
+        those that there are. An absent feature is null. Labels are dictionaries of the names of their classes. Nested
+        columns and decimals of the source are put together again, under their own names; each of their features can be
+        had by its name too. The two features of an array stay two columns: see `arrays` and `numpy`.
 
         Raises:
-            UsageError: there is no such split or feature, or the records are plain bytes.
+            UsageError: there is no such split or feature, the records are plain bytes, or a number is below its least.
             DamageError: a shard is missing, damaged or cut, or a record is not an Example of the schema.
         """
-        plan, decoder = self._plan(columns)
-        return (plan.batch(batch, place) for place, _, batch in self._decoded(self._shards(split), decoder))
+        if (rows is not None and rows < 1) or start < 0:
+            raise UsageError(f"batches: rows is {rows}, start is {start}; these are 1 and 0 at least")
+        stream, (plan, decoder) = self._stream(split), self._plan(columns)
+        found = decoded(stream.runs(start), decoder)
+        batches: Iterator[pa.RecordBatch] = (plan.batch(batch, place) for place, _, batch in found)
+        if rows is not None:
+            batches = in_batches_of(rows, batches)
+        if progress is False:
+            return batches
+        size = sum(entry.records for entry in stream.entries)
+        return counted(batches, min(start, size), size, ProgressLine() if progress is True else progress)
 
     def record(self, index: int) -> bytes:
         """Return a record by its number, from 0 in the order of shards, or from -1 backwards; both CRCs are checked.
@@ -221,15 +240,12 @@ class Dataset:
         payloads, batches = self._access.take(indices), []
         for first in range(0, len(payloads), decoder.rows_at_once):
             try:
-                decoded = decoder.decode(payloads.tail(first).head(decoder.rows_at_once))
+                found = decoder.decode(payloads.tail(first).head(decoder.rows_at_once))
             except ExampleError as error:
                 place = self._access.place(int(indices[first + error.row]))
                 raise DamageError(f"{place}: {error.reason}") from error
-            batches.append(plan.batch(decoded, printable_path(self.path)))
-        if len(batches) == 1:
-            return batches[0]
-        table = pa.Table.from_batches(batches, plan.schema).combine_chunks()
-        return table.to_batches()[0] if len(table) else pa.RecordBatch.from_pylist([], plan.schema)
+            batches.append(plan.batch(found, printable_path(self.path)))
+        return joined(batches) if batches else pa.RecordBatch.from_pylist([], plan.schema)
 
     def _plan(self, columns: Sequence[str] | None) -> tuple[SourceColumns, ExampleDecoder]:
         key = None if columns is None else tuple(columns)
@@ -244,16 +260,32 @@ class Dataset:
             self._kept.access.append(RecordAccess(self.path, self.manifest, self._shards(None)))
         return self._kept.access[0]
 
-    def to_table(self, split: str | None = None, columns: Sequence[str] | None = None) -> pa.Table:
-        """Return all rows of a split as an Arrow table; raises what `batches` raises."""
-        return pa.Table.from_batches(self.batches(split, columns), self._columns(columns).schema)
+    def to_arrow(
+        self,
+        split: str | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        start: int = 0,
+        progress: bool | Progress = False,
+    ) -> pa.Table:
+        """Return all rows of a split as an Arrow table; takes and raises what `batches` does."""
+        batches = self.batches(split, columns, start=start, progress=progress)
+        return pa.Table.from_batches(batches, self._plan(columns)[0].schema)
 
-    def to_pandas(self, split: str | None = None, columns: Sequence[str] | None = None) -> pd.DataFrame:
-        """Return all rows of a split as a DataFrame; raises what `batches` raises.
+    def to_pandas(
+        self,
+        split: str | None = None,
+        columns: Sequence[str] | None = None,
+        *,
+        start: int = 0,
+        progress: bool | Progress = False,
+    ) -> pd.DataFrame:
+        """Return all rows of a split as a DataFrame; takes and raises what `batches` does.
 
-        Integers with nulls have pandas' nullable types, such as Int64: as float64 large ones would change.
+        Integers with nulls have pandas' nullable types, such as Int64: as float64 large ones would change. Labels are
+        categories.
         """
-        return to_frame(self.to_table(split, columns))
+        return to_frame(self.to_arrow(split, columns, start=start, progress=progress))
 
     def arrays(
         self,
@@ -277,50 +309,15 @@ class Dataset:
         """
         schema = self._schema()
         reader = ArrayReader.plan(schema, columns, dtypes or {}, ranks or {})
-        decoded = self._decoded(self._shards(split), ExampleDecoder(schema, reader.features))
-        return (arrays for place, first, batch in decoded for arrays in reader.read(batch, place, first))
+        batches = decoded(self._stream(split).runs(), ExampleDecoder(schema, reader.features))
+        return (arrays for place, first, batch in batches for arrays in reader.read(batch, place, first))
 
-    def _decoded(
-        self, entries: Sequence[ShardEntry], decoder: ExampleDecoder
-    ) -> Iterator[tuple[str, int, pa.RecordBatch]]:
-        """Yield the printable name of the shard, the number of the batch's first record in it, and the batch."""
-        for entry in entries:
-            place = printable_path(os.path.join(self.path, entry.path))
-            for run in self._runs(entry):
-                for first in range(0, len(run), decoder.rows_at_once):
-                    try:
-                        batch = decoder.decode(run.payloads.tail(first).head(decoder.rows_at_once))
-                    except ExampleError as error:
-                        row = first + error.row
-                        at = f"record {run.first_record + row} at byte {run.offsets[row]}"
-                        raise DamageError(f"{place} {at}: {error.reason}") from error
-                    yield place, run.first_record + first, batch
-
-    def _runs(self, entry: ShardEntry) -> Iterator[RecordRun]:
-        """Yield the records of a shard; one that is published while it is read is found again under its final name.
-
-        On disk an open file keeps its bytes. A store keeps nothing that is removed: there it is read again, as far as
-        the record that is next.
-        """
-        located, records = locate_shard(self.path, self.manifest, entry), 0
-        while True:
-            path = os.path.join(self.path, located)
-            try:
-                for run in read_record_batches(path):
-                    new = run.behind(records)
-                    if len(new):
-                        records += len(new)
-                        yield new
-                break
-            except (InputError, FileNotFoundError):
-                if located == entry.path or storage_at(self.path).lies_at(located):
-                    raise
-                located = locate_shard(self.path, self.manifest, entry)
-        if records != entry.records:
-            raise DamageError(
-                f"{printable_path(path)}: {records} records, the manifest states {entry.records}: the file was cut "
-                f"between two records, or replaced; shardmill verify {printable_path(self.path)} finds the place"
-            )
+    def _stream(self, split: str | None) -> RecordStream:
+        """Return the records of a split, or of all."""
+        entries = self._shards(split)
+        if split is None or split == self.only:
+            return RecordStream(self.path, self.manifest, entries, self._access)
+        return self[split]._stream(None)
 
     def _shards(self, split: str | None) -> tuple[ShardEntry, ...]:
         """Return the shards of a split, or of all."""
@@ -339,21 +336,3 @@ class Dataset:
 
     def _columns(self, columns: Sequence[str] | None) -> SourceColumns:
         return SourceColumns.plan(self.manifest, self._schema(), columns, printable_path(self.path))
-
-
-def to_frame(table: pa.Table) -> pd.DataFrame:
-    """Return a table as a DataFrame: exact, and in plain NumPy types wherever these can hold the column.
-
-    pandas has no null integers in its plain types: Arrow gives float64 for a column with nulls, in which 2^53 + 1
-    becomes 2^53. Nor has it times of day with nanoseconds: Arrow refuses those. Such columns keep pandas' nullable
-    integers, and Arrow's own type.
-    """
-    import pandas as pd
-
-    nanoseconds = pa.time64("ns")
-    frame = table.to_pandas(types_mapper={nanoseconds: pd.ArrowDtype(nanoseconds)}.get)
-    for index, column in enumerate(table.columns):
-        if pa.types.is_integer(column.type) and column.null_count:
-            nullable = pd.api.types.pandas_dtype(str(column.type).replace("int", "Int").replace("uI", "UI"))
-            frame.isetitem(index, column.to_pandas(types_mapper={column.type: nullable}.get))
-    return frame

@@ -95,6 +95,19 @@ class RecordAccess:
         assert isinstance(known, PlainShard)
         return known.damage(number - first, what)
 
+    def begin_of(self, shard: int, row: int) -> int:
+        """Return the byte at which a row of a shard begins, 0 where that is in no index of an uncompressed shard.
+
+        Raises:
+            DamageError: the index, or the shard, is damaged or cut.
+        """
+        entry = self._entries[shard]
+        if self._manifest.compression != "none" or (shard not in self._known and self._indexed(entry) is None):
+            return 0
+        known = self._shard(shard)
+        assert isinstance(known, PlainShard)
+        return int(known.offsets[row])
+
     def place(self, index: int) -> str:
         """Return the shard and the number of a record in it, for a message."""
         shard, first = self._place(index)

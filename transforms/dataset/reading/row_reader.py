@@ -51,7 +51,7 @@ class RowReader:
         for part in columns.parts:
             convert = None
             if part.kind is None and part.features == (part.field.name,):
-                convert = _convert_of(part.field.type)
+                convert = _convert_of(part.field.type) if part.names is None else _name_of(part.names.to_pylist())
             if convert is None:
                 return None
             readings.append(_reading(features[part.field.name], convert))
@@ -111,6 +111,15 @@ def _bool_of(value: int) -> bool:
     if value not in (0, 1):
         raise ValueError(value)
     return bool(value)
+
+
+def _name_of(names: list[str]) -> Convert:
+    def name(number: int) -> str:
+        if not 0 <= number < len(names):
+            raise ValueError(number)
+        return names[number]
+
+    return name
 
 
 def _int_of(kind: pa.DataType) -> Convert | None:

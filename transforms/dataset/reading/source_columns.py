@@ -15,17 +15,21 @@ from ...format.nested.assemble import Disagreement, assemble
 from ...format.nested.keys import MASK
 from ...format.nested.type_documents import type_of_document
 from ...format.schema.arrow_types import arrow_type_of
-from ...format.schema.schema import Schema
+from ...format.schema.schema import Feature, Schema
 from ...format.wording.printable import printable
 
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A column: a feature as it is, or with its mask (`kind` None), or what `features` hold together."""
+    """A column: a feature as it is, or with its mask (`kind` None), or what `features` hold together.
+
+    `names` are the names of the classes, where the values are their numbers.
+    """
 
     field: pa.Field
     kind: pa.DataType | None
     features: tuple[str, ...]
+    names: pa.Array | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,15 +56,13 @@ class SourceColumns:
             if name in entries:
                 entry = entries[name]
                 if entry.null == MASK:
-                    shown = pa.field(name, arrow_type_of(features[name]), nullable=True)
-                    parts.append(_Part(shown, None, entry.features))
+                    parts.append(_feature_part(features[name], manifest, entry.features))
                     continue
                 kind = type_of_document(entry.type)
                 shown = pa.field(name, _read_type(entry, kind, schema), _may_be_null(entry, features))
                 parts.append(_Part(shown, kind, entry.features))
             elif name in features:
-                feature = features[name]
-                parts.append(_Part(pa.field(name, arrow_type_of(feature), feature.nullable), None, (name,)))
+                parts.append(_feature_part(features[name], manifest, (name,)))
             else:
                 known = ", ".join(map(printable, [*entries, *features]))
                 raise UsageError(f'{where}: no feature "{printable(name)}"; it has: {known}')
@@ -82,7 +84,7 @@ class SourceColumns:
         Raises:
             DamageError: the features of a column do not agree.
         """
-        if all(part.kind is None and len(part.features) == 1 for part in self.parts):
+        if all(part.kind is None and len(part.features) == 1 and part.names is None for part in self.parts):
             return decoded
         known = dict(zip(decoded.schema.names, decoded.columns, strict=True))
         arrays = [self._column(part, known, where) for part in self.parts]
@@ -90,16 +92,52 @@ class SourceColumns:
 
     @staticmethod
     def _column(part: _Part, known: Mapping[str, pa.Array], where: str) -> pa.Array:
-        if part.kind is None and len(part.features) == 1:
-            return known[part.features[0]]
         if part.kind is None:
-            values, mask = (known[name] for name in part.features)
-            places = pa.array(range(len(values)), pa.int64())
-            return values.take(pc.if_else(pc.equal(mask, 0), pa.scalar(None, pa.int64()), places))
+            values = known[part.features[0]]
+            if len(part.features) > 1:
+                values = _masked(values, known[part.features[1]])
+            return values if part.names is None else _named(values, part, where)
         try:
             return assemble(part.field.name, part.kind, {name: known[name] for name in part.features})
         except Disagreement as error:
             raise DamageError(f"{where}: {error}") from error
+
+
+def _feature_part(feature: Feature, manifest: Manifest, held_by: tuple[str, ...]) -> _Part:
+    """Return the column of a feature, and of its mask where it has one; classes have their names."""
+    kind, names = arrow_type_of(feature), None
+    if manifest.labels.get(feature.name) and feature.shape in ((), (-1,)):
+        names = pa.array(manifest.labels[feature.name], pa.string())
+        named = pa.dictionary(pa.int64(), pa.string())
+        kind = pa.list_(named) if feature.shape else named
+    return _Part(pa.field(feature.name, kind, feature.nullable or len(held_by) > 1), None, held_by, names)
+
+
+def _masked(values: pa.Array, mask: pa.Array) -> pa.Array:
+    places = pa.array(range(len(values)), pa.int64())
+    return values.take(pc.if_else(pc.equal(mask, 0), pa.scalar(None, pa.int64()), places))
+
+
+def _named(values: pa.Array, part: _Part, where: str) -> pa.Array:
+    """Return the numbers of classes with their names: as a dictionary, of which they are the indices.
+
+    Raises:
+        DamageError: a number has no name.
+    """
+    numbers = values.values if pa.types.is_list(values.type) else values
+    assert part.names is not None
+    try:
+        named = pa.DictionaryArray.from_arrays(numbers, part.names)
+    except IndexError as error:
+        beyond = [number for number in numbers.to_pylist() if number is not None and not 0 <= number < len(part.names)]
+        raise DamageError(
+            f'{where}: feature "{printable(part.field.name)}" has class {beyond[0]}; the manifest names '
+            f"{len(part.names)} classes, from 0 on"
+        ) from error
+    if numbers is values:
+        return named
+    buffers = values.buffers()[:2]  # whether a list is null, and where each begins
+    return pa.Array.from_buffers(part.field.type, len(values), buffers, offset=values.offset, children=[named])
 
 
 def _is_made(entry: ColumnEntry) -> bool:
