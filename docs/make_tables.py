@@ -1,4 +1,4 @@
-"""Make the tables of the docs from the code: types, config keys, reject codes, the Python API.
+"""Make the tables of the docs from the code (types, config keys, reject codes, the Python API), and the JSON Schema.
 
     uv run python docs/make_tables.py
 
@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import pyarrow as pa
+from make_schema import SCHEMA_FILE, schema_text
 from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
 from shardmill.pipelines.config import inputs as config_inputs
@@ -387,3 +388,4 @@ if __name__ == "__main__":
     made = tables()
     for page in PAGES:
         page.write_text(filled(page.read_text(encoding="utf-8"), made), encoding="utf-8")
+    SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")

@@ -187,24 +187,41 @@ def _convert(
 @with_flags("init")
 def init(
     sources: Annotated[
-        list[str], typer.Argument(metavar="SOURCES...", help="The files, folders or globs that the config will read.")
-    ],
+        list[str] | None,
+        typer.Argument(metavar="SOURCES...", help="The files, folders or globs that the config will read."),
+    ] = None,
     *,
     output: Annotated[
-        str, typer.Option("-o", "--output", metavar="FILE", help="The config to write; - is stdout.")
-    ] = "shardmill.yaml",
+        str | None,
+        option("FILE", "The config to write, by default shardmill.yaml; - is stdout.", "-o", "--output"),
+    ] = None,
+    schema: Annotated[
+        bool, typer.Option("--schema", help="Write the JSON Schema of configs alone, for editors.")
+    ] = False,
     set_values: Annotated[list[str] | None, option("KEY=VALUE", _SET_HELP, "--set")] = None,
     as_json: Json = False,
     debug: Debug = False,
     **flags: object,
 ) -> None:
-    """Write a commented config for your data."""
+    """Write a commented config for your data.
+
+    Beside it is the JSON Schema of configs, by which editors check it and complete its keys.
+    """
     given = flags_of(flags)
 
     def body(session: Session) -> None:
-        from .commands.starter_config import write_starter
+        if schema:
+            from .starter.schema_file import write_schema
 
-        write_starter(sources, output, session.screen, set_values=set_values or [], flags=given)
+            write_schema(output, session.screen)
+            return
+        from .starter.starter_config import write_starter
+
+        if not sources:
+            from ..transforms.errors import UsageError
+
+            raise UsageError("init: name the files, folders or globs to read: shardmill init data/*.csv -o sales.yaml")
+        write_starter(sources, output or "shardmill.yaml", session.screen, set_values=set_values or [], flags=given)
 
     answer(body, as_json=as_json, quiet=False, debug=debug)
 

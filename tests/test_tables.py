@@ -29,6 +29,10 @@ def test_every_table_is_what_the_code_says(maker: ModuleType) -> None:
     assert not stale, f"made from the code again by: {COMMAND}"
 
 
+def test_the_schema_of_configs_is_what_the_models_say(maker: ModuleType) -> None:
+    assert maker.SCHEMA_FILE.read_text() == maker.schema_text(), f"made from the code again by: {COMMAND}"
+
+
 def test_every_table_is_in_a_page(maker: ModuleType) -> None:
     shown = [name for page in maker.PAGES for name in re.findall(r"<!-- table ([\w ]+) -->", page.read_text())]
     assert sorted(shown) == sorted(maker.tables())

@@ -70,9 +70,11 @@ def _check_folder(value: str) -> str:
     return value
 
 
-Size: TypeAlias = Annotated[int, BeforeValidator(parse_size), AfterValidator(_check_positive)]
+_SIZE: Final = BeforeValidator(parse_size, json_schema_input_type=int | str)
+
+Size: TypeAlias = Annotated[int, _SIZE, AfterValidator(_check_positive)]
 RecordSize: TypeAlias = Annotated[Size, AfterValidator(_check_record_size)]
-ShardSize: TypeAlias = Annotated[int, BeforeValidator(parse_size), AfterValidator(check_shard_size)]
+ShardSize: TypeAlias = Annotated[int, _SIZE, AfterValidator(check_shard_size)]
 OutputPath: TypeAlias = Annotated[str, AfterValidator(_check_output_path)]
 
 
@@ -101,7 +103,9 @@ class ColumnConfig(_Section):
     timezone: str | None = None
     nullable: bool | None = None
     name: Annotated[str, StringConstraints(min_length=1)] | None = None
-    label: Annotated[bool | list[str], BeforeValidator(check_label)] = False
+    label: Annotated[bool | list[str], BeforeValidator(check_label, json_schema_input_type=bool | list[str | int])] = (
+        False
+    )
     format: Annotated[str | list[str] | None, AfterValidator(check_format)] = None
     decimal: Annotated[str, AfterValidator(check_sign)] = "."
     thousands: Annotated[str, AfterValidator(check_sign)] | None = None

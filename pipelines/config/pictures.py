@@ -83,7 +83,9 @@ class FilterConfig(_Section):
 class ImageConfig(_Section):
     """What is done to each picture."""
 
-    resize: Annotated[ResizeConfig | None, BeforeValidator(_as_size)] = None
+    resize: Annotated[
+        ResizeConfig | None, BeforeValidator(_as_size, json_schema_input_type=int | ResizeConfig | None)
+    ] = None
     encode: EncodeConfig = EncodeConfig()
     orientation: Literal["keep", "apply"] = "keep"
     color: Literal["keep", "rgb", "gray"] = "keep"

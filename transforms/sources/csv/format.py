@@ -44,7 +44,10 @@ OneByte: TypeAlias = Annotated[str, AfterValidator(_check_one_byte)]
 
 
 ShortRows: TypeAlias = Annotated[
-    Literal["reject"] | None, BeforeValidator(lambda value: None if value == "null" else value)
+    Literal["reject"] | None,
+    BeforeValidator(
+        lambda value: None if value == "null" else value, json_schema_input_type=Literal["reject", "null"] | None
+    ),
 ]
 """What a row with too few cells is; YAML reads `null` as None."""
 

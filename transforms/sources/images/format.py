@@ -36,7 +36,12 @@ class Annotations(BaseModel):
 
     model_config = STRICT
 
-    coco: Annotated[list[InputPath], BeforeValidator(_as_list), Field(min_length=1)] | None = None
+    coco: (
+        Annotated[
+            list[InputPath], BeforeValidator(_as_list, json_schema_input_type=str | list[str]), Field(min_length=1)
+        ]
+        | None
+    ) = None
     voc: InputPath | None = None
     yolo: InputPath | None = None
     masks: bool = True
@@ -59,7 +64,9 @@ class ImagesInput(Options):
     layout: Literal["auto", "label", "split", "split_label", "flat"] = "auto"
     check: Literal["header", "structure", "decode"] = "structure"
     label_offset: Annotated[int, Field(ge=0, le=MAX_LABEL_OFFSET)] = 0
-    labels: Annotated[list[str] | None, BeforeValidator(_check_labels)] = None
+    labels: Annotated[
+        list[str] | None, BeforeValidator(_check_labels, json_schema_input_type=list[str | int] | None)
+    ] = None
     sha256: bool = False
     formats: list[str] = Field(["jpeg", "png", "gif", "webp", "bmp"], min_length=1)
     ignore: list[Annotated[str, StringConstraints(min_length=1)]] = Field([])

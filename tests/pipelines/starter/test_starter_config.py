@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines.cli import main
-from shardmill.pipelines.commands.starter_config import starter_text
 from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.starter.starter_config import starter_text
 from shardmill.transforms.errors import ConfigError
 
 

@@ -22,12 +22,13 @@ from ...transforms.stores.common.store_url import is_store_url
 from ..config.load import load_config, split_set
 from ..config.model import Config
 from ..prepare.source_and_encoder import source_of
+from .schema_file import put_schema, schema_line
 
 if TYPE_CHECKING:
     from ..screens.screen import Screen
 
 _FRAME: Final = """\
-# Run it: shardmill convert {file}
+{schema}# Run it: shardmill convert {file}
 version: 1
 input:
   format: {format}
@@ -77,6 +78,7 @@ def starter_text(
     shown = [*look.columns[:_SHOWN_COLUMNS]] or ["a", "b"]
     form = FORMATS[section.format].load()
     text = _FRAME.format(
+        schema=schema_line(config),
         file=config if config != "-" else "FILE",
         format=section.format,
         paths=_flow(paths),
@@ -137,13 +139,13 @@ def write_starter(
     set_values: Sequence[str] = (),
     flags: Mapping[str, tuple[str, object]] | None = None,
 ) -> None:
-    """Write the starter config, or print it where `config` is `-`; a file that is there is left alone.
+    """Write the starter config and its JSON Schema, or print it where `config` is `-`; one that exists is left alone.
 
     As JSON both are one document: `path` is null where nothing was written, `text` is the config.
 
     Raises:
         ConfigError: a path matches nothing, the format is unclear, or a value is wrong.
-        TargetError: the file exists.
+        TargetError: the file exists, or one with the name of the schema that is something else.
         RunError: it cannot be written.
     """
     text = starter_text(sources, config, set_values=set_values, flags=flags)
@@ -160,6 +162,7 @@ def write_starter(
         raise TargetError(f"{printable(config)}: already exists; give another name with -o, or -o -") from error
     except OSError as error:
         raise RunError(f"{printable(config)}: cannot be written: {error.strerror}") from error
+    put_schema(os.path.dirname(config))
     if screen.as_json:
         screen.data({"command": "init", "path": config, "text": text})
     screen.note(f"Wrote {printable(config)}; now: shardmill convert {printable(config)} --dry-run")
