@@ -19,6 +19,7 @@ from typer.exceptions import TyperException
 
 from .commands import dataset_commands, flink_commands, merge_commands
 from .commands.flags import flags_of, with_flags
+from .commands.interchange import commands as interchange
 from .commands.option_hints import (
     Command,
     Debug,
@@ -263,6 +264,7 @@ _command("shardmill merge out/sales data/*.tfrecord -o out/all")(merge_commands.
 _command("shardmill rebuild out/sales -o out/sales-gz --compression gzip")(merge_commands.rebuild)
 _command("shardmill index out/sales")(dataset_commands.index)
 _command("shardmill salvage broken.tfrecord -o saved")(dataset_commands.salvage)
+_command("shardmill export out/sales -o sales.parquet")(interchange.export)
 app.add_typer(flink_commands.app, name="flink")
 
 

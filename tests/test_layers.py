@@ -22,6 +22,7 @@ transforms/format: wording buffers schema flow tfrecord columns nested manifest 
 transforms: checks
 transforms/stores: common s3 gcs .
 transforms/dataset: shard_plan storage records generations spill stage shuffle shards commit reading integrity cleanup
+transforms/dataset: export
 transforms/pictures: . preprocess
 transforms/sources: contract files
 transforms: recipe recipe/steps recipe/picture_steps
@@ -29,7 +30,9 @@ transforms/sources: registry text csv/records csv jsonl txt typed arrow parquet
 transforms/sources: image_tables annotations images archive_files archives raw_pictures numpy memory tfrecord
 transforms: .
 pipelines: config report screens workers prepare engines engines/local engines/flink engines/dataflow
-pipelines: runs doctor starter commands .
+pipelines: runs doctor starter commands
+pipelines: commands/interchange
+pipelines: .
 """
 """All packages, a line for each layer, the lowest first: a module imports from its own package and those before it."""
 

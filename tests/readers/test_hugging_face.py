@@ -13,7 +13,10 @@ from PIL import Image
 from shardmill.pipelines import convert, open_dataset
 from shardmill.transforms.errors import UsageError
 
+from ..command_line import Shardmill
+
 ROWS = 3000
+SAMPLES = Path(__file__).parents[2] / "configs/samples"
 
 
 def texts() -> datasets.Dataset:
@@ -95,3 +98,21 @@ def test_a_folder_with_a_table_beside_its_pictures_has_the_rows_that_imagefolder
         for feature in ("image", "mask"):
             pictures = [Image.open(io.BytesIO(row[f"{feature}/encoded"])) for row in rows]
             assert [picture.tobytes() for picture in pictures] == [row[feature].tobytes() for row in theirs[split]]
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+@pytest.mark.parametrize(("sample", "column"), [("albums", "caption"), ("pets", "label")])
+def test_a_folder_of_pictures_that_was_exported_has_the_rows_that_imagefolder_gives(
+    tmp_path: Path, shardmill: Shardmill, sample: str, column: str
+) -> None:
+    convert(str(SAMPLES / sample), output=str(tmp_path / "out"), max_rejects=1)
+    target = tmp_path / "pictures"
+    assert shardmill("export", str(tmp_path / "out"), "-o", str(target)).code == 0
+    theirs = datasets.load_dataset("imagefolder", data_dir=str(target), cache_dir=str(tmp_path / "cache"))
+    gc.collect()
+    ours = open_dataset(tmp_path / "out")
+    assert len(theirs) == len(ours.splits)
+    for split in ours.splits:
+        wanted = [(row["image/width"], row.get(column, row.get("image/class/label"))) for row in ours[split]]
+        found = theirs["validation" if split == "val" else split]
+        assert sorted((row["image"].width, row[column]) for row in found) == sorted(wanted)

@@ -46,7 +46,7 @@ class SourceColumns:
             UsageError: there is no such column.
         """
         features = {feature.name: feature for feature in schema}
-        entries = {entry.name: entry for entry in manifest.columns if _is_made(entry)}
+        entries = {entry.name: entry for entry in manifest.columns if _is_made(entry, manifest)}
         if columns is None:
             held = {name for entry in entries.values() for name in entry.features}
             order = [entry.name for entry in manifest.columns] or list(features)
@@ -140,10 +140,12 @@ def _named(values: pa.Array, part: _Part, where: str) -> pa.Array:
     return pa.Array.from_buffers(part.field.type, len(values), buffers, offset=values.offset, children=[named])
 
 
-def _is_made(entry: ColumnEntry) -> bool:
-    """Return whether a column is more than the feature of its name."""
+def _is_made(entry: ColumnEntry, manifest: Manifest) -> bool:
+    """Return whether a column is more than the feature of its name, or than lists of its classes."""
     if entry.null == MASK:
         return True
+    if entry.features == (entry.name,) and manifest.labels.get(entry.name):
+        return False
     return entry.features != (entry.name,) or isinstance(entry.type, dict) or entry.type.startswith("decimal")
 
 

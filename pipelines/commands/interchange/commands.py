@@ -1,0 +1,40 @@
+"""The commands `export`, and others that go between datasets and what other tools have."""
+
+# ruff: noqa: FBT002  (typer makes a flag of a parameter with a default)
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from ..flags import names_in
+from ..option_hints import Debug, Json, Quiet, answer, option
+from ..session import Session
+
+
+def export(
+    path: Annotated[str, typer.Argument(metavar="FOLDER", help="A dataset's folder.")],
+    output: Annotated[
+        str,
+        option("TARGET", "A .parquet, .arrow, .jsonl or .csv file, or a folder for pictures.", "-o", "--output"),
+    ],
+    split: Annotated[str | None, typer.Option(metavar="NAME", help="Only this split.")] = None,
+    columns: Annotated[str | None, typer.Option(metavar="A,B", help="Only these columns.")] = None,
+    generation: Annotated[int | None, typer.Option(metavar="N", help="An older generation.")] = None,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace the file that is there.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Write a dataset as a table or as a folder of pictures.
+
+    The end of the name says which. A target is written whole or not at all.
+    """
+
+    def body(session: Session) -> int:
+        from .export import ExportOptions, export_command
+
+        names = None if columns is None else names_in(columns)
+        return export_command(path, output, ExportOptions(split, names, generation, overwrite), session.screen)
+
+    answer(body, as_json=as_json, quiet=quiet, debug=debug)

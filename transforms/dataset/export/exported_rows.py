@@ -1,0 +1,83 @@
+"""The rows of a dataset as they are exported: the columns of the source, classes by their names.
+
+image/class/label  0, 2        ──▶   dictionary of "cat", "owl"
+splits train, val together     ──▶   a column `split` behind the others
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import pyarrow as pa
+
+from ...errors import UsageError
+from ...format.wording.printable import printable, printable_path
+from ..reading.open_dataset import Dataset
+from ..reading.source_columns import SourceColumns
+
+SPLIT: Final = "split"
+
+
+@dataclass(frozen=True, slots=True)
+class ExportedRows:
+    """Some splits of a dataset as record batches of one schema; where there are several, each row has its split."""
+
+    dataset: Dataset
+    splits: tuple[str, ...]
+    columns: tuple[str, ...]
+    schema: pa.Schema
+    with_split: bool
+
+    @classmethod
+    def plan(
+        cls, dataset: Dataset, split: str | None = None, columns: Sequence[str] | None = None, *, one_table: bool
+    ) -> ExportedRows:
+        """Choose the rows of one split, by default of all, and their columns, by default all.
+
+        With `one_table` the rows of several splits are in one table, which says of each in which it is.
+
+        Raises:
+            UsageError: there is no such split or column, the records are plain bytes, or a column has the name `split`.
+        """
+        where = printable_path(dataset.path)
+        if dataset.schema is None:
+            raise UsageError(
+                f"{where}: its records are plain bytes without a schema, which no table holds; its shards are files "
+                f"that any reader of TFRecord takes"
+            )
+        if split is not None and split not in dataset.splits:
+            raise UsageError(f"{where}: no split {printable(split)}; it has: {', '.join(dataset.splits) or 'none'}")
+        fields = list(SourceColumns.plan(dataset.manifest, dataset.schema, columns, where).schema)
+        splits = dataset.splits if split is None else (split,)
+        with_split = one_table and len(splits) > 1
+        if with_split and any(field.name == SPLIT for field in fields):
+            raise UsageError(
+                f'{where}: has {len(splits)} splits and a column "{SPLIT}" of its own, so one table cannot say which '
+                f"row is in which; export each split by itself: --split {splits[0]}"
+            )
+        if with_split:
+            fields.append(pa.field(SPLIT, pa.dictionary(pa.int32(), pa.string()), nullable=False))
+        names = tuple(field.name for field in fields[: len(fields) - with_split])
+        return cls(dataset, splits, names, pa.schema(fields), with_split)
+
+    def batches(self) -> Iterator[tuple[str, pa.RecordBatch]]:
+        """Yield the splits and the batches of their rows, in order, about 4 MiB of records at once.
+
+        Raises:
+            DamageError: a shard is missing, damaged or cut, or a record does not fit its schema.
+        """
+        names = pa.array(list(self.splits), pa.string())
+        for number, split in enumerate(self.splits):
+            for batch in self.dataset[split].batches(columns=self.columns):
+                arrays = list(batch.columns)
+                if self.with_split:
+                    places = pa.repeat(pa.scalar(number, pa.int32()), batch.num_rows)
+                    arrays.append(pa.DictionaryArray.from_arrays(places, names))
+                yield split, pa.RecordBatch.from_arrays(arrays, schema=self.schema)
+
+    @property
+    def records(self) -> int:
+        """How many rows there are, as the manifest states."""
+        return sum(self.dataset.manifest.splits[name].records for name in self.splits)
