@@ -20,10 +20,10 @@ MODULES = sorted(
 PACKAGES = """
 transforms/format: wording buffers schema flow tfrecord columns nested manifest splits encode decode sidecars
 transforms: checks
-transforms/stores: common s3 gcs .
-transforms/dataset: shard_plan storage records generations spill stage shuffle shards commit reading integrity cleanup
-transforms/dataset: export
 transforms/pictures: . preprocess
+transforms/stores: common s3 gcs .
+transforms/dataset: shard_plan storage records generations spill stage shuffle shards commit rows
+transforms/dataset: frameworks reading export integrity cleanup
 transforms/sources: contract files
 transforms: recipe recipe/steps recipe/picture_steps
 transforms/sources: registry text csv/records csv jsonl txt typed arrow parquet
@@ -43,6 +43,12 @@ ORDER = [
 ]
 MOST_MODULES = 12
 """The most modules of a package: so many can be seen at once."""
+
+FRAMEWORKS = {
+    "transforms/dataset/frameworks/tf_records": {"tensorflow"},
+    "transforms/dataset/frameworks/torch_batches": {"torch"},
+}
+"""The modules that may import a framework, which nothing else of the product needs."""
 
 BEAM_MAY_BE_IMPORTED_BY = {
     "transforms/beam_streams",
@@ -180,10 +186,17 @@ def test_pandas_and_pyarrow_dataset_are_never_imported_at_the_top(modules: list[
 
 
 @of_each_package
-def test_no_tensorflow_in_the_product(modules: list[Path]) -> None:
+def test_a_framework_is_imported_by_its_own_module_alone(modules: list[Path]) -> None:
     for module in modules:
-        packages = {name.split(".")[0] for name in imports_of(module)}
-        assert not packages & {"tensorflow", "tensorflow_datasets"}, module
+        packages = {name.split(".")[0] for name in set(imports_of(module)) - type_only(module)}
+        allowed = FRAMEWORKS.get(module.as_posix(), set())
+        assert not packages & {"tensorflow", "tensorflow_datasets", "torch", "grain"} - allowed, module
+
+
+@of_each_package
+def test_no_module_imports_one_that_imports_a_framework_at_its_top(modules: list[Path]) -> None:
+    for module in modules:
+        assert not FRAMEWORKS.keys() & set(imports_of(module, top_level_only=True)), module
 
 
 def test_only_the_table_of_types_knows_the_types_of_times_by_name() -> None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from ...errors import DamageError
 from ...format.decode.decode_examples import ExampleDecoder, ExampleError
 from ..records.record_scan import RecordRun
+from ..rows.numbered_rows import joined
 
 Progress = Callable[[int, int], None]
 """Is called with the rows that have been read, and those that there are."""
@@ -55,14 +56,6 @@ def in_batches_of(rows: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.R
             count += len(batch) - first
     if held:
         yield joined(held)
-
-
-def joined(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return the rows of batches, of which there is at least one, as one."""
-    if len(batches) == 1:
-        return batches[0]
-    table = pa.Table.from_batches(batches).combine_chunks()
-    return table.to_batches()[0] if len(table) else batches[0]
 
 
 def counted(batches: Iterable[pa.RecordBatch], done: int, rows: int, progress: Progress) -> Iterator[pa.RecordBatch]:

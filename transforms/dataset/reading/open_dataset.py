@@ -25,21 +25,21 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...errors import DamageError, UsageError
-from ...format.decode.decode_examples import ExampleDecoder, ExampleError
+from ...errors import UsageError
+from ...format.decode.decode_examples import ExampleDecoder
 from ...format.manifest.manifest import Manifest, ShardEntry
 from ...format.manifest.naming import is_split_name
 from ...format.schema.schema import Schema
 from ...format.wording.printable import printable, printable_path
 from ...stores.common.store_url import is_store_url
+from ..frameworks.arrays import ArrayReader
 from ..generations.manifest_files import read_manifest
 from ..generations.shard_places import locate_shards
-from .arrays import ArrayReader
-from .batching import Progress, ProgressLine, counted, decoded, in_batches_of, joined
-from .record_access import RecordAccess
+from ..rows.numbered_rows import NumberedRows
+from ..rows.row_reader import RowReader
+from .batching import Progress, ProgressLine, counted, decoded, in_batches_of
+from .framework_views import FrameworkViews
 from .record_stream import RecordStream
-from .row_reader import RowReader
-from .source_columns import SourceColumns
 from .to_frame import to_frame
 
 if TYPE_CHECKING:
@@ -67,16 +67,15 @@ def open_dataset(path: str | os.PathLike[str], generation: int | None = None) ->
 class _Kept:
     """What a dataset that is read by numbers keeps, made when it is first asked for; another process makes its own."""
 
-    access: list[RecordAccess] = field(default_factory=list)
-    rows: list[RowReader | None] = field(default_factory=list)
-    plans: dict[tuple[str, ...] | None, tuple[SourceColumns, ExampleDecoder]] = field(default_factory=dict)
+    rows: list[NumberedRows] = field(default_factory=list)
+    readers: list[RowReader | None] = field(default_factory=list)
 
     def __reduce__(self) -> tuple[type[_Kept], tuple[()]]:
         return _Kept, ()
 
 
 @dataclass(frozen=True, slots=True, repr=False)
-class Dataset:
+class Dataset(FrameworkViews):
     """One generation of a dataset: `path` is its folder, `manifest` states it; with `only`, one of its splits.
 
         len(dataset), len(dataset["train"])       # how many records
@@ -134,9 +133,9 @@ class Dataset:
     def _row(self, index: int) -> Any:
         if self.manifest.schema is None:
             return self.record(index)
-        if not self._kept.rows:
-            self._kept.rows.append(RowReader.plan(self.manifest.schema, self._columns(None)))
-        (reader,) = self._kept.rows
+        if not self._kept.readers:
+            self._kept.readers.append(RowReader.plan(self.manifest.schema, self._rows.plan(None)[0]))
+        (reader,) = self._kept.readers
         row = None if reader is None else reader.row(self.record(index))
         return self.take([index]).to_pylist()[0] if row is None else row
 
@@ -202,7 +201,7 @@ class Dataset:
         """
         if (rows is not None and rows < 1) or start < 0:
             raise UsageError(f"batches: rows is {rows}, start is {start}; these are 1 and 0 at least")
-        stream, (plan, decoder) = self._stream(split), self._plan(columns)
+        stream, (plan, decoder) = self._stream(split), self._rows.plan(columns)
         found = decoded(stream.runs(start), decoder)
         batches: Iterator[pa.RecordBatch] = (plan.batch(batch, place) for place, _, batch in found)
         if rows is not None:
@@ -222,7 +221,7 @@ class Dataset:
             IndexError: there is none of this number.
             DamageError: its shard is missing, damaged or cut.
         """
-        return self._access.record(index)
+        return self._rows.access.record(index)
 
     def take(
         self, indices: Sequence[int] | npt.NDArray[np.integer], columns: Sequence[str] | None = None
@@ -236,29 +235,14 @@ class Dataset:
             UsageError: there is no such feature, or the records are plain bytes.
             DamageError: a shard is missing, damaged or cut, or a record is not an Example of the schema.
         """
-        plan, decoder = self._plan(columns)
-        payloads, batches = self._access.take(indices), []
-        for first in range(0, len(payloads), decoder.rows_at_once):
-            try:
-                found = decoder.decode(payloads.tail(first).head(decoder.rows_at_once))
-            except ExampleError as error:
-                place = self._access.place(int(indices[first + error.row]))
-                raise DamageError(f"{place}: {error.reason}") from error
-            batches.append(plan.batch(found, printable_path(self.path)))
-        return joined(batches) if batches else pa.RecordBatch.from_pylist([], plan.schema)
-
-    def _plan(self, columns: Sequence[str] | None) -> tuple[SourceColumns, ExampleDecoder]:
-        key = None if columns is None else tuple(columns)
-        if key not in self._kept.plans:
-            plan = self._columns(columns)
-            self._kept.plans[key] = plan, ExampleDecoder(self._schema(), plan.features)
-        return self._kept.plans[key]
+        return self._rows.take(indices, columns)
 
     @property
-    def _access(self) -> RecordAccess:
-        if not self._kept.access:
-            self._kept.access.append(RecordAccess(self.path, self.manifest, self._shards(None)))
-        return self._kept.access[0]
+    def _rows(self) -> NumberedRows:
+        """The rows by number, of all splits or of the one."""
+        if not self._kept.rows:
+            self._kept.rows.append(NumberedRows(self.path, self.manifest, self._shards(None)))
+        return self._kept.rows[0]
 
     def to_arrow(
         self,
@@ -270,7 +254,7 @@ class Dataset:
     ) -> pa.Table:
         """Return all rows of a split as an Arrow table; takes and raises what `batches` does."""
         batches = self.batches(split, columns, start=start, progress=progress)
-        return pa.Table.from_batches(batches, self._plan(columns)[0].schema)
+        return pa.Table.from_batches(batches, self._rows.plan(columns)[0].schema)
 
     def to_pandas(
         self,
@@ -307,7 +291,7 @@ class Dataset:
             UsageError: there is no such split or array, or the records are plain bytes.
             DamageError: a shard or a record is damaged.
         """
-        schema = self._schema()
+        schema = self._rows.schema
         reader = ArrayReader.plan(schema, columns, dtypes or {}, ranks or {})
         batches = decoded(self._stream(split).runs(), ExampleDecoder(schema, reader.features))
         return (arrays for place, first, batch in batches for arrays in reader.read(batch, place, first))
@@ -316,7 +300,7 @@ class Dataset:
         """Return the records of a split, or of all."""
         entries = self._shards(split)
         if split is None or split == self.only:
-            return RecordStream(self.path, self.manifest, entries, self._access)
+            return RecordStream(self.path, self.manifest, entries, self._rows.access)
         return self[split]._stream(None)
 
     def _shards(self, split: str | None) -> tuple[ShardEntry, ...]:
@@ -327,12 +311,3 @@ class Dataset:
             raise UsageError(f"{printable_path(self.path)}: no split {asked}; it has: {known}")
         names = self.splits if split is None else (split,)
         return tuple(shard for name in names for shard in self.manifest.splits[name].shards)
-
-    def _schema(self) -> Schema:
-        if self.manifest.schema is None:
-            where = printable_path(self.path)
-            raise UsageError(f"{where}: its records are plain bytes without a schema; use records()")
-        return self.manifest.schema
-
-    def _columns(self, columns: Sequence[str] | None) -> SourceColumns:
-        return SourceColumns.plan(self.manifest, self._schema(), columns, printable_path(self.path))

@@ -16,8 +16,8 @@ from ...format.wording.printable import printable_path
 from ..generations.manifest_files import locate_shard
 from ..records.record_file import read_record_batches
 from ..records.record_scan import RecordRun
+from ..rows.record_access import RecordAccess
 from ..storage.storage_at import storage_at
-from .record_access import RecordAccess
 
 
 @dataclass(frozen=True, slots=True)

@@ -82,7 +82,7 @@ class RecordAccess:
                 first = self._stops[shard - 1] if shard else 0
                 rows, known = wanted[bounds[shard] : bounds[shard + 1]] - first, self._shard(shard)
                 found.append(known.frames(rows) if isinstance(known, PlainShard) else known.payloads(rows))
-        taken = _joined(found)
+        taken = joined_payloads(found)
         if self._manifest.compression == "none":
             taken, damaged = payloads_in(taken)
             if damaged is not None:
@@ -198,7 +198,7 @@ def _mapped(path: str) -> I64:
         return np.asarray(np.memmap(file, "<i8", "r"))
 
 
-def _joined(parts: Sequence[Payloads]) -> Payloads:
+def joined_payloads(parts: Sequence[Payloads]) -> Payloads:
     """Return payloads one after the other, in one buffer."""
     if len(parts) == 1:
         return parts[0]

@@ -74,7 +74,7 @@ class ArrayReader:
             SchemaError: an array has another dtype or rank than asked for.
             UsageError: no array has the name.
         """
-        known = {plan.name: plan for plan in _plans(schema)}
+        known = {plan.name: plan for plan in array_plans(schema)}
         for name in (*(columns or ()), *dtypes, *ranks):
             if name not in known:
                 choices = ", ".join(json.dumps(choice) for choice in known) or "none"
@@ -95,11 +95,12 @@ class ArrayReader:
         Raises:
             DamageError: the bytes of an array do not fill its shape.
         """
-        columns = [(plan.name, self._column(plan, batch, place, first_record)) for plan in self.plans]
+        columns = [(plan.name, self.column(plan, batch, place, first_record)) for plan in self.plans]
         for row in range(batch.num_rows):
             yield {name: array for name, values in columns if (array := values[row]) is not None}
 
-    def _column(self, plan: ArrayPlan, batch: pa.RecordBatch, place: str, first_record: int) -> _Column:
+    def column(self, plan: ArrayPlan, batch: pa.RecordBatch, place: str, first_record: int) -> _Column:
+        """Return one array of each record, None where it is absent; takes and raises what `read` does."""
         data = batch.column(plan.data_name)
         if plan.shape_name is None:
             return _value_arrays(plan, data)
@@ -116,7 +117,8 @@ class ArrayReader:
         return arrays
 
 
-def _plans(schema: Schema) -> Iterator[ArrayPlan]:
+def array_plans(schema: Schema) -> Iterator[ArrayPlan]:
+    """Yield the arrays that the features of a schema stand for."""
     features = {feature.name: feature for feature in schema}
     for feature in schema:
         if feature.type == "array_data":

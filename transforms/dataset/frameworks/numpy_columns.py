@@ -1,0 +1,251 @@
+"""Batches as NumPy arrays, one for each column, without a copy where Arrow and NumPy hold the same.
+
+column of the batch                   what it becomes
+numbers, times, booleans; labels      an array; classes are their numbers; with nulls a `numpy.ma.MaskedArray`
+fixed shape (2, 3)                    an array of (rows, 2, 3)
+lists of any length                   `Ragged(values, row_splits)`: row i is `values[row_splits[i]:row_splits[i + 1]]`
+structs; lists of structs             an array for each field, `NAME/FIELD`; for lists each of them is ragged
+text, bytes, decimals                 an array of objects, None where null
+`NAME/shape` and `NAME/data`          the arrays `NAME`: (rows, ...) where all have one shape, else an array of objects
+pictures, decoded                     likewise: (rows, height, width, channels), else an array of objects
+
+Of lists that may be null, `NAME/present` says which are not. Rows for training are filled: there no array is masked,
+each column that may be null has its `NAME/present`, and what is null is NaN, zero, or empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from ...errors import UsageError
+from ...format.schema.schema import Schema
+from ...format.wording.printable import printable
+from .arrays import ArrayPlan, ArrayReader, array_plans
+from .decode_pictures import decode_pictures
+
+Array = npt.NDArray[Any]
+
+PRESENT: Final = "/present"
+
+
+class Ragged(NamedTuple):
+    """Lists of any length, one after the other: row i is `values[row_splits[i]:row_splits[i + 1]]`.
+
+    `values` is an array, or `Ragged` where lists are nested; `row_splits` are int64, one more than rows.
+    """
+
+    values: Any
+    row_splits: Any
+
+
+Values = Array | Ragged
+
+
+@dataclass(frozen=True, slots=True)
+class NumpyColumns:
+    """How the columns of a batch become arrays. `pictures` are those to decode, `shapes` those of fixed shape."""
+
+    columns: tuple[str, ...] | None
+    shapes: Mapping[str, tuple[int, ...]]
+    arrays: Mapping[str, ArrayPlan]
+    pictures: frozenset[str]
+
+    @classmethod
+    def plan(cls, schema: Schema, columns: Sequence[str] | None, *, decode: bool) -> NumpyColumns:
+        """Return the plan for the columns that are wanted: those of the source, features, or arrays by their names.
+
+        Raises:
+            UsageError: one feature of an array is wanted without the other.
+        """
+        pairs = {plan.name: plan for plan in array_plans(schema) if plan.shape_name is not None}
+        if columns is not None:
+            columns = [part for name in columns for part in _parts(name, pairs)]
+            for plan in pairs.values():
+                if (plan.data_name in columns) != (plan.shape_name in columns):
+                    raise UsageError(f'{printable(plan.data_name)}: ask for the array "{printable(plan.name)}" instead')
+        fixed = {feature.name: feature.shape for feature in schema if feature.shape and -1 not in feature.shape}
+        pictures = frozenset(feature.name for feature in schema if decode and feature.type == "image")
+        arrays = {plan.data_name: plan for plan in pairs.values()}
+        return cls(None if columns is None else tuple(columns), fixed, arrays, pictures)
+
+    def read(self, batch: pa.RecordBatch) -> dict[str, Values]:
+        """Return the arrays of a batch, which are read-only where they are views of it.
+
+        Raises:
+            DamageError: a picture is damaged, or the bytes of an array do not fill its shape.
+        """
+        found: dict[str, Values] = {}
+        shapes = {plan.shape_name for plan in self.arrays.values()}
+        for field, column in zip(batch.schema, batch.columns, strict=True):
+            name = field.name
+            if name in self.arrays:
+                plan = self.arrays[name]
+                found[plan.name] = stacked(ArrayReader((plan,)).column(plan, batch, "the batch", 1))
+            elif name in self.pictures and types.is_binary(column.type):
+                found[name] = stacked(decode_pictures(name, column.to_pylist()))
+            elif name not in shapes:
+                if field.nullable and _is_list(column.type) and name not in self.shapes:
+                    found[name + PRESENT] = _validity(column)
+                found.update(_converted(name, column, self.shapes.get(name)))
+        return found
+
+    def read_filled(self, batch: pa.RecordBatch) -> dict[str, Values]:
+        """Return the arrays of a batch without masks: see the head of this module; raises what `read` does."""
+        found = self.read(batch)
+        for field, column in zip(batch.schema, batch.columns, strict=True):
+            if (field.nullable and not types.is_nested(field.type) and field.name + PRESENT not in found) or (
+                field.nullable and field.name in self.shapes
+            ):
+                found[field.name + PRESENT] = _validity(column)
+        fills = {field.name: _fill_of(field.type) for field in batch.schema}
+        return {name: _filled(values, fills.get(name)) for name, values in found.items()}
+
+
+def stacked(arrays: Sequence[Array | None]) -> Array:
+    """Return arrays of one shape and dtype as one, and others as an array of objects, where None stays None."""
+    first = arrays[0] if arrays else None
+    if first is not None and all(a is not None and (a.shape, a.dtype) == (first.shape, first.dtype) for a in arrays):
+        return np.stack([array for array in arrays if array is not None])
+    return objects(arrays)
+
+
+def objects(values: Sequence[Any]) -> Array:
+    """Return values, arrays too, as an array of objects."""
+    found = np.empty(len(values), object)
+    for at, value in enumerate(values):  # at once, arrays of one shape would become an array of more axes
+        found[at] = value
+    return found
+
+
+def _parts(name: str, pairs: Mapping[str, ArrayPlan]) -> tuple[str, ...]:
+    if name not in pairs:
+        return (name,)
+    plan = pairs[name]
+    assert plan.shape_name is not None
+    return plan.shape_name, plan.data_name
+
+
+def _is_list(kind: pa.DataType) -> bool:
+    return bool(types.is_list(kind) or types.is_large_list(kind) or types.is_map(kind))
+
+
+def _validity(column: pa.Array) -> Array:
+    if not column.null_count:
+        return np.ones(len(column), bool)
+    return np.asarray(column.is_valid().to_numpy(zero_copy_only=False))
+
+
+def _converted(name: str, column: pa.Array, shape: tuple[int, ...] | None = None) -> Iterator[tuple[str, Values]]:
+    """Yield the arrays that a column becomes, with their names."""
+    kind = column.type
+    if types.is_map(kind):
+        column = _entries(column)
+        kind = column.type
+    if types.is_struct(kind):
+        for field, child in zip(kind, column.flatten(), strict=True):
+            yield from _converted(f"{name}/{field.name}", child)
+    elif types.is_fixed_size_list(kind) or (shape is not None and _is_list(kind)):
+        yield name, _fixed(column, shape)
+    elif _is_list(kind):
+        values, splits = _lists(column)
+        yield from ((inner, Ragged(found, splits)) for inner, found in _converted(name, values))
+    else:
+        yield name, _flat(column)
+
+
+def _entries(column: pa.Array) -> pa.Array:
+    """Return maps as lists of their keys and values."""
+    pairs = pa.StructArray.from_arrays([column.keys, column.items], ["key", "value"])
+    return pa.Array.from_buffers(
+        pa.list_(pairs.type), len(column), column.buffers()[:2], offset=column.offset, children=[pairs]
+    )
+
+
+def _lists(column: pa.Array) -> tuple[pa.Array, Array]:
+    """Return the values of lists, and where each list begins and the last one ends; a null list is empty."""
+    if column.null_count:
+        sizes = pc.fill_null(pc.list_value_length(column), 0).to_numpy(zero_copy_only=False)
+        splits = np.concatenate(([0], np.cumsum(sizes, dtype=np.int64)))
+        return column.flatten(), splits
+    offsets = column.offsets.to_numpy()
+    return column.flatten(), (offsets - offsets[0]).astype(np.int64)
+
+
+def _fixed(column: pa.Array, shape: tuple[int, ...] | None) -> Array:
+    """Return lists of one length as an array of (rows, *shape), masked where a row is null."""
+    kind = column.type
+    if not types.is_fixed_size_list(kind):  # very long ones are plain lists
+        lengths = shape or ()
+        if column.null_count:
+            return objects([None if v is None else np.asarray(v).reshape(lengths) for v in column.to_pylist()])
+        return np.asarray(_flat(column.flatten())).reshape(len(column), *lengths)
+    size = kind.list_size
+    values = _flat(column.values.slice(column.offset * size, len(column) * size))
+    found = values.reshape(len(column), *(shape or (size,)))
+    if not column.null_count or found.dtype == object:
+        return found
+    mask = np.broadcast_to(~_validity(column).reshape(-1, *[1] * (found.ndim - 1)), found.shape)
+    return np.ma.masked_array(np.ma.getdata(found), mask)
+
+
+def _flat(column: pa.Array) -> Array:
+    """Return values that are no lists."""
+    kind = column.type
+    if types.is_dictionary(kind):
+        column, kind = column.indices, kind.index_type
+    dtype = numpy_type_of(kind)
+    if dtype is None:
+        is_text = types.is_string(kind) or types.is_binary(kind)
+        return np.asarray(column.to_numpy(zero_copy_only=False)) if is_text else objects(column.to_pylist())
+    if types.is_boolean(kind):
+        found = np.asarray((column.fill_null(False) if column.null_count else column).to_numpy(zero_copy_only=False))
+    else:
+        data = column.buffers()[1]
+        width = dtype.itemsize if not types.is_date32(kind) and not types.is_time32(kind) else 4
+        stored = np.dtype("<i4") if width == 4 and dtype.kind in "mM" else dtype
+        found = np.frombuffer(data, stored, len(column), column.offset * width) if data else np.empty(0, stored)
+        if stored != dtype:
+            found = found.astype(np.int64).view(dtype)
+    return np.ma.masked_array(found, ~_validity(column)) if column.null_count else found
+
+
+def numpy_type_of(kind: pa.DataType) -> np.dtype[Any] | None:
+    """Return the dtype of the values of an Arrow type, None where these are objects."""
+    if types.is_date32(kind):
+        return np.dtype("datetime64[D]")
+    if types.is_date64(kind):
+        return np.dtype("datetime64[ms]")
+    if types.is_timestamp(kind):
+        return np.dtype(f"datetime64[{kind.unit}]")
+    if types.is_time(kind) or types.is_duration(kind):
+        return np.dtype(f"timedelta64[{kind.unit}]")
+    if types.is_integer(kind) or types.is_floating(kind) or types.is_boolean(kind):
+        found: np.dtype[Any] = np.dtype(kind.to_pandas_dtype())
+        return found
+    return None
+
+
+def _fill_of(kind: pa.DataType) -> object:
+    """Return what stands for a null among objects."""
+    if types.is_string(kind) or types.is_large_string(kind):
+        return ""
+    return b"" if types.is_binary(kind) or types.is_large_binary(kind) else None
+
+
+def _filled(values: Values, fill: object) -> Values:
+    if isinstance(values, Ragged):
+        return Ragged(_filled(values.values, fill), values.row_splits)
+    if isinstance(values, np.ma.MaskedArray):
+        zero = np.nan if values.dtype.kind == "f" else np.zeros(1, values.dtype)[0]
+        return np.asarray(values.filled("NaT" if values.dtype.kind in "mM" else zero))
+    if values.dtype == object and fill is not None:
+        return objects([fill if value is None else value for value in values])
+    return values

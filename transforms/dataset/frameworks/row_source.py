@@ -1,0 +1,64 @@
+"""Rows by their number as dicts of NumPy values: torch's map-style dataset, and grain's `RandomAccessDataSource`."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from ...format.wording.printable import printable_path
+from ..rows.numbered_rows import NumberedRows
+from .numpy_columns import NumpyColumns, Ragged, Values
+
+
+class RowSource:
+    """What has a length and rows by number, one or many at a time; threads may share it, and processes get their own.
+
+    A row is a dict: numbers and fixed shapes are NumPy values, lists of any length are arrays, text is str. Where a
+    column may be null, `NAME/present` says whether it is not.
+    """
+
+    def __init__(self, rows: NumberedRows, columns: Sequence[str] | None, *, decode: bool) -> None:
+        self._rows = rows
+        self._numpy = NumpyColumns.plan(rows.schema, columns, decode=decode)
+        self._decodes = decode
+        rows.plan(self._numpy.columns)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __repr__(self) -> str:
+        """Return what the rows are of, the same for the same rows: checkpoints of grain compare it."""
+        manifest = self._rows.manifest
+        columns = "all columns" if self._numpy.columns is None else ", ".join(self._numpy.columns)
+        path = printable_path(self._rows.path)
+        return f"<RowSource {path}: generation {manifest.generation}, {len(self):,} rows, {columns}, {self._decodes=}>"
+
+    def __getitem__(self, index: int) -> dict[str, Any]:
+        """Return the row of a number.
+
+        Raises:
+            IndexError: there is none.
+            DamageError: its shard is missing, damaged or cut, or the record is not an Example of the schema.
+        """
+        return self.__getitems__([operator.index(index)])[0]
+
+    def __getitems__(self, indices: Sequence[int]) -> list[dict[str, Any]]:
+        """Return the rows of numbers, in their order; raises what one of them does."""
+        numbers = np.asarray(indices, np.int64)
+        columns = self._numpy.read_filled(self._rows.take(numbers, self._numpy.columns))
+        each = {name: _each(values, len(numbers)) for name, values in columns.items()}
+        return [{name: values[row] for name, values in each.items()} for row in range(len(numbers))]
+
+
+def _each(values: Values, count: int) -> Sequence[Any]:
+    """Return what each row has of the values of a column."""
+    if not isinstance(values, Ragged):
+        return values  # type: ignore[return-value]  # an array is one
+    splits = values.row_splits.tolist()
+    if not isinstance(values.values, Ragged):
+        return [values.values[splits[row] : splits[row + 1]] for row in range(count)]
+    inner = _each(values.values, len(values.values.row_splits) - 1)
+    return [inner[splits[row] : splits[row + 1]] for row in range(count)]

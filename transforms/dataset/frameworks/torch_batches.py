@@ -1,0 +1,203 @@
+"""Batches for PyTorch: right under any number of ranks and workers, and resumable under any other.
+
+    loader = DataLoader(dataset["train"].torch(batch_rows=256, seed=1), batch_size=None, num_workers=4)
+
+Each batch is a dict of tensors; see `numpy_columns` for what columns become. Times are int64 in their unit, text and
+bytes are lists, lists of any length `Ragged` of tensors.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+import torch
+from torch.utils.data import IterableDataset, get_worker_info
+
+from ...errors import UsageError
+from ...stores.common.store_url import is_store_url
+from ..rows.numbered_rows import NumberedRows
+from .batch_reader import BatchReader
+from .epoch_batches import EpochBatches
+from .numpy_columns import NumpyColumns, Ragged, Values
+from .row_order import BLOCKS_IN_WINDOW, Order, ShuffledBlocks, order_of
+
+BLOCK_BYTES: Final = 4 << 20
+LANES: Final = 8
+"""Lanes of a rank whose workers then read no block twice, if there are 1, 2, 4 or 8 of them."""
+
+SHUFFLES: Final = ("global", "blocks", "none")
+EVENS: Final = ("drop", "pad", "none")
+
+
+@dataclass(frozen=True, slots=True)
+class TorchOptions:
+    """How rows are batched; None is chosen by the dataset and the world.
+
+    Raises:
+        UsageError: a value is none of its choices, or out of its range.
+    """
+
+    batch_rows: int
+    rank: int = 0
+    world: int = 1
+    seed: int = 0
+    shuffle: str | None = None
+    even: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.batch_rows < 1 or self.world < 1 or not 0 <= self.rank < self.world:
+            raise UsageError(
+                f"batch_rows is {self.batch_rows}, rank {self.rank}, world {self.world}; batches have a row at least, "
+                f"and ranks are 0 to world - 1"
+            )
+        for name, value, choices in (("shuffle", self.shuffle, SHUFFLES), ("even", self.even, EVENS)):
+            if value is not None and value not in choices:
+                raise UsageError(f'{name}: "{value}" is not a choice; choices: {", ".join(choices)}')
+
+
+class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no dependency of the product
+    """The batches of one rank; give it to a `DataLoader` with `batch_size=None`.
+
+    `set_epoch` makes another order, also for workers that persist. `state_dict` and `load_state_dict` resume.
+    """
+
+    def __init__(self, rows: NumberedRows, numpy: NumpyColumns, options: TorchOptions) -> None:
+        super().__init__()
+        self._rows, self._numpy, self._options = rows, numpy, options
+        self._shuffle = options.shuffle or ("blocks" if is_store_url(rows.path) else "global")
+        self._even = options.even or ("drop" if options.world > 1 else "none")
+        self._seed, self._lanes = options.seed, LANES * options.world
+        held = sum(entry.bytes for entry in rows.entries)
+        self._block_rows = max(1, len(rows) * BLOCK_BYTES // max(held, 1))
+        self._position = torch.zeros(2, dtype=torch.int64).share_memory_()  # epoch, first global batch
+        self._taken = 0  # batches that this very reader has given since then
+        self._reader_of_state: list[int] | None = None
+        rows.plan(numpy.columns)
+
+    def set_epoch(self, epoch: int) -> None:
+        """Begin an epoch: another order of the same seed. Workers that persist begin it too.
+
+        The epoch that a state was loaded of goes on where the state says.
+        """
+        if epoch != self.epoch:
+            self._position[0], self._position[1], self._taken, self._reader_of_state = epoch, 0, 0, None
+
+    @property
+    def epoch(self) -> int:
+        """The epoch whose batches come."""
+        return int(self._position[0])
+
+    def _batches(self) -> EpochBatches:
+        one = self._options
+        start = int(self._position[1])
+        return EpochBatches(len(self._rows), one.batch_rows, one.rank, one.world, self._even, start)
+
+    @property
+    def left_out(self) -> int:
+        """The rows that no rank reads in this epoch, so that all ranks have as many batches (`even` is `drop`)."""
+        return self._batches().left_out
+
+    @property
+    def repeated(self) -> int:
+        """The rows that are read twice in this epoch, so that all ranks have as many full batches (`pad`)."""
+        return self._batches().repeated
+
+    def __len__(self) -> int:
+        """Return the batches of this rank that are left in the epoch, all workers together."""
+        return len(self._batches())
+
+    def __iter__(self) -> Iterator[dict[str, Any]]:
+        """Yield the batches of this worker, or of the rank where there is none.
+
+        Raises:
+            UsageError: the state that was loaded is of another reader.
+            DamageError: a shard is missing, damaged or cut, or a record is not an Example of the schema.
+        """
+        info, batches = get_worker_info(), self._batches()
+        worker, workers = (0, 1) if info is None else (info.id, info.num_workers)
+        reader, self._reader_of_state = self._reader_of_state, None
+        self._taken = 0 if reader is None else self._taken
+        if self._taken and reader != [self._options.rank, self._options.world, worker, workers]:
+            raise UsageError(
+                f"the state is of reader {reader} (rank, world, worker, workers); to resume with others, "
+                f"save state_dict(batches_consumed) of the dataset"
+            )
+        order = self._order()
+        read = self._reader(order, workers).read
+        for number in batches.of_worker(worker, workers, self._taken):
+            self._taken += 1
+            yield tensors(self._numpy.read_filled(read(batches.rows_of(number, order))))
+        self._taken = 0
+
+    def _order(self) -> Order:
+        blocks, key = (self._block_rows, self._lanes), (self._seed, self.epoch)
+        return order_of(self._shuffle, len(self._rows), self._options.batch_rows, blocks, key)
+
+    def _reader(self, order: Order, workers: int) -> BatchReader:
+        """Return what reads the batches: in blocks where these come in runs, and one after the other in stores."""
+        most = None
+        if isinstance(order, ShuffledBlocks):
+            visited = order.lanes // math.gcd(order.lanes, self._options.world * workers)
+            most = (visited + 2) * BLOCKS_IN_WINDOW
+        elif self._shuffle == "none" and is_store_url(self._rows.path):
+            most = 2
+        return BatchReader(self._rows, self._numpy.columns, None if most is None else self._block_rows, most or 1)
+
+    def state_dict(self, batches_consumed: int | None = None) -> dict[str, Any]:
+        """Return where the epoch is, in under 1 KB: behind so many batches of each rank since it began or was resumed.
+
+        Such a state may be loaded under any number of ranks and workers. Without a number, it is where this very
+        reader is, for the same number of ranks and workers: what `StatefulDataLoader` asks each worker for.
+
+        Raises:
+            UsageError: there are not so many batches.
+        """
+        one, info, start = self._options, get_worker_info(), int(self._position[1])
+        state = {
+            "format": "shardmill.torch", "seed": self._seed, "epoch": self.epoch, "shuffle": self._shuffle,
+            "lanes": self._lanes, "batch_rows": one.batch_rows, "rows": len(self._rows), "batch": start, "taken": 0,
+            "generation": self._rows.manifest.generation,
+        }  # fmt: skip
+        if batches_consumed is not None:
+            if not 0 <= batches_consumed <= len(self):
+                raise UsageError(f"{batches_consumed} batches were consumed; the rank has {len(self)} from here on")
+            return state | {"batch": start + batches_consumed * one.world}
+        worker = (0, 1) if info is None else (info.id, info.num_workers)
+        return state | {"taken": self._taken, "reader": [one.rank, one.world, *worker]}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Go on where a state says.
+
+        Raises:
+            UsageError: it is a state of another dataset, or of batches of another size or order.
+        """
+        ours = {"batch_rows": self._options.batch_rows, "rows": len(self._rows), "shuffle": self._shuffle}
+        for name, value in ours.items():
+            if state.get(name) != value:
+                raise UsageError(
+                    f"the state has {name} {state.get(name)!r}, and this dataset {value!r}; make it with that"
+                )
+        self._seed, self._lanes = int(state["seed"]), int(state["lanes"])
+        self._position[0], self._position[1] = int(state["epoch"]), int(state["batch"])
+        self._taken, self._reader_of_state = int(state["taken"]), state.get("reader")
+
+
+def tensors(columns: Mapping[str, Values]) -> dict[str, Any]:
+    """Return arrays as tensors; objects stay lists, of tensors where they are arrays."""
+    return {name: _tensor(values) for name, values in columns.items()}
+
+
+def _tensor(values: Values) -> Any:
+    if isinstance(values, Ragged):
+        return Ragged(_tensor(values.values), _tensor(values.row_splits))
+    if values.dtype == object:
+        return [_tensor(value) if isinstance(value, np.ndarray) else value for value in values.tolist()]
+    if values.dtype.kind in "mM":
+        values = values.view(np.int64)
+    if values.dtype.byteorder == ">":
+        values = values.astype(values.dtype.newbyteorder("="))
+    return torch.from_numpy(values if values.flags.writeable and values.flags.c_contiguous else values.copy())

@@ -1,0 +1,1 @@
+"""Rows and records by their number: where they are in the shards, and what their columns are."""

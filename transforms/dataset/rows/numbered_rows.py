@@ -1,0 +1,89 @@
+"""Rows of a dataset by their number, in the columns that are wanted; another process opens its own files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ...errors import DamageError, UsageError
+from ...format.buffers.payloads import Payloads
+from ...format.decode.decode_examples import ExampleDecoder, ExampleError
+from ...format.manifest.manifest import Manifest, ShardEntry
+from ...format.schema.schema import Schema
+from ...format.wording.printable import printable_path
+from .record_access import RecordAccess
+from .source_columns import SourceColumns
+
+Numbers = Sequence[int] | npt.NDArray[np.integer]
+
+
+class NumberedRows:
+    """The rows of the shards `entries`, from 0 in their order; threads may share it."""
+
+    def __init__(self, path: str, manifest: Manifest, entries: Sequence[ShardEntry]) -> None:
+        self.path, self.manifest, self.entries = path, manifest, tuple(entries)
+        self.access = RecordAccess(path, manifest, self.entries)
+        self._plans: dict[tuple[str, ...] | None, tuple[SourceColumns, ExampleDecoder]] = {}
+
+    def __reduce__(self) -> tuple[type[NumberedRows], tuple[object, ...]]:
+        return type(self), (self.path, self.manifest, self.entries)
+
+    def __len__(self) -> int:
+        return len(self.access)
+
+    @property
+    def schema(self) -> Schema:
+        """The features of the records.
+
+        Raises:
+            UsageError: the records are plain bytes.
+        """
+        if self.manifest.schema is None:
+            where = printable_path(self.path)
+            raise UsageError(f"{where}: its records are plain bytes without a schema; use records()")
+        return self.manifest.schema
+
+    def plan(self, columns: Sequence[str] | None) -> tuple[SourceColumns, ExampleDecoder]:
+        """Return how the columns are read.
+
+        Raises:
+            UsageError: there is no such column, or the records are plain bytes.
+        """
+        key = None if columns is None else tuple(columns)
+        if key not in self._plans:
+            plan = SourceColumns.plan(self.manifest, self.schema, columns, printable_path(self.path))
+            self._plans[key] = plan, ExampleDecoder(self.schema, plan.features)
+        return self._plans[key]
+
+    def take(self, numbers: Numbers, columns: Sequence[str] | None) -> pa.RecordBatch:
+        """Return rows in the order of their numbers as given; raises what `decode` and `RecordAccess.take` raise."""
+        self.plan(columns)
+        return self.decode(self.access.take(numbers), numbers, columns)
+
+    def decode(self, payloads: Payloads, numbers: Numbers, columns: Sequence[str] | None) -> pa.RecordBatch:
+        """Return records as columns; `numbers` are theirs, for messages.
+
+        Raises:
+            DamageError: a record is not an Example of the schema.
+        """
+        plan, decoder = self.plan(columns)
+        batches = []
+        for first in range(0, len(payloads), decoder.rows_at_once):
+            try:
+                found = decoder.decode(payloads.tail(first).head(decoder.rows_at_once))
+            except ExampleError as error:
+                place = self.access.place(int(numbers[first + error.row]))
+                raise DamageError(f"{place}: {error.reason}") from error
+            batches.append(plan.batch(found, printable_path(self.path)))
+        return joined(batches) if batches else pa.RecordBatch.from_pylist([], plan.schema)
+
+
+def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
+    """Return the rows of batches, of which there is at least one, as one."""
+    if len(batches) == 1:
+        return batches[0]
+    table = pa.Table.from_batches(batches).combine_chunks()
+    return table.to_batches()[0] if len(table) else batches[0]
