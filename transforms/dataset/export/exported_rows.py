@@ -15,7 +15,7 @@ import pyarrow as pa
 from ...errors import UsageError
 from ...format.wording.printable import printable, printable_path
 from ..reading.open_dataset import Dataset
-from ..reading.source_columns import SourceColumns
+from ..rows.source_columns import SourceColumns
 
 SPLIT: Final = "split"
 
