@@ -104,7 +104,8 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "had left over; `source`: they follow it throughout, and some bytes are written twice",
     "output.split": "the name of the one split, where there are no others",
     "output.shard_name": "the names of shards; fields are `split`, `index`, `count`",
-    "output.sidecars": "files for other libraries; `index` is for NVIDIA DALI and `tfrecord`",
+    "output.sidecars": "files for other libraries; `index` is for NVIDIA DALI and `tfrecord`, "
+    "`croissant` for search engines, `label_map` for TensorFlow's Object Detection API",
     "output.index": "where each record begins, beside its shard: `binary` is what "
     "`dataset[i]` reads, `text` what NVIDIA DALI and `tfrecord` "
     "read, as `index` among the sidecars asks for it too; of gzip shards there is none",

@@ -208,7 +208,7 @@ class OutputConfig(_Section):
     order: Literal["task", "source"] = "task"
     split: SplitName = "train"
     shard_name: Annotated[str, AfterValidator(check_shard_name)] = DEFAULT_SHARD_NAME
-    sidecars: list[Literal["tfds", "tfx", "index"]] = ["tfds", "tfx"]
+    sidecars: list[Literal["tfds", "tfx", "croissant", "label_map", "index"]] = ["tfds", "tfx"]
     index: Literal["none", "text", "binary"] = "binary"
     if_exists: Literal["refuse", "replace"] = "refuse"
 

@@ -16,7 +16,12 @@ def export(
     path: Annotated[str, typer.Argument(metavar="FOLDER", help="A dataset's folder.")],
     output: Annotated[
         str,
-        option("TARGET", "A .parquet, .arrow, .jsonl or .csv file, or a folder for pictures.", "-o", "--output"),
+        option(
+            "TARGET",
+            "A .parquet, .arrow, .jsonl or .csv file, croissant.json, or a folder for pictures.",
+            "-o",
+            "--output",
+        ),
     ],
     split: Annotated[str | None, typer.Option(metavar="NAME", help="Only this split.")] = None,
     columns: Annotated[str | None, typer.Option(metavar="A,B", help="Only these columns.")] = None,
@@ -26,9 +31,10 @@ def export(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Write a dataset as a table or as a folder of pictures.
+    """Write a dataset as a table or as a folder of pictures, or what describes it.
 
-    The end of the name says which. A target is written whole or not at all.
+    The name says which: croissant.json, label_map.pbtxt and schema.pbtxt follow from the manifest. A target is
+    written whole or not at all.
     """
 
     def body(session: Session) -> int:

@@ -11,6 +11,9 @@ from ....transforms.dataset.export.exported_rows import ExportedRows
 from ....transforms.dataset.export.new_target import check_new, new_file, new_folder
 from ....transforms.dataset.reading.open_dataset import open_dataset
 from ....transforms.errors import UsageError
+from ....transforms.format.sidecars.croissant import NAME as CROISSANT
+from ....transforms.format.sidecars.label_map import ONE as LABEL_MAP
+from ....transforms.format.sidecars.sidecar_files import sidecar_files
 from ....transforms.format.wording.printable import counted, printable_path
 from ....transforms.format.wording.sizes import format_size
 
@@ -39,12 +42,15 @@ def export_command(path: str, target: str, options: ExportOptions, screen: Scree
     """
     from ....transforms.dataset.export.tables import TABLES
 
-    suffix = os.path.splitext(os.path.basename(target))[1].lower()
+    name = os.path.basename(target)
+    if is_sidecar(name):
+        return _export_sidecar(path, target, options, screen)
+    suffix = os.path.splitext(name)[1].lower()
     is_folder = suffix == "" or target.endswith("/")
     if not is_folder and suffix not in TABLES:
         raise UsageError(
-            f"{printable_path(target)}: an export is {', '.join(TABLES)}, or a folder of pictures, whose name has no "
-            f"ending"
+            f"{printable_path(target)}: an export is {', '.join(TABLES)}, croissant.json, label_map.pbtxt, or a folder "
+            f"of pictures, whose name has no ending"
         )
     check_new(target, overwrite=options.overwrite)
     dataset = open_dataset(path, options.generation)
@@ -70,6 +76,41 @@ def _export_pictures(rows: ExportedRows, target: str) -> int:
         folder = PictureFolder(root, rows, plan)
         folder.write()
     return folder.pictures
+
+
+def is_sidecar(name: str) -> bool:
+    """Return whether a file of this name is one of those that follow from the manifest."""
+    return name in (CROISSANT, "schema.pbtxt") or name.endswith(LABEL_MAP)
+
+
+def _export_sidecar(path: str, target: str, options: ExportOptions, screen: Screen) -> int:
+    """Write a file that follows from the manifest; no record is read."""
+    from ...screens.terminal import shown_path
+
+    given = {"--split": options.split, "--columns": options.columns}
+    if (alien := next((name for name, value in given.items() if value is not None), None)) is not None:
+        raise UsageError(f"{alien} is for tables and pictures; {printable_path(target)} is of the whole dataset")
+    check_new(target, overwrite=options.overwrite)
+    manifest = open_dataset(path, options.generation).manifest
+    name, where = os.path.basename(target), printable_path(path)
+    files = sidecar_files(manifest, ("tfx", "croissant", "label_map"), None)
+    if manifest.schema is None:
+        raise UsageError(f"{where}: its records are plain bytes without a schema, so {name} has nothing to say")
+    if name not in files and not manifest.labels:
+        raise UsageError(
+            f"{where}: no feature is a label, so there is no label map; a column becomes one where it is converted: "
+            f"--set schema.columns.NAME.label=true"
+        )
+    if name not in files:
+        maps = ", ".join(one for one in files if one.endswith(LABEL_MAP))
+        raise UsageError(f"{where}: has several labels, each with a map of its own; choose among {maps}")
+    with new_file(target) as file:
+        file.write(files[name])
+    if screen.as_json:
+        screen.data({"path": where, "target": printable_path(target)})
+    elif not screen.quiet:
+        screen.text(f"Wrote {shown_path(target)}: {format_size(len(files[name]))}.", "bold green")
+    return 0
 
 
 def _print(rows: ExportedRows, target: str, pictures: int | None, screen: Screen) -> None:

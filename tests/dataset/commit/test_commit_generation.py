@@ -614,7 +614,7 @@ def test_dataset_info_with_which_readers_begin_comes_last(tmp_path: Path, monkey
         ({"compression": "zip"}, "choose one of none, gzip"),
         ({"order": "random"}, "choose one of task, source"),
         ({"if_exists": "append"}, "choose one of refuse, replace"),
-        ({"sidecars": ("csv",)}, "choose among tfds, tfx, index"),
+        ({"sidecars": ("csv",)}, "choose among tfds, tfx, croissant, label_map, index"),
         ({"shard_name": "{split}"}, "same name"),
         ({"path": "out"}, "absolute"),
         ({"max_rejects": "many"}, "max_rejects"),

@@ -22,6 +22,7 @@ from ...format.flow.blocks import Narrowing
 from ...format.manifest.manifest import Manifest, SplitEntry
 from ...format.manifest.naming import shard_file_name, staged_file, staged_sidecar
 from ...format.sidecars.record_index import INDEX_FOLDER, index_path
+from ...format.sidecars.sidecar_files import groups_of
 from ..generations.manifest_files import PartCache, list_generations, read_manifest
 from ..shards.plan_step import ShardJob
 from ..shards.source_list import read_held_sources
@@ -116,7 +117,7 @@ def continued(manifest: Manifest, latest: Manifest) -> Manifest:
 def sidecar_groups(manifest: Manifest) -> tuple[str, ...]:
     """Return the groups of sidecars that a dataset has: an append keeps them in step, and adds no other."""
     names = manifest.sidecars
-    groups = {"tfds": "features.json" in names, "tfx": "schema.pbtxt" in names}
+    groups = dict.fromkeys(groups_of(names), True)
     groups["index"] = any(name.endswith(".idx") for name in names)
     groups["offsets"] = any(name.endswith(".offsets") for name in names) or not any(
         split.shards for split in manifest.splits.values()

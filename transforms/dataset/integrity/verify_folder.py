@@ -14,7 +14,7 @@ from ...format.manifest.manifest import Manifest
 from ...format.manifest.naming import STAGING_FOLDER, generation_file
 from ...format.manifest.parts import is_part_path
 from ...format.sidecars.record_index import index_paths
-from ...format.sidecars.sidecar_files import sidecar_files
+from ...format.sidecars.sidecar_files import groups_of, sidecar_files
 from ...format.wording.printable import printable, printable_path
 from ..generations.manifest_files import check_regular, list_generations, read_file, read_json_lines
 from ..storage.storage_at import storage_at
@@ -63,8 +63,7 @@ def sidecar_findings(root: str, manifest: Manifest, image_formats: Collection[st
     `image_formats` are those that occur in the records, or None if they are not known: then images may be of any.
     """
     derived = [name for name in manifest.sidecars if not name.startswith("index/")]
-    wanted = {"tfx"} & {"tfx" for name in derived if name == "schema.pbtxt"}
-    wanted |= {"tfds" for name in derived if name == "features.json"}
+    wanted = groups_of(derived)
     possible = _ANY_FORMATS if image_formats is None else (image_formats, None)
     choices = [sidecar_files(manifest, wanted, formats) for formats in possible]
     for name in derived:

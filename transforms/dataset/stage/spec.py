@@ -37,7 +37,7 @@ _CHOICES: Final = {
     "order": ("task", "source", "shuffled"),
     "if_exists": ("refuse", "replace"),
 }
-_SIDECARS: Final = ("tfds", "tfx", "index", "offsets")
+_SIDECARS: Final = ("tfds", "tfx", "croissant", "label_map", "index", "offsets")
 
 
 @dataclass(frozen=True, slots=True)

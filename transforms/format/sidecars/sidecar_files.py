@@ -2,7 +2,9 @@
 
 tfds     dataset_info.json  features.json  *.labels.txt
 tfx      schema.pbtxt
-index    index/*.idx, one for each shard (these follow from the shards: see `dali_index.py`)
+croissant    croissant.json
+label_map    label_map.pbtxt, or *.label_map.pbtxt
+index    index/*.idx, one for each shard (these follow from the shards: see `record_index.py`)
 """
 
 from __future__ import annotations
@@ -11,6 +13,10 @@ from collections.abc import Collection, Iterable
 from typing import Final
 
 from ..manifest.manifest import Manifest
+from .croissant import NAME as CROISSANT
+from .croissant import croissant
+from .label_map import ONE as LABEL_MAP
+from .label_map import label_maps
 from .tfds import SplitShards, tfds_files
 from .tfx import schema_text
 
@@ -33,6 +39,10 @@ def sidecar_files(
     files: dict[str, bytes] = {}
     if "tfx" in wanted:
         files["schema.pbtxt"] = schema_text(manifest.schema, manifest.labels)
+    if "croissant" in wanted:
+        files[CROISSANT] = croissant(manifest)
+    if "label_map" in wanted:
+        files |= label_maps(manifest.schema, manifest.labels)
     if "tfds" in wanted:
         files |= tfds_files(
             name=manifest.name,
@@ -49,6 +59,17 @@ def sidecar_files(
             columns=manifest.columns,
         )
     return {name: files[name] for name in in_publishing_order(files)}
+
+
+def groups_of(names: Collection[str]) -> tuple[str, ...]:
+    """Return the groups that some sidecars are of, the indexes of shards aside.
+
+    >>> groups_of(["features.json", "kind.labels.txt", "label_map.pbtxt", "index/train-00000.idx"])
+    ('tfds', 'label_map')
+    """
+    marks = {"tfds": "features.json", "tfx": "schema.pbtxt", "croissant": CROISSANT}
+    groups = [group for group, name in marks.items() if name in names]
+    return (*groups, *(["label_map"] if any(name.endswith(LABEL_MAP) for name in names) else []))
 
 
 def in_publishing_order(names: Iterable[str]) -> list[str]:

@@ -29,7 +29,7 @@ def schema_text(schema: Schema, labels: Mapping[str, Sequence[str]] | None = Non
 
 
 def _feature_lines(feature: Feature, labels: Mapping[str, Sequence[str]]) -> list[str]:
-    lines = [f"name: {_quoted(feature.name)}", f"type: {_TYPES[feature.kind]}"]
+    lines = [f"name: {quoted(feature.name)}", f"type: {_TYPES[feature.kind]}"]
     values = math.prod(feature.shape)
     if -1 in feature.shape:
         lines += ["presence { min_count: 0 }", "value_count { min: 0 }"]
@@ -44,7 +44,7 @@ def _feature_lines(feature: Feature, labels: Mapping[str, Sequence[str]]) -> lis
 def _domain_lines(feature: Feature, classes: int) -> list[str]:
     """Return what the values of a feature may be, where its kind does not say it all."""
     if feature.kind == "int64" and classes:
-        name = _quoted(feature.name)
+        name = quoted(feature.name)
         return _block("int_domain", [f"name: {name}", "min: 0", f"max: {classes - 1}", "is_categorical: true"])
     domain = column_type(feature).domains.get(feature.unit or "")
     return [] if domain is None else [domain]
@@ -55,6 +55,6 @@ def _block(name: str, lines: Iterable[str]) -> list[str]:
     return [f"{name} {{", *body, "}"] if body else [f"{name} {{ }}"]
 
 
-def _quoted(text: str) -> str:
+def quoted(text: str) -> str:
     """Return a string literal of protobuf's text format; control characters are octal escapes."""
     return '"' + "".join(_ESCAPES.get(c, f"\\{ord(c):03o}" if ord(c) < 32 or ord(c) == 127 else c) for c in text) + '"'

@@ -5,14 +5,14 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
+from shardmill.pipelines import append, convert
 
 from ....command_line import Shardmill
 from ....dataset.commit.test_append_commit import add
 from ....dataset.commit.test_commit_generation import spec_of, write
-
-pytestmark = pytest.mark.usefixtures("without_engine")
 
 
 @pytest.fixture
@@ -57,7 +57,10 @@ def test_a_folder_with_anything_in_it_is_never_replaced(out: Path, shardmill: Sh
 @pytest.mark.parametrize(
     ("target", "words"),
     [
-        ("x.xlsx", "x.xlsx: an export is .parquet, .arrow, .feather, .jsonl, .ndjson, .csv, or a folder of pictures"),
+        (
+            "x.xlsx",
+            "x.xlsx: an export is .parquet, .arrow, .feather, .jsonl, .ndjson, ",
+        ),
         ("s3://bucket/x.parquet", "an export writes to a disk"),
         ("out/manifest.json/x.csv", "out/manifest.json/x.csv: cannot be written: "),
     ],
@@ -82,3 +85,50 @@ def test_a_damaged_dataset_leaves_nothing_of_an_export(out: Path, shardmill: Sha
     assert screen.code == 3
     assert shard.name in screen.err
     assert sorted(Path().iterdir()) == before
+
+
+def labelled(folder: Path, **columns: object) -> None:
+    table = pa.table({"kind": ["cat", "owl"], "color": ["red", "blue"]})
+    convert(data=table, output=folder, schema={"columns": columns or {"kind": {"label": True}}})
+
+
+@pytest.mark.parametrize("name", ["croissant.json", "label_map.pbtxt", "schema.pbtxt"])
+def test_what_describes_a_dataset_is_that_which_a_conversion_writes_where_it_is_asked_to(
+    tmp_path: Path, shardmill: Shardmill, name: str
+) -> None:
+    labelled(tmp_path / "out")
+    table, columns = pa.table({"kind": ["cat", "owl"], "color": ["red", "blue"]}), {"kind": {"label": True}}
+    groups = ["tfx", "croissant", "label_map"]
+    convert(data=table, output=tmp_path / "asked/out", sidecars=groups, name="out", schema={"columns": columns})
+    assert not (tmp_path / "out/croissant.json").exists()
+    screen = shardmill("export", "out", "-o", f"x/{name}")
+    assert (screen.code, screen.out.startswith(f"Wrote x/{name}: ")) == (0, True)
+    assert (tmp_path / "x" / name).read_bytes() == (tmp_path / "asked/out" / name).read_bytes()
+    assert shardmill("verify", "asked/out").code == 0
+
+
+def test_an_append_keeps_what_describes_a_dataset_in_step(tmp_path: Path, shardmill: Shardmill) -> None:
+    (tmp_path / "a.jsonl").write_text('{"kind": "cat"}\n')
+    (tmp_path / "b.jsonl").write_text('{"kind": "owl"}\n')
+    columns = {"kind": {"label": True}}
+    convert(tmp_path / "a.jsonl", output=tmp_path / "out", sidecars=["croissant", "label_map"], schema__columns=columns)
+    append(tmp_path / "b.jsonl", output=tmp_path / "out")
+    assert (tmp_path / "out/label_map.pbtxt").read_text().count("item {") == 2
+    splits = json.loads((tmp_path / "out/croissant.json").read_text())["recordSet"][0]["data"]
+    assert splits == [{"splits/name": "train", "splits/records": 2}]
+    assert shardmill("verify", "out").code == 0
+    (tmp_path / "out/croissant.json").write_text("{}")
+    screen = shardmill("verify", "out")
+    assert (screen.code, "croissant.json: does not agree with the manifest" in screen.out) == (3, True)
+
+
+def test_a_label_map_that_there_is_not_is_refused_with_what_makes_one(tmp_path: Path, shardmill: Shardmill) -> None:
+    convert(data=pa.table({"a": [1]}), output=tmp_path / "plain")
+    screen = shardmill("export", "plain", "-o", "label_map.pbtxt")
+    assert (screen.code, "--set schema.columns.NAME.label=true" in screen.err) == (2, True)
+    labelled(tmp_path / "out", kind={"label": True}, color={"label": True})
+    screen = shardmill("export", "out", "-o", "label_map.pbtxt")
+    assert "choose among color.label_map.pbtxt, kind.label_map.pbtxt" in screen.err
+    assert shardmill("export", "out", "-o", "kind.label_map.pbtxt").code == 0
+    screen = shardmill("export", "out", "-o", "croissant.json", "--split", "train")
+    assert "--split is for tables and pictures" in screen.err
