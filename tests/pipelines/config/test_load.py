@@ -486,7 +486,8 @@ class TestProblems:
             ),
             (
                 "sidecars: [tfds, tfe]",
-                'c.yaml:2:38: output.sidecars[1]: "tfe" is not a choice; did you mean "tfx"? choices: tfds, tfx, croissant, label_map, index',
+                'c.yaml:2:38: output.sidecars[1]: "tfe" is not a choice; did you mean "tfx"? '
+                "choices: tfds, tfx, croissant, label_map, index",
             ),
             (
                 "shard_name: x",

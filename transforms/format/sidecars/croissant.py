@@ -19,7 +19,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 from urllib.parse import quote
 
+from pyarrow import types
+
 from ..manifest.manifest import Manifest
+from ..schema.column_types import DEFAULT_UNIT, column_type
 from ..schema.schema import Feature
 
 NAME: Final = "croissant.json"
@@ -39,13 +42,12 @@ _CONTEXT: Final = {
     "separator": "cr:separator", "source": "cr:source", "subField": "cr:subField", "transform": "cr:transform",
 }  # fmt: skip
 
-_TYPES: Final = {
-    "bool": "sc:Boolean", "date": "sc:Date", "time": "sc:Time", "timestamp": "sc:DateTime", "image": "sc:ImageObject",
-    "string": "sc:Text", "label": "cr:Int64",
-    **{f"{sign}int{bits}": f"cr:{sign.upper()}Int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)},
-    **{f"float{bits}": f"cr:Float{bits}" for bits in (16, 32, 64)},
-}  # fmt: skip
-"""The types that have a name there; values of others have that of their list."""
+_TYPES: Final = (
+    (types.is_boolean, "sc:Boolean"), (types.is_date, "sc:Date"), (types.is_time, "sc:Time"),
+    (types.is_timestamp, "sc:DateTime"), (types.is_string, "sc:Text"), (types.is_float16, "cr:Float16"),
+    (types.is_float32, "cr:Float32"), (types.is_float64, "cr:Float64"),
+)  # fmt: skip
+"""The types that have a name there; of others the kind of list that holds their values is stated."""
 
 _KINDS: Final = {"int64": "cr:Int64", "float": "cr:Float32", "bytes": "sc:Text"}
 _RECORDS: Final = "records"
@@ -158,13 +160,22 @@ def _split_of_file(manifest: Manifest) -> Iterator[dict[str, Any]]:
 
 
 def _feature(feature: Feature, labels: Mapping[str, Sequence[str]]) -> dict[str, Any]:
-    kind = _TYPES.get(feature.type, _KINDS[feature.kind])
-    field = _field(f"{_RECORDS}/{quote(feature.name)}", feature.name, kind)
+    field = _field(f"{_RECORDS}/{quote(feature.name)}", feature.name, _type_of(feature))
     if feature.shape:
         field |= {"isArray": True, "arrayShape": ",".join(map(str, feature.shape))}
     if feature.name in labels:
         field["references"] = {"field": {"@id": f"{_classes_id(feature.name)}/number"}}
     return field | {"source": {"fileSet": {"@id": _SHARDS}, "extract": {"column": feature.name}}}
+
+
+def _type_of(feature: Feature) -> str:
+    known = column_type(feature)
+    if known.tfds_feature == "Image":
+        return "sc:ImageObject"
+    arrow = known.arrow(feature.unit or DEFAULT_UNIT, feature.timezone)
+    if types.is_integer(arrow):
+        return f"cr:{'U' * types.is_unsigned_integer(arrow)}Int{arrow.bit_width}"
+    return next((name for is_one, name in _TYPES if is_one(arrow)), _KINDS[feature.kind])
 
 
 def _field(identity: str, name: str, kind: str) -> dict[str, Any]:
