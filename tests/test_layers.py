@@ -30,7 +30,7 @@ transforms/sources: registry text csv/records csv jsonl txt typed arrow parquet
 transforms/sources: image_tables annotations images archive_files archives raw_pictures numpy memory tfrecord
 transforms: .
 pipelines: config report screens workers prepare engines engines/local engines/flink engines/dataflow
-pipelines: runs doctor starter commands
+pipelines: forecast runs doctor commands starter
 pipelines: commands/interchange
 pipelines: .
 """

@@ -160,21 +160,22 @@ def _print_record(record: ShownRecord, example: ExampleMessage | None, screen: S
     title = f"record {record.record} of {record.file}, byte {record.offset:,}, {len(record.payload):,} bytes"
     screen.text(title, "bold")
     if example is None:
-        screen.text(f"  {_problem(record.payload)}: {_shown_value(record.payload)}\n")
+        screen.text(f"  {_problem(record.payload)}: {shown_value(record.payload)}\n")
         return
     table = Table(box=None, pad_edge=True, header_style="dim")
     for column in ("feature", "kind", "values"):
         table.add_column(column, overflow="fold")
     for name, feature in iter_features(example):
         kind, values = feature_values(feature)
-        shown = ", ".join(_shown_value(value) for value in values[:_SHOWN_VALUES])
+        shown = ", ".join(shown_value(value) for value in values[:_SHOWN_VALUES])
         more = f", and {len(values) - _SHOWN_VALUES:,} more" if len(values) > _SHOWN_VALUES else ""
         table.add_row(printable(name) or '""', kind, f"{shown}{more}" if len(values) else "(empty)")
     screen.table(table)
     screen.text("")
 
 
-def _shown_value(value: float | bytes) -> str:
+def shown_value(value: float | bytes) -> str:
+    """Return a value in one line: text in quotes, other bytes by their number and the first of them."""
     if isinstance(value, bytes):
         try:
             return f'"{printable(value.decode())}"'

@@ -1,4 +1,4 @@
-"""Write a first config for some sources: every key that matters, with a word on each."""
+"""Write a first config for some sources: what was seen in the data, and every key that matters with a word on each."""
 
 from __future__ import annotations
 
@@ -6,22 +6,17 @@ import os
 import re
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
-import pyarrow as pa
 import yaml
 
 from ...transforms.errors import RunError, TargetError
 from ...transforms.format.manifest.naming import dataset_name
 from ...transforms.format.wording.printable import printable
-from ...transforms.sources.contract.planning import first_pieces
-from ...transforms.sources.contract.source import Task, map_in_turn
 from ...transforms.sources.registry.formats import FORMATS
 from ...transforms.stores.common.store_url import is_store_url
 from ..config.load import load_config, split_set
-from ..config.model import Config
-from ..prepare.source_and_encoder import source_of
+from .look import look_at
 from .schema_file import put_schema, schema_line
 
 if TYPE_CHECKING:
@@ -29,6 +24,8 @@ if TYPE_CHECKING:
 
 _FRAME: Final = """\
 {schema}# Run it: shardmill convert {file}
+#
+{found}
 version: 1
 input:
   format: {format}
@@ -37,21 +34,10 @@ input:
   path: {output}
   shard_size: 128MiB          # bytes on disk of a shard
   compression: none           # gzip
-max_rejects: 0                # rows that may be rejected: a number, or "1%"
+max_rejects: {rejects}  # {why_rejects}
 """
 
-_LOOKED_AT_BYTES: Final = 64 << 20
-"""A larger file is not looked at: a survey of it takes more than a moment."""
-
 _SHOWN_COLUMNS: Final = 8
-
-
-@dataclass(frozen=True, slots=True)
-class _Look:
-    """Findings from the first rows of the first file: its columns, and one whose values are all different."""
-
-    columns: tuple[str, ...] = ()
-    key: str | None = None
 
 
 def starter_text(
@@ -65,15 +51,17 @@ def starter_text(
 
     Raises:
         ConfigError: a path matches nothing, the format is unclear, or a value is wrong.
-        SourceError: the first file is not sound.
+        UsageError: what is asked for does not go with the data.
+        SourceError: a file is corrupt as a whole.
     """
     folder = os.path.dirname(os.path.abspath(config))
     name = dataset_name(os.path.splitext(os.path.abspath(config))[0] if config != "-" else os.getcwd())
     given = dict(flags or {})
-    loaded = load_config(None, set_values=set_values, flags={"output.path": "out", **given}, paths=sources)
+    output = os.path.join(folder, "out", name)
+    loaded = load_config(None, set_values=set_values, flags={"output.path": output, **given}, paths=sources)
     section = loaded.input
     assert section is not None
-    look = _look_at(loaded)
+    look = look_at(loaded)
     paths = [source if is_store_url(source) else os.path.relpath(source, folder) for source in sources]
     shown = [*look.columns[:_SHOWN_COLUMNS]] or ["a", "b"]
     form = FORMATS[section.format].load()
@@ -85,6 +73,9 @@ def starter_text(
         input=form.starter(section, _flow(shown), _flow(shown[0])),
         split=_split_line(look.key) if "split" not in form.refused_keys else "",
         output=f"out/{name}",
+        found="\n".join(f"# {line}".rstrip() for line in look.lines),
+        rejects=f"{look.max_rejects:<15}",
+        why_rejects=look.why_rejects,
     )
     stated = loaded.model_dump(mode="json", by_alias=True, exclude_unset=True)
     paths_set = [split_set(value)[0][:2] for value in set_values] + [tuple(key.split(".")) for key in given]
@@ -100,35 +91,6 @@ def _split_line(key: str | None) -> str:
     """Return the comment that shows how rows are cut into splits: by a key, or where there is none by the record."""
     by = f", key: {_flow(key)}" if key is not None else ""
     return f"# split: {{fractions: {{train: 0.9, val: 0.1}}{by}}}\n"
-
-
-def _look_at(config: Config) -> _Look:
-    """Look at the first file of a table: its columns, and the first one of its rows that looks like a key."""
-    if config.input is None or not FORMATS[config.input.format].load().shows_columns:
-        return _Look()
-    source = source_of(config)
-    listing = source.list_files().keep([0])
-    if listing.bytes > _LOOKED_AT_BYTES:
-        return _Look()
-    survey = source.survey(listing, map_in_turn)
-    stated = tuple(column.name for column in survey.frozen.columns)
-    columns = stated or tuple(choice.column for choice in survey.choices)
-    pieces = first_pieces(survey)
-    batches = (rows.batch for rows in source.read(Task(0, tuple(pieces)), survey.frozen) if rows.batch.num_rows)
-    batch = next(batches, None) if pieces else None
-    return _Look(columns, None if batch is None else _key_of(batch, columns))
-
-
-def _key_of(batch: pa.RecordBatch, columns: Sequence[str]) -> str | None:
-    """Return the first column of integers or text whose values are all there and all different, `id` before others."""
-    unique = []
-    for name in columns:
-        values = batch.column(name) if name in batch.schema.names else None
-        if values is None or not (pa.types.is_integer(values.type) or pa.types.is_string(values.type)):
-            continue
-        if batch.num_rows > 1 and not values.null_count and len(values.unique()) == batch.num_rows:
-            unique.append(name)
-    return min(unique, key=lambda name: not re.search(r"(?i)(^|_)(id|key|uuid)$", name), default=None)
 
 
 def write_starter(
@@ -191,11 +153,25 @@ def _set_in_text(text: str, path: Sequence[str], value: object) -> str:
     return "\n".join(lines) + "\n"
 
 
+class _InOneLine(yaml.SafeDumper):
+    """Writes text with line ends in double quotes, where they are signs."""
+
+
+def _represent(dumper: yaml.SafeDumper, text: str) -> yaml.ScalarNode:
+    style = None if text.isprintable() else '"'
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
+
+
+_InOneLine.add_representer(str, _represent)
+
+
 def _flow(value: object) -> str:
-    """Return a value as YAML in one line.
+    r"""Return a value as YAML in one line.
 
     >>> _flow({"a": [1, "yes"]})
     "{a: [1, 'yes']}"
+    >>> print(_flow("two\nlines"))
+    "two\nlines"
     """
-    text = yaml.safe_dump(value, default_flow_style=True, width=10**6, allow_unicode=True)
+    text = yaml.dump(value, Dumper=_InOneLine, default_flow_style=True, width=10**6, allow_unicode=True)
     return text.removesuffix("\n...\n").strip()

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines.cli import main
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.starter.starter_config import starter_text
+from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.errors import ConfigError
+
+from ...examples import example_from_values
 
 
 @pytest.mark.parametrize(
@@ -30,6 +34,10 @@ def test_the_config_loads_and_names_the_sources_from_its_own_folder(
     (tmp_path / "data").mkdir()
     if kind == "parquet":
         pq.write_table(pa.table({"a": [1]}), tmp_path / "data" / file)
+    elif kind == "numpy":
+        np.save(tmp_path / "data" / file, np.arange(3))
+    elif kind == "tfrecord":
+        write_records(tmp_path / "data" / file, [example_from_values({"a": [1]}).SerializeToString()])
     else:
         (tmp_path / "data" / file).write_text("a\tb\n1\t2\n" if file.endswith(".tsv") else "a,b\n1,2\n")
     (tmp_path / "conf").mkdir()
