@@ -29,6 +29,7 @@ from .commands.option_hints import (
     option,
 )
 from .commands.session import Session
+from .commands.statistics.command import stats
 
 if TYPE_CHECKING:
     from .config.model import Config
@@ -262,6 +263,7 @@ _command("shardmill log out/sales")(dataset_commands.log)
 _command("shardmill gc out/sales --older-than 36h --delete")(dataset_commands.gc)
 _command("shardmill merge out/sales data/*.tfrecord -o out/all")(merge_commands.merge)
 _command("shardmill rebuild out/sales -o out/sales-gz --compression gzip")(merge_commands.rebuild)
+_command("shardmill stats out/sales")(stats)
 _command("shardmill index out/sales")(dataset_commands.index)
 _command("shardmill salvage broken.tfrecord -o saved")(dataset_commands.salvage)
 _command("shardmill export out/sales -o sales.parquet")(interchange.export)

@@ -26,7 +26,7 @@ from shardmill.transforms.format.tfrecord.framing import frame_records
 from .examples import example_from_values
 
 DOC = (Path(__file__).parent.parent / "docs/format.md").read_text()
-MANIFEST, _DETAILS, SOURCE, REJECT = re.findall(r"```json\n(.*?)```", DOC, re.DOTALL)
+MANIFEST, _DETAILS, SOURCE, REJECT, STATISTICS = re.findall(r"```json\n(.*?)```", DOC, re.DOTALL)
 STATED = [
     Manifest,
     PartEntry,

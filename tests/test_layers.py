@@ -19,7 +19,7 @@ MODULES = sorted(
 )
 PACKAGES = """
 transforms/format: wording buffers schema flow tfrecord columns nested manifest splits encode decode sidecars
-transforms: checks
+transforms: checks statistics
 transforms/pictures: . preprocess
 transforms/stores: common s3 gcs .
 transforms/dataset: shard_plan storage records generations spill stage shuffle shards commit rows
@@ -31,7 +31,7 @@ transforms/sources: image_tables annotations images archive_files archives raw_p
 transforms: .
 pipelines: config report screens workers prepare engines engines/local engines/flink engines/dataflow
 pipelines: forecast runs doctor commands starter
-pipelines: commands/interchange
+pipelines: commands/interchange commands/statistics
 pipelines: .
 """
 """All packages, a line for each layer, the lowest first: a module imports from its own package and those before it."""

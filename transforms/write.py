@@ -131,6 +131,7 @@ class WriteShards(beam.PTransform):
             pcoll = pcoll | "Into one window" >> beam.WindowInto(GlobalWindows())
         spec = self._run
         light = replace(spec, source_entries=(), schema=None, labels={})  # the graph carries it once a step
+        counting = light if spec.statistics is None else replace(light, schema=spec.schema)
         staged = pcoll | "Stage parts" >> beam.ParDo(_StagePartsFn(light, self.split)).with_output_types(KEYED)
         # (0, TaskResult)
         done = tuple(result.task for result in self.done)  # read where they are needed: the graph would carry them
@@ -143,7 +144,7 @@ class WriteShards(beam.PTransform):
             | "Gather results" >> Gather()
             | "Plan shards" >> beam.ParDo(_PlanShardsFn(spec, done))  # Draft and ShardJobs, or a Refusal
             | "Spread shards" >> beam.Reshuffle()
-            | "Assemble shards" >> beam.ParDo(_AssembleShardFn(light)).with_output_types(KEYED)
+            | "Assemble shards" >> beam.ParDo(_AssembleShardFn(counting)).with_output_types(KEYED)
             # (0, Draft | ShardJob | Refusal)
         )
         committed = (

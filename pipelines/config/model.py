@@ -40,6 +40,7 @@ from .splits import SplitName
 if TYPE_CHECKING:
     from ...transforms.format.flow.observers import Observer
     from ...transforms.recipe.step import Step
+    from ...transforms.statistics.figures import Level
 
 _LARGEST_RECORD: Final = 2**31 - 1
 
@@ -68,6 +69,10 @@ def _check_folder(value: str) -> str:
     if is_store_url(check_path(value)):
         raise ValueError(f"{quoted(value)}: files that columns name are not read from stores yet; copy them here")
     return value
+
+
+def _level_of(value: object) -> object:
+    return {True: "full", False: "none"}[value] if isinstance(value, bool) else value
 
 
 _SIZE: Final = BeforeValidator(parse_size, json_schema_input_type=int | str)
@@ -257,6 +262,10 @@ class Config(_Section):
     image: ImageConfig | None = None
     checks: ChecksConfig | None = None
     output: OutputConfig
+    stats: Annotated[
+        Literal["none", "basic", "full"],
+        BeforeValidator(_level_of, json_schema_input_type=Literal["none", "basic", "full"] | bool),
+    ] = "basic"
     max_rejects: Annotated[int | str, BeforeValidator(parse_max_rejects)] = 0
     limits: LimitsConfig = LimitsConfig()
     runner: RunnerSection = LocalRunner()
@@ -267,6 +276,14 @@ class Config(_Section):
     _detected: tuple[str, ...] = PrivateAttr(default=())
     _picture_folders: tuple[str, ...] = PrivateAttr(default=())
     _split_of_dataset: bool = PrivateAttr(default=False)
+
+    @property
+    def statistics(self) -> Level | None:
+        """What is counted of the records; of existing ones, which are copied as they are, only what is asked for."""
+        copied = self.input is not None and self.input.format == "tfrecord"
+        if self.stats == "none" or (copied and "stats" not in self.model_fields_set):
+            return None
+        return self.stats
 
     @property
     def split_of_dataset(self) -> bool:

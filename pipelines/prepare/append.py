@@ -15,9 +15,10 @@ from typing import Any
 
 from ...transforms.dataset.commit.append_commit import append_to, sidecar_groups
 from ...transforms.dataset.generations.manifest_files import lineage
+from ...transforms.dataset.generations.statistics_file import read_stats
 from ...transforms.dataset.shards.source_list import read_held_sources
 from ...transforms.dataset.stage.max_rejects import rejects_allowed
-from ...transforms.errors import TargetError, UsageError
+from ...transforms.errors import DamageError, TargetError, UsageError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.manifest.naming import dataset_name, names_its_count
 from ...transforms.format.schema.schema import Schema
@@ -200,6 +201,7 @@ def _settled(config: Config, latest: Manifest, schema: Schema) -> Config:
     if "shard_size" not in given:
         changes["shard_size"] = latest.shard_size
     updates: dict[str, Any] = {"name": latest.name, "output": output.model_copy(update=changes)}
+    updates["stats"] = _settled_statistics(config, latest, where)
     if config.input is not None:
         found = FORMATS[config.input.format].load()
         updates["input"] = found.settled(config.input, schema, latest.labels, where)
@@ -214,6 +216,26 @@ def _settled(config: Config, latest: Manifest, schema: Schema) -> Config:
     if has_pictures and (config.input is None or FORMATS[config.input.format].load().has_rows):
         settled = settled.with_pictures_of(latest.details.image, where)
     return settled if "split" in given or config.split is not None else with_split_of(settled, latest)
+
+
+def _settled_statistics(config: Config, latest: Manifest, where: str) -> str:
+    """Return what is counted of new records: what is counted of those that the dataset has, or nothing.
+
+    Raises:
+        UsageError: the config says otherwise.
+    """
+    try:
+        known = read_stats(config.output.path, latest)
+    except DamageError:  # what cannot be read is not added to
+        known = None
+    level = "none" if known is None else known.level
+    if "stats" in config.model_fields_set and config.stats != level:
+        raise UsageError(
+            f'stats is "{config.stats}", and "{level}" in {where}: an append adds to what is counted; leave it out, or '
+            f"count all of it: shardmill stats {printable_path(config.output.path)} --write"
+            f"{' --full' if config.stats == 'full' else ''}"
+        )
+    return level
 
 
 def _settled_labels(section: SchemaConfig, labels: Sequence[str], numbered: Sequence[str]) -> SchemaConfig:

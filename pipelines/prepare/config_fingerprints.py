@@ -98,8 +98,8 @@ def _without_later_defaults(document: dict[str, Any]) -> dict[str, Any]:
         if isinstance(section, dict):
             own = FORMATS[section["format"]].load().later_keys if name == "input" else {}
             kept[name] = _without({**defaults, **own}, section)
-    for name in ("checks", "image"):
-        if kept.get(name) is None:
+    for name, default in (("checks", None), ("image", None), ("stats", "basic")):
+        if kept.get(name) == default:
             kept.pop(name, None)
     columns = {name: _without(_LATER_COLUMN_KEYS, rule) for name, rule in document["schema"]["columns"].items()}
     kept["schema"] = {**kept["schema"], "columns": columns}

@@ -180,4 +180,5 @@ def spec_of(
         most_splits=most_splits_of(config),
         settling=aside,
         shuffle=shuffle,
+        statistics=None if frozen.opaque else config.statistics,
     )

@@ -35,6 +35,7 @@ from ...transforms.sources.registry.formats import FORMATS
 from ...transforms.sources.registry.options import Options
 from ...transforms.sources.registry.settings import Limits, Settings
 from ...transforms.sources.text.written import Written
+from ...transforms.statistics.observe import CountValues
 from ...transforms.stores.common.store_url import is_store_url
 from ..config.model import ColumnConfig, Config, Fill, SchemaConfig
 from .splitters import splitter_of
@@ -304,8 +305,19 @@ def checks_of(config: Config) -> tuple[Duplicates | Leaks, ...]:
 
 
 def observers_of(config: Config) -> tuple[Observer, ...]:
-    """Return all that observes the rows of a config: its checks, and what was given in Python."""
-    return (*checks_of(config), *config.observers)
+    """Return all that observes the rows of a config: its checks, what was given in Python, and what counts values."""
+    observers: list[Observer] = [*checks_of(config), *config.observers]
+    if config.statistics is not None and _passes_once(config):
+        observers.append(CountValues(config.statistics))
+    return tuple(observers)
+
+
+def _passes_once(config: Config) -> bool:
+    """Return whether rows are encoded, each is in its split then, and none is left out later."""
+    copied = config.input is not None and config.input.format == "tfrecord"
+    dealt = config.split is not None and config.split.by == "exact"
+    dropped = config.checks is not None and any(getattr(one, "action", "") == "drop" for one in checks_of(config))
+    return not (copied or dealt or dropped)
 
 
 def spills(config: Config) -> bool:

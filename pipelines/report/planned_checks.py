@@ -8,11 +8,12 @@ from ...transforms.format.flow.observers import Observer
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.wording.printable import printable
 from ...transforms.sources.contract.call import set_list
+from ...transforms.statistics.observe import STATISTICS
 
 
 def planned_checks(observers: Sequence[Observer]) -> tuple[str, ...]:
     """Return what the checks among the observers of a run are going to do."""
-    if not observers:
+    if all(one.name == STATISTICS for one in observers):
         return ()
     from ...transforms.checks.duplicates import Duplicates  # they take pandas
     from ...transforms.checks.leaks import Leaks

@@ -53,9 +53,10 @@ REJECTS = (
 )
 
 
-WITH_INDEX = (
+IN_VERSION_2 = (
     ('"format_version": 1', '"format_version": 2'),
     ('"features.json", ', '"features.json", "index/train-00000.offsets", '),
+    ('"schema.pbtxt"]', '"schema.pbtxt", "stats.json", "stats.tfdv"]'),
 )
 INDEX = b"\0\0\0\0\0\0\0\0F\0\0\0\0\0\0\0n\0\0\0\0\0\0\0"  # 0, 70, 110
 
@@ -83,20 +84,21 @@ def test_the_bytes_of_a_shard_are_frozen(dataset: Path) -> None:
 def test_the_text_of_a_manifest_is_frozen_up_to_its_run(dataset: Path) -> None:
     text = (dataset / "manifests/00000001.json").read_text()
     expected = MANIFEST
-    for plain, indexed in WITH_INDEX:
-        expected = expected.replace(plain, indexed)
+    for before, now in IN_VERSION_2:
+        expected = expected.replace(before, now)
     assert text.split(' "run": ')[0] == expected
     assert (dataset / "index/train-00000.offsets").read_bytes() == INDEX
     assert (dataset / "manifest.json").read_text() == text
     assert list(json.loads(text))[-2:] == ["run", "end"]
 
 
-def test_without_an_index_the_text_is_that_of_version_1(dataset: Path) -> None:
+def test_without_an_index_and_statistics_the_text_is_that_of_version_1(dataset: Path) -> None:
     config = {
         "name": "golden",
         "input": {"paths": ["a.csv"]},
         "schema": {"columns": {"price": {"type": "float32"}}},
         "output": {"path": "plain", "index": "none"},
+        "stats": False,
         "max_rejects": 1,
     }
     convert(config)

@@ -112,6 +112,7 @@ class TestValues:
                 "index": "binary",
                 "if_exists": "refuse",
             },
+            "stats": "basic",
             "max_rejects": 0,
             "limits": {
                 "field_bytes": 67108864,

@@ -9,7 +9,7 @@ that loses renumbers what it staged, and tries N + 1: see `append_commit`.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -26,6 +26,7 @@ from ..stage.spec import AppendTo, DatasetSpec
 from ..stage.task_result import TaskResult
 from .append_commit import conflict_with, continued, image_formats_in_all, renumber
 from .put_manifest import Documents
+from .run_statistics import run_statistics
 
 APPEND_TRIES: Final = 10
 """So often an append may lose: each time another one has landed, so that somebody always gets on."""
@@ -127,7 +128,8 @@ def _commit(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob], limits: M
         return _lost(spec, generations[-1])
     superseded = read_manifest(spec.path) if generations else None
     manifest = _manifest(spec, draft, jobs, generations[-1] + 1 if generations else 1)
-    manifest = _stage_sidecars(spec, manifest, draft.image_formats or None)
+    statistics = run_statistics(spec, manifest, draft, jobs, None)
+    manifest = _stage_sidecars(spec, manifest, draft.image_formats or None, statistics)
     documents = Documents(manifest, limits)
     if (problem := documents.problem()) is not None:
         return _too_large(spec, manifest, problem)
@@ -151,7 +153,8 @@ def _append(
         manifest = continued(replace(manifest, run=replace(manifest.run, staging=attempt.staging)), latest)
         formats = image_formats_in_all(spec, latest, draft.image_formats)
         kept = [name for name in latest.sidecars if name.startswith("index/")]
-        manifest = _stage_sidecars(spec, manifest, formats, kept)
+        statistics = run_statistics(spec, manifest, draft, jobs, latest)
+        manifest = _stage_sidecars(spec, manifest, formats, statistics, kept)
         documents = Documents(manifest, limits)
         if (problem := documents.problem()) is not None:
             return _too_large(spec, manifest, problem)
@@ -274,10 +277,14 @@ def _manifest(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob], generat
 
 
 def _stage_sidecars(
-    spec: DatasetSpec, manifest: Manifest, image_formats: Collection[str] | None, kept: Sequence[str] = ()
+    spec: DatasetSpec,
+    manifest: Manifest,
+    image_formats: Collection[str] | None,
+    statistics: Mapping[str, bytes],
+    kept: Sequence[str] = (),
 ) -> Manifest:
     """Write the sidecars into staging, and return the manifest that names them, and the `kept` ones of before."""
-    files = sidecar_files(manifest, spec.sidecars, image_formats)
+    files = {**sidecar_files(manifest, spec.sidecars, image_formats), **statistics}
     for name, data in files.items():
         spec.storage.replace(staged_sidecar(manifest.run.staging, name), data)
     names = [*files, *kept]

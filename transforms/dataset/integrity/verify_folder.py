@@ -16,7 +16,9 @@ from ...format.manifest.parts import is_part_path
 from ...format.sidecars.record_index import index_paths
 from ...format.sidecars.sidecar_files import groups_of, sidecar_files
 from ...format.wording.printable import printable, printable_path
+from ...statistics.stats_json import STATS_FILES, STATS_JSON
 from ..generations.manifest_files import check_regular, list_generations, read_file, read_json_lines
+from ..generations.statistics_file import read_tally, statistics_files
 from ..storage.storage_at import storage_at
 from .findings import Finding
 from .list_lines import reject_line_problem, source_line_problem
@@ -62,7 +64,7 @@ def sidecar_findings(root: str, manifest: Manifest, image_formats: Collection[st
 
     `image_formats` are those that occur in the records, or None if they are not known: then images may be of any.
     """
-    derived = [name for name in manifest.sidecars if not name.startswith("index/")]
+    derived = [name for name in manifest.sidecars if not name.startswith("index/") and name not in STATS_FILES]
     wanted = groups_of(derived)
     possible = _ANY_FORMATS if image_formats is None else (image_formats, None)
     choices = [sidecar_files(manifest, wanted, formats) for formats in possible]
@@ -71,6 +73,8 @@ def sidecar_findings(root: str, manifest: Manifest, image_formats: Collection[st
         yield from _guarded(name, partial(_same, root, expected=expected))
     for name in sorted(choices[0].keys() - set(derived)):
         yield Finding(name, "the manifest does not list this sidecar, which follows from it")
+    for name in STATS_FILES if STATS_JSON in manifest.sidecars else ():
+        yield from _guarded(name, partial(_statistics, root, manifest=manifest))
     committed = generation_file("manifests", manifest.generation, "json")
     copied = {storage_at(root).read(committed)} if storage_at(root).lies_at(committed) else set()
     yield from _guarded("manifest.json", partial(_same, root, expected={manifest.to_bytes(), *copied}))
@@ -119,6 +123,7 @@ def _named_files(root: str, manifests: Sequence[Manifest]) -> set[str]:
         named |= set(manifest.sidecars)
         shards = [shard.path for split in manifest.splits.values() for shard in split.shards]
         named.update(shards)
+        named.update(STATS_FILES)  # `shardmill stats --write` leaves them too
         named.update(path for shard in shards for path in index_paths(shard))  # `shardmill index` leaves them too
     return named
 
@@ -141,6 +146,16 @@ def _same(root: str, path: str, expected: Collection[bytes]) -> Iterator[str]:
         yield "does not follow from the manifest: no such sidecar belongs to this dataset"
     elif (storage_at(root).size(path) or 0) > limit or read_file(root, path, limit) not in expected:
         yield "does not agree with the manifest"
+
+
+def _statistics(root: str, path: str, manifest: Manifest) -> Iterator[str]:
+    """Check that the figures are of the records that the manifest states, and follow from what was counted."""
+    check_regular(root, path)
+    tally = read_tally(root, manifest)
+    if tally is None:
+        yield "is not of this generation"
+    else:
+        yield from _same(root, path, {statistics_files(tally, manifest)[path]})
 
 
 def _source_list(root: str, path: str, manifest: Manifest) -> Iterator[str]:

@@ -31,10 +31,12 @@ from ...format.manifest.manifest import Manifest, ShardEntry
 from ...format.manifest.naming import is_split_name
 from ...format.schema.schema import Schema
 from ...format.wording.printable import printable, printable_path
+from ...statistics.figures import Statistics
 from ...stores.common.store_url import is_store_url
 from ..frameworks.arrays import ArrayReader
 from ..generations.manifest_files import read_manifest
 from ..generations.shard_places import locate_shards
+from ..generations.statistics_file import read_stats
 from ..rows.numbered_rows import NumberedRows
 from ..rows.row_reader import RowReader
 from .batching import Progress, ProgressLine, counted, decoded, in_batches_of
@@ -157,6 +159,17 @@ class Dataset(FrameworkViews):
     def labels(self) -> dict[str, tuple[str, ...]]:
         """The class names of each label feature: value i is the i-th name."""
         return self.manifest.labels
+
+    @property
+    def stats(self) -> Statistics | None:
+        """The figures of each split and feature, None where none were counted: `shardmill stats DIR --write` does.
+
+            dataset.stats.splits["train"].features["price"].numbers.mean
+
+        Raises:
+            DamageError: they are damaged, or not of the records that the manifest states.
+        """
+        return read_stats(self.path, self.manifest)
 
     def shard_paths(self, split: str | None = None) -> list[str]:
         """Return where the shards of a split are, in order.

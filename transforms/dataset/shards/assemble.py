@@ -15,6 +15,7 @@ from ..records.record_offsets import read_offsets
 from ..shard_plan.shard_plan import Part, PartRange
 from ..stage.spec import DatasetSpec
 from ..stage.split_stager import OFFSETS, PART
+from .counted import count_shard
 from .plan_step import ShardJob
 
 I64 = npt.NDArray[np.int64]
@@ -36,6 +37,8 @@ def assemble_shard(spec: DatasetSpec, job: ShardJob) -> None:
         raise RunError(f"{spec.path}/{staged} has {size} bytes, {job.bytes} were planned: staged files were changed")
     if spec.index_kinds:
         _index_shard(spec, job)
+    if job.counts:
+        count_shard(spec, job.split, job.path)
 
 
 def _index_shard(spec: DatasetSpec, job: ShardJob) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -34,6 +34,7 @@ from ..stage.max_rejects import rejects_allowed
 from ..stage.spec import DatasetSpec
 from ..stage.task_result import NO_TASK, TaskResult
 from .accounting import Accounts, Ledger
+from .counted import leave_tally
 from .leave_out import leave_out
 from .refusal import REFUSAL_FILE, Refusal
 from .settle import settle
@@ -44,7 +45,10 @@ _SHOWN_PROBLEMS = 20
 
 @dataclass(frozen=True, slots=True)
 class ShardJob:
-    """One shard to be made in staging: its split and index, its file name, what it is made of, and what it will be."""
+    """One shard to be made in staging: its split and index, its file name, what it is made of, and what it will be.
+
+    `counts` says that its records are to be counted when it is made.
+    """
 
     split: str
     index: int
@@ -53,6 +57,7 @@ class ShardJob:
     records: int
     bytes: int
     crc: int
+    counts: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +72,7 @@ class SplitTotals:
 class Draft:
     """What the manifest will state, once all `shards` have been made; `notes` are what the user should know of rows.
 
-    `checks` are the findings of observers.
+    `checks` are the findings of observers. `is_counted` says that statistics were counted of rows on their way.
     """
 
     counts: RowCounts
@@ -78,6 +83,7 @@ class Draft:
     shards: int
     notes: dict[str, int]
     checks: dict[str, dict[str, Any]] = field(default_factory=dict)
+    is_counted: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,7 +130,7 @@ def plan_dataset(spec: DatasetSpec, results: Iterable[TaskResult], *, committed:
     if spec.source_entries and not committed:
         options = spec.append_to.options if spec.append_to else None
         spec.storage.replace(f"{spec.staging}/sources.jsonl", source_lines(spec.source_entries, accounts, options))
-    return _plan(spec, ordered, accounts, observed, checks)
+    return _plan(spec, ordered, accounts, observed, checks, committed=committed)
 
 
 def plan_shuffle(spec: DatasetSpec, results: Iterable[TaskResult]) -> list[ShuffleTask]:
@@ -316,6 +322,8 @@ def _plan(
     accounts: Accounts,
     observed: Summaries,
     checks: dict[str, dict[str, Any]],
+    *,
+    committed: bool,
 ) -> Plan:
     parts: dict[str, list[Part]] = defaultdict(list)
     digests: dict[str, list[int]] = defaultdict(list)
@@ -333,6 +341,12 @@ def _plan(
             jobs.append(ShardJob(name, index, path, shard.light, shard.records, shard.bytes, shard_crc(shard)))
         unit = max(spec.shard_size // CUTS_PER_SHARD, *(part.unit_bytes for part in parts[name]))
         splits[name] = SplitTotals(unit, add_digests(digests[name]))
+    records: Counter[str] = Counter()
+    for job in jobs:
+        records[job.split] += job.records
+    is_counted = leave_tally(spec, observed, records, committed=committed)
+    if spec.statistics is not None and spec.schema is not None and not is_counted:
+        jobs = [replace(job, counts=True) for job in jobs]
     draft = Draft(
         counts=accounts.total,
         by_code=accounts.by_code,
@@ -342,6 +356,7 @@ def _plan(
         shards=len(jobs),
         notes=accounts.notes_total,
         checks=checks,
+        is_counted=is_counted,
     )
     return Plan(draft, tuple(jobs))
 

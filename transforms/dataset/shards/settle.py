@@ -18,9 +18,10 @@ from typing import Any
 import numpy as np
 
 from ...format.buffers.checksum import add_digests
-from ...format.columns.feature_column import FeatureColumn, columns_of
+from ...format.columns.feature_column import columns_of
 from ...format.decode.decode_examples import ExampleDecoder
 from ...format.encode.framed_rows import frames_in_place
+from ...format.flow.feature_values import FeatureColumn
 from ...format.flow.observers import Went
 from ...format.schema.schema import Schema
 from ...format.splits.splitter import Candidates, Settlement, Settling

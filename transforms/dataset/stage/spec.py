@@ -21,6 +21,7 @@ from ...format.sidecars.record_index import IndexKind
 from ...format.splits.splitter import Settling
 from ...format.wording.printable import printable
 from ...format.wording.sizes import check_shard_size
+from ...statistics.figures import Level
 from ...stores.common.store_url import is_store_url
 from ..spill.spiller import Shuffle
 from ..storage.contract import Storage
@@ -101,7 +102,8 @@ class DatasetSpec:
     how rows were cut into splits, and `image`
     of what was done to pictures. `most_splits` bounds splits that the data name, None where they do not. `settling` is
     the splitter that sets records aside, None where none are. `shuffle` is how all records of a split are shuffled,
-    None where they keep their order; `order` is "shuffled" with it.
+    None where they keep their order; `order` is "shuffled" with it. `statistics` are written beside the shards: the
+    observer `CountValues` counts them, or else what makes the shards.
     """
 
     path: str
@@ -139,6 +141,7 @@ class DatasetSpec:
     most_splits: int | None = None
     settling: Settling | None = None
     shuffle: Shuffle | None = None
+    statistics: Level | None = None
 
     def __post_init__(self) -> None:
         """Check the values.

@@ -18,7 +18,7 @@ from typing import Final
 
 from ...errors import UsageError
 from ...format.flow.blocks import Block, EntryCounts, Frames
-from ...format.flow.observers import Summaries, merged
+from ...format.flow.observers import Summaries, merged, sealed
 from ...format.flow.rejects import Reject
 from ...format.flow.rows import TaskEnd
 from ...format.manifest.naming import is_set_aside, is_split_name
@@ -146,6 +146,7 @@ class TaskStager:
             file.wait()
         if splits or own:
             self._storage.sync(f"{self._staging}/{self._folder}")
+        observed = sealed(self._observed, self._settings.observers)
         rejects = RejectFile(f"{self._folder}/rejects.jsonl", self._rejected, dict(sorted(self._codes.items())))
         result = TaskResult(
             task=self._task,
@@ -154,7 +155,7 @@ class TaskStager:
             counts=tuple(self._counts[entry] for entry in sorted(self._counts)),
             rows_read=dict(end.rows_read) if end else {},
             rejects=rejects if self._rejected else None,
-            observed=json.loads(json.dumps(self._observed)),  # as a run finds it that resumes this one
+            observed=json.loads(json.dumps(observed)),  # as a run finds it that resumes this one
             spilled={name: f"{self._folder}/{name}.observed" for name in sorted(self._spilled)},
             failures=(*dict.fromkeys(self._failures), *(end.failures if end else ())),
         )

@@ -112,11 +112,16 @@ def gather(
     return data, ends[:count].reshape(rows, len(pieces))
 
 
+def binary_array_of(views: Views, buffers: Sequence[pa.Buffer]) -> pa.LargeBinaryArray:
+    """Return the bytes of all pieces as an array, copied one after the other."""
+    array = pa.Array.from_buffers(pa.binary_view(), len(views), [None, pa.py_buffer(views), *buffers])
+    return array.cast(pa.large_binary())
+
+
 def concatenate(views: Views, buffers: Sequence[pa.Buffer]) -> tuple[pa.Buffer, I64]:
     """Return the bytes of all pieces, one after the other, and where each one ends in them."""
     if not len(views):
         return pa.py_buffer(b""), np.zeros(0, np.int64)
-    array = pa.Array.from_buffers(pa.binary_view(), len(views), [None, pa.py_buffer(views), *buffers])
-    _, offsets, data = array.cast(pa.large_binary()).buffers()
+    _, offsets, data = binary_array_of(views, buffers).buffers()
     ends = np.frombuffer(offsets, np.int64, len(views), offset=8)
     return pa.py_buffer(b"") if data is None else data, ends

@@ -20,34 +20,17 @@ from pyarrow import types
 
 from ...errors import SchemaError
 from ..buffers.arrow_memory import valid_mask
-from ..buffers.views import I64
 from ..flow.blocks import Narrowing
+from ..flow.feature_values import FeatureColumn
 from ..flow.rejects import CellError, CellProblem
 from ..schema.column_types import Form, form_of
-from ..schema.schema import Feature, Kind, Schema
+from ..schema.schema import Feature, Schema
 from ..wording.printable import printable
 from .bytes import bytes_values
 from .lists import Cells, cells_of
 from .numbers import BadValues, float_values, int64_values
 
 DEFAULT_FIELD_BYTES: Final = 64 << 20
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class FeatureColumn:
-    """The values of one feature for each row of a batch.
-
-    `values` are int64, float32 or, for bytes, views into `buffers`. A scalar feature has one value for each row and no
-    `offsets`; row i of a list has the values from `offsets[i]` to `offsets[i + 1]`. `present` is None where every row
-    has the feature; what stands for the others is arbitrary.
-    """
-
-    name: str
-    kind: Kind
-    values: npt.NDArray[Any]
-    buffers: tuple[pa.Buffer, ...] = ()
-    offsets: I64 | None = None
-    present: npt.NDArray[np.bool_] | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -12,7 +12,7 @@ is reported as narrowed, never depend on its neighbours.
 from __future__ import annotations
 
 import threading
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -23,9 +23,10 @@ import pyarrow as pa
 from ...errors import RunError, SchemaError, UsageError
 from ..buffers.take import take_rows
 from ..buffers.views import BUFFER_LIMIT, I64
-from ..columns.feature_column import DEFAULT_FIELD_BYTES, FeatureColumn, absent_column, feature_column
-from ..flow.blocks import Block, EntryCounts, Frames, Narrowing
-from ..flow.observers import IMAGE_FORMATS, Observer, Seen, Summaries, merged, narrowed_summary, notes_summary
+from ..columns.feature_column import DEFAULT_FIELD_BYTES, absent_column, feature_column
+from ..flow.blocks import Block, Frames, Narrowing
+from ..flow.feature_values import FeatureColumn
+from ..flow.observers import IMAGE_FORMATS, Observer, Seen, SeenRun, Summaries, merged, narrowed_summary, notes_summary
 from ..flow.rejects import CellError, Reject
 from ..flow.rows import RowOrigin, Rows
 from ..schema.schema import Schema
@@ -48,7 +49,8 @@ _MIN_RUN_ROWS: Final = 64  # with 100,000 columns 200 MiB of views: fewer rows w
 class _Run:
     """What became of one run: frames by split name, and errors by row of the batch.
 
-    Row `numbers[i]` of the batch became a record of the split that is assigned to row i.
+    Row `numbers[i]` of the batch became a record of the split that is assigned to row i. `columns` are kept for
+    observers alone.
     """
 
     frames: dict[str, Frames]
@@ -56,6 +58,7 @@ class _Run:
     assigned: Assigned
     errors: dict[int, tuple[CellError, ...]]
     narrowed: tuple[Narrowing, ...]
+    columns: Sequence[FeatureColumn]
 
 
 @dataclass(frozen=True)
@@ -147,7 +150,7 @@ class RowEncoder:
             rows.task,
             rows.ordinal,
             joined,
-            _counts(rows, errors),
+            rows.entry_counts(errors),
             self._rejects(rows, errors),
             *self._observe(rows, runs, errors, joined),
         )
@@ -166,7 +169,10 @@ class RowEncoder:
         spilled = {}
         if self.observers:
             names, splits = _splits_of(rows.batch.num_rows, runs)
-            seen = Seen(rows.batch, splits, names, rows.entry, rows.origin, frames, self.schema, self.field_bytes_limit)
+            seen = Seen(
+                rows.batch, splits, names, rows.entry, rows.origin, frames, self.schema, self.field_bytes_limit,
+                [SeenRun(run.numbers, run.columns) for run in runs], (rows.task, rows.ordinal),
+            )  # fmt: skip
             for observer in self.observers:
                 found = observer.observe(seen)
                 observed[observer.name] = found.summary
@@ -242,7 +248,8 @@ class RowEncoder:
             good = np.flatnonzero(~np.isin(numbers, list(errors)))
             batch, numbers, first = take_rows(batch, good), numbers[good], False
         frames, assigned = self._frames(given, layout)
-        return _Run(frames, numbers, assigned, {row: tuple(found) for row, found in errors.items()}, narrowed)
+        kept = columns if self.observers else ()
+        return _Run(frames, numbers, assigned, {row: tuple(found) for row, found in errors.items()}, narrowed, kept)
 
     def _splitter(self, given: Candidates) -> Splitter:
         """Return what splits these rows: the folders of the source come before a rule that does not know them."""
@@ -328,7 +335,7 @@ class RowEncoder:
         for row in sorted(errors):
             code = -1 if rows.split_codes is None else int(rows.split_codes[row])
             split = None if code < 0 else self.splits_by_code[code]
-            own.append(Reject(_entry(rows, row), rows.origin.place(row), errors[row], split))
+            own.append(Reject(rows.entry_of(row), rows.origin.place(row), errors[row], split))
         return tuple(sorted((*rows.rejects, *own), key=lambda reject: (reject.entry, reject.place.row or 0)))
 
 
@@ -369,32 +376,3 @@ def _excused_in(name: str, excused: Mapping[str | None, set[int]]) -> set[int]:
     """Return the rows whose feature is null since its column, or the one that it is a part of, is bad."""
     ends = [at for at, sign in enumerate(name) if sign == "/"]
     return set[int]().union(*(excused.get(name[:end], ()) for end in (*ends, len(name))))
-
-
-def _entry(rows: Rows, row: int) -> int:
-    return rows.entry if isinstance(rows.entry, int) else int(rows.entry[row])
-
-
-def _counts(rows: Rows, errors: Iterable[int]) -> tuple[EntryCounts, ...]:
-    """Return what became of the rows of each entry, in the order of entries."""
-    size = rows.batch.num_rows
-    read: dict[int, int] = defaultdict(int)
-    if isinstance(rows.entry, int):
-        read[rows.entry] += size
-    else:
-        for entry, count in zip(*np.unique(rows.entry, return_counts=True), strict=True):
-            read[int(entry)] += int(count)
-    rejected: dict[int, int] = defaultdict(int)
-    for row in errors:
-        rejected[_entry(rows, row)] += 1
-    for reject in rows.rejects:
-        read[reject.entry] += 1
-        rejected[reject.entry] += 1
-    dropped = Counter(rows.dropped)
-    for entry, count in dropped.items():
-        read[entry] += count
-    return tuple(
-        EntryCounts(entry, count, count - rejected[entry] - dropped[entry], rejected[entry], dropped[entry])
-        for entry, count in sorted(read.items())
-        if count
-    )

@@ -37,8 +37,8 @@ from ..buffers.views import (
     reference_views,
     words_of,
 )
-from ..columns.feature_column import FeatureColumn
 from ..flow.blocks import Frames
+from ..flow.feature_values import FeatureColumn
 from ..schema.schema import Kind
 from .entry_prefix import EntryPrefixes
 from .frame_in_place import NEUTRAL, frame_in_place

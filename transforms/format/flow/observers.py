@@ -3,9 +3,9 @@
     batch ──encode──▶ block ─┐
       └──────observe─────────┴─▶ summary of a batch ──merge──▶ of a task ──merge──▶ of the run ──▶ finish
 
-A summary is JSON: it travels in the block, then in the result of the task, which staging leaves as a file. So it is the
-same with any number of workers, on any engine, and after a run that stopped. What the product itself observes goes the
-same way: values that were narrowed, formats of images, notes on rows.
+The summary of a task is JSON: staging leaves it as a file. So it is the same with any number of workers, on any engine,
+and after a run that stopped. In a block it may be anything that can be pickled, if its observer can seal it. What the
+product itself observes goes the same way: values that were narrowed, formats of images, notes on rows.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import pyarrow as pa
 
 from ..schema.schema import Schema
 from .blocks import Frames, Narrowing
+from .feature_values import FeatureColumn
 from .rows import Notes, Origin
 
 NARROWED: Final = "narrowed"
@@ -36,12 +37,21 @@ NOTES: Final = "notes"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class SeenRun:
+    """A run of rows of a batch that became records: `columns` hold a value for each of `rows`, ascending."""
+
+    rows: npt.NDArray[np.int64]
+    columns: Sequence[FeatureColumn]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Seen:
     """A batch after encoding: its columns, and for each row what became of it.
 
     `splits[i]` is the index in `names` of the split that row i is a record of, -1 for a reject. `entry` is the source
     entry of the rows: one for all, or one for each. `origin` knows the place of each row. `frames` are the records by
-    split, in the order of rows, `schema` what is in them, `field_bytes_limit` the most that one value takes.
+    split, in the order of rows, `schema` what is in them, `field_bytes_limit` the most that one value takes. `runs` are
+    the values of all features as records hold them. `number` is the task, and the batch's number in it.
     """
 
     batch: pa.RecordBatch
@@ -52,6 +62,8 @@ class Seen:
     frames: Mapping[str, Frames]
     schema: Schema
     field_bytes_limit: int
+    runs: Sequence[SeenRun] = ()
+    number: tuple[int, int] = (0, 0)
 
     def written(self, split: str | None = None) -> npt.NDArray[np.int64]:
         """Return the numbers of the rows that became records, of one split or of all."""
@@ -103,7 +115,8 @@ class Observer(Protocol):
     def merge(self, one: Any, other: Any) -> Any:
         """Return the summary of two runs of rows, given the summary of each; `one` comes before `other`.
 
-        It must not matter how rows are grouped: `merge(merge(a, b), c)` is `merge(a, merge(b, c))`.
+        It must not matter how rows are grouped: `merge(merge(a, b), c)` is `merge(a, merge(b, c))`. What is no JSON
+        may be changed: it is not looked at again.
         """
         ...
 
@@ -142,6 +155,15 @@ class SplitObserver(Observer, Protocol):
         ...
 
 
+@runtime_checkable
+class SealingObserver(Observer, Protocol):
+    """An observer whose summary of a batch is no JSON: that of a task becomes JSON when the task is done."""
+
+    def sealed(self, summary: Any) -> Any:
+        """Return the summary of a task as JSON, which `merge` takes too."""
+        ...
+
+
 Summaries = dict[str, Any]
 """What is observed of some rows, by the name of the observer."""
 
@@ -153,6 +175,12 @@ def merged(one: Mapping[str, Any], other: Mapping[str, Any], observers: Sequence
     for name, summary in other.items():
         result[name] = merges[name](result[name], summary) if name in result else summary
     return result
+
+
+def sealed(observed: Mapping[str, Any], observers: Sequence[Observer]) -> Summaries:
+    """Return what is observed of a task, all of it JSON."""
+    sealing = {observer.name: observer for observer in observers if isinstance(observer, SealingObserver)}
+    return {name: sealing[name].sealed(one) if name in sealing else one for name, one in observed.items()}
 
 
 def _merge_narrowed(one: Mapping[str, Any], other: Mapping[str, Any]) -> Any:

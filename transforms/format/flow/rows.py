@@ -7,6 +7,8 @@ The steps, and what each passes on:
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -14,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from .blocks import EntryCounts
 from .rejects import CellProblem, Place, Reject
 
 Notes = dict[tuple[int, str], int]
@@ -70,6 +73,33 @@ class Rows:
     split_codes: npt.NDArray[np.int64] | None = None
     notes: Notes = field(default_factory=dict)
     dropped: dict[int, int] = field(default_factory=dict)
+
+    def entry_of(self, row: int) -> int:
+        """Return the source entry of a row of the batch."""
+        return self.entry if isinstance(self.entry, int) else int(self.entry[row])
+
+    def entry_counts(self, errors: Iterable[int]) -> tuple[EntryCounts, ...]:
+        """Return what became of the rows of each entry, in the order of entries; `errors` are rows that are rejects."""
+        read: dict[int, int] = defaultdict(int)
+        if isinstance(self.entry, int):
+            read[self.entry] += self.batch.num_rows
+        else:
+            for entry, count in zip(*np.unique(self.entry, return_counts=True), strict=True):
+                read[int(entry)] += int(count)
+        rejected: dict[int, int] = defaultdict(int)
+        for row in errors:
+            rejected[self.entry_of(row)] += 1
+        for reject in self.rejects:
+            read[reject.entry] += 1
+            rejected[reject.entry] += 1
+        dropped = Counter(self.dropped)
+        for entry, count in dropped.items():
+            read[entry] += count
+        return tuple(
+            EntryCounts(entry, count, count - rejected[entry] - dropped[entry], rejected[entry], dropped[entry])
+            for entry, count in sorted(read.items())
+            if count
+        )
 
     def count_into(self, rows_read: dict[int, int]) -> None:
         """Add the rows of this batch, rejected and dropped ones included, to the counts of their entries."""

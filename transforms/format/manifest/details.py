@@ -25,7 +25,7 @@ _DEEPEST: Final = 32
 
 _SHUFFLED: Final = "shuffled"
 _SIDECAR: Final = re.compile(
-    r"stats\.json|stats\.tfrecord|croissant\.json|report\.html|index/[A-Za-z0-9=-][A-Za-z0-9._=-]*\.offsets|"
+    r"stats\.json|stats\.tfdv|croissant\.json|report\.html|index/[A-Za-z0-9=-][A-Za-z0-9._=-]*\.offsets|"
     r"([A-Za-z0-9_=-][A-Za-z0-9._=-]*\.)?label_map\.pbtxt"
 )
 

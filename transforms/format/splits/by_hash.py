@@ -28,7 +28,7 @@ import pyarrow as pa
 
 from ...errors import UsageError
 from ..buffers.views import I64
-from ..columns.feature_column import FeatureColumn
+from ..flow.feature_values import FeatureColumn
 from ..flow.observers import Summaries, notes_summary
 from ..flow.rejects import CellError
 from ..schema.schema import Schema

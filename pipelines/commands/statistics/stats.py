@@ -1,0 +1,145 @@
+"""Show statistics: those of a dataset that are there already, or what is counted of the records now."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from ....transforms.dataset.generations.manifest_files import read_manifest
+from ....transforms.dataset.generations.statistics_file import read_stats
+from ....transforms.dataset.reading.count_records import FileCount, count_records, counts_of, write_statistics
+from ....transforms.errors import DamageError, UsageError
+from ....transforms.format.manifest.manifest import Manifest
+from ....transforms.format.schema.schema import Schema
+from ....transforms.format.splits.splitter import DEFAULT_SPLIT
+from ....transforms.format.wording.printable import printable_path
+from ....transforms.sources.files.listing import holds_dataset
+from ....transforms.sources.tfrecord.inputs import split_in_name
+from ....transforms.sources.tfrecord.source import TfrecordSource
+from ....transforms.statistics.figures import Level, Statistics
+from ....transforms.statistics.stats_json import figures_of
+from ....transforms.statistics.tally import Tally
+from ...workers.worker_count import count_workers
+
+if TYPE_CHECKING:
+    from ...screens.screen import Screen
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+_PROCESSES_FROM_BYTES: Final = 96 << 20
+"""From here on two worker processes are faster than one: each takes half a second to start."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Shown:
+    """What is shown: the figures, the schema that they are of, and the generation of a dataset."""
+
+    statistics: Statistics
+    schema: Schema
+    generation: int | None = None
+
+
+def stats_command(path: str, screen: Screen, *, level: Level, write: bool) -> int:
+    """Print statistics of a dataset's folder or of TFRecord files, and write them beside the shards; return 0.
+
+    Raises:
+        InputError: there is no dataset and no TFRecord file.
+        DamageError: the manifest, a shard or a file is damaged.
+        UsageError: the records are plain bytes, or what is to be written is of no dataset.
+        SchemaError: files differ in their features.
+        RunError: a newer generation was committed meanwhile.
+    """
+    root = path.rstrip("/") or path
+    written: list[str] = []
+    if holds_dataset(os.fsencode(root)):
+        shown, written = _of_dataset(root, level, write=write)
+    elif write:
+        raise UsageError(
+            f"{printable_path(path)}: --write writes beside the shards of a dataset, and this is none; make one: "
+            f"shardmill merge {printable_path(path)} -o FOLDER --set stats=true"
+        )
+    else:
+        shown = _of_files(path, level)
+    if screen.as_json:
+        screen.data(_document(path, shown, written))
+    elif not screen.quiet:
+        from .table import print_statistics
+
+        print_statistics(screen, shown.statistics, shown.schema)
+        for name in written:
+            screen.text(f"Wrote {printable_path(os.path.join(root, name))}", "green")
+    return 0
+
+
+def _of_dataset(root: str, level: Level, *, write: bool) -> tuple[_Shown, list[str]]:
+    """Return the figures of a dataset, and the names of the files that were written."""
+    manifest = read_manifest(root)
+    if manifest.schema is None:
+        raise UsageError(f"{printable_path(root)}: its records are plain bytes, of which nothing can be counted")
+    known = _known(root, manifest)
+    if known is not None and (level == "basic" or known.level == "full"):
+        return _Shown(known, manifest.schema, manifest.generation), []
+    tally = count_records(counts := counts_of(root, manifest, level), level, _spread(counts))
+    written = write_statistics(root, manifest, tally) if write else []
+    statistics = tally.statistics(manifest.schema, manifest.labels)
+    return _Shown(statistics, manifest.schema, manifest.generation), written
+
+
+def _known(root: str, manifest: Manifest) -> Statistics | None:
+    try:
+        return read_stats(root, manifest)
+    except DamageError:  # the records are counted again
+        return None
+
+
+def _of_files(path: str, level: Level) -> _Shown:
+    source = TfrecordSource((path,), os.getcwd())
+    listing = source.list_files()
+    frozen = source.survey(listing, _in_turn).frozen
+    if frozen.opaque:
+        raise UsageError(f"{printable_path(path)}: its records are no Examples, so that nothing can be counted")
+    files = [
+        FileCount(
+            os.fsdecode(entry.path),
+            split_in_name(entry.path) or DEFAULT_SPLIT,
+            entry.bytes,
+            None,
+            frozen.schema,
+            level,
+        )
+        for entry in listing.entries
+    ]
+    tally: Tally = count_records(files, level, _spread(files))
+    return _Shown(tally.statistics(frozen.schema, frozen.labels), frozen.schema)
+
+
+def _in_turn(function: Callable[[T], R], items: Iterable[T], *, heavy: bool = True) -> list[R]:  # noqa: ARG001
+    return list(map(function, items))
+
+
+def _spread(files: Sequence[FileCount]) -> Any:
+    """Return what counts files in several processes, if that is faster than in this one."""
+    workers = min(count_workers("auto"), len(files))
+    if workers < 2 or sum(file.bytes for file in files) < _PROCESSES_FROM_BYTES:
+        return map
+
+    def run(function: Callable[[FileCount], Tally], some: Iterable[FileCount]) -> Iterable[Tally]:
+        from ...workers.worker_processes import map_in_processes
+
+        return map_in_processes(function, list(some), workers)
+
+    return run
+
+
+def _document(path: str, shown: _Shown, written: Sequence[str]) -> Mapping[str, Any]:
+    return {
+        "path": printable_path(path),
+        "generation": shown.generation,
+        "level": shown.statistics.level,
+        "splits": json.loads(json.dumps(figures_of(shown.statistics))),
+        "written": list(written),
+    }

@@ -1,0 +1,138 @@
+"""Statistics as tables: one for each split, a line for each feature."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyarrow import types
+from rich.table import Table
+
+from ....transforms.format.schema.column_types import DEFAULT_UNIT, column_type
+from ....transforms.format.schema.schema import Feature, Schema
+from ....transforms.format.wording.printable import counted, printable
+from ....transforms.statistics.figures import FeatureFigures, LengthFigures, NumberFigures, SplitFigures, Statistics
+from ...screens.schema_table import MOST_FEATURES, name_text
+
+if TYPE_CHECKING:
+    from ...screens.screen import Screen
+
+_MOST_CLASSES: Final = 5
+_MOST_TOP: Final = 3
+_MOST_LETTERS: Final = 24
+_NUMBERS: Final = ("missing", "min", "mean", "max", "deviation", "zeros")
+
+
+def print_statistics(screen: Screen, statistics: Statistics, schema: Schema) -> None:
+    """Print the figures of all splits."""
+    features = {feature.name: feature for feature in schema}
+    for split in statistics.splits.values():
+        screen.text(f"{split.name}: {counted(split.records, 'record')}", "bold")
+        screen.table(_table(split, features))
+        if len(split.features) > MOST_FEATURES:
+            left = counted(len(split.features) - MOST_FEATURES, "more feature")
+            screen.text(f"and {left}; --json has them all")
+        screen.text("")
+    if not statistics.splits:
+        screen.text("There are no records.")
+
+
+def _table(split: SplitFigures, features: Mapping[str, Feature]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("feature", overflow="fold")
+    for title in _NUMBERS:
+        table.add_column(title, justify="right", no_wrap=True)
+    table.add_column("", overflow="fold")
+    for figures in list(split.features.values())[:MOST_FEATURES]:
+        missing = f"{figures.missing:,}" if figures.missing else ""
+        table.add_row(
+            name_text(figures.name), missing, *_cells(figures, features[figures.name]), "; ".join(_words(figures))
+        )
+    return table
+
+
+def _cells(figures: FeatureFigures, feature: Feature) -> tuple[str, ...]:
+    """Return smallest value, mean, largest, deviation and zeros; of text and bytes their lengths."""
+    if figures.numbers is not None:
+        return _number_cells(figures.numbers, feature)
+    sizes = figures.sizes
+    if sizes is not None and sizes.mean is not None:
+        return (f"{sizes.min:,} B", f"{_short(sizes.mean)} B", f"{sizes.max:,} B", "", _unless_zero(sizes.empty))
+    return ("",) * 5
+
+
+def _number_cells(numbers: NumberFigures, feature: Feature) -> tuple[str, ...]:
+    if numbers.min is None or numbers.max is None or numbers.mean is None or numbers.deviation is None:
+        return ("",) * 5
+    moment = _moment_type(feature)
+    if moment is not None:
+        ends = [_moment(int(value), moment) for value in (numbers.min, round(numbers.mean), numbers.max)]
+        return (*ends, "", "")
+    values = (numbers.min, numbers.mean, numbers.max, numbers.deviation)
+    return (*map(_short, values), _unless_zero(numbers.zeros))
+
+
+def _words(figures: FeatureFigures) -> Iterator[str]:
+    """Yield what else there is to say of a feature."""
+    numbers = figures.numbers
+    if numbers is not None and numbers.nan:
+        yield f"{numbers.nan:,} NaN"
+    if numbers is not None and numbers.infinite:
+        yield f"{numbers.infinite:,} infinite"
+    if figures.lengths is not None:
+        yield _lengths(figures.lengths)
+    if figures.classes is not None:
+        yield _counts(figures.classes, _MOST_CLASSES)
+    if figures.image is not None:
+        image = figures.image
+        yield _counts(image.formats, _MOST_CLASSES)
+        if image.width is not None and image.height is not None:
+            yield f"{image.width.min} x {image.height.min} to {image.width.max} x {image.height.max} pixels"
+    if figures.quantiles:
+        yield f"median {_short(figures.quantiles[len(figures.quantiles) // 2])}"
+    if figures.distinct is not None:
+        yield f"{'' if figures.distinct.exact else 'about '}{figures.distinct.count:,} distinct"
+    if figures.top and figures.classes is None:
+        yield _counts({str(one.value): one.count for one in figures.top}, _MOST_TOP)
+
+
+def _lengths(lengths: LengthFigures) -> str:
+    if lengths.min is None or lengths.max is None or lengths.mean is None:
+        return "no lists"
+    return f"{lengths.min:,} to {lengths.max:,} values, on average {_short(lengths.mean)}"
+
+
+def _counts(counts: Mapping[str, int], most: int) -> str:
+    found = sorted(((name, count) for name, count in counts.items() if count), key=lambda one: (-one[1], one[0]))
+    shown = ", ".join(f"{printable(name[:_MOST_LETTERS])} {count:,}" for name, count in found[:most])
+    return f"{shown} and {len(found) - most:,} more" if len(found) > most else shown
+
+
+def _short(value: float) -> str:
+    """Return a number in few letters.
+
+    >>> _short(1234567), _short(0.000123456789), _short(12.0)
+    ('1,234,567', '0.000123457', '12')
+    """
+    return f"{value:,}" if isinstance(value, int) else f"{value:,.6g}"
+
+
+def _unless_zero(count: int) -> str:
+    return f"{count:,}" if count else ""
+
+
+def _moment_type(feature: Feature) -> pa.DataType | None:
+    """Return the type of days and points of time, None for other numbers."""
+    if feature.kind != "int64":
+        return None
+    found = column_type(feature).arrow(feature.unit or DEFAULT_UNIT, None)
+    return found if types.is_timestamp(found) or types.is_date(found) else None
+
+
+def _moment(value: int, kind: pa.DataType) -> str:
+    storage = pa.int32() if types.is_date32(kind) else pa.int64()
+    try:
+        return str(pa.scalar(value, storage).cast(kind)).removesuffix("+00:00")
+    except (pa.ArrowInvalid, ValueError, OverflowError):  # before the year 1, or after 9999
+        return f"{value:,}"

@@ -1,0 +1,69 @@
+"""Sums of values and of squares are exact, whatever the values are and however they are cut."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as npst
+from shardmill.transforms.statistics.exact_sums import sums_of_floats, sums_of_integers
+
+from ..tiers import examples
+
+FLOATS = npst.arrays(
+    np.float32, st.integers(0, 300), elements=st.floats(width=32, allow_nan=False, allow_infinity=False)
+)
+INTEGERS = npst.arrays(np.int64, st.integers(1, 300), elements=st.integers(-(2**63), 2**63 - 1))
+
+
+def slow_sums(values: np.ndarray) -> tuple[Fraction, Fraction]:
+    exact = [Fraction(value) for value in values.tolist()]
+    return sum(exact, Fraction()), sum((one * one for one in exact), Fraction())
+
+
+def exact_floats(values: np.ndarray) -> tuple[Fraction, Fraction]:
+    total, squares = sums_of_floats(values)
+    return Fraction(total, 2**149), Fraction(squares, 2**298)
+
+
+@given(FLOATS)
+@settings(max_examples=examples(300))
+def test_sums_of_floats_of_any_size_are_exact(values: np.ndarray) -> None:
+    assert exact_floats(values) == slow_sums(values)
+
+
+@given(FLOATS, st.integers(0, 300))
+@settings(max_examples=examples(100))
+def test_floats_add_up_to_the_same_however_they_are_cut(values: np.ndarray, at: int) -> None:
+    parts = (sums_of_floats(values[:at]), sums_of_floats(values[at:]))
+    assert tuple(map(sum, zip(*parts, strict=True))) == sums_of_floats(values)
+
+
+@pytest.mark.parametrize("low", [-45, -30, -3, 0])
+@pytest.mark.parametrize("high", [0, 4, 19, 38])
+def test_sums_of_many_floats_are_exact(low: int, high: int) -> None:
+    rng = np.random.default_rng(high - low)
+    values = (rng.normal(0, 1, 20_000) * 10.0 ** rng.integers(low, high + 1, 20_000)).astype(np.float32)
+    values = values[np.isfinite(values)]
+    assert exact_floats(values) == slow_sums(values)
+    assert exact_floats(np.full(9000, values.max())) == slow_sums(np.full(9000, values.max()))
+
+
+@given(INTEGERS)
+@settings(max_examples=examples(300))
+def test_sums_of_integers_are_exact(values: np.ndarray) -> None:
+    exact = values.tolist()
+    assert sums_of_integers(values, min(exact), max(exact)) == (sum(exact), sum(one * one for one in exact))
+
+
+@pytest.mark.parametrize("bits", [1, 19, 20, 21, 39, 40, 41, 60, 61, 63, 64])
+def test_sums_of_many_integers_of_as_many_bits_are_exact(bits: int) -> None:
+    rng = np.random.default_rng(bits)
+    low, high = (0, 2**bits) if bits < 64 else (-(2**63), 2**63)
+    values = rng.integers(low, high, 20_000, dtype=np.int64)
+    values[:3], values[3:6] = low, high - 1
+    exact = values.tolist()
+    assert sums_of_integers(values, low, high - 1) == (sum(exact), sum(one * one for one in exact))

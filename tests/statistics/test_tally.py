@@ -1,0 +1,159 @@
+"""What is counted of records: it is what NumPy finds, and it adds up in any order and however the rows are cut."""
+
+from __future__ import annotations
+
+import json
+import math
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from shardmill.transforms.format.columns.feature_column import feature_column
+from shardmill.transforms.format.flow.feature_values import FeatureColumn
+from shardmill.transforms.format.schema.schema import Feature, Schema
+from shardmill.transforms.statistics.figures import FeatureFigures
+from shardmill.transforms.statistics.stats_json import StatsProblem, parse_stats, stats_json
+from shardmill.transforms.statistics.tally import Tally
+
+from ..tiers import examples
+
+SCHEMA = Schema(
+    (
+        Feature("count", "int64", "int64", nullable=True),
+        Feature("kind", "int64", "label"),
+        Feature("name", "bytes", "string", nullable=True),
+        Feature("price", "float", "float32", nullable=True),
+        Feature("scores", "float", "float32", (-1,), nullable=True),
+        Feature("tags", "bytes", "string", (-1,)),
+    )
+)
+LABELS = {"kind": ("cat", "dog", "owl")}
+TYPES = (pa.int64(), pa.int64(), pa.string(), pa.float32(), pa.list_(pa.float32()), pa.list_(pa.string()))
+
+FLOAT = st.floats(width=32)
+ROW = st.tuples(
+    st.none() | st.integers(-(2**63), 2**63 - 1),
+    st.integers(0, 2),
+    st.none() | st.text(max_size=5),
+    st.none() | FLOAT,
+    st.none() | st.lists(FLOAT, max_size=4),
+    st.lists(st.text(max_size=3), max_size=3),
+)
+Row = tuple[Any, ...]
+
+
+def columns_of(rows: list[Row]) -> list[FeatureColumn]:
+    arrays = [pa.array([row[i] for row in rows], kind) for i, kind in enumerate(TYPES)]
+    return [feature_column(array, feature).column for array, feature in zip(arrays, SCHEMA, strict=True)]
+
+
+def tally_of(rows: list[Row], split: str = "train") -> Tally:
+    tally = Tally()
+    tally.add(split, SCHEMA, columns_of(rows), len(rows))
+    return tally
+
+
+def figures_of(tally: Tally, split: str = "train") -> dict[str, FeatureFigures]:
+    return dict(tally.statistics(SCHEMA, LABELS).splits[split].features)
+
+
+def check_numbers(found: FeatureFigures, values: list[float]) -> None:
+    finite = [value for value in values if math.isfinite(value)]
+    assert found.values == len(values)
+    assert found.numbers is not None
+    assert found.numbers.nan == sum(map(math.isnan, values))
+    assert found.numbers.infinite == sum(map(math.isinf, values))
+    assert found.numbers.zeros == finite.count(0)
+    if not finite:
+        assert (found.numbers.min, found.numbers.max, found.numbers.mean, found.numbers.deviation) == (None,) * 4
+        return
+    assert (found.numbers.min, found.numbers.max) == (min(finite), max(finite))
+    assert found.numbers.mean == pytest.approx(math.fsum(value / len(finite) for value in finite), rel=1e-12, abs=1e-60)
+    assert found.numbers.deviation == pytest.approx(float(np.std(np.array(finite, np.float64))), rel=1e-6, abs=1e-3)
+
+
+@given(st.lists(ROW, min_size=1, max_size=40))
+@settings(max_examples=examples(200))
+def test_figures_are_what_numpy_finds(rows: list[Row]) -> None:
+    found = figures_of(tally_of(rows))
+    for i, feature in enumerate(SCHEMA):
+        present = [row[i] for row in rows if row[i] is not None]
+        assert (found[feature.name].present, found[feature.name].missing) == (len(present), len(rows) - len(present))
+    scores = [row[4] for row in rows if row[4] is not None]
+    check_numbers(found["price"], [row[3] for row in rows if row[3] is not None])
+    check_numbers(found["scores"], [value for score in scores for value in score])
+    lengths = found["scores"].lengths
+    assert lengths is not None
+    assert (lengths.total, lengths.empty) == (sum(map(len, scores)), sum(not score for score in scores))
+    assert (lengths.min, lengths.max) == ((min(map(len, scores)), max(map(len, scores))) if scores else (None, None))
+    names = [len(row[2].encode()) for row in rows if row[2] is not None]
+    sizes = found["name"].sizes
+    assert sizes is not None
+    assert sizes.mean == (sum(names) / len(names) if names else None)
+    assert found["tags"].values == sum(len(row[5]) for row in rows)
+    assert found["kind"].classes == {name: sum(row[1] == i for row in rows) for i, name in enumerate(LABELS["kind"])}
+
+
+@given(st.lists(ROW, min_size=1, max_size=40), st.lists(st.integers(0, 40), max_size=4), st.randoms())
+@settings(max_examples=examples(200))
+def test_any_cut_merged_in_any_order_gives_the_same_bytes(rows: list[Row], cuts: list[int], random: Any) -> None:
+    edges = sorted({0, len(rows), *(min(cut, len(rows)) for cut in cuts)})
+    parts = [tally_of(rows[first:last]).to_json() for first, last in pairwise(edges)]
+    random.shuffle(parts)
+    merged = Tally()
+    for part in parts:
+        merged.merge(Tally.from_json(json.loads(json.dumps(part))))
+    assert stats_json(merged, SCHEMA, LABELS, 1) == stats_json(tally_of(rows), SCHEMA, LABELS, 1)
+
+
+def test_splits_are_counted_apart() -> None:
+    one, two = tally_of([(1, 0, "a", 1.0, [], [])]), tally_of([(3, 1, None, math.nan, None, ["x"])] * 2, "val")
+    one.merge(two)
+    assert one.records == {"train": 1, "val": 2}
+    found = figures_of(one, "val")
+    assert found["price"].numbers is not None
+    assert (found["price"].numbers.nan, found["price"].numbers.mean, found["name"].missing) == (2, None, 2)
+
+
+def test_a_class_without_a_name_is_its_number() -> None:
+    tally = tally_of([(1, 7, "a", 1.0, [], []), (1, 1, "a", 1.0, [], [])])
+    assert figures_of(tally)["kind"].classes == {"cat": 0, "dog": 1, "owl": 0, "7": 1}
+
+
+def test_minus_zero_is_a_zero_whatever_comes_first() -> None:
+    first, second = (tally_of([(1, 0, "a", zero, [], [])]) for zero in (0.0, -0.0))
+    assert stats_json(first, SCHEMA, LABELS, 1) == stats_json(second, SCHEMA, LABELS, 1)
+
+
+@given(st.lists(ROW, min_size=1, max_size=10))
+@settings(max_examples=examples(100))
+def test_what_is_written_is_read_back(rows: list[Row]) -> None:
+    tally = tally_of(rows)
+    document = parse_stats(stats_json(tally, SCHEMA, LABELS, 3))
+    assert document.generation == 3
+    assert document.statistics == tally.statistics(SCHEMA, LABELS)
+    assert document.tally().to_json() == tally.to_json()
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ('"version": 1', '"version": 9'),
+        ('"records": 1', '"records": 2'),
+        ('"mean": 1.0', '"mean": "1.0"'),
+        ('"state": {', '"more": {'),
+        ('["int64", 1,', '["int64", 1'),
+        ('["int64", 1, 1,', '["int64", 1, null,'),
+        ('["int64", 1, 1,', '["int65", 1, 1,'),
+        ('"choices": [[0, 1]]', '"choices": [[[], 1]]'),
+    ],
+)
+def test_a_damaged_document_is_told_from_a_whole_one(old: str, new: str) -> None:
+    data = stats_json(tally_of([(1, 0, "a", 1.0, [], [])]), SCHEMA, LABELS, 1).decode()
+    assert old in data
+    with pytest.raises(StatsProblem):
+        parse_stats(data.replace(old, new, 1).encode()).tally()

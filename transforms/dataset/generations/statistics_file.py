@@ -1,0 +1,84 @@
+"""`stats.json` of a dataset: found where it is, and read as that of one generation.
+
+It is replaced by each generation. So what is there may be of another one, or be left out of an append's sidecars: the
+file says itself of which generation it is.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from ...errors import DamageError
+from ...format.manifest.manifest import Manifest
+from ...format.manifest.naming import staged_sidecar
+from ...statistics.figures import Statistics
+from ...statistics.stats_json import STATS_JSON, STATS_TFDV, StatsDocument, StatsProblem, parse_stats, stats_json
+from ...statistics.tally import Tally
+from ...statistics.tfdv import statistics_file
+from ..storage.storage_at import storage_at
+from .manifest_files import read_file
+
+_LIMIT: Final = 1 << 30
+"""Bytes: 20,000 features in ten splits, with all that can be counted, take some 300 MB."""
+
+
+def read_stats(root: str, manifest: Manifest) -> Statistics | None:
+    """Return the figures of a generation, None where it has none: an older release made it, or none were asked for.
+
+    Raises:
+        DamageError: they are damaged, or not of the records that the manifest states.
+    """
+    found = _document(root, manifest)
+    return None if found is None else found.statistics
+
+
+def read_tally(root: str, manifest: Manifest) -> Tally | None:
+    """Return what is counted of a generation, to which more can be added; None where nothing is.
+
+    Raises:
+        DamageError: it is damaged, or not of the records that the manifest states.
+    """
+    found = _document(root, manifest)
+    if found is None:
+        return None
+    try:
+        tally = found.tally()
+    except StatsProblem as problem:
+        raise DamageError(f"{STATS_JSON}: {problem}") from problem
+    names = {feature.name for feature in manifest.schema or ()}
+    if any(split.features.keys() != names for split in tally.splits.values()):
+        raise DamageError(f"{STATS_JSON}: its features are not those of the manifest")
+    return tally
+
+
+def statistics_files(tally: Tally, manifest: Manifest) -> dict[str, bytes]:
+    """Return the files that state what is counted of a generation with a schema, by their names."""
+    assert manifest.schema is not None
+    statistics = tally.statistics(manifest.schema, manifest.labels)
+    return {
+        STATS_JSON: stats_json(tally, manifest.schema, manifest.labels, manifest.generation),
+        STATS_TFDV: statistics_file(statistics),
+    }
+
+
+def _document(root: str, manifest: Manifest) -> StatsDocument | None:
+    storage = storage_at(root)
+    for path in (staged_sidecar(manifest.run.staging, STATS_JSON), STATS_JSON):  # until it is published
+        if not storage.lies_at(path):
+            continue
+        try:
+            found = parse_stats(read_file(root, path, _LIMIT))
+        except StatsProblem as problem:
+            if STATS_JSON in manifest.sidecars:
+                raise DamageError(f"{storage.path(path)}: {problem}") from problem
+            continue  # of another generation, as far as anyone knows
+        if found.generation != manifest.generation:
+            continue
+        records = {name: split.records for name, split in found.statistics.splits.items()}
+        if records != {name: split.records for name, split in manifest.splits.items()}:
+            raise DamageError(
+                f"{storage.path(path)}: its records by split are not those of the manifest; make it again: "
+                f"shardmill stats {root} --write"
+            )
+        return found
+    return None

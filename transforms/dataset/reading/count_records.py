@@ -1,0 +1,103 @@
+"""Count the values of records that are there: of a dataset, or of TFRecord files of any other writer.
+
+file of a split ──decode──▶ Tally of the file ──merge──▶ Tally of all ──▶ figures, stats.json
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ...errors import DamageError, RunError
+from ...format.decode.decode_examples import ExampleError
+from ...format.manifest.manifest import Manifest
+from ...format.schema.schema import Schema
+from ...format.wording.printable import counted, printable_path
+from ...statistics.figures import Level
+from ...statistics.tally import Tally
+from ..generations.manifest_files import list_generations, locate_shard
+from ..generations.statistics_file import statistics_files
+from ..shards.counted import count_file
+from ..stage.run_lock import hold_sidecars
+from ..storage.storage_at import storage_at
+
+Run = Callable[[Callable[["FileCount"], Tally], Iterable["FileCount"]], Iterable[Tally]]
+"""`map`, or what applies a function in several processes and returns the results in order."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileCount:
+    """A file to count: its path or URL, its split, its size, and its records where a manifest states them."""
+
+    path: str
+    split: str
+    bytes: int
+    records: int | None
+    schema: Schema
+    level: Level
+
+
+def counts_of(root: str, manifest: Manifest, level: Level) -> list[FileCount]:
+    """Return what there is to count of a generation with a schema.
+
+    Raises:
+        DamageError: a shard is missing.
+    """
+    assert manifest.schema is not None
+    return [
+        FileCount(
+            os.path.join(root, locate_shard(root, manifest, shard)),
+            name,
+            shard.bytes,
+            shard.records,
+            manifest.schema,
+            level,
+        )
+        for name, split in manifest.splits.items()
+        for shard in split.shards
+    ]
+
+
+def count_records(files: Iterable[FileCount], level: Level, run: Run = map) -> Tally:
+    """Return what is counted of all files.
+
+    Raises:
+        DamageError: a file is damaged, has another number of records, or one that is no Example of the schema.
+    """
+    total = Tally(level)
+    for tally in run(count_one, files):
+        total.merge(tally)
+    return total
+
+
+def count_one(file: FileCount) -> Tally:
+    """Return what is counted of one file; raises what `count_records` raises."""
+    name = printable_path(file.path)
+    try:
+        tally = count_file(file.path, file.split, file.schema, file.level)
+    except ExampleError as error:
+        raise DamageError(f"{name}: {error.reason}; shardmill verify {name} finds the record") from error
+    found = sum(tally.records.values())
+    if file.records is not None and found != file.records:
+        raise DamageError(f"{name}: {counted(found, 'record')}, the manifest states {file.records}")
+    return tally
+
+
+def write_statistics(root: str, manifest: Manifest, tally: Tally) -> list[str]:
+    """Write what is counted of a dataset's latest generation beside its shards; return the names of the files.
+
+    Raises:
+        RunError: a newer generation was committed meanwhile, or an older one was counted.
+    """
+    storage, files = storage_at(root), statistics_files(tally, manifest)
+    with hold_sidecars(storage):
+        latest = (*list_generations(root), manifest.generation)[-2:][0]
+        if latest != manifest.generation:
+            raise RunError(
+                f"{printable_path(root)}: generation {latest} was committed, and {manifest.generation} was counted: "
+                f"run it again"
+            )
+        for name, data in files.items():
+            storage.replace(name, data)
+    return sorted(files)

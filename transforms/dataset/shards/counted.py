@@ -1,0 +1,87 @@
+"""What is counted of a run's records, in its staging folder until the commit makes `stats.json` of it.
+
+    statistics.json                     counted as they passed (see `statistics/observe.py`): of all records
+    statistics/train-00000.tfrecord.json ...   counted of each shard, when it is made
+
+Shards are counted where the records did not pass one by one, as those that are copied, and where it is known only at
+the end in which split a record is, or whether it is left out.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from ...format.columns.feature_column import columns_of
+from ...format.decode.decode_examples import ExampleDecoder, ExampleError
+from ...format.manifest.naming import staged_file
+from ...format.schema.schema import Schema
+from ...statistics.figures import Level
+from ...statistics.observe import STATISTICS
+from ...statistics.tally import Tally
+from ..records.record_file import read_record_batches
+from ..stage.spec import DatasetSpec
+
+_FILE: Final = "statistics.json"
+
+
+def leave_tally(spec: DatasetSpec, observed: Mapping[str, Any], records: Mapping[str, int], *, committed: bool) -> bool:
+    """Leave what was counted of rows on their way; return whether it is of the records of the shards, by split.
+
+    A run that has committed has no more use of it, and may have no staging folder.
+    """
+    found = observed.get(STATISTICS)
+    if found is None or spec.statistics is None:
+        return False
+    tally = found if isinstance(found, Tally) else Tally.from_json(found, spec.statistics)
+    if tally.records != records:
+        return False
+    if not committed:
+        spec.storage.replace(f"{spec.staging}/{_FILE}", json.dumps(tally.to_json()).encode())
+    return True
+
+
+def count_shard(spec: DatasetSpec, split: str, path: str) -> None:
+    """Count the records of a staged shard, and leave that; nothing where one is not of the schema."""
+    assert spec.schema is not None
+    assert spec.statistics is not None
+    try:
+        tally = count_file(spec.storage.path(staged_file(spec.staging, path)), split, spec.schema, spec.statistics)
+    except ExampleError:  # records of others, which are copied as they are
+        return
+    spec.storage.replace(f"{spec.staging}/{_shard_file(path)}", json.dumps(tally.to_json()).encode())
+
+
+def count_file(path: str, split: str, schema: Schema, level: Level) -> Tally:
+    """Return what is counted of the records of one file.
+
+    Raises:
+        ExampleError: a record is no Example of the schema.
+        DamageError: the file is damaged.
+    """
+    tally, decoder = Tally(level), ExampleDecoder(schema)
+    names = [feature.name for feature in schema]
+    for run in read_record_batches(path):
+        for first in range(0, len(run), decoder.rows_at_once):
+            batch = decoder.decode(run.payloads.tail(first).head(decoder.rows_at_once))
+            tally.add(split, schema, columns_of(batch, schema, names).values(), batch.num_rows)
+    return tally
+
+
+def read_counted(spec: DatasetSpec, shards: Iterable[str] | None) -> Tally | None:
+    """Return what is counted of a run: of its shards, by their paths, or where that is None of rows on their way.
+
+    None where a shard is not counted.
+    """
+    assert spec.statistics is not None
+    total = Tally(spec.statistics)
+    for path in [_FILE] if shards is None else map(_shard_file, shards):
+        if spec.storage.size(f"{spec.staging}/{path}") is None:
+            return None
+        total.merge(Tally.from_json(json.loads(spec.storage.read(f"{spec.staging}/{path}")), spec.statistics))
+    return total
+
+
+def _shard_file(path: str) -> str:
+    return f"statistics/{path}.json"

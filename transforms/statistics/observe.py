@@ -1,0 +1,84 @@
+"""Count the values of records on their way to the shards: an observer, whose summary is a `Tally`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from ..format.flow.feature_values import FeatureColumn
+from ..format.flow.observers import Observation, Seen
+from .figures import Level
+from .tally import Tally
+
+STATISTICS: Final = "statistics"
+
+I64 = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True)
+class CountValues:
+    """Count the values of all features, by split."""
+
+    level: Level = "basic"
+
+    @property
+    def name(self) -> str:
+        """What its summaries are filed under."""
+        return STATISTICS
+
+    def observe(self, seen: Seen) -> Observation:
+        """Count the values of a batch."""
+        tally = Tally(self.level)
+        for run in seen.runs:
+            codes = seen.splits[run.rows]
+            for code, columns, rows in _by_split(codes, run.columns):
+                tally.add(seen.names[code], seen.schema, columns, rows)
+        return Observation(tally)
+
+    def merge(self, one: Any, other: Any) -> Tally:
+        """Add up two tallies; the first one becomes the sum, unless it is JSON."""
+        total = self.tally(one)
+        total.merge(self.tally(other))
+        return total
+
+    def sealed(self, summary: Any) -> Any:
+        """Return the tally of a task as JSON."""
+        return self.tally(summary).to_json()
+
+    def finish(self, summary: Any, spilled: Sequence[bytes]) -> None:  # noqa: ARG002 - the protocol's
+        """State nothing in the manifest: the shard plan takes the summary."""
+        return
+
+    def tally(self, summary: Tally | Mapping[str, Any]) -> Tally:
+        """Return a tally, which may be JSON."""
+        return summary if isinstance(summary, Tally) else Tally.from_json(summary, self.level)
+
+
+def _by_split(codes: I64, columns: Sequence[FeatureColumn]) -> Iterator[tuple[int, Sequence[FeatureColumn], int]]:
+    """Yield the code of each split that rows are in, the values of these rows, and how many rows these are."""
+    counts = np.bincount(codes) if len(codes) else codes
+    there = np.flatnonzero(counts).tolist()
+    if len(there) == 1:
+        yield there[0], columns, len(codes)
+        return
+    order = np.argsort(codes, kind="stable")
+    ends = np.cumsum(counts)
+    for code in there:
+        rows = order[ends[code] - counts[code] : ends[code]]
+        yield code, [_rows_of(column, rows) for column in columns], len(rows)
+
+
+def _rows_of(column: FeatureColumn, rows: I64) -> FeatureColumn:
+    """Return the values of some rows."""
+    present = None if column.present is None else column.present[rows]
+    if column.offsets is None:
+        return replace(column, values=column.values[rows], present=present)
+    lengths = np.diff(column.offsets)[rows]
+    offsets = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum(lengths, out=offsets[1:])
+    positions = np.arange(offsets[-1]) + np.repeat(column.offsets[:-1][rows] - offsets[:-1], lengths)
+    return replace(column, values=column.values[positions], offsets=offsets, present=present)
