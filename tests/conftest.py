@@ -41,15 +41,18 @@ settings.register_profile(
 )
 settings.load_profile(tiers.PROFILE)
 
-READERS_MISSING = find_spec("tensorflow") is None
+READERS = {
+    "readers": ("tensorflow", "TensorFlow", "uv run --group readers pytest tests/readers"),
+    "torch_readers": ("torch", "PyTorch", "uv run --group torch pytest tests/torch_readers"),
+}
+"""The folders of tests that need a large package, its name, and how they are run."""
 
-collect_ignore = ["readers"] if READERS_MISSING else []
+collect_ignore = [folder for folder, (package, _, _) in READERS.items() if find_spec(package) is None]
 
 
 def pytest_report_header() -> list[str]:
-    if not READERS_MISSING:
-        return []
-    return ["tests/readers is left out, as TensorFlow is not installed: uv run --group readers pytest tests/readers"]
+    left_out = [(folder, *READERS[folder][1:]) for folder in collect_ignore]
+    return [f"tests/{folder} is left out, as {name} is not installed: {command}" for folder, name, command in left_out]
 
 
 COLLECTED: pytest.StashKey[list[pytest.Item]] = pytest.StashKey()

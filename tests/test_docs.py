@@ -3,7 +3,7 @@
 In README and docs/guide.md each line of a fenced block that begins with `shardmill ` or `uv run shardmill ` is run in a
 copy of `configs/`, in the order of the pages; of those that name the reader's own files (`data/`, `my-`), or what was
 made of them, only the `--help` is; and of `flink`, whose commands tests/flink runs. README's programs are run behind
-them, those with TensorFlow by tests/readers/test_readme.py.
+them, those with TensorFlow by tests/readers/test_readme.py, that with PyTorch by tests/torch_readers/test_readme.py.
 """
 
 from __future__ import annotations
@@ -14,9 +14,7 @@ import io
 import re
 import shlex
 import shutil
-import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
 
 import pytest
 from shardmill.pipelines import convert, open_dataset
@@ -90,31 +88,6 @@ def test_the_programs_of_the_readme_run(pages_folder: Path, monkeypatch: pytest.
     assert (pages_folder / "out/people-2/manifest.json").is_file()
     visitors = open_dataset(pages_folder / "out/visitors")
     assert min(visitors.to_arrow("train")["visits"].to_pylist()) > 0
-
-
-def test_the_pytorch_program_gives_each_worker_its_share(pages_folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Torch is no dependency of the tests: the two names that the program takes of it are put in its place."""
-    (program,) = programs(of="torch")
-    workers: list[SimpleNamespace | None] = [None]
-    torch = ModuleType("torch")
-    torch.utils = SimpleNamespace(  # type: ignore[attr-defined]
-        data=SimpleNamespace(IterableDataset=object, get_worker_info=lambda: workers[0])
-    )
-    monkeypatch.setitem(sys.modules, "torch", torch)
-    monkeypatch.chdir(pages_folder)
-    names: dict[str, object] = {}
-    exec(compile(program, "README.md", "exec"), names)
-
-    def labels(worker: SimpleNamespace | None) -> list[int]:
-        workers[0] = worker
-        rows = list(names["Pictures"]())  # type: ignore[operator]
-        assert all(picture.shape == (64, 64, 3) for picture, _ in rows)
-        return [label for _, label in rows]
-
-    shares = [labels(SimpleNamespace(id=worker, num_workers=2)) for worker in range(2)]
-    assert all(shares)
-    assert sorted([*shares[0], *shares[1]]) == sorted(labels(None))
-    assert len(labels(None)) == 24
 
 
 @pytest.mark.parametrize("page", sorted([README, REPO / "CONTRIBUTING.md", *(REPO / "docs").glob("*.md")]), ids=str)

@@ -17,6 +17,8 @@ from PIL import Image
 from shardmill.pipelines import convert, open_dataset
 from webdataset.tariterators import group_by_keys, tar_file_expander
 
+from ..label_numbers import in_numbers
+
 CONFIGS = Path(__file__).parents[2] / "configs"
 
 
@@ -42,7 +44,7 @@ def members() -> list[dict[str, bytes]]:
 
 
 def test_our_reader_gives_the_members_of_each_sample(dataset: str, members: list[dict[str, bytes]]) -> None:
-    rows: list[dict[str, Any]] = open_dataset(dataset).to_arrow("train").to_pylist()
+    rows: list[dict[str, Any]] = in_numbers(open_dataset(dataset).to_arrow("train")).to_pylist()
     assert [row["image/encoded"] for row in rows] == [one["jpg"] for one in members]
     assert [row["caption"].encode() for row in rows] == [one["txt"] for one in members]
     assert [row["image/class/label"] for row in rows] == [int(one["cls"]) for one in members]
@@ -111,7 +113,7 @@ def test_webdataset_groups_the_members_of_an_untidy_archive_as_we_do(tmp_path: P
         theirs = list(group_by_keys(tar_file_expander([{"url": "a.tar", "stream": stream}])))
     columns = {name: {"null": "absent", "image": "bytes"} for name in ("image", "in", "out")}
     convert(tmp_path / "a.tar", output=tmp_path / "out", schema__columns=columns)
-    ours: list[dict[str, Any]] = open_dataset(tmp_path / "out").to_arrow("train").to_pylist()
+    ours: list[dict[str, Any]] = in_numbers(open_dataset(tmp_path / "out").to_arrow("train")).to_pylist()
     assert [row["__key__"] for row in ours] == [one["__key__"].removeprefix("./") for one in theirs]
     features = {"png": "image/encoded", "in.png": "in/encoded", "out.png": "out/encoded", "seg.npy": "seg.npy"}
     for row, one in zip(ours, theirs, strict=True):

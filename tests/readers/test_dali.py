@@ -13,6 +13,8 @@ from nvidia.dali import tfrecord as tfrec
 from PIL import Image
 from shardmill.transforms.dataset.reading.open_dataset import Dataset
 
+from ..label_numbers import in_numbers
+
 
 def test_dali_reads_and_decodes_every_image(sample: Callable[..., Dataset]) -> None:
     dataset = sample("images", sidecars=["tfds", "tfx", "index"])
@@ -34,7 +36,7 @@ def test_dali_reads_and_decodes_every_image(sample: Callable[..., Dataset]) -> N
 
     pipeline = read()
     pipeline.build()
-    rows = dataset.to_arrow("train").to_pylist()
+    rows = in_numbers(dataset.to_arrow("train")).to_pylist()
     assert rows
     for row in rows:
         images, labels = pipeline.run()

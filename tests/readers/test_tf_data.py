@@ -15,6 +15,8 @@ import tensorflow as tf
 from shardmill.transforms.dataset.reading.open_dataset import Dataset
 from shardmill.transforms.format.schema.schema import Feature
 
+from ..label_numbers import in_numbers
+
 DTYPES = {"int64": tf.int64, "float": tf.float32, "bytes": tf.string}
 
 
@@ -37,7 +39,7 @@ def numbers(dataset: Dataset, split: str) -> list[dict[str, list[Any] | None]]:
     kinds = {feature.name: feature for feature in dataset.schema}
     return [
         {name: plain(batch.column(name)[row], kinds[name]) for name in kinds}
-        for batch in dataset.batches(split)
+        for batch in map(in_numbers, dataset.batches(split))
         for row in range(batch.num_rows)
     ]
 

@@ -53,7 +53,7 @@ def tf_dataset(
     records = files.interleave(
         lambda path: tf.data.TFRecordDataset(path, compression_type=kind, buffer_size=1 << 20),
         cycle_length=min(_FILES_AT_ONCE, max(len(shards), 1)) if shuffled else 1,
-        num_parallel_calls=tf.data.AUTOTUNE if shuffled else None,
+        num_parallel_calls=tf.data.AUTOTUNE,
         deterministic=True,
     )
     records = records.apply(tf.data.experimental.assert_cardinality(len(rows)))

@@ -178,9 +178,7 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
         ours = {"batch_rows": self._options.batch_rows, "rows": len(self._rows), "shuffle": self._shuffle}
         for name, value in ours.items():
             if state.get(name) != value:
-                raise UsageError(
-                    f"the state has {name} {state.get(name)!r}, and this dataset {value!r}; make it with that"
-                )
+                raise UsageError(f"the state has {name} {state.get(name)!r}, this dataset {value!r}; make it with that")
         self._seed, self._lanes = int(state["seed"]), int(state["lanes"])
         self._position[0], self._position[1] = int(state["epoch"]), int(state["batch"])
         self._taken, self._reader_of_state = int(state["taken"]), state.get("reader")

@@ -151,7 +151,7 @@ class FrameworkViews:
         """Return a `tf.data.Dataset` of dicts of tensors: shards interleaved, batched, then parsed; cardinality known.
 
             batches = dataset["train"].tf(["x", "y"], batch_rows=256, shuffle_rows=10_000)
-            model.fit(batches.map(lambda batch: (batch["x"], batch["y"])))
+            model.fit(batches.map(lambda batch: (batch["x"], batch["y"])), shuffle=False)
 
         Columns of a fixed shape are dense, others `tf.RaggedTensor`. Where a column may be null, `NAME/present` says
         whether it is not. Values are as records hold them: int64, float32 and bytes, with booleans as such. `decode`
