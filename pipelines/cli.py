@@ -267,6 +267,7 @@ _command("shardmill stats out/sales")(stats)
 _command("shardmill index out/sales")(dataset_commands.index)
 _command("shardmill salvage broken.tfrecord -o saved")(dataset_commands.salvage)
 _command("shardmill export out/sales -o sales.parquet")(interchange.export)
+_command("shardmill snippet torch out/sales")(interchange.snippet)
 app.add_typer(flink_commands.app, name="flink")
 
 

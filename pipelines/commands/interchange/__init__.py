@@ -1,1 +1,1 @@
-"""The commands between this project's datasets and what others have: `export`."""
+"""The commands between this project's datasets and what others have: `export` and `snippet`."""

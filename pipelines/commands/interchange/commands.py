@@ -44,3 +44,23 @@ def export(
         return export_command(path, output, ExportOptions(split, names, generation, overwrite), session.screen)
 
     answer(body, as_json=as_json, quiet=quiet, debug=debug)
+
+
+def snippet(
+    reader: Annotated[str, typer.Argument(metavar="READER", help="tf, keras, tfds, torch, grain, dali or tfrecord.")],
+    path: Annotated[str, typer.Argument(metavar="FOLDER", help="A dataset's folder.")],
+    split: Annotated[str | None, typer.Option(metavar="NAME", help="The split to read; train by default.")] = None,
+    as_json: Json = False,
+    debug: Debug = False,
+) -> None:
+    """Print a Python program that reads a dataset with a library of your choice.
+
+    It has the features, types, shapes and paths of this very dataset, and runs as it is.
+    """
+
+    def body(session: Session) -> int:
+        from .snippet import snippet_command
+
+        return snippet_command(reader, path, split, session.screen)
+
+    answer(body, as_json=as_json, quiet=False, debug=debug)

@@ -35,7 +35,7 @@ def test_splits_and_classes_are_inline_and_each_feature_is_a_field_of_the_shards
     found = document(schema=Schema(features), splits={"train": split("train", 2), "val": split("val", 1)})
     assert (found["name"], found["conformsTo"]) == ("pets", "http://mlcommons.org/croissant/1.1")
     (shards,) = found["distribution"]
-    assert shards["includes"] == ["train-*.tfrecord", "val-00000.tfrecord"]
+    assert shards["includes"] == ["train-*.tfrecord", "val-*.tfrecord"]
     splits, classes, records = found["recordSet"]
     assert [row["splits/name"] for row in splits["data"]] == ["train", "val"]
     assert [list(row.values()) for row in classes["data"]] == [[0, "cat"], [1, "dog"]]

@@ -245,7 +245,8 @@ def _filled(values: Values, fill: object) -> Values:
         return Ragged(_filled(values.values, fill), values.row_splits)
     if isinstance(values, np.ma.MaskedArray):
         zero = np.nan if values.dtype.kind == "f" else np.zeros(1, values.dtype)[0]
-        return np.asarray(values.filled("NaT" if values.dtype.kind in "mM" else zero))
+        never: Any = np.array("NaT", values.dtype)[()] if values.dtype.kind in "mM" else zero
+        return np.asarray(values.filled(never))
     if values.dtype == object and fill is not None:
         return objects([fill if value is None else value for value in values])
     return values

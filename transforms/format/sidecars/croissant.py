@@ -97,8 +97,10 @@ def shard_globs(paths: Sequence[str], others: Sequence[str]) -> list[str]:
     ['train-*.tfrecord']
     >>> shard_globs(["a-00000.tfrecord", "a-00001.tfrecord"], ["a-b-00000.tfrecord"])
     ['a-[0-9][0-9][0-9][0-9][0-9].tfrecord']
+    >>> shard_globs(["one.tfrecord", "two.tfrecord"], [])
+    ['one.tfrecord', 'two.tfrecord']
     """
-    numbers = re.findall(r"\d+", paths[0]) if len(paths) > 1 else []
+    numbers = re.findall(r"\d+", paths[0])
     for sign in ("*", "[0-9]"):
         for number in numbers:
             glob = paths[0].replace(number, sign if sign == "*" else sign * len(number))

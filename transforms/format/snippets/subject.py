@@ -1,0 +1,90 @@
+"""What a program reads: a split of a dataset, and its features as programs need them."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ...errors import UsageError
+from ..manifest.manifest import Manifest
+from ..schema.schema import Feature
+from ..sidecars.croissant import shard_globs
+from ..wording.printable import printable
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """A split of the dataset at `path`; `decoded` are the features with pictures that TensorFlow decodes."""
+
+    path: str
+    manifest: Manifest
+    split: str
+    decoded: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, path: str, manifest: Manifest, split: str | None, decoded: Sequence[str] = ()) -> Subject:
+        """Choose a split, by default `train` or the first one.
+
+        Raises:
+            UsageError: there is no such split, no record at all, or the records are plain bytes.
+        """
+        where, known = printable(path), ", ".join(manifest.splits) or "none"
+        if manifest.schema is None:
+            raise UsageError(f"{where}: its records are plain bytes without a schema, which no program can take apart")
+        if split is not None and split not in manifest.splits:
+            raise UsageError(f"{where}: no split {printable(split)}; it has: {known}")
+        if not manifest.splits:
+            raise UsageError(f"{where}: holds no record; append some first")
+        chosen = split or ("train" if "train" in manifest.splits else next(iter(manifest.splits)))
+        return cls(path, manifest, chosen, tuple(decoded))
+
+    @property
+    def features(self) -> tuple[Feature, ...]:
+        """The features, in the order of their names."""
+        assert self.manifest.schema is not None  # `of` refuses plain bytes
+        return self.manifest.schema.features
+
+    @property
+    def gzip(self) -> bool:
+        """Whether the shards are compressed."""
+        return self.manifest.compression == "gzip"
+
+    @property
+    def globs(self) -> list[str]:
+        """The globs of the split's shards, with the folder."""
+        splits = self.manifest.splits
+        others = [shard.path for name, split in splits.items() if name != self.split for shard in split.shards]
+        found = shard_globs([shard.path for shard in splits[self.split].shards], others)
+        return [f"{self.path.rstrip('/')}/{glob}" for glob in found]
+
+    @property
+    def pictures(self) -> tuple[Feature, ...]:
+        """The features that have one picture in each record."""
+        return tuple(one for one in self.features if one.type == "image" and one.shape == () and not one.nullable)
+
+    @property
+    def label(self) -> Feature | None:
+        """The feature that is a label of the whole record, the first one."""
+        return next((one for one in self.features if one.name in self.manifest.labels and one.shape == ()), None)
+
+    @property
+    def numbers(self) -> tuple[Feature, ...]:
+        """The features that are as many numbers in every record."""
+        plain = [one for one in self.features if one.kind != "bytes" and -1 not in one.shape]
+        stems = [one.name.rpartition("/")[0] for one in self.pictures]
+        about = {f"{stem}/{what}" for stem in stems for what in ("height", "width", "channels")}
+        return tuple(one for one in plain if one.name not in about and one.type != "array_shape")
+
+    def listed(self, paths: Sequence[str]) -> str:
+        """Return paths as a literal: one of them, or a list."""
+        return quoted(paths[0]) if len(paths) == 1 else f"[{', '.join(map(quoted, paths))}]"
+
+
+def quoted(text: str) -> str:
+    r"""Return a text as a literal of Python.
+
+    >>> print(quoted('a "b"'))
+    "a \"b\""
+    """
+    return json.dumps(text, ensure_ascii=not text.isprintable())
