@@ -153,6 +153,11 @@ class LocalRunner(_Runner):
         """How many workers plan: those that convert."""
         return self.workers
 
+    @property
+    def elsewhere(self) -> bool:
+        """Whether other machines convert."""
+        return False
+
 
 class FlinkRunner(_Runner):
     """Apache Flink; `master` is the REST address of a cluster, or `[local]` for a Flink that is started for the run.
@@ -173,6 +178,11 @@ class FlinkRunner(_Runner):
     def is_embedded(self) -> bool:
         """Whether Flink is started for the run."""
         return self.master == EMBEDDED
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether other machines convert: those of a cluster."""
+        return not self.is_embedded
 
     @property
     def planners(self) -> int | str:
@@ -198,6 +208,11 @@ class DataflowRunner(_Runner):
     service_account: Annotated[str, AfterValidator(_check_account)] | None = None
 
     @property
+    def elsewhere(self) -> bool:
+        """Whether other machines convert: Google's."""
+        return True
+
+    @property
     def planners(self) -> int | str:
         """How many workers plan: the process that submits the job plans alone."""
         return "auto"
@@ -214,7 +229,7 @@ class DataflowRunner(_Runner):
 
 
 AnyRunner: TypeAlias = LocalRunner | FlinkRunner | DataflowRunner
-"""All engines. Each has a `name`, and says how many workers plan, whether as processes, and whether it resumes."""
+"""All engines. Each has a `name`, and says how many workers plan, as what, who converts, and whether it resumes."""
 
 RUNNERS: Final[dict[str, type[BaseModel]]] = {
     get_args(model.model_fields["name"].annotation)[0]: model for model in get_args(AnyRunner)

@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterator
+from dataclasses import astuple, dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -23,18 +23,20 @@ from ...transforms.format.flow.rejects import Reject
 from ...transforms.format.tfrecord.gzip_members import compress_member
 from ...transforms.sources.contract.planning import Plan, first_pieces
 from ...transforms.sources.contract.source import LazyPieces, Piece, Task
+from ...transforms.sources.files.open_file import is_object
 from ..prepare.prepared import Prepared
 
 PLACES: Final = 24
-"""From so many places rows are taken, unless the source has fewer: enough to see that they differ."""
+"""From so many places rows are taken, unless the source has fewer: enough to see that they differ.
+
+A piece of text or of pictures has 1 MiB: 240 pictures of 100 KB, at 5 ms each where they are resized.
+"""
+
+PLACES_IN_STORES: Final = 8
+"""The same in a store, where each picture is a request."""
 
 MOST_ROWS: Final = 20_000
 """Rows in all, divided among the places: at 2 us a row they take a moment. A place gives one batch at least."""
-
-MOST_BYTES: Final = 24 << 20
-"""Bytes of pictures in all: 240 of 100 KB, at 5 ms each where they are resized."""
-
-MOST_PICTURES: Final = 512
 
 SHOWN_RECORDS: Final = 3
 
@@ -45,18 +47,27 @@ _FOOTER: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """What rows of one place gave: `rows` that were read, `records` and `bytes` that came of them.
-
-    `source_bytes` are those of the source that they took, where the source knows; `expected` the bytes of records that
-    it expected.
-    """
+class Batch:
+    """What one batch of rows gave: `rows` that were read, `records` and `bytes` that came of them, `rejects`."""
 
     rows: int
     records: int
     bytes: int
-    source_bytes: float
+    rejects: int
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """What rows of one place gave; `piece` is its number, `expected` the bytes that the source expected of them."""
+
+    piece: int
+    batches: tuple[Batch, ...]
     expected: float
+
+    @property
+    def total(self) -> Batch:
+        """The batches together."""
+        return Batch(*(sum(column) for column in zip(*map(astuple, self.batches), strict=True)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,17 +88,17 @@ class Sample:
     @property
     def rows(self) -> int:
         """The rows that were read."""
-        return sum(place.rows for place in self.places)
+        return sum(place.total.rows for place in self.places)
 
     @property
     def records(self) -> int:
         """The records that came of them."""
-        return sum(place.records for place in self.places)
+        return sum(place.total.records for place in self.places)
 
     @property
     def bytes(self) -> int:
         """The bytes of these records, with framing and compression."""
-        return sum(place.bytes for place in self.places)
+        return sum(place.total.bytes for place in self.places)
 
 
 def take_sample(prepared: Prepared) -> Sample:
@@ -111,35 +122,32 @@ class _Sampler:
 
     def take(self) -> Sample:
         plan = self._prepared.plan
-        if isinstance(plan.survey.pieces, LazyPieces):
-            groups, all_of_it = _pictures(plan.survey.pieces)
-        else:
-            groups, all_of_it = _places(plan)
-        share = max(MOST_ROWS // max(len(groups), 1), 1)
-        if groups:
-            self._warm_up(groups[0])
+        pieces = plan.survey.pieces
+        chosen, all_of_it = _places(plan)
+        if chosen:
+            self._warm_up(pieces[chosen[0]])
         places = []
-        for group in groups:
-            place, ended = self._look(group, share if len(group) == 1 else MOST_ROWS)
+        for number in chosen:
+            place, ended = self._look(number, pieces[number], max(MOST_ROWS // len(chosen), 1))
             all_of_it &= ended
-            places += [place] if place.rows else []
+            places += [place] if place.batches else []
         return Sample(
             tuple(places), self._seconds, tuple(self._rejects), self._splits, tuple(self._payloads), all_of_it
         )
 
-    def _warm_up(self, pieces: Sequence[Piece]) -> None:
+    def _warm_up(self, piece: Piece) -> None:
         """Convert a batch that is not measured: what is loaded or compiled on the way is loaded once in a run."""
-        next(self._blocks(pieces), None)
+        next(self._blocks(piece), None)
 
-    def _blocks(self, pieces: Sequence[Piece]) -> Iterator[Block]:
+    def _blocks(self, piece: Piece) -> Iterator[Block]:
         prepared = self._prepared
-        rows = prepared.source.read(Task(0, tuple(pieces)), prepared.plan.survey.frozen)
+        rows = prepared.source.read(Task(0, (piece,)), prepared.plan.survey.frozen)
         return (prepared.encoder.encode(replace(one, ordinal=0)) for one in rows)  # each is of a task of its own
 
-    def _look(self, pieces: Sequence[Piece], most: int) -> tuple[Place, bool]:
-        """Return what the first rows of some pieces gave, and whether these were all."""
-        rows = records = written = 0
-        blocks, ended = self._blocks(pieces), True
+    def _look(self, number: int, piece: Piece, most: int) -> tuple[Place, bool]:
+        """Return what the first rows of a piece gave, and whether these were all."""
+        batches: list[Batch] = []
+        rows, blocks, ended = 0, self._blocks(piece), True
         while True:
             started = time.process_time()
             block = next(blocks, None)
@@ -149,18 +157,16 @@ class _Sampler:
                 break
             if block.failures:
                 raise RunError(block.failures[0])
-            rows += sum(counts.read for counts in block.counts)
-            records += sum(frames.records for frames in block.splits.values())
-            written += size
+            read = sum(counts.read for counts in block.counts)
+            records = sum(frames.records for frames in block.splits.values())
+            batches += [Batch(read, records, size, len(block.rejects))] if read else []
+            rows += read
             self._keep(block)
             if rows >= most:
                 ended = next(iter(blocks), None) is None
                 break
-        known = sum(piece.rows or 0 for piece in pieces) if all(piece.rows is not None for piece in pieces) else None
-        share = 1.0 if ended else rows / known if known else 0.0
-        source_bytes = sum(piece.bytes for piece in pieces) * share
-        expected = sum(piece.output_bytes or 0 for piece in pieces) * share
-        return Place(rows, records, written, source_bytes, expected), ended
+        share = 1.0 if ended or not piece.rows else rows / piece.rows
+        return Place(number, tuple(batches), (piece.output_bytes or 0) * share), ended
 
     def _bytes_of(self, frames: Frames) -> int:
         return len(compress_member(frames.buffers)) if self._gzip else frames.bytes
@@ -172,27 +178,22 @@ class _Sampler:
             self._payloads += _payloads(frames, SHOWN_RECORDS - len(self._payloads))
 
 
-def _places(plan: Plan) -> tuple[list[Sequence[Piece]], bool]:
-    """Return pieces from all over a table, in its order, and whether these are all of it.
+def _places(plan: Plan) -> tuple[list[int], bool]:
+    """Return the numbers of pieces from all over a source, and whether these are all of it.
 
-    The first pieces of the first files are among them: planning looked at these too.
+    The first pieces of the first files of a table are among them: planning looked at these too.
     """
-    pieces = plan.survey.pieces
+    pieces, most = plan.survey.pieces, PLACES_IN_STORES if _is_in_store(plan) else PLACES
+    chosen = set(np.linspace(0, len(pieces) - 1, min(most, len(pieces))).round().astype(int).tolist())
+    if isinstance(pieces, LazyPieces):
+        return sorted(chosen), len(chosen) == len(pieces)
     wanted = {id(piece) for piece in first_pieces(plan.survey)}
-    firsts = [index for index, piece in enumerate(pieces) if id(piece) in wanted]
-    spread = np.linspace(0, len(pieces) - 1, min(PLACES, len(pieces))).round().astype(int).tolist()
-    chosen = sorted({*firsts, *spread})
-    limit = plan.survey.limit
-    return [(pieces[index],) for index in chosen], len(chosen) == len(pieces) and limit is None
+    chosen |= {index for index, piece in enumerate(pieces) if id(piece) in wanted}
+    return sorted(chosen), len(chosen) == len(pieces) and plan.survey.limit is None
 
 
-def _pictures(pieces: LazyPieces) -> tuple[list[Sequence[Piece]], bool]:
-    """Return pictures from all over, as several places, and whether these are all."""
-    each = max(int(pieces.outputs.sum()) // max(len(pieces), 1), 1)
-    count = max(min(len(pieces), MOST_PICTURES, MOST_BYTES // each), min(len(pieces), PLACES))
-    chosen = np.unique(np.linspace(0, len(pieces) - 1, count).round().astype(int))
-    groups = np.array_split(chosen, min(PLACES, len(chosen))) if len(chosen) else []
-    return [tuple(pieces[int(index)] for index in group) for group in groups], len(chosen) == len(pieces)
+def _is_in_store(plan: Plan) -> bool:
+    return any(is_object(entry.path) for entry in plan.listing.entries[:1])
 
 
 def _payloads(frames: Frames, most: int) -> list[bytes]:

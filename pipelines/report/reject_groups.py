@@ -119,6 +119,14 @@ def rejects_text(total: int, by_code: Mapping[str, int], groups: Sequence[Reject
     return "\n".join(lines)
 
 
+def codes_of(groups: Iterable[RejectGroup]) -> dict[str, int]:
+    """Return how many rows of some groups have each code: that of their first bad cell."""
+    codes: Counter[str] = Counter()
+    for group in groups:
+        codes[group.cells[0].code] += group.rows
+    return dict(codes)
+
+
 def _varied(groups: Iterable[RejectGroup]) -> list[RejectGroup]:
     """Return the groups, at their end those of which enough come before that differ in quoted values alone."""
     kinds: Counter[tuple[Cell, ...]] = Counter()

@@ -17,6 +17,7 @@ from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.schema.schema import Choice, Schema
 from ...transforms.format.wording.printable import counted, printable_path
 from ...transforms.format.wording.sizes import format_size
+from .forecast import Forecast
 from .reject_groups import RejectGroup
 from .shares import added_records
 from .unchanged import Unchanged
@@ -196,7 +197,8 @@ class PlanReport(RunReport):
     """The plan of a conversion; nothing was written. `rows_exact` says that `rows` was counted and not estimated.
 
     To estimate sizes, `sampled` rows were converted; `sampled_rejects` of them will be rejected. `splits_sampled` says
-    that `splits` are those of these rows, and that others may have more. `checks` says what will be checked.
+    that `splits` are those of these rows, and that others may have more. `checks` says what will be checked. `forecast`
+    says how long the run would take, and how sure that is; it is None where all is done already.
     """
 
     path: str
@@ -216,6 +218,7 @@ class PlanReport(RunReport):
     splits_sampled: bool = False
     sampled_rejects: tuple[RejectGroup, ...] = ()
     checks: tuple[str, ...] = ()
+    forecast: Forecast | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Return the document that `convert --dry-run --json` prints."""
@@ -243,6 +246,7 @@ class PlanReport(RunReport):
             "warnings": list(self.warnings),
             "detected": list(self.detected),
             "remarks": list(self.remarks),
+            **({"forecast": self.forecast.to_json()} if self.forecast is not None else {}),
             "sample": {"rows": self.sampled, "rejects": [group.to_json() for group in self.sampled_rejects]},
             **({"order_note": self.order_note} if self.order_note else {}),
             **({"checks": list(self.checks)} if self.checks else {}),

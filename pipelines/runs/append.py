@@ -137,7 +137,8 @@ def dry_run_append(config: Config, *, force: bool = False, changed: str | None =
         plan = prepare_append(config, _dataset_in(config.output.path), workers, force=force, changed=changed)
     if plan.prepared is None:
         return _nothing_new(plan, config.output.path, 0.0)
-    return _of_append(look_ahead(plan.prepared), plan, config.detected)
+    ahead = look_ahead(plan.prepared, workers, elsewhere=config.runner.elsewhere)
+    return _of_append(ahead, plan, config.detected)
 
 
 def _check_changed(changed: str | None) -> None:

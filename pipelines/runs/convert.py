@@ -171,7 +171,7 @@ def _run_left(left: Prepared, engine: Engine, processes: WorkerProcesses) -> Sub
 def dry_run(config: Config) -> PlanReport:
     """Return what a conversion would do; nothing is written."""
     with workers_of(config.runner) as workers:
-        return look_ahead(prepare(config, workers))
+        return look_ahead(prepare(config, workers), workers, elsewhere=config.runner.elsewhere)
 
 
 def _watching(watch: Watch | None, prepared: Prepared, count: Count | None = None) -> AbstractContextManager[object]:

@@ -53,7 +53,7 @@ class Merge:
     def plan(self) -> PlanReport:
         """Return what would be written."""
         with workers_of(self.config.runner) as workers:
-            return replace(look_ahead(self._prepared(self.source, workers)), command=self.command)
+            return replace(look_ahead(self._prepared(self.source, workers), workers), command=self.command)
 
     def run(self, watch: Watch | None = None) -> Summary:
         """Write the dataset.

@@ -20,9 +20,11 @@ from ...transforms.dataset.stage.task_result import TaskResult
 from ...transforms.errors import RunError
 from ...transforms.format.wording.printable import counted
 from ...transforms.sources.contract.planning import Plan
+from ..forecast.estimate import forecast
 from ..prepare.prepared import Prepared
 from ..prepare.staged_plan import PLAN_FILE, cut_of, read_staged_plan
 from ..report.summary import PlanReport, SplitEstimate
+from ..workers.worker_processes import WorkerProcesses
 
 
 def take_over(prepared: Prepared) -> Prepared:
@@ -45,10 +47,20 @@ def take_over(prepared: Prepared) -> Prepared:
     return left.in_files()
 
 
-def look_ahead(prepared: Prepared) -> PlanReport:
-    """Return what a run would do, and what it would resume; nothing is changed."""
+def look_ahead(prepared: Prepared, workers: WorkerProcesses, *, elsewhere: bool = False) -> PlanReport:
+    """Return what a run would do, and what it would resume; nothing is changed.
+
+    Some rows are converted, to say how long it takes and what is rejected; `elsewhere` other machines convert.
+
+    Raises:
+        SourceError: one of the files that these rows are in is corrupt as a whole.
+        RunError: the run would fail for one of these rows.
+    """
     done, note = _usable(prepared)
-    report = prepared.report()
+    made = None
+    if not prepared.restored:
+        prepared, made = forecast(prepared, workers, done=len(done), elsewhere=elsewhere)
+    report = replace(prepared.report(), forecast=made)
     notes = (*prepared.stopped.notes, *([note] if note else []), *_rejects_of(done))
     if prepared.restored and report.splits_sampled:  # no row is looked at again, and all are known
         report = replace(report, splits=_staged_splits(done, prepared.spec.shard_size), splits_sampled=False)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ...transforms.format.wording.printable import counted
 from ...transforms.format.wording.sizes import format_size
-from ..report.reject_groups import rejects_text
+from ..report.reject_groups import codes_of, rejects_text
 from ..report.summary import PlanReport
 from ..report.unchanged import unchanged_line
 from .run_parts import print_new_classes, print_notes, print_rejected_before, print_schema, skipped_text
@@ -34,6 +34,9 @@ def print_plan(terminal: Terminal, plan: PlanReport) -> None:
     if plan.splits_sampled:
         seen = f"the {counted(plan.sampled, 'row')} that were looked at" if plan.sampled else "no row yet"
         terminal.text(f"Splits are those of {seen}; others may have more.")
+    if plan.forecast is not None:
+        for text in plan.forecast.lines(plan.path):
+            terminal.text(text)
     for text in plan.checks:
         terminal.text(f"Checks: {in_lines(text)}")
     print_new_classes(terminal, plan.new_classes)
@@ -48,4 +51,6 @@ def _sampled_rejects(terminal: Terminal, plan: PlanReport) -> None:
     if rejected:
         looked_at = f"of the {plan.sampled:,} that were looked at" if plan.sampled > 1 else "looked at"
         terminal.text(f"\nWould reject {counted(rejected, 'row')} {looked_at}:", "bold yellow")
-        terminal.text(rejects_text(rejected, {}, plan.sampled_rejects))
+        terminal.text(rejects_text(rejected, codes_of(plan.sampled_rejects), plan.sampled_rejects))
+        if plan.forecast is not None:
+            terminal.text(plan.forecast.reject_line(), "bold red" if plan.forecast.fails else "yellow")

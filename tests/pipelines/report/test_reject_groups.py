@@ -115,8 +115,9 @@ def test_a_dry_run_says_which_of_the_rows_that_it_looked_at_will_be_rejected(
     text, document = capsys.readouterr().out.rsplit("\n{", 1)
     lines = text.splitlines()
     at = lines.index("Would reject 3 rows of the 4 that were looked at:")
-    assert lines[at + 1].startswith('  2 rows, a.csv rows 2, 4: column "n": BAD_TYPE: "x" is not an int64; declare it')
-    assert lines[at + 2].startswith("  a.csv row 3: BAD_WIDTH: ")
+    assert lines[at + 1] == "  BAD_TYPE 2, BAD_WIDTH 1"
+    assert lines[at + 2].startswith('  2 rows, a.csv rows 2, 4: column "n": BAD_TYPE: "x" is not an int64; declare it')
+    assert lines[at + 3].startswith("  a.csv row 3: BAD_WIDTH: ")
     sample = json.loads("{" + document)["sample"]
     assert (sample["rows"], [group["rows"] for group in sample["rejects"]]) == (4, [2, 1])
 

@@ -1,0 +1,91 @@
+"""How long a run would take, and how sure that is: a part of what `--dry-run` shows."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from ...transforms.format.wording.durations import format_duration
+from ...transforms.format.wording.printable import counted, printable_path
+from ...transforms.format.wording.sizes import format_size
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forecast:
+    """What a sample of the rows says of the whole.
+
+    `rows` from so many `places` were converted, a `share` of all. `cpu_seconds` are those of all processors; `seconds`,
+    between `least_seconds` and `most_seconds`, are of the clock, None where other machines work. `bytes_error` is the
+    largest relative error of the sizes that is likely: 0 where all rows were sampled, None where not even the number of
+    rows is known. `rejects` are expected of all rows, and `allowed` how many the run allows. On the disk of the output
+    it takes `disk_bytes` at most, and `free_bytes` are free there (None: unknown).
+    """
+
+    rows: int
+    places: int
+    share: float | None
+    cpu_seconds: float
+    seconds: float | None
+    least_seconds: float | None
+    most_seconds: float | None
+    workers: int
+    bytes_error: float | None
+    rejects: int
+    allowed: int
+    disk_bytes: int
+    free_bytes: int | None
+
+    @property
+    def fails(self) -> bool:
+        """Whether the run would end for its rejects."""
+        return self.rejects > self.allowed
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the member `forecast` of what `--dry-run --json` prints."""
+        shown = {key: round(one, 3) if isinstance(one, float) else one for key, one in asdict(self).items()}
+        return {**shown, "fails": self.fails}
+
+    def lines(self, path: str) -> Iterator[str]:
+        """Yield the lines for people; `path` is the dataset's folder."""
+        what = "all rows" if self.share == 1 else f"{counted(self.rows, 'row')} from {counted(self.places, 'place')}"
+        part = "" if self.share in (None, 1) else f", {_percent(self.share or 0)} of the source"
+        if self.bytes_error is None:
+            sure = "the number of rows is a guess by the size of the files, and so are the sizes"
+        elif not self.bytes_error:
+            sure = "sizes are exact"
+        else:
+            sure = f"sizes are likely within {_percent(self.bytes_error)}"
+        yield f"Sample: {what}{part}; {sure}"
+        cpu = f"{_time(self.cpu_seconds)} of CPU"
+        if self.seconds is None or self.least_seconds is None or self.most_seconds is None:
+            yield f"Time:   {cpu}, as measured here; how long that takes, the cluster decides"
+        else:
+            bounds = f"{_time(self.least_seconds)} to {_time(self.most_seconds)}"
+            yield f"Time:   about {_time(self.seconds)} ({bounds}) with {counted(self.workers, 'worker')}; {cpu}"
+        if self.free_bytes is not None and self.free_bytes < self.disk_bytes:
+            needed = f"{format_size(self.disk_bytes)} needed, {format_size(self.free_bytes)} free"
+            yield f"Disk:   too little room for {printable_path(path)}: {needed}"
+
+    def reject_line(self) -> str:
+        """Return how many rejects are expected in all, and what that means for the run."""
+        about = f"Expected in all: {'' if self.share == 1 else 'about '}{counted(self.rejects, 'reject')}"
+        if not self.fails:
+            return f"{about}; {self.allowed:,} are allowed"
+        fix = f"to allow them: --max-rejects {self.rejects}"
+        return f"{about}, and max_rejects allows {self.allowed:,}: the run would fail; {fix}"
+
+
+def _percent(share: float) -> str:
+    """Return a share as people write it.
+
+    >>> _percent(0.031), _percent(0.25), _percent(0.00004)
+    ('3.1 %', '25 %', 'less than 0.1 %')
+    """
+    if 0 < share < 0.001:
+        return "less than 0.1 %"
+    return f"{share * 100:.1f} %" if share < 0.1 else f"{share * 100:.0f} %"
+
+
+def _time(seconds: float) -> str:
+    return f"{seconds:.1f} s" if seconds < 10 else format_duration(round(seconds))

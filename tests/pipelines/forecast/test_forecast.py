@@ -1,0 +1,244 @@
+"""What `--dry-run` says of sizes, rejects and time, checked against runs of the same data."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pyarrow.parquet as pq
+import pytest
+from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.forecast import sample as sample_module
+from shardmill.pipelines.forecast.estimate import forecast
+from shardmill.pipelines.forecast.sample import Sample, take_sample
+from shardmill.pipelines.prepare.convert import prepare
+from shardmill.pipelines.prepare.prepared import Prepared
+from shardmill.pipelines.report.forecast import Forecast
+from shardmill.pipelines.runs.convert import dry_run
+from shardmill.pipelines.workers.worker_processes import WorkerProcesses
+from shardmill.transforms.sources.contract.source import LazyPieces
+
+from ...archives import picture
+from ...command_line import Shardmill
+
+ROWS = 120_000
+FILES = 4
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Work in a folder, and look at few places: data of which these are not all are small then."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sample_module, "PLACES", 4)
+    monkeypatch.setattr(sample_module, "MOST_ROWS", 4000)
+    return tmp_path
+
+
+def table(rows: int = ROWS) -> pa.Table:
+    random = np.random.default_rng(7)
+    names = np.char.add("name of ", random.integers(0, 10**6, rows).astype(str))
+    numbers = {"id": np.arange(rows), "x": random.normal(size=rows), "y": random.integers(0, 10**9, rows)}
+    return pa.table({**numbers, "name": pa.array(names)})
+
+
+def csv_files() -> str:
+    for number in range(FILES):
+        pa.csv.write_csv(table().slice(number * ROWS // FILES, ROWS // FILES), f"{number}.csv")
+    return "*.csv"
+
+
+def json_lines() -> str:
+    rows = table().to_pylist()
+    Path("a.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    return "a.jsonl"
+
+
+def parquet_files() -> str:
+    for number in range(FILES):
+        pq.write_table(table().slice(number * ROWS // FILES, ROWS // FILES), f"{number}.parquet", row_group_size=2000)
+    return "*.parquet"
+
+
+def pictures() -> str:
+    data = [picture(shade, size=(20 + shade, 30)) + bytes(20_000) for shade in range(40)]
+    for number in range(700):
+        Path("pets", f"class {number % 3}").mkdir(parents=True, exist_ok=True)
+        Path("pets", f"class {number % 3}", f"{number:04d}.jpg").write_bytes(data[number % 40] + bytes(number % 7))
+    return "pets"
+
+
+def planned(path: str, **settings: Any) -> dict[str, Any]:
+    config = load_config({"input": {"paths": [path]}, "output": {"path": "out"}, **settings})
+    return dry_run(config).to_json()
+
+
+def prepared_of(path: str, **settings: Any) -> Prepared:
+    config = load_config({"input": {"paths": [path]}, "output": {"path": "out"}, **settings})
+    with WorkerProcesses(1, asked=False) as workers:
+        return prepare(config, workers)
+
+
+@pytest.mark.parametrize(
+    ("make", "options"),
+    [
+        (csv_files, []),
+        (csv_files, ["--set", "output.compression=gzip"]),
+        (csv_files, ["--where", "y > 500000000"]),
+        (json_lines, []),
+        (parquet_files, ["--split-fractions", "train=0.9,val=0.1"]),
+        (pictures, ["--set", "image.resize=16"]),
+    ],
+    ids=["csv", "gzip", "where", "jsonl", "parquet", "pictures"],
+)
+def test_sizes_of_regular_data_are_within_the_bound_that_is_said_and_five_percent(
+    make: Callable[[], str], options: list[str], shardmill: Shardmill
+) -> None:
+    command = ["convert", make(), "-o", "out", "--json", *options]
+    plan = json.loads(shardmill(*command, "--dry-run").out)
+    assert not Path("out").exists()
+    made = json.loads(shardmill(*command).out)
+    said = plan["forecast"]
+    assert 0 < said["share"] < 1
+    assert said["bytes_error"] is not None
+    bound, chance = min(said["bytes_error"], 0.05), 0.01 if len(made["splits"]) > 1 else 0.0
+    for name, split in made["splits"].items():
+        assert plan["splits"][name]["bytes"] == pytest.approx(split["bytes"], rel=bound + chance)
+        assert plan["splits"][name]["shards"] == len(split["shards"])
+    total = sum(split["records"] for split in made["splits"].values())
+    assert sum(split["records"] for split in plan["splits"].values()) == pytest.approx(total, rel=0.05)
+
+
+def test_rows_that_grow_are_sampled_from_all_over() -> None:
+    rows = pa.table({"text": pa.array(["x" * (number // 400) for number in range(80_000)])})
+    pq.write_table(rows, "a.parquet", row_group_size=1000)
+    plan = planned("a.parquet")
+    framed = sum(16 + 16 + 3 + number // 400 for number in range(80_000))
+    assert plan["forecast"]["share"] < 0.5
+    assert plan["splits"]["train"]["bytes"] == pytest.approx(framed, rel=plan["forecast"]["bytes_error"] + 0.05)
+    assert 0.05 < plan["forecast"]["bytes_error"] < 0.5
+
+
+def test_of_one_place_that_is_not_all_little_is_claimed() -> None:
+    pq.write_table(table(), "a.parquet", row_group_size=ROWS)
+    made = planned("a.parquet")["forecast"]
+    assert (made["places"], made["bytes_error"]) == (1, 0.2)
+
+
+def test_where_all_rows_are_sampled_sizes_are_exact(shardmill: Shardmill) -> None:
+    Path("a.csv").write_text("a,b\n" + "".join(f"{number},{'x' * (number % 50)}\n" for number in range(3000)))
+    ended = shardmill("convert", "a.csv", "-o", "out", "--dry-run")
+    assert "Sample: all rows; sizes are exact" in ended.out.splitlines()
+    plan = planned("a.csv")
+    made = json.loads(shardmill("convert", "a.csv", "-o", "out", "--json").out)
+    assert plan["splits"]["train"]["bytes"] == made["splits"]["train"]["bytes"]
+    assert (plan["forecast"]["share"], plan["forecast"]["bytes_error"]) == (1.0, 0.0)
+
+
+def test_rejects_are_named_with_an_example_and_what_they_mean_for_the_run(shardmill: Shardmill) -> None:
+    lines = [f"{number},{number}" if number % 100 else "7,1,2" for number in range(1000)]
+    Path("a.csv").write_text("\n".join(["a,b", *lines, "7"]) + "\n")
+    ended = shardmill("convert", "a.csv", "-o", "out", "--dry-run")
+    assert ended.code == 0
+    at = ended.out.splitlines().index("Would reject 11 rows of the 1,001 that were looked at:")
+    shown = ended.out.splitlines()[at + 1 :]
+    assert shown[0] == "  BAD_WIDTH 11"
+    assert shown[1].startswith("  10 rows, first a.csv rows 1, 101, 201: BAD_WIDTH: ")
+    assert (
+        "Expected in all: 11 rejects, and max_rejects allows 0: the run would fail; to allow them: --max-rejects 11"
+        in shown
+    )
+    allowed = shardmill("convert", "a.csv", "-o", "out", "--max-rejects", "11", "--dry-run").out
+    assert "Expected in all: 11 rejects; 11 are allowed" in allowed.splitlines()
+    assert shardmill("convert", "a.csv", "-o", "out").code == 4
+    assert shardmill("convert", "a.csv", "-o", "out", "--max-rejects", "11").code == 0
+
+
+def test_rejects_far_into_the_data_are_seen_and_counted_for_all(shardmill: Shardmill) -> None:
+    half = ROWS // 2
+    rows = [f'{{"a": {number}}}' if number < half or number % 10 else '{"a": 1, "a": 2}' for number in range(ROWS)]
+    Path("a.jsonl").write_text("\n".join(rows))
+    plan = planned("a.jsonl")
+    assert plan["sample"]["rejects"][0]["errors"][0]["code"] == "BAD_WIDTH"
+    assert plan["forecast"]["rejects"] == pytest.approx(half / 10, rel=0.1)
+    assert plan["forecast"]["fails"] is True
+
+
+def test_pictures_are_looked_at_too(shardmill: Shardmill) -> None:
+    pictures()
+    for number in range(0, 700, 10):
+        Path(f"pets/class {number % 3}", f"{number:04d}b.jpg").write_bytes((picture(1)[:-30] + b"x") * 25)
+    plan = planned("pets")
+    assert plan["forecast"]["share"] < 1
+    assert plan["forecast"]["rejects"] == pytest.approx(70, rel=0.5)
+
+
+@pytest.mark.parametrize("make", [csv_files, parquet_files, pictures])
+def test_two_samples_of_the_same_data_differ_in_their_time_alone(make: Callable[[], str]) -> None:
+    path = make()
+    samples: list[Sample] = [take_sample(prepared_of(path)) for _ in range(2)]
+    one, other = (replace(sample, seconds=0.0) for sample in samples)
+    assert one == other
+    assert len(one.payloads) == 3
+    assert all(sample.seconds > 0 for sample in samples)
+
+
+def test_the_estimate_changes_no_task_of_the_plan() -> None:
+    prepared = prepared_of(parquet_files())
+    with WorkerProcesses(1, asked=False) as workers:
+        better, _ = forecast(prepared, workers)
+    assert not isinstance(prepared.plan.survey.pieces, LazyPieces)
+    assert (better.plan.tasks, better.plan.outputs) == (prepared.plan.tasks, prepared.plan.outputs)
+    assert better.spec == prepared.spec
+
+
+def test_the_time_grows_with_the_rows_and_shrinks_with_what_is_done() -> None:
+    prepared = prepared_of(csv_files())
+    with WorkerProcesses(1, asked=False) as workers:
+        made = forecast(prepared, workers)[1]
+        half = forecast(prepared, workers, done=len(prepared.plan.tasks))[1]
+    assert made.seconds is not None
+    assert made.least_seconds is not None
+    assert made.most_seconds is not None
+    assert made.least_seconds < made.seconds < made.most_seconds
+    assert made.cpu_seconds > 3.5e-9 * 5_000_000, "what is written takes time too"
+    assert half.cpu_seconds == 0
+
+
+def test_of_a_cluster_only_the_time_of_processors_is_said(shardmill: Shardmill) -> None:
+    Path("a.csv").write_text("a\n1\n")
+    args = ["convert", "a.csv", "-o", "out", "--dry-run", "--runner", "flink", "--set", "runner.master=127.0.0.1:9"]
+    (line,) = [line for line in shardmill(*args).out.splitlines() if line.startswith("Time:")]
+    assert line.endswith("of CPU, as measured here; how long that takes, the cluster decides")
+
+
+def test_where_the_rows_are_not_known_the_sizes_are_called_a_guess(shardmill: Shardmill) -> None:
+    csv_files()
+    Path("a.csv.gz").write_bytes(gzip.compress(Path("0.csv").read_bytes() + Path("1.csv").read_bytes()))
+    plan = planned("a.csv.gz", schema={"infer": "none"})
+    assert (plan["forecast"]["bytes_error"], plan["forecast"]["share"]) == (None, None)
+    ended = shardmill("convert", "a.csv.gz", "-o", "out", "--dry-run", "--set", "schema.infer=none")
+    assert "the number of rows is a guess by the size of the files, and so are the sizes" in ended.out
+
+
+def test_a_disk_with_too_little_room_is_said() -> None:
+    made = Forecast(
+        rows=1, places=1, share=1.0, cpu_seconds=1.0, seconds=1.0, least_seconds=0.5, most_seconds=2.0, workers=2,
+        bytes_error=0.0, rejects=0, allowed=0, disk_bytes=5 << 30, free_bytes=1 << 30,
+    )  # fmt: skip
+    assert "Disk:   too little room for out: 5.0 GiB needed, 1.0 GiB free" in list(made.lines("out"))
+    assert len(list(replace(made, free_bytes=5 << 30).lines("out"))) == 2
+
+
+def test_a_run_that_is_done_and_only_to_be_committed_has_no_forecast(shardmill: Shardmill) -> None:
+    Path("a.jsonl").write_text('{"a": 1}\n{"a": 1, "a": 2}\n')
+    assert shardmill("convert", "a.jsonl", "-o", "out").code == 4
+    plan = json.loads(shardmill("convert", "a.jsonl", "-o", "out", "--dry-run", "--json").out)
+    assert plan["done_before"] == plan["tasks"] == 1
+    assert "forecast" not in plan
