@@ -28,6 +28,7 @@ from .commands.option_hints import (
     answer,
     option,
 )
+from .commands.reporting.command import report
 from .commands.session import Session
 from .commands.statistics.command import stats
 
@@ -264,6 +265,7 @@ _command("shardmill gc out/sales --older-than 36h --delete")(dataset_commands.gc
 _command("shardmill merge out/sales data/*.tfrecord -o out/all")(merge_commands.merge)
 _command("shardmill rebuild out/sales -o out/sales-gz --compression gzip")(merge_commands.rebuild)
 _command("shardmill stats out/sales")(stats)
+_command("shardmill report out/sales -o sales.html")(report)
 _command("shardmill index out/sales")(dataset_commands.index)
 _command("shardmill salvage broken.tfrecord -o saved")(dataset_commands.salvage)
 _command("shardmill export out/sales -o sales.parquet")(interchange.export)

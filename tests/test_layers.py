@@ -31,7 +31,8 @@ transforms/sources: image_tables annotations images archive_files archives raw_p
 transforms: .
 pipelines: config report screens workers prepare engines engines/local engines/flink engines/dataflow
 pipelines: forecast runs doctor commands starter
-pipelines: commands/interchange commands/statistics
+pipelines: dataset_report
+pipelines: commands/interchange commands/statistics commands/reporting
 pipelines: .
 """
 """All packages, a line for each layer, the lowest first: a module imports from its own package and those before it."""

@@ -89,6 +89,22 @@ def _of_dataset(root: str, level: Level, *, write: bool) -> tuple[_Shown, list[s
     return _Shown(statistics, manifest.schema, manifest.generation), written
 
 
+def statistics_of(root: str, manifest: Manifest, level: Level, *, count: bool = True) -> Statistics | None:
+    """Return the figures of a generation whose records are Examples: those that are there, or what is counted now.
+
+    Without `count` they are those that are there, of any level, None where there are none.
+
+    Raises:
+        DamageError: a shard is damaged.
+    """
+    assert manifest.schema is not None
+    known = _known(root, manifest)
+    if not count or (known is not None and (level == "basic" or known.level == "full")):
+        return known
+    tally = count_records(counts := counts_of(root, manifest, level), level, _spread(counts))
+    return tally.statistics(manifest.schema, manifest.labels)
+
+
 def _known(root: str, manifest: Manifest) -> Statistics | None:
     try:
         return read_stats(root, manifest)

@@ -1,0 +1,1 @@
+"""The command `report`: write the page that shows what is in a dataset."""

@@ -1,0 +1,54 @@
+"""Write the report of a dataset."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from ....transforms.dataset.export.new_target import check_new, new_file
+from ....transforms.dataset.generations.manifest_files import read_manifest
+from ....transforms.errors import UsageError
+from ....transforms.format.wording.printable import printable_path
+from ....transforms.format.wording.sizes import format_size
+from ...dataset_report.facts import gather_facts
+from ...dataset_report.page import html_page
+from ..statistics.stats import statistics_of
+
+if TYPE_CHECKING:
+    from ...screens.screen import Screen
+
+
+@dataclass(frozen=True, slots=True)
+class ReportOptions:
+    """Which generation is reported (None: the latest), and how."""
+
+    generation: int | None = None
+    quick: bool = False
+    overwrite: bool = False
+
+
+def report_command(path: str, target: str, options: ReportOptions, screen: Screen) -> int:
+    """Write the page to `target`; return 0.
+
+    Raises:
+        InputError: there is no dataset, or no such generation.
+        DamageError: the dataset is damaged; nothing was written.
+        UsageError: the target is no HTML file.
+        TargetError: it exists, or cannot be written.
+    """
+    root = path.rstrip("/") or path
+    if not target.endswith((".html", ".htm")):
+        raise UsageError(f"{printable_path(target)}: a report is an HTML file; name it so: -o report.html")
+    check_new(target, overwrite=options.overwrite)
+    manifest = read_manifest(root, options.generation)
+    found = None
+    if manifest.schema is not None:
+        found = statistics_of(root, manifest, "full", count=not options.quick)
+    page = html_page(gather_facts(root, found, options.generation)).encode()
+    with new_file(target) as file:
+        file.write(page)
+    if screen.as_json:
+        screen.data({"path": target, "bytes": len(page), "generation": manifest.generation})
+    elif not screen.quiet:
+        screen.text(f"Wrote {printable_path(target)} ({format_size(len(page))}); any browser shows it.", "green")
+    return 0

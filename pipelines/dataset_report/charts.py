@@ -1,0 +1,64 @@
+"""Charts as SVG within the page: no script, no colours of their own, and words for those who do not see them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Final
+
+from ...transforms.statistics.figures import Bucket
+from .markup import text_of
+
+WIDTH: Final = 240
+HEIGHT: Final = 56
+
+
+def histogram(buckets: Sequence[Bucket], words: str) -> str:
+    """Return a histogram as one path; `words` say what it is of."""
+    highest = max((bucket.count for bucket in buckets), default=0)
+    low, high = (buckets[0].low, buckets[-1].high) if buckets else (0.0, 0.0)
+    if not highest or not low < high:
+        return ""
+    path = []
+    for bucket in buckets:
+        left, right = ((edge - low) / (high - low) * WIDTH for edge in (bucket.low, bucket.high))
+        top = HEIGHT - bucket.count / highest * HEIGHT
+        if bucket.count:
+            path.append(f"M{left:.0f} {HEIGHT}V{top:.1f}H{max(right - 1, left + 1):.0f}V{HEIGHT}z")
+    label = f"{words}: {low:,.4g} to {high:,.4g}, the fullest of {len(buckets)} parts from {_fullest(buckets)}"
+    return (
+        f'<figure><svg viewBox="0 0 {WIDTH} {HEIGHT}" role=img aria-label="{text_of(label)}">'
+        f'<path d="{"".join(path)}"/></svg>'
+        f"<figcaption><span>{low:,.4g}</span><span>{high:,.4g}</span></figcaption></figure>"
+    )
+
+
+def _fullest(buckets: Sequence[Bucket]) -> str:
+    bucket = max(buckets, key=lambda one: one.count)
+    return f"{bucket.low:,.4g} to {bucket.high:,.4g}"
+
+
+def bar(part: float, whole: float) -> str:
+    """Return a bar that fills its cell as far as the part is of the whole; the figure beside it says the same."""
+    width = 100 * part / whole if whole else 0
+    return f'<span class=bar aria-hidden=true><i style="width:{width:.1f}%"></i></span>'
+
+
+def sizes(values: Sequence[int], target: int, words: str, bins: int = 40) -> str:
+    """Return how many shards have which size, with a line at the target; sizes are bytes."""
+    if not values:
+        return ""
+    top = max(*values, target, 1)
+    counts = [0] * bins
+    for value in values:
+        counts[min(value * bins // (top + 1), bins - 1)] += 1
+    highest, step = max(counts), WIDTH * 2 / bins
+    path = "".join(
+        f"M{at * step:.1f} {HEIGHT}v{-count / highest * HEIGHT:.1f}h{step - 1:.1f}V{HEIGHT}z"
+        for at, count in enumerate(counts)
+        if count
+    )
+    line = target / (top + 1) * WIDTH * 2
+    return (
+        f'<figure class=wide><svg viewBox="0 0 {WIDTH * 2} {HEIGHT}" role=img aria-label="{text_of(words)}">'
+        f'<path d="{path}"/><path class=target d="M{line:.1f} 0V{HEIGHT}"/></svg></figure>'
+    )
