@@ -269,6 +269,7 @@ _command("shardmill report out/sales -o sales.html")(report)
 _command("shardmill index out/sales")(dataset_commands.index)
 _command("shardmill salvage broken.tfrecord -o saved")(dataset_commands.salvage)
 _command("shardmill export out/sales -o sales.parquet")(interchange.export)
+_command("shardmill diff out/sales out/sales@1")(interchange.diff)
 _command("shardmill snippet torch out/sales")(interchange.snippet)
 app.add_typer(flink_commands.app, name="flink")
 

@@ -23,7 +23,7 @@ transforms: checks statistics
 transforms/pictures: . preprocess
 transforms/stores: common s3 gcs .
 transforms/dataset: shard_plan storage records generations spill stage shuffle shards commit rows
-transforms/dataset: frameworks reading export integrity cleanup
+transforms/dataset: frameworks reading export comparison integrity cleanup
 transforms/sources: contract files
 transforms: recipe recipe/steps recipe/picture_steps
 transforms/sources: registry text csv/records csv jsonl txt typed arrow parquet

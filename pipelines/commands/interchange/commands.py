@@ -64,3 +64,25 @@ def snippet(
         return snippet_command(reader, path, split, session.screen)
 
     answer(body, as_json=as_json, quiet=False, debug=debug)
+
+
+def diff(
+    a: Annotated[str, typer.Argument(metavar="A", help="A dataset's folder, or a generation: FOLDER@3.")],
+    b: Annotated[str, typer.Argument(metavar="B", help="The other one.")],
+    records: Annotated[bool, typer.Option("--records", help="Read and compare the records themselves.")] = False,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Compare two datasets or generations: schema, counts, figures, labels, sources.
+
+    It reads manifests, and with --records the shards that differ. The exit code is 0 if schema, classes and records
+    are equal, else 1.
+    """
+
+    def body(session: Session) -> int:
+        from .diff import diff_command
+
+        return diff_command(a, b, session.screen, records=records)
+
+    answer(body, as_json=as_json, quiet=quiet, debug=debug)

@@ -1,0 +1,114 @@
+"""Compare two datasets or generations: one command over `dataset/comparison`, and its screen."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Final
+
+from rich.table import Table
+
+from ....transforms.dataset.comparison.compare import Difference, compare
+from ....transforms.dataset.comparison.sides import Side
+from ....transforms.dataset.generations.manifest_files import read_manifest
+from ....transforms.format.wording.printable import printable
+from ....transforms.format.wording.sizes import format_size
+
+if TYPE_CHECKING:
+    from ....transforms.dataset.comparison.compare_records import RecordDifference
+    from ...screens.screen import Screen
+
+_DIFFERENT: Final = 1
+_SHOWN: Final = 20
+"""Lines of one kind that are shown; --json has all."""
+
+
+def diff_command(a: str, b: str, screen: Screen, *, records: bool) -> int:
+    """Print what differs between two datasets; return 0 if they are equal, and 1 if not.
+
+    Raises:
+        InputError: there is no dataset, or no such generation.
+        DamageError: a manifest is damaged, or with `records` a shard.
+    """
+    sides = Side.open(a), Side.open(b)
+    found = compare(*sides)
+    read = _compared(sides, found) if records else []
+    equal = found.equal
+    if records:
+        equal = not found.schema and not found.labels and not any(one.only_a or one.only_b for one in read)
+    if screen.as_json:
+        document = found.to_json() | {"a": sides[0].name, "b": sides[1].name, "equal": equal}
+        screen.data(document | {"records": [_record_document(one) for one in read] if records else None})
+    elif not screen.quiet:
+        _print(sides, found, read, screen)
+        screen.text("Equal." if equal else "Different.", "bold green" if equal else "bold red")
+    return 0 if equal else _DIFFERENT
+
+
+def _compared(sides: tuple[Side, Side], found: Difference) -> list[RecordDifference]:
+    from ....transforms.dataset.comparison.compare_records import compare_records
+
+    whole = [(side.path, read_manifest(side.path, side.manifest.generation)) for side in sides]
+    return [compare_records(split.name, whole) for split in found.splits]
+
+
+def _record_document(one: RecordDifference) -> dict[str, Any]:
+    return {name: getattr(one, name) for name in ("split", "only_a", "only_b", "read", "bytes", "skipped")}
+
+
+def _print(sides: tuple[Side, Side], found: Difference, read: list[RecordDifference], screen: Screen) -> None:
+    for letter, side in zip("AB", sides, strict=True):
+        screen.text(f"{letter}: {side.name}")
+    screen.table(_splits_table(found))
+    _list(screen, "Schema", (_sides_line(name, *texts) for name, texts in found.schema.items()))
+    classes = ((feature, name, *numbers) for feature, names in found.labels.items() for name, numbers in names.items())
+    _list(screen, "Labels", (f'{printable(f)}: class "{printable(n)}" {_arrow(x, y)}' for f, n, x, y in classes))
+    if found.figures is None:
+        screen.text("Figures: not compared, as a side has no statistics (shardmill stats FOLDER --write).")
+    else:
+        lines = (f"{one.split} {printable(one.feature)}: {one.figure} {_arrow(one.a, one.b)}" for one in found.figures)
+        _list(screen, "Figures", lines)
+    for what, names in zip(("only in A", "only in B", "changed"), found.sources, strict=True):
+        _list(screen, f"Sources {what}", map(printable, names))
+    for one in read:
+        screen.text(
+            f"Records of {one.split}: {one.only_a:,} only in A, {one.only_b:,} only in B ({one.read:,} read, "
+            f"{one.skipped:,} in equal shards)"
+        )
+
+
+def _list(screen: Screen, title: str, lines: Iterable[str]) -> None:
+    found = list(lines)
+    if found:
+        screen.text(f"{title}:", "bold")
+    for line in found[:_SHOWN]:
+        screen.text(f"  {line}")
+    if len(found) > _SHOWN:
+        screen.text(f"  and {len(found) - _SHOWN:,} more; --json has them all")
+
+
+def _sides_line(name: str, a: str | None, b: str | None) -> str:
+    return f"{printable(name) or 'records'}: {_arrow(a, b)}"
+
+
+def _arrow(a: object, b: object) -> str:
+    if a is None or b is None:
+        return f"only in {'B' if a is None else 'A'}: {_shown(b if a is None else a)}"
+    return f"{_shown(a)} -> {_shown(b)}"
+
+
+def _shown(value: object) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else printable(value)
+
+
+def _splits_table(found: Difference) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for title in ("split", "records A", "B", "shards A", "B", "bytes A", "B", "records"):
+        table.add_column(title, justify="left" if title in ("split", "records") else "right", no_wrap=True)
+    for split in found.splits:
+        cells = [
+            "-" if side is None else format_size(side[index]) if index == 2 else f"{side[index]:,}"
+            for index in range(3)
+            for side in (split.a, split.b)
+        ]
+        table.add_row(split.name, *cells, "same" if split.same_records else "different")
+    return table

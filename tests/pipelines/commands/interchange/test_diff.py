@@ -1,0 +1,116 @@
+"""What `diff` finds by manifests, statistics and lists of sources, its screen and its exit code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from shardmill.pipelines import append, convert
+
+from ....command_line import Shardmill
+
+ROWS = {"id": [1, 2, 3, 4], "kind": ["cat", "owl", "cat", "cat"], "price": [1.0, 2.0, 3.0, 4.0]}
+
+
+def made(folder: Path, rows: dict[str, Any] | None = None, **keys: Any) -> None:
+    columns = keys.pop("columns", {"kind": {"label": True}})
+    convert(data=pa.table(rows or ROWS), output=folder, schema={"columns": columns}, **keys)
+
+
+def document(shardmill: Shardmill, *arguments: str) -> tuple[int, Any]:
+    screen = shardmill("diff", *arguments, "--json")
+    return screen.code, json.loads(screen.out)
+
+
+def test_equal_records_in_other_shards_are_equal(tmp_path: Path, shardmill: Shardmill) -> None:
+    made(tmp_path / "a")
+    made(tmp_path / "b", compression="gzip", name="b")
+    for more in ((), ("--records",)):
+        screen = shardmill("diff", "a", "b", *more)
+        assert (screen.code, screen.err) == (0, "")
+        assert screen.out.splitlines()[0] == "A: a, generation 1"
+        assert screen.out.splitlines()[-1] == "Equal."
+    assert shardmill("diff", "a", "b", "--quiet").out == ""
+
+
+def test_features_classes_splits_and_figures_that_differ_are_named(tmp_path: Path, shardmill: Shardmill) -> None:
+    made(tmp_path / "a")
+    other = {
+        "id": [1, 2, 3, 5],
+        "kind": ["ape", "owl", "cat", "cat"],
+        "price": ["1", "2", "3", "4"],
+        "more": [1, 2, 3, 4],
+    }
+    made(tmp_path / "b", other)
+    code, found = document(shardmill, "a", "b")
+    assert (code, found["equal"], found["records"]) == (1, False, None)
+    assert found["schema"] == {"more": [None, "int64 (int64)"], "price": ["float64 (float)", "string (bytes)"]}
+    assert found["labels"] == {"kind": {"cat": [0, 1], "owl": [1, 2], "ape": [None, 0]}}
+    (split,) = found["splits"]
+    assert (split["a"]["records"], split["b"]["records"], split["same_records"]) == (4, 4, False)
+    figures = {(one["feature"], one["figure"]): (one["a"], one["b"]) for one in found["figures"]}
+    assert figures["id", "max"] == (4, 5)
+    assert figures["kind", "class cat"] == (3, 2)
+    screen = shardmill("diff", "a", "b")
+    assert "  price: float64 (float) -> string (bytes)" in screen.out
+    assert "  train kind: class cat 3 -> 2" in screen.out
+    assert screen.out.splitlines()[-1] == "Different."
+
+
+def test_a_feature_that_may_be_absent_in_one_alone_differs(tmp_path: Path, shardmill: Shardmill) -> None:
+    made(tmp_path / "a")
+    made(tmp_path / "b", ROWS | {"price": [1.0, None, 3.0, 4.0]})
+    _, found = document(shardmill, "a", "b")
+    assert [list(texts) for texts in found["schema"].values()] in (
+        [],
+        [["float64 (float)", "float64 (float), may be absent"]],
+    )
+    assert {"split": "train", "feature": "price", "figure": "missing", "a": 0, "b": 1} in found["figures"]
+
+
+def test_generations_of_one_dataset_and_their_sources(tmp_path: Path, shardmill: Shardmill) -> None:
+    for name, line in (("one", '{"a": 1}\n'), ("two", '{"a": 2}\n')):
+        (tmp_path / f"{name}.jsonl").write_text(line)
+    convert(tmp_path / "one.jsonl", output=tmp_path / "out")
+    append(tmp_path / "two.jsonl", output=tmp_path / "out")
+    code, found = document(shardmill, "out@1", "out@2", "--records")
+    assert code == 1
+    assert found["sources"] == {"only_a": [], "only_b": ["two.jsonl"], "changed": []}
+    (records,) = found["records"]
+    assert (records["only_a"], records["only_b"], records["read"], records["skipped"]) == (0, 1, 1, 1)
+    assert document(shardmill, "out", "out@2")[0] == 0
+    screen = shardmill("diff", "out@1", "out", "--records")
+    assert "Records of train: 0 only in A, 1 only in B (1 read, 1 in equal shards)" in screen.out
+    (tmp_path / "one.jsonl").write_text('{"a": 3}\n')
+    convert(tmp_path / "one.jsonl", output=tmp_path / "changed")
+    assert document(shardmill, "out@1", "changed")[1]["sources"]["changed"] == ["one.jsonl"]
+
+
+def test_what_is_no_dataset_or_no_generation_is_an_error_and_no_difference(
+    tmp_path: Path, shardmill: Shardmill
+) -> None:
+    made(tmp_path / "a")
+    screen = shardmill("diff", "a", "nowhere")
+    assert (screen.code, "nowhere: no dataset" in screen.err) == (2, True)
+    screen = shardmill("diff", "a@7", "a")
+    assert (screen.code, "a: no generation 7: it holds 1 to 1" in screen.err) == (2, True)
+    (tmp_path / "a@7").mkdir()
+    assert "a@7: no dataset" in shardmill("diff", "a", "a@7").err
+
+
+@pytest.mark.parametrize("missing", ["a", "b"])
+def test_without_statistics_the_screen_says_how_to_have_them(
+    tmp_path: Path, shardmill: Shardmill, missing: str
+) -> None:
+    for name in ("a", "b"):
+        made(tmp_path / name, stats="none" if name == missing else "basic")
+    screen = shardmill("diff", "a", "b")
+    assert (screen.code, "Figures: not compared, as a side has no statistics (shardmill stats" in screen.out) == (
+        0,
+        True,
+    )
+    assert shardmill("stats", missing, "--write").code == 0
+    assert "Figures: not compared" not in shardmill("diff", "a", "b").out

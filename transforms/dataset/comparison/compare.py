@@ -1,0 +1,168 @@
+"""What differs between two generations, as manifests, statistics and lists of sources state it; no record is read.
+
+    schema      features that were added, removed, or are of another type or shape, or may be absent in one alone
+    labels      classes that were added or removed, or have another number
+    splits      records, shards, bytes; whether the records are the same, in any order, by their `records_digest`
+    figures     where both have statistics: what differs of a feature in a split
+    sources     input files that were added, removed, or have another content
+
+Two datasets are equal if schema, labels and the records of each split are: other shards, and other sources of the same
+records, are shown and do not count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
+from typing import Any
+
+from ...format.manifest.manifest import SplitEntry
+from ...format.schema.difference import feature_text
+from ...format.schema.schema import Feature, Schema
+from ...format.wording.printable import printable
+from ...statistics.figures import FeatureFigures, Statistics
+from .sides import Side
+
+
+@dataclass(frozen=True, slots=True)
+class SplitDifference:
+    """One split on both sides: (records, shards, bytes) of each, None where there is no such split."""
+
+    name: str
+    a: tuple[int, int, int] | None
+    b: tuple[int, int, int] | None
+    same_records: bool
+
+
+@dataclass(frozen=True, slots=True)
+class FigureDifference:
+    """One figure of a feature in a split, such as `mean` or `missing`, on both sides."""
+
+    split: str
+    feature: str
+    figure: str
+    a: Any
+    b: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Difference:
+    """All that differs; what is empty is equal.
+
+    `schema` has the two texts of each feature that differs, None where a side lacks it; `labels` for each label feature
+    the number of each class on both sides, where these differ. `figures` is None where a side has no statistics.
+    `sources` is (in A alone, in B alone, changed).
+    """
+
+    schema: dict[str, tuple[str | None, str | None]]
+    labels: dict[str, dict[str, tuple[int | None, int | None]]]
+    splits: tuple[SplitDifference, ...]
+    figures: tuple[FigureDifference, ...] | None
+    sources: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+
+    @property
+    def equal(self) -> bool:
+        """Whether both sides have the same schema, classes and records."""
+        return not self.schema and not self.labels and all(split.same_records for split in self.splits)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the difference as `diff --json` prints it."""
+        document = asdict(self)
+        document["equal"] = self.equal
+        document["sources"] = dict(zip(("only_a", "only_b", "changed"), map(list, self.sources), strict=True))
+        sizes = ("records", "shards", "bytes")
+        for split in document["splits"]:
+            for side in ("a", "b"):
+                split[side] = None if split[side] is None else dict(zip(sizes, split[side], strict=True))
+        return document
+
+
+def compare(a: Side, b: Side) -> Difference:
+    """Return what differs between two generations.
+
+    Raises:
+        DamageError: a list of sources, or statistics, are damaged.
+    """
+    return Difference(
+        _schemas(a.manifest.schema, b.manifest.schema),
+        _labels(a.manifest.labels, b.manifest.labels),
+        tuple(_splits(a, b)),
+        _figures(a.statistics(), b.statistics()),
+        _sources(a.sources(), b.sources()),
+    )
+
+
+def _schemas(a: Schema | None, b: Schema | None) -> dict[str, tuple[str | None, str | None]]:
+    ours, theirs = ({one.name: _text(one) for one in schema or ()} for schema in (a, b))
+    if (a is None) != (b is None):
+        ours |= {} if a is not None else {"": "plain bytes"}
+        theirs |= {} if b is not None else {"": "plain bytes"}
+    names = sorted(ours.keys() | theirs.keys())
+    return {name: (ours.get(name), theirs.get(name)) for name in names if ours.get(name) != theirs.get(name)}
+
+
+def _text(feature: Feature) -> str:
+    return feature_text(feature) + (", may be absent" if feature.nullable else "")
+
+
+def _labels(
+    a: Mapping[str, Sequence[str]], b: Mapping[str, Sequence[str]]
+) -> dict[str, dict[str, tuple[int | None, int | None]]]:
+    found = {}
+    for feature in sorted(a.keys() | b.keys()):
+        ours, theirs = ({name: number for number, name in enumerate(side.get(feature, ()))} for side in (a, b))
+        names = list(dict.fromkeys([*ours, *theirs]))
+        changed = {name: (ours.get(name), theirs.get(name)) for name in names if ours.get(name) != theirs.get(name)}
+        if changed:
+            found[feature] = changed
+    return found
+
+
+def _splits(a: Side, b: Side) -> list[SplitDifference]:
+    found = []
+    for name in sorted(a.manifest.splits.keys() | b.manifest.splits.keys()):
+        ours, theirs = a.manifest.splits.get(name), b.manifest.splits.get(name)
+        same = ours is not None and theirs is not None and _held(ours) == _held(theirs)
+        sizes = [
+            None if split is None else (split.records, side.shards[name], split.bytes)
+            for side, split in ((a, ours), (b, theirs))
+        ]
+        found.append(SplitDifference(name, sizes[0], sizes[1], same))
+    return found
+
+
+def _held(split: SplitEntry) -> tuple[int, str]:
+    return split.records, split.records_digest
+
+
+def _figures(a: Statistics | None, b: Statistics | None) -> tuple[FigureDifference, ...] | None:
+    if a is None or b is None:
+        return None
+    found = []
+    for split in sorted(a.splits.keys() & b.splits.keys()):
+        ours, theirs = a.splits[split].features, b.splits[split].features
+        for name in ours:
+            if name in theirs:
+                left, right = _flat(ours[name]), _flat(theirs[name])
+                keys = [key for key in dict.fromkeys([*left, *right]) if left.get(key) != right.get(key)]
+                found += [FigureDifference(split, name, key, left.get(key), right.get(key)) for key in keys]
+    return tuple(found)
+
+
+def _flat(figures: FeatureFigures) -> dict[str, Any]:
+    """Return figures by their names: those of numbers, sizes and lengths, and how many there are of each class."""
+    flat: dict[str, Any] = {"missing": figures.missing}
+    for what in ("numbers", "sizes", "lengths"):
+        group = getattr(figures, what)
+        if group is not None:
+            prefix = "" if what == "numbers" else f"{what} "
+            flat |= {f"{prefix}{one.name}": getattr(group, one.name) for one in fields(group)}
+    flat |= {f"class {printable(name)}": count for name, count in (figures.classes or {}).items()}
+    if figures.distinct is not None:
+        flat["distinct"] = figures.distinct.count
+    return flat
+
+
+def _sources(a: dict[str, str], b: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    changed = tuple(sorted(name for name in a.keys() & b.keys() if a[name] != b[name]))
+    return tuple(sorted(a.keys() - b.keys())), tuple(sorted(b.keys() - a.keys())), changed

@@ -1,0 +1,81 @@
+"""One side of a comparison: a generation of a dataset, by one document of its manifest and no list of shards."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from ...errors import InputError
+from ...format.manifest.manifest import Manifest
+from ...format.manifest.naming import generation_file
+from ...format.manifest.parser import parse_overview
+from ...format.manifest.parts import LIMITS
+from ...format.wording.printable import printable_path
+from ...statistics.figures import Statistics
+from ..generations.manifest_files import list_generations, read_file
+from ..generations.statistics_file import read_stats
+from ..shards.source_list import read_held_sources
+from ..storage.storage_at import storage_at
+
+_GENERATION: Final = re.compile(r"(.+)@([0-9]{1,19})")
+
+
+@dataclass(frozen=True, slots=True)
+class Side:
+    """A generation; in `manifest` each part of the list of shards is one shard, and `shards` is how many there are."""
+
+    path: str
+    manifest: Manifest
+    shards: dict[str, int]
+
+    @classmethod
+    def open(cls, name: str) -> Side:
+        """Open `FOLDER`, whose latest generation it is, or `FOLDER@3`.
+
+        Raises:
+            InputError: the folder holds no dataset, or no such generation.
+            DamageError: the manifest is damaged.
+        """
+        match = None if os.path.isdir(name) else _GENERATION.fullmatch(name)
+        return cls._of(match[1], int(match[2])) if match else cls._of(name, None)
+
+    @classmethod
+    def _of(cls, path: str, generation: int | None) -> Side:
+        path = path.rstrip("/") or path
+        known = list_generations(path)
+        if generation is not None and generation not in known:
+            choices = f"it holds {known[0]} to {known[-1]}" if known else "it holds no dataset"
+            raise InputError(f"{printable_path(path)}: no generation {generation}: {choices}")
+        file = generation_file("manifests", generation or known[-1], "json") if known else "manifest.json"
+        if not known and not storage_at(path).lies_at(file):
+            raise InputError(f"{printable_path(path)}: no dataset: it has neither manifests/ nor manifest.json")
+        data = read_file(path, file, LIMITS.bytes)
+        return cls(path, *parse_overview(data, printable_path(os.path.join(path, file))))
+
+    @property
+    def name(self) -> str:
+        """How the side is called on a screen."""
+        return f"{printable_path(self.path)}, generation {self.manifest.generation}"
+
+    def statistics(self) -> Statistics | None:
+        """Return the figures of the generation, None where there are none."""
+        return read_stats(self.path, self.manifest)
+
+    def sources(self) -> dict[str, str]:
+        """Return the fingerprint of each input file of this generation and of those that it came from.
+
+        Raises:
+            DamageError: a list is missing or damaged.
+        """
+        held = (one for manifest in self._lineage() for one in read_held_sources(self.path, manifest))
+        return {one.name: one.fingerprint for one in held}
+
+    def _lineage(self) -> Iterator[Manifest]:
+        side = self
+        yield side.manifest
+        while side.manifest.parent is not None and side.manifest.parent < side.manifest.generation:
+            side = Side._of(self.path, side.manifest.parent)
+            yield side.manifest
