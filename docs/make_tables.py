@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any, Final, Literal
 
 import pyarrow as pa
+from make_readers import reader_programs
 from make_schema import SCHEMA_FILE, schema_text
 from pydantic import BaseModel, BeforeValidator
 from pydantic.fields import FieldInfo
@@ -366,6 +367,7 @@ def tables() -> dict[str, str]:
         "pipelines": python_text("shardmill.pipelines"),
         "transforms": python_text("shardmill.transforms"),
         "dataset": table(("name", ""), list(dataset_rows())),
+        **reader_programs(),
         "errors": table(("error", "is a", "exit code", "meaning"), list(error_rows())),
     }
 
@@ -383,7 +385,10 @@ def filled(text: str, made: dict[str, str]) -> str:
     return re.sub(r"<!-- table ([\w ]+) -->\n.*?<!-- end -->", replaced, text, flags=re.DOTALL)
 
 
-PAGES: Final = tuple(DOCS / name for name in ("types.md", "config.md", "rejects.md", "python.md"))
+PAGES: Final = (
+    *(DOCS / name for name in ("types.md", "config.md", "rejects.md", "python.md")),
+    *sorted((DOCS / "readers").glob("*.md")),
+)
 
 if __name__ == "__main__":
     made = tables()

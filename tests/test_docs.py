@@ -90,7 +90,7 @@ def test_the_programs_of_the_readme_run(pages_folder: Path, monkeypatch: pytest.
     assert min(visitors.to_arrow("train")["visits"].to_pylist()) > 0
 
 
-@pytest.mark.parametrize("page", sorted([README, REPO / "CONTRIBUTING.md", *(REPO / "docs").glob("*.md")]), ids=str)
+@pytest.mark.parametrize("page", sorted([README, REPO / "CONTRIBUTING.md", *(REPO / "docs").rglob("*.md")]), ids=str)
 def test_links_lead_to_files_and_headings_that_exist(page: Path) -> None:
     for target in re.findall(r"\]\(([^)\s]+)\)", page.read_text()):
         if "://" in target:
@@ -125,7 +125,7 @@ def test_the_decisions_are_grouped_by_subjects_that_the_page_lists_first() -> No
 
 def test_every_page_is_linked_from_the_readme() -> None:
     text = README.read_text() + (REPO / "CONTRIBUTING.md").read_text()
-    assert [page.name for page in (REPO / "docs").glob("*.md") if page.name not in text] == []
+    assert [page.name for page in (REPO / "docs").rglob("*.md") if page.name not in text] == []
 
 
 def test_the_picture_is_what_its_script_draws() -> None:

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent
 TEXTS = [
     ROOT / "README.md",
     ROOT / "CONTRIBUTING.md",
-    *(ROOT / "docs").glob("*.md"),
+    *(ROOT / "docs").rglob("*.md"),
     *(ROOT / "configs").glob("*.yaml"),
 ]
 TEXTS += [path for folder in ("pipelines", "transforms") for path in (ROOT / folder).rglob("*.py")]

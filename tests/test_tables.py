@@ -44,6 +44,6 @@ def test_every_line_of_words_is_of_a_key_or_code_that_there_is(maker: ModuleType
     assert [word for word in words if f"`{word}`" not in text] == []
 
 
-@pytest.mark.parametrize("page", sorted(DOCS.glob("*.md")), ids=lambda page: page.name)
+@pytest.mark.parametrize("page", sorted(DOCS.rglob("*.md")), ids=lambda page: page.name)
 def test_a_page_that_says_it_is_made_by_the_script_is_one_that_the_script_makes(page: Path, maker: ModuleType) -> None:
     assert ("<!-- table " in page.read_text()) == (page in maker.PAGES)

@@ -15,7 +15,7 @@ from shardmill.pipelines.commands import flink_commands
 
 REPO = Path(__file__).parent.parent
 STYLE = REPO / "docs/style.md"
-PAGES = [REPO / "README.md", REPO / "CONTRIBUTING.md", *(REPO / "docs").glob("*.md")]
+PAGES = [REPO / "README.md", REPO / "CONTRIBUTING.md", *(REPO / "docs").rglob("*.md")]
 MODULES = [path for folder in ("pipelines", "transforms") for path in (REPO / folder).rglob("*.py")]
 CONFIGS = list((REPO / "configs").glob("*.yaml"))
 BANNED = re.compile(

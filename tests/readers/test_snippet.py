@@ -82,6 +82,22 @@ def test_every_sample_is_read_or_what_it_lacks_is_said(
         assert "make one of a column: --set schema.columns.NAME.label=true" in screen.err
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_mlcroissant_reads_what_has_its_file_and_says_how_to_make_it(
+    any_sample: Dataset, tmp_path: Path, shardmill: Shardmill
+) -> None:
+    screen = shardmill("snippet", "mlcroissant", any_sample.path)
+    assert screen.code == 2
+    command = screen.err.partition("missing: ")[2].split()
+    assert shardmill(*command[1:]).code == 0
+    said = ran(shardmill("snippet", "mlcroissant", any_sample.path).out, tmp_path)
+    assert any_sample.schema is not None
+    assert all(repr(one.name) in said for one in any_sample.schema)
+    assert all(
+        any(name in line for line in said.splitlines()) for names in any_sample.labels.values() for name in names
+    )
+
+
 @pytest.mark.parametrize("name", ["quickstart", "csv", "resized"])
 def test_dali_reads_what_has_indexes_as_text_and_says_how_to_make_them(
     sample: Callable[..., Dataset], tmp_path: Path, shardmill: Shardmill, name: str

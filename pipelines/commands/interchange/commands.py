@@ -47,7 +47,9 @@ def export(
 
 
 def snippet(
-    reader: Annotated[str, typer.Argument(metavar="READER", help="tf, keras, tfds, torch, grain, dali or tfrecord.")],
+    reader: Annotated[
+        str, typer.Argument(metavar="READER", help="tf, keras, tfds, torch, grain, dali, tfrecord or mlcroissant.")
+    ],
     path: Annotated[str, typer.Argument(metavar="FOLDER", help="A dataset's folder.")],
     split: Annotated[str | None, typer.Option(metavar="NAME", help="The split to read; train by default.")] = None,
     as_json: Json = False,

@@ -9,6 +9,7 @@ from ....transforms.dataset.generations.manifest_files import read_manifest
 from ....transforms.dataset.storage.storage_at import storage_at
 from ....transforms.errors import UsageError
 from ....transforms.format.manifest.manifest import Manifest
+from ....transforms.format.sidecars.croissant import NAME as CROISSANT
 from ....transforms.format.sidecars.record_index import index_path
 from ....transforms.format.snippets.programs import PROGRAMS
 from ....transforms.format.snippets.subject import Subject
@@ -36,6 +37,9 @@ def snippet_command(reader: str, path: str, split: str | None, screen: Screen) -
         raise UsageError(
             f"{where}: DALI reads shards by text indexes, which are missing: shardmill index {where} --text"
         )
+    if reader == "mlcroissant" and storage_at(path).size(CROISSANT) is None:
+        where = printable_path(path)
+        raise UsageError(f"{where}: croissant.json is missing: shardmill export {where} -o {where}/{CROISSANT}")
     code = PROGRAMS[reader](subject)
     if screen.as_json:
         screen.data({"path": printable_path(path), "reader": reader, "split": subject.split, "code": code})

@@ -123,7 +123,7 @@ def _splits(manifest: Manifest) -> dict[str, Any]:
 
 
 def _classes(feature: str, names: Sequence[str]) -> dict[str, Any]:
-    identity = _classes_id(feature)
+    identity = classes_of(feature)
     return {
         "@type": "cr:RecordSet",
         "@id": identity,
@@ -135,7 +135,8 @@ def _classes(feature: str, names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _classes_id(feature: str) -> str:
+def classes_of(feature: str) -> str:
+    """Return the name of the record set that has the classes of a label."""
     return f"classes/{quote(feature)}"
 
 
@@ -166,7 +167,7 @@ def _feature(feature: Feature, labels: Mapping[str, Sequence[str]]) -> dict[str,
     if feature.shape:
         field |= {"isArray": True, "arrayShape": ",".join(map(str, feature.shape))}
     if feature.name in labels:
-        field["references"] = {"field": {"@id": f"{_classes_id(feature.name)}/number"}}
+        field["references"] = {"field": {"@id": f"{classes_of(feature.name)}/number"}}
     return field | {"source": {"fileSet": {"@id": _SHARDS}, "extract": {"column": feature.name}}}
 
 

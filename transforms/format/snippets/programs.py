@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final
 
 from .subject import Subject
-from .with_others import dali_program, grain_program, tfrecord_program, torch_program
+from .with_others import croissant_program, dali_program, grain_program, tfrecord_program, torch_program
 from .with_tensorflow import keras_program, tf_program, tfds_program
 
 PROGRAMS: Final[dict[str, Callable[[Subject], str]]] = {
@@ -17,4 +17,5 @@ PROGRAMS: Final[dict[str, Callable[[Subject], str]]] = {
     "grain": grain_program,
     "dali": dali_program,
     "tfrecord": tfrecord_program,
+    "mlcroissant": croissant_program,
 }

@@ -7,6 +7,8 @@ from typing import Final
 
 from ...errors import UsageError
 from ..schema.schema import Feature
+from ..sidecars.croissant import NAME as CROISSANT
+from ..sidecars.croissant import classes_of
 from ..sidecars.record_index import index_path
 from ..wording.printable import printable
 from .subject import Subject, quoted
@@ -151,6 +153,27 @@ def tfrecord_program(subject: Subject) -> str:
         "        pass",
         "for name, values in example.items():",
         "    print(name, type(values))",
+    )
+
+
+def croissant_program(subject: Subject) -> str:
+    """Return a program that reads what `croissant.json` says of a dataset with mlcroissant, which reads no TFRecord."""
+    labels = [name for name in subject.manifest.labels if name]
+    classes = [
+        f"for row in dataset.records({quoted(classes_of(name))}):  # the names of classes, by number\n    print(row)"
+        for name in labels
+    ]
+    return _join(
+        "import mlcroissant",
+        "",
+        f"dataset = mlcroissant.Dataset({quoted(subject.path.rstrip('/') + '/' + CROISSANT)})",
+        "for files in dataset.metadata.file_sets:",
+        "    print(files.id, files.includes)",
+        "for records in dataset.metadata.record_sets:",
+        "    print(records.id, [field.name for field in records.fields])",
+        'for row in dataset.records("splits"):',
+        "    print(row)",
+        *classes,
     )
 
 
