@@ -72,8 +72,8 @@ MANIFESTS: dict[str, tuple[Callable[[str], str], str]] = {
         f'source.list is "../outside/secret", {STAYS}',
     ),
     "a sidecar outside": (
-        lambda text: text.replace('"schema.pbtxt"]', '"schema.pbtxt", "../outside/secret"]'),
-        'sidecars[4] is "../outside/secret", not a relative path of letters, digits and ._=/- that stays in the folder',
+        lambda text: text.replace('"stats.tfdv"]', '"stats.tfdv", "../outside/secret"]'),
+        'sidecars[6] is "../outside/secret", not a relative path of letters, digits and ._=/- that stays in the folder',
     ),
     "a key twice": (
         lambda text: text.replace('"order":', '"order": "task", "order":'),

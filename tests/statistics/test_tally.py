@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections import Counter
 from itertools import pairwise
 from typing import Any
 
@@ -15,7 +16,8 @@ from hypothesis import strategies as st
 from shardmill.transforms.format.columns.feature_column import feature_column
 from shardmill.transforms.format.flow.feature_values import FeatureColumn
 from shardmill.transforms.format.schema.schema import Feature, Schema
-from shardmill.transforms.statistics.figures import FeatureFigures
+from shardmill.transforms.statistics.figures import Distinct, FeatureFigures, Level
+from shardmill.transforms.statistics.hashes import keys_of_rows
 from shardmill.transforms.statistics.stats_json import StatsProblem, parse_stats, stats_json
 from shardmill.transforms.statistics.tally import Tally
 
@@ -34,6 +36,7 @@ SCHEMA = Schema(
 LABELS = {"kind": ("cat", "dog", "owl")}
 TYPES = (pa.int64(), pa.int64(), pa.string(), pa.float32(), pa.list_(pa.float32()), pa.list_(pa.string()))
 
+LEVEL: st.SearchStrategy[Level] = st.sampled_from(["basic", "full"])
 FLOAT = st.floats(width=32)
 ROW = st.tuples(
     st.none() | st.integers(-(2**63), 2**63 - 1),
@@ -51,9 +54,10 @@ def columns_of(rows: list[Row]) -> list[FeatureColumn]:
     return [feature_column(array, feature).column for array, feature in zip(arrays, SCHEMA, strict=True)]
 
 
-def tally_of(rows: list[Row], split: str = "train") -> Tally:
-    tally = Tally()
-    tally.add(split, SCHEMA, columns_of(rows), len(rows))
+def tally_of(rows: list[Row], split: str = "train", level: Level = "basic", first: int = 0) -> Tally:
+    """Count rows, of which the first has a number."""
+    tally = Tally(level)
+    tally.add(split, SCHEMA, columns_of(rows), len(rows), keys_of_rows("rows", np.arange(first, first + len(rows))))
     return tally
 
 
@@ -98,16 +102,41 @@ def test_figures_are_what_numpy_finds(rows: list[Row]) -> None:
     assert found["kind"].classes == {name: sum(row[1] == i for row in rows) for i, name in enumerate(LABELS["kind"])}
 
 
-@given(st.lists(ROW, min_size=1, max_size=40), st.lists(st.integers(0, 40), max_size=4), st.randoms())
+@given(st.lists(ROW, min_size=1, max_size=40), st.lists(st.integers(0, 40), max_size=4), st.randoms(), LEVEL)
 @settings(max_examples=examples(200))
-def test_any_cut_merged_in_any_order_gives_the_same_bytes(rows: list[Row], cuts: list[int], random: Any) -> None:
+def test_any_cut_merged_in_any_order_gives_the_same_bytes(
+    rows: list[Row], cuts: list[int], random: Any, level: Level
+) -> None:
     edges = sorted({0, len(rows), *(min(cut, len(rows)) for cut in cuts)})
-    parts = [tally_of(rows[first:last]).to_json() for first, last in pairwise(edges)]
+    parts = [tally_of(rows[first:last], "train", level, first).to_json() for first, last in pairwise(edges)]
     random.shuffle(parts)
-    merged = Tally()
+    merged = Tally(level)
     for part in parts:
-        merged.merge(Tally.from_json(json.loads(json.dumps(part))))
-    assert stats_json(merged, SCHEMA, LABELS, 1) == stats_json(tally_of(rows), SCHEMA, LABELS, 1)
+        merged.merge(Tally.from_json(json.loads(json.dumps(part)), level))
+    whole = tally_of(rows, "train", level)
+    assert stats_json(merged, SCHEMA, LABELS, 1) == stats_json(whole, SCHEMA, LABELS, 1)
+
+
+@given(st.lists(ROW, min_size=1, max_size=40))
+@settings(max_examples=examples(100))
+def test_histograms_quantiles_and_frequent_values_of_few_rows_are_those_of_all(rows: list[Row]) -> None:
+    found = figures_of(tally_of(rows, level="full"))
+    assert found["kind"].distinct == Distinct(len({row[1] for row in rows}), exact=True)
+    for name, column in (("count", 0), ("price", 3), ("scores", 4), ("name", 2), ("tags", 5)):
+        values = [row[column] for row in rows if row[column] is not None]
+        if name in ("scores", "tags"):
+            values = [value for one in values for value in one]
+        if found[name].kind == "float":
+            values = [value for value in values if math.isfinite(value)]
+        counts = Counter(values)
+        assert found[name].distinct == Distinct(len(counts), exact=True)
+        assert {one.value: one.count for one in found[name].top}.items() <= counts.items()
+        assert len(found[name].top) == min(len(counts), 20)
+        if name in ("count", "price") and values:
+            assert sum(one.count for one in found[name].histogram) == pytest.approx(len(values))
+            ordered = sorted(values)
+            expected = [ordered[max(-(-len(values) * part // 10), 1) - 1] for part in range(1, 10)]
+            assert found[name].quantiles == tuple(map(float, (min(values), *expected, max(values))))
 
 
 def test_splits_are_counted_apart() -> None:
@@ -129,10 +158,10 @@ def test_minus_zero_is_a_zero_whatever_comes_first() -> None:
     assert stats_json(first, SCHEMA, LABELS, 1) == stats_json(second, SCHEMA, LABELS, 1)
 
 
-@given(st.lists(ROW, min_size=1, max_size=10))
+@given(st.lists(ROW, min_size=1, max_size=10), LEVEL)
 @settings(max_examples=examples(100))
-def test_what_is_written_is_read_back(rows: list[Row]) -> None:
-    tally = tally_of(rows)
+def test_what_is_written_is_read_back(rows: list[Row], level: Level) -> None:
+    tally = tally_of(rows, level=level)
     document = parse_stats(stats_json(tally, SCHEMA, LABELS, 3))
     assert document.generation == 3
     assert document.statistics == tally.statistics(SCHEMA, LABELS)

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from ..format.flow.feature_values import FeatureColumn
 from ..format.flow.observers import Observation, Seen
 from .figures import Level
+from .hashes import keys_of_rows
 from .tally import Tally
 
 STATISTICS: Final = "statistics"
@@ -33,10 +34,13 @@ class CountValues:
     def observe(self, seen: Seen) -> Observation:
         """Count the values of a batch."""
         tally = Tally(self.level)
+        batch = "task {} batch {}".format(*seen.number)
         for run in seen.runs:
-            codes = seen.splits[run.rows]
-            for code, columns, rows in _by_split(codes, run.columns):
-                tally.add(seen.names[code], seen.schema, columns, rows)
+            keys = keys_of_rows(batch, run.rows) if self.level == "full" else None
+            for code, columns, some in _by_split(seen.splits[run.rows], run.columns):
+                chosen = keys if keys is None or some is None else keys[some]
+                rows = len(run.rows) if some is None else len(some)
+                tally.add(seen.names[code], seen.schema, columns, rows, chosen)
         return Observation(tally)
 
     def merge(self, one: Any, other: Any) -> Tally:
@@ -58,18 +62,20 @@ class CountValues:
         return summary if isinstance(summary, Tally) else Tally.from_json(summary, self.level)
 
 
-def _by_split(codes: I64, columns: Sequence[FeatureColumn]) -> Iterator[tuple[int, Sequence[FeatureColumn], int]]:
-    """Yield the code of each split that rows are in, the values of these rows, and how many rows these are."""
+def _by_split(
+    codes: I64, columns: Sequence[FeatureColumn]
+) -> Iterator[tuple[int, Sequence[FeatureColumn], I64 | None]]:
+    """Yield the code of each split that rows are in, the values of these rows, and which they are, None for all."""
     counts = np.bincount(codes) if len(codes) else codes
     there = np.flatnonzero(counts).tolist()
     if len(there) == 1:
-        yield there[0], columns, len(codes)
+        yield there[0], columns, None
         return
     order = np.argsort(codes, kind="stable")
     ends = np.cumsum(counts)
     for code in there:
         rows = order[ends[code] - counts[code] : ends[code]]
-        yield code, [_rows_of(column, rows) for column in columns], len(rows)
+        yield code, [_rows_of(column, rows) for column in columns], rows
 
 
 def _rows_of(column: FeatureColumn, rows: I64) -> FeatureColumn:

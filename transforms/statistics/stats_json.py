@@ -98,7 +98,8 @@ def _lines(splits: Mapping[str, Mapping[str, Any]]) -> str:
     shown = []
     for name, split in splits.items():
         features = ",\n   ".join(f"{json.dumps(one)}: {json.dumps(what)}" for one, what in split["features"].items())
-        shown.append(f'{json.dumps(name)}: {{"records": {split["records"]}, "features": {{\n   {features}}}}}')
+        more = f',\n   "sample": {json.dumps(split["sample"])}' if "sample" in split else ""
+        shown.append(f'{json.dumps(name)}: {{"records": {split["records"]}, "features": {{\n   {features}}}{more}}}')
     return "{" + ",\n  ".join(shown) + "}"
 
 

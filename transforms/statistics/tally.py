@@ -14,9 +14,13 @@ import numpy.typing as npt
 
 from ..format.buffers.views import binary_array_of, words_of
 from ..format.flow.feature_values import FeatureColumn
+from ..format.schema.column_types import column_type
 from ..format.schema.schema import Feature, Schema
 from .counts import Lengths, Numbers
-from .figures import FeatureFigures, ImageFigures, Level, SplitFigures, Statistics
+from .distinct import Values, top_of
+from .figures import Distinct, FeatureFigures, ImageFigures, Level, SplitFigures, Statistics
+from .hashes import U64
+from .sample import Sample, estimated_top, histogram_of, quantiles_of
 
 _LABEL: Final = "label"
 _IMAGE: Final = "image"
@@ -26,7 +30,8 @@ _IMAGE: Final = "image"
 class FeatureTally:
     """What is counted of one feature in one split.
 
-    `choices` are how often each value occurs, of classes and of formats of images: they are few.
+    `choices` are how often each value occurs, of classes and of formats of images: they are few. `distinct` are the
+    values of other features, where they are counted too.
     """
 
     present: int = 0
@@ -35,16 +40,26 @@ class FeatureTally:
     lengths: Lengths | None = None
     sizes: Lengths | None = None
     choices: dict[int | str, int] | None = None
+    distinct: Values | None = None
 
     @classmethod
-    def of(cls, feature: Feature, *, is_format: bool = False) -> FeatureTally:
+    def of(cls, feature: Feature, level: Level = "basic", *, is_format: bool = False) -> FeatureTally:
         """Return the tally of a feature, of nothing yet."""
+        is_sampled = level == "full" and not is_format and _is_sampled(feature)
         return cls(
             numbers=None if feature.kind == "bytes" else Numbers(feature.kind == "float"),
             lengths=Lengths() if -1 in feature.shape else None,
             sizes=Lengths() if feature.kind == "bytes" else None,
             choices={} if is_format or feature.type == _LABEL else None,
+            distinct=Values() if is_sampled else None,
         )
+
+    @property
+    def kind(self) -> str:
+        """What holds the values."""
+        if self.numbers is None:
+            return "bytes"
+        return "float" if self.numbers.is_float else "int64"
 
     def add(self, column: FeatureColumn, rows: int) -> None:
         """Count the values of some more rows."""
@@ -63,6 +78,11 @@ class FeatureTally:
         if self.choices is not None and len(values):
             for value, count in _choices(values, column):
                 self.choices[value] = self.choices.get(value, 0) + count
+        if self.distinct is not None:
+            if column.kind == "bytes":
+                self.distinct.add_views(values, column.buffers)
+            else:
+                self.distinct.add_numbers(values)
 
     def merge(self, other: FeatureTally) -> None:
         """Count what others have counted of the same feature."""
@@ -74,6 +94,8 @@ class FeatureTally:
         if self.choices is not None:
             for value, count in (other.choices or {}).items():
                 self.choices[value] = self.choices.get(value, 0) + count
+        if self.distinct is not None and other.distinct is not None:
+            self.distinct.merge(other.distinct)
 
     def to_json(self) -> dict[str, Any]:
         """Return what is counted, which `from_json` reads."""
@@ -84,6 +106,8 @@ class FeatureTally:
                 document[name] = part.to_json()
         if self.choices is not None:
             document["choices"] = [list(one) for one in sorted(self.choices.items())]
+        if self.distinct is not None:
+            document["distinct"] = self.distinct.to_json()
         return document
 
     @classmethod
@@ -98,15 +122,40 @@ class FeatureTally:
             found.sizes = Lengths.from_json(document["sizes"])
         if "choices" in document:
             found.choices = {value: int(count) for value, count in document["choices"]}
+        if "distinct" in document:
+            found.distinct = Values.from_json(document["distinct"])
         return found
 
 
 @dataclass(slots=True)
 class SplitTally:
-    """What is counted of one split: its records, and each of its features."""
+    """What is counted of one split: its records, and each of its features; `sample` are some of its rows."""
 
     records: int = 0
     features: dict[str, FeatureTally] = field(default_factory=dict)
+    sample: Sample | None = None
+
+    def merge(self, other: SplitTally) -> None:
+        """Count what others have counted of the same split."""
+        self.records += other.records
+        for name, counted in other.features.items():
+            self.features[name].merge(counted)
+        if self.sample is not None and other.sample is not None:
+            self.sample.merge(other.sample)
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what is counted, which `from_json` reads."""
+        features = {name: tally.to_json() for name, tally in self.features.items()}
+        sample = {} if self.sample is None else {"sample": self.sample.to_json()}
+        return {"records": self.records, "features": features} | sample
+
+    @classmethod
+    def from_json(cls, document: Mapping[str, Any]) -> SplitTally:
+        """Read what `to_json` wrote."""
+        features = {name: FeatureTally.from_json(one) for name, one in document["features"].items()}
+        kinds = {name: tally.kind for name, tally in features.items()}
+        sample = Sample.from_json(document["sample"], kinds) if "sample" in document else None
+        return cls(int(document["records"]), features, sample)
 
 
 @dataclass(slots=True)
@@ -116,25 +165,31 @@ class Tally:
     level: Level = "basic"
     splits: dict[str, SplitTally] = field(default_factory=dict)
 
-    def add(self, split: str, schema: Schema, columns: Iterable[FeatureColumn], rows: int) -> None:
-        """Count some more records of a split, of all features of the schema."""
+    def add(
+        self, split: str, schema: Schema, columns: Sequence[FeatureColumn], rows: int, keys: U64 | None = None
+    ) -> None:
+        """Count some more records of a split, of all features of the schema; `keys` are those of the rows in a sample.
+
+        A tally that is full needs keys (`hashes.keys_of_rows`).
+        """
         tally = self.splits.get(split)
         if tally is None:
             formats = schema.format_features
-            tallies = {one.name: FeatureTally.of(one, is_format=one.name in formats) for one in schema}
-            tally = self.splits[split] = SplitTally(0, tallies)
+            tallies = {one.name: FeatureTally.of(one, self.level, is_format=one.name in formats) for one in schema}
+            sample = Sample() if self.level == "full" else None
+            tally = self.splits[split] = SplitTally(0, tallies, sample)
         tally.records += rows
         for column in columns:
             tally.features[column.name].add(column, rows)
+        if tally.sample is not None and keys is not None:
+            tally.sample.add(keys, [one for one in columns if tally.features[one.name].distinct is not None])
 
     def merge(self, other: Tally) -> None:
         """Count what others have counted of records of the same schema; they are not to be used after that."""
         for name, more in other.splits.items():
             tally = self.splits.setdefault(name, more)
             if tally is not more:
-                tally.records += more.records
-                for feature, counted in more.features.items():
-                    tally.features[feature].merge(counted)
+                tally.merge(more)
 
     @property
     def records(self) -> dict[str, int]:
@@ -143,21 +198,18 @@ class Tally:
 
     def to_json(self) -> dict[str, Any]:
         """Return what is counted, which `from_json` reads."""
-        return {
-            name: {
-                "records": split.records,
-                "features": {feature: tally.to_json() for feature, tally in split.features.items()},
-            }
-            for name, split in sorted(self.splits.items())
-        }
+        return {name: split.to_json() for name, split in sorted(self.splits.items())}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], level: Level = "basic") -> Tally:
-        """Read what `to_json` wrote."""
-        found = cls(level)
-        for name, split in document.items():
-            features = {feature: FeatureTally.from_json(one) for feature, one in split["features"].items()}
-            found.splits[name] = SplitTally(int(split["records"]), features)
+        """Read what `to_json` wrote of this level.
+
+        Raises:
+            ValueError: it is something else; so may KeyError, TypeError and AttributeError be.
+        """
+        found = cls(level, {name: SplitTally.from_json(split) for name, split in document.items()})
+        if any((split.sample is None) != (level == "basic") for split in found.splits.values()):
+            raise ValueError(f"a sample is there or lacking, and the level is {level}")
         return found
 
     def statistics(self, schema: Schema, labels: Mapping[str, Sequence[str]]) -> Statistics:
@@ -182,8 +234,32 @@ def _figures(name: str, split: SplitTally, schema: Schema, labels: Mapping[str, 
             sizes=None if tally.sizes is None else tally.sizes.figures,
             classes=_by_name(tally, labels.get(feature.name, ())) if feature.type == _LABEL else None,
             image=_image(feature, split) if feature.type == _IMAGE else None,
+            **_full_figures(feature.name, split, tally),
         )
     return SplitFigures(name, split.records, features)
+
+
+def _is_sampled(feature: Feature) -> bool:
+    """Return whether different values of a feature say something: not those of pictures, arrays and other bytes."""
+    return feature.type != _LABEL and (feature.kind != "bytes" or column_type(feature).utf8)
+
+
+def _full_figures(name: str, split: SplitTally, tally: FeatureTally) -> dict[str, Any]:
+    """Return histogram, quantiles, distinct and most frequent values."""
+    if tally.distinct is None or split.sample is None:
+        if split.sample is None or not tally.choices:
+            return {}
+        return {"distinct": Distinct(len(tally.choices), exact=True), "top": top_of(tally.choices)}
+    values, weights = split.sample.values_of(name)
+    found: dict[str, Any] = {"distinct": tally.distinct.distinct(), "top": tally.distinct.top()}
+    if not found["distinct"].exact:
+        found["top"] = estimated_top(values, weights, tally.values)
+    numbers = tally.numbers
+    if numbers is not None and numbers.min is not None and numbers.max is not None:
+        ends = numbers.min, numbers.max
+        found["histogram"] = histogram_of(values, weights, *ends, numbers.finite)
+        found["quantiles"] = quantiles_of(values, weights, *ends)
+    return found
 
 
 def _choices(values: npt.NDArray[Any], column: FeatureColumn) -> Iterable[tuple[int | str, int]]:

@@ -18,6 +18,7 @@ from typing import Final
 
 import pyarrow as pa
 
+from ..format.buffers.arrow_memory import binary_array
 from ..format.tfrecord.framing import frame_records
 from .figures import FeatureFigures, SplitFigures, Statistics
 
@@ -29,7 +30,7 @@ _TEXT: Final = "string"
 def statistics_file(statistics: Statistics) -> bytes:
     """Return `stats.tfdv`."""
     message = b"".join(_field(1, _dataset(split)) for split in statistics.splits.values())
-    frames = frame_records(pa.array([message], pa.large_binary()))
+    frames = frame_records(binary_array([message]).cast(pa.large_binary()))
     return b"".join(map(bytes, frames.buffers))
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.runs.append import run_append
 from shardmill.pipelines.runs.convert import run_convert
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
+from shardmill.transforms.dataset.reading.count_records import count_records, counts_of
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import DamageError, UsageError
 from shardmill.transforms.statistics.figures import FeatureFigures, SplitFigures
@@ -156,6 +158,31 @@ def test_appends_add_up_to_what_one_conversion_counts() -> None:
     assert Path("out/stats.tfdv").read_bytes() == Path("whole/stats.tfdv").read_bytes()
     assert verify_dataset("out").ok
     assert open_dataset("out", generation=2).stats is None
+
+
+def test_appends_of_few_rows_have_the_histograms_and_frequent_values_of_all() -> None:
+    write_parquet("a.parquet", 1, 400)
+    write_parquet("b.parquet", 401, 500)
+    convert(settings_of("whole", stats=True))
+    convert(settings_of(paths=("a.parquet",), stats=True))
+    append(["b.parquet"])
+    whole, found, later = stats_of("whole"), stats_of(), stats_written_later("whole")
+    assert without_choice(found) == without_choice(whole) == without_choice(later)
+    assert len(found.features["price"].quantiles) == 11
+    assert [(one.value, one.count) for one in found.features["name"].top][:2] == [("", 225), ("name 0", 135)]
+
+
+def without_choice(split: SplitFigures) -> SplitFigures:
+    """Leave out what depends on which value of a list is in the sample."""
+    scores = replace(split.features["scores"], histogram=(), quantiles=())
+    return replace(split, features={**split.features, "scores": scores})
+
+
+def stats_written_later(out: str) -> SplitFigures:
+    dataset = open_dataset(out)
+    counts = counts_of(out, dataset.manifest, "full")
+    assert dataset.schema is not None
+    return count_records(counts, "full").statistics(dataset.schema, dataset.labels).splits["train"]
 
 
 def test_a_dataset_without_statistics_gets_none_by_an_append() -> None:

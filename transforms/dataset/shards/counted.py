@@ -10,14 +10,18 @@ the end in which split a record is, or whether it is left out.
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
+
+import numpy as np
 
 from ...format.columns.feature_column import columns_of
 from ...format.decode.decode_examples import ExampleDecoder, ExampleError
 from ...format.manifest.naming import staged_file
 from ...format.schema.schema import Schema
 from ...statistics.figures import Level
+from ...statistics.hashes import keys_of_rows
 from ...statistics.observe import STATISTICS
 from ...statistics.tally import Tally
 from ..records.record_file import read_record_batches
@@ -62,10 +66,14 @@ def count_file(path: str, split: str, schema: Schema, level: Level) -> Tally:
     """
     tally, decoder = Tally(level), ExampleDecoder(schema)
     names = [feature.name for feature in schema]
+    name = os.path.basename(path)
     for run in read_record_batches(path):
         for first in range(0, len(run), decoder.rows_at_once):
             batch = decoder.decode(run.payloads.tail(first).head(decoder.rows_at_once))
-            tally.add(split, schema, columns_of(batch, schema, names).values(), batch.num_rows)
+            columns = list(columns_of(batch, schema, names).values())
+            places = np.arange(batch.num_rows) + (run.first_record + first)
+            keys = keys_of_rows(name, places) if level == "full" else None
+            tally.add(split, schema, columns, batch.num_rows, keys)
     return tally
 
 

@@ -1,0 +1,240 @@
+"""The values of a feature and how often each occurs: exact up to 10,000 different ones, estimated beyond.
+
+    values ──▶ waiting (up to 65,536) ──▶ counts by value, while these are few ──▶ the least hashes
+
+What is beyond is estimated by the least of the hashes: where k of n hashes are below a share s of all numbers, n is
+about k / s (Z. Bar-Yossef and others, *Counting distinct elements in a data stream*, 2002). With k = 2,048 the standard
+error is 2.2 %. Which values are counted, and which hashes are kept, depends on the set of values alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from ..format.buffers.arrow_memory import array_of, binary_array
+from ..format.buffers.views import Views, binary_array_of, lengths_of
+from .figures import Distinct, ValueCount
+from .hashes import U64, hashes_of_bytes, hashes_of_numbers, least_of
+
+MOST_EXACT: Final = 10_000
+"""So many different values are counted."""
+
+TOP: Final = 20
+"""So many of the most frequent values are stated, as TFDV does."""
+
+_LEAST_HASHES: Final = 2048
+_WAITING: Final = 1 << 16
+_PROBE: Final = 3 << 12
+"""So many values are counted at once, and so many the first time: of identifiers these are too many already."""
+
+_LONG: Final = 128
+_KEPT: Final = 96
+
+Value = int | float | str
+
+
+@dataclass(slots=True)
+class Values:
+    """What is known of the values of one feature: `counts` by value, or where they are too many, the least `hashes`."""
+
+    counts: dict[Any, int] | None = field(default_factory=dict)
+    hashes: U64 = field(default_factory=lambda: np.zeros(0, np.uint64))
+    _waiting: list[Any] = field(default_factory=list)
+    _number: int = 0
+    _new_hashes: list[U64] = field(default_factory=list)
+
+    def add_numbers(self, values: npt.NDArray[Any]) -> None:
+        """Count int64 or float32 values; those that are not finite do not count."""
+        if values.dtype == np.float32:
+            finite = np.isfinite(values)
+            values = (values if finite.all() else values[finite]) + np.float32(0)  # -0.0 is 0.0
+        if self.counts is None:
+            self._take_hashes(hashes_of_numbers(values))
+        else:
+            self._wait(values)
+
+    def add_views(self, views: Views, buffers: Sequence[pa.Buffer]) -> None:
+        """Count texts; of a long one its beginning is kept, and a digest."""
+        if len(views):
+            values = short_texts(views, buffers)
+            if self.counts is None:
+                self._take_hashes(hashes_of_bytes(values))
+            else:
+                self._wait(values)
+
+    def merge(self, other: Values) -> None:
+        """Count what others have counted."""
+        for values in other._waiting:
+            if self.counts is None:
+                self._take_hashes(_hashes(values))
+            else:
+                self._wait(values)
+        if self._number > _PROBE and not self.counts:
+            self.settle()
+        if other.counts is None:
+            self._forget()
+            for hashes in (other.hashes, *other._new_hashes):
+                self._take_hashes(hashes)
+        else:
+            self._count(other.counts.items(), len(other.counts))
+
+    def settle(self) -> None:
+        """Count what waits."""
+        if not self._waiting:
+            return
+        if not self.counts and self._are_many():
+            self._forget()
+            return
+        waiting, self._waiting, self._number = self._waiting, [], 0
+        values, counts = _counted(_joined(waiting))
+        if len(values) > MOST_EXACT:
+            self._forget()
+            self._take_hashes(_hashes(values))
+            return
+        keys = values.to_pylist()
+        if isinstance(values, pa.LargeBinaryArray):
+            keys = [key.decode("utf-8", "replace") for key in keys]
+        self._count(zip(keys, counts.to_pylist(), strict=True), len(keys))
+
+    def _are_many(self) -> bool:
+        """Return whether the first values alone show that there are too many, as in a column of identifiers."""
+        first, number = [], 0
+        for values in self._waiting:
+            first.append(values[: _PROBE - number])
+            number += len(first[-1])
+        return number >= _PROBE and len(least_of(np.concatenate([*map(_hashes, first)]), number)) > MOST_EXACT
+
+    def distinct(self) -> Distinct:
+        """Return how many values are different."""
+        self.settle()
+        if self.counts is not None:
+            return Distinct(len(self.counts), exact=True)
+        self._keep_least()
+        share = (int(self.hashes[-1]) + 1) / 2.0**64
+        return Distinct(max(round((len(self.hashes) - 1) / share), MOST_EXACT + 1), exact=False)
+
+    def top(self) -> tuple[ValueCount, ...]:
+        """Return the most frequent values, none where they are not counted."""
+        self.settle()
+        return top_of(self.counts or {})
+
+    def to_json(self) -> dict[str, Any]:
+        """Return what is counted, which `from_json` reads."""
+        self.settle()
+        if self.counts is not None:
+            return {"counts": [list(one) for one in sorted(self.counts.items())]}
+        self._keep_least()
+        return {"hashes": self.hashes.tolist()}
+
+    @classmethod
+    def from_json(cls, document: dict[str, Any]) -> Values:
+        """Read what `to_json` wrote."""
+        if "counts" in document:
+            return cls({value: int(count) for value, count in document["counts"]})
+        hashes = np.array([int(one) for one in document["hashes"]], np.uint64)
+        if len(hashes) != _LEAST_HASHES:
+            raise ValueError(f"{len(hashes)} hashes, not {_LEAST_HASHES}")
+        return cls(None, hashes)
+
+    def _wait(self, values: Any) -> None:
+        self._waiting.append(values)
+        self._number += len(values)
+        if self._number >= _WAITING:  # fewer may be of a batch, and go to what has counted others
+            self.settle()
+
+    def _count(self, found: Iterable[tuple[Any, int]], number: int) -> None:
+        """Add counts by value; where that makes too many, hashes take their place."""
+        if self.counts is None:
+            self._take_hashes(_hashes_of_keys([value for value, _ in found]))
+            return
+        if not self.counts and number <= MOST_EXACT:
+            self.counts = dict(found)
+            return
+        counts = self.counts
+        for value, count in found:
+            counts[value] = counts.get(value, 0) + count
+        if len(counts) > MOST_EXACT:
+            self._forget()
+
+    def _forget(self) -> None:
+        """Keep hashes in the place of counts."""
+        if self.counts is not None:
+            keys, self.counts = list(self.counts), None
+            self._take_hashes(_hashes_of_keys(keys))
+        waiting, self._waiting, self._number = self._waiting, [], 0
+        for values in waiting:
+            self._take_hashes(_hashes(values))
+
+    def _take_hashes(self, hashes: U64) -> None:
+        if len(self.hashes) == _LEAST_HASHES:
+            hashes = hashes[hashes < self.hashes[-1]]
+        if len(hashes):
+            self._new_hashes.append(hashes)
+            if len(self.hashes) < _LEAST_HASHES or sum(map(len, self._new_hashes)) > _LEAST_HASHES:
+                self._keep_least()
+
+    def _keep_least(self) -> None:
+        if self._new_hashes:
+            self.hashes = least_of(np.concatenate((self.hashes, *self._new_hashes)), _LEAST_HASHES)
+            self._new_hashes = []
+
+
+def top_of(counts: dict[Any, int]) -> tuple[ValueCount, ...]:
+    """Return the most frequent values, and of those that are equally frequent the least."""
+    found = sorted(counts.items(), key=lambda one: (-one[1], one[0]))[:TOP]
+    return tuple(ValueCount(value, count) for value, count in found)
+
+
+def short_texts(views: Views, buffers: Sequence[pa.Buffer]) -> pa.LargeBinaryArray:
+    """Return texts, of long ones the beginning and a digest of all."""
+    values = binary_array_of(views, buffers)
+    if int(lengths_of(views).max(initial=0)) <= _LONG:
+        return values
+    return _texts([_shortened(value) for value in values.to_pylist()])
+
+
+def _shortened(value: bytes) -> bytes:
+    if len(value) <= _LONG:
+        return value
+    start = value[:_KEPT].decode("utf-8", "ignore").encode()  # no part of a letter
+    return start + b"..." + hashlib.blake2b(value, digest_size=12).hexdigest().encode()
+
+
+def _counted(values: pa.Array) -> tuple[pa.Array, pa.Array]:
+    """Return the different values, and how often each occurs."""
+    found = values.value_counts()
+    return found.field("values"), found.field("counts")
+
+
+def _texts(values: Sequence[bytes]) -> pa.LargeBinaryArray:
+    return binary_array(values).cast(pa.large_binary())
+
+
+def _joined(values: Sequence[Any]) -> pa.Array:
+    if isinstance(values[0], np.ndarray):
+        return array_of(np.concatenate(values))
+    return pa.concat_arrays(values)
+
+
+def _hashes(values: Any) -> U64:
+    """Return the hashes of values that waited, or were counted."""
+    if isinstance(values, pa.LargeBinaryArray):
+        return hashes_of_bytes(values)
+    return hashes_of_numbers(values if isinstance(values, np.ndarray) else values.to_numpy(zero_copy_only=False))
+
+
+def _hashes_of_keys(keys: Sequence[Any]) -> U64:
+    """Return the hashes of values that were counted."""
+    if not keys:
+        return np.zeros(0, np.uint64)
+    if isinstance(keys[0], str):
+        return hashes_of_bytes(_texts([key.encode() for key in keys]))
+    kind = np.float32 if isinstance(keys[0], float) else np.int64
+    return hashes_of_numbers(np.array(keys, kind))
