@@ -31,7 +31,8 @@ DESCRIPTION: Final = {
 }
 
 
-def _features(tf: Any) -> dict[str, Any]:
+def spec_of(tf: Any) -> dict[str, Any]:
+    """Return the features of the records for `tf.io`."""
     dtypes = {"int": tf.int64, "float": tf.float32, "byte": tf.string}
     return {name: tf.io.FixedLenFeature([], dtypes[kind]) for name, kind in DESCRIPTION.items()}
 
@@ -43,11 +44,18 @@ def _batches(folder: str) -> tuple[int, Callable[[], None]]:
     return ROWS, lambda: sum(batch.num_rows for batch in dataset.batches("train"))
 
 
+def _numpy(folder: str) -> tuple[int, Callable[[], None]]:
+    from shardmill.pipelines import open_dataset
+
+    dataset = open_dataset(folder)
+    return ROWS, lambda: sum(len(batch["int_0"]) for batch in dataset.numpy("train", rows=1024))
+
+
 def _batched_parse(folder: str) -> tuple[int, Callable[[], None]]:
     import tensorflow as tf
 
     records = tf.data.TFRecordDataset(sorted(map(str, Path(folder).glob("train-*.tfrecord"))))
-    features = _features(tf)
+    features = spec_of(tf)
     rows = records.batch(1024).map(lambda batch: tf.io.parse_example(batch, features))
     return ROWS, lambda: sum(1 for _ in rows)
 
@@ -56,7 +64,7 @@ def _single_parse(folder: str) -> tuple[int, Callable[[], None]]:
     import tensorflow as tf
 
     records = tf.data.TFRecordDataset(sorted(map(str, Path(folder).glob("train-*.tfrecord"))))
-    features = _features(tf)
+    features = spec_of(tf)
     rows = records.take(SLOW_ROWS).map(lambda record: tf.io.parse_single_example(record, features)).batch(1024)
     return SLOW_ROWS, lambda: sum(1 for _ in rows)
 
@@ -72,13 +80,15 @@ def _tfrecord_package(folder: str) -> tuple[int, Callable[[], None]]:
 
 READERS: Final = {
     "open_dataset().batches": _batches,
+    "open_dataset().numpy(rows=1024)": _numpy,
     "tf.data, batch, then parse_example": _batched_parse,
     "tf.data, parse_single_example, then batch": _single_parse,
     "tfrecord package": _tfrecord_package,
 }
 
 
-def _cpu() -> float:
+def cpu_seconds() -> float:
+    """Return the CPU of all threads of this process so far."""
     used = resource.getrusage(resource.RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
@@ -87,12 +97,13 @@ def read_once(reader: str, folder: str) -> float:
     """Return the microseconds of CPU for each row that a reader takes in this process."""
     rows, read = READERS[reader](folder)
     read()  # the first time TensorFlow starts its threads and compiles
-    before = _cpu()
+    before = cpu_seconds()
     read()
-    return (_cpu() - before) / rows * 1e6
+    return (cpu_seconds() - before) / rows * 1e6
 
 
-def _make(folder: Path) -> None:
+def make_dataset(folder: Path) -> None:
+    """Write the records that all readers read."""
     from shardmill.pipelines import convert
     from workloads import table
 
@@ -110,7 +121,7 @@ def main() -> None:
         return
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "out"
-        _make(out)
+        make_dataset(out)
         found: dict[str, list[float]] = {name: [] for name in READERS}
         for _ in range(args.runs):
             for name in READERS:

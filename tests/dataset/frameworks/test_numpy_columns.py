@@ -177,3 +177,31 @@ def test_a_null_float_is_nan_for_training_and_nested_lists_keep_their_levels(tmp
     assert [inner.tolist() for inner in first["deep"]] == [[1, 2], [3]]
     assert np.isnan(second["f"])
     assert list(second["deep"]) == []
+
+
+def test_one_row_has_the_values_and_types_that_it_has_among_many(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "i": pa.array([5, None, 7], pa.int32()),
+            "u": pa.array([5, 6, 7], pa.uint8()),
+            "f": pa.array([0.5, None, 2.0], pa.float32()),
+            "b": pa.array([True, False, None]),
+            "text": ["x", None, "z"],
+            "raw": pa.array([b"x", b"", None]),
+            "tags": [["a"], [], ["b", "c"]],
+            "numbers": [[1, 2], [], [3]],
+            "grid": pa.array([[1.0, 2.0]] * 3, pa.list_(pa.float32(), 2)),
+            "pet": ["dog", "cat", "dog"],
+        }
+    )
+    source = made(tmp_path, table, schema={"columns": {"pet": {"label": True}}}).grain()
+    assert source._single is not None
+    for index, among_many in enumerate(source.__getitems__([0, 1, 2])):
+        alone = source[index]
+        assert alone.keys() == among_many.keys()
+        for name, value in alone.items():
+            np.testing.assert_array_equal(value, among_many[name])
+            assert np.asarray(value).dtype.kind == np.asarray(among_many[name]).dtype.kind
+            assert (
+                np.asarray(value).dtype.kind in "OUS" or np.asarray(value).dtype == np.asarray(among_many[name]).dtype
+            )

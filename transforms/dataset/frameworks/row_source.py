@@ -11,6 +11,7 @@ import numpy as np
 from ...format.wording.printable import printable_path
 from ..rows.numbered_rows import NumberedRows
 from .numpy_columns import NumpyColumns, Ragged, Values
+from .single_rows import SingleRows
 
 
 class RowSource:
@@ -24,7 +25,8 @@ class RowSource:
         self._rows = rows
         self._numpy = NumpyColumns.plan(rows.schema, columns, decode=decode)
         self._decodes = decode
-        rows.plan(self._numpy.columns)
+        plan = rows.plan(self._numpy.columns)[0]
+        self._single = SingleRows.plan(rows, self._numpy, plan.schema)
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -43,7 +45,9 @@ class RowSource:
             IndexError: there is none.
             DamageError: its shard is missing, damaged or cut, or the record is not an Example of the schema.
         """
-        return self.__getitems__([operator.index(index)])[0]
+        number = operator.index(index)
+        row = None if self._single is None else self._single.row(self._rows.access.record(number))
+        return self.__getitems__([number])[0] if row is None else row
 
     def __getitems__(self, indices: Sequence[int]) -> list[dict[str, Any]]:
         """Return the rows of numbers, in their order; raises what one of them does."""

@@ -44,14 +44,15 @@ class RowReader:
     readings: tuple[_Reading, ...]
 
     @classmethod
-    def plan(cls, schema: Schema, columns: SourceColumns) -> RowReader | None:
-        """Return the reader of all columns, None where one of them is not plain."""
+    def plan(cls, schema: Schema, columns: SourceColumns, *, named: bool = True) -> RowReader | None:
+        """Return the reader of all columns, None where one of them is not plain; `named` classes, or their numbers."""
         features = {feature.name: feature for feature in schema}
         readings = []
         for part in columns.parts:
             convert = None
             if part.kind is None and part.features == (part.field.name,):
-                convert = _convert_of(part.field.type) if part.names is None else _name_of(part.names.to_pylist())
+                kind = part.field.type if part.names is None else pa.int64()
+                convert = _convert_of(kind) if part.names is None or not named else _name_of(part.names.to_pylist())
             if convert is None:
                 return None
             readings.append(_reading(features[part.field.name], convert))

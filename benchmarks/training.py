@@ -1,0 +1,170 @@
+"""Batches for training, shuffled: ours for PyTorch, grain and TensorFlow beside what else there is; CPU for each row.
+
+    uv run --group readers python benchmarks/training.py
+    UV_PROJECT_ENVIRONMENT=.venv-torch uv run --group torch python benchmarks/training.py
+
+The records of `reading.py`: 400,000 of 12 columns in 32 MiB shards, in the page cache, all columns asked for, in batches
+of 256. Each reader is a process of its own that reads one epoch (the slow ones a part) twice, and gives the CPU of all its
+threads for each row of the second one. ArrayRecord holds the same records with `group_size:1`; its rows are parsed by
+protobuf, as its users do it. No worker processes: they multiply what a row costs by nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from importlib.util import find_spec
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final
+
+from reading import DESCRIPTION, ROWS, SLOW_ROWS, cpu_seconds, make_dataset, spec_of
+
+BATCH: Final = 256
+BUFFER: Final = 10_000
+"""Rows of a shuffle buffer, of those that have one."""
+
+Read = tuple[int, Callable[[], object]]
+
+
+def _count(batches: Any, batches_read: int | None = None) -> Callable[[], int]:
+    return lambda: sum(1 for _ in islice(batches, batches_read))
+
+
+def _ours(folder: str) -> Any:
+    from shardmill.pipelines import open_dataset
+
+    return open_dataset(folder)["train"]
+
+
+def _torch(shuffle: str) -> Callable[[str], Read]:
+    return lambda folder: (ROWS, _count(_ours(folder).torch(batch_rows=BATCH, shuffle=shuffle)))
+
+
+def _torch_of_tfrecord(folder: str) -> Read:
+    from tfrecord.torch.dataset import TFRecordDataset
+    from torch.utils.data import DataLoader
+
+    shard = str(min(Path(folder).glob("train-*.tfrecord")))
+    dataset = TFRecordDataset(shard, None, DESCRIPTION, shuffle_queue_size=BUFFER)
+    return SLOW_ROWS, _count(DataLoader(dataset, batch_size=BATCH), SLOW_ROWS // BATCH)
+
+
+def _ours_by_tf(folder: str) -> Read:
+    return ROWS, _count(_ours(folder).tf(batch_rows=BATCH, shuffle_rows=BUFFER, seed=1))
+
+
+def _tf_data(folder: str) -> Read:
+    import tensorflow as tf
+
+    files = tf.data.Dataset.from_tensor_slices(sorted(map(str, Path(folder).glob("train-*.tfrecord"))))
+    records = files.interleave(tf.data.TFRecordDataset, num_parallel_calls=tf.data.AUTOTUNE)
+    features = spec_of(tf)
+    batches = records.shuffle(BUFFER).batch(BATCH)
+    return ROWS, _count(batches.map(lambda batch: tf.io.parse_example(batch, features)).prefetch(tf.data.AUTOTUNE))
+
+
+def _tf_data_of_tutorials(folder: str) -> Read:
+    import tensorflow as tf
+
+    files = tf.data.Dataset.from_tensor_slices(sorted(map(str, Path(folder).glob("train-*.tfrecord"))))
+    records = files.interleave(tf.data.TFRecordDataset, num_parallel_calls=tf.data.AUTOTUNE)
+    features = spec_of(tf)
+    rows = records.take(SLOW_ROWS).shuffle(BUFFER).map(lambda one: tf.io.parse_single_example(one, features))
+    return SLOW_ROWS, _count(rows.batch(BATCH).prefetch(tf.data.AUTOTUNE))
+
+
+def _grain(source: Any, rows: int) -> Read:
+    import grain
+
+    batches = grain.MapDataset.source(source).shuffle(seed=1).batch(BATCH)
+    return rows, lambda: sum(1 for at in range(rows // BATCH) if batches[at] is not None)
+
+
+def _ours_by_grain(folder: str) -> Read:
+    return _grain(_ours(folder).grain(), SLOW_ROWS)
+
+
+def _array_record(folder: str) -> Read:
+    from array_record.python.array_record_data_source import ArrayRecordDataSource
+    from array_record.python.array_record_module import ArrayRecordWriter
+    from shardmill.transforms.format.encode.example_proto import parse_example
+
+    path = Path(folder).parent / "train.array_record"
+    if not path.exists():
+        writer = ArrayRecordWriter(str(path), "group_size:1")
+        for record in _ours(folder).records():
+            writer.write(record)
+        writer.close()
+
+    class Rows:
+        """The records as dicts of values."""
+
+        def __init__(self) -> None:
+            self.source = ArrayRecordDataSource([str(path)])
+
+        def __len__(self) -> int:
+            return len(self.source)
+
+        def __getitem__(self, index: int) -> dict[str, Any]:
+            example = parse_example(self.source[index])
+            assert example is not None
+            features = example.features.feature
+            return {name: getattr(one, one.WhichOneof("kind")).value[0] for name, one in features.items()}
+
+    return _grain(Rows(), 2048)
+
+
+READERS: Final[dict[str, tuple[str, Callable[[str], Read]]]] = {
+    '`torch(shuffle="none")`': ("torch", _torch("none")),
+    '`torch(shuffle="blocks")`': ("torch", _torch("blocks")),
+    '`torch(shuffle="global")`, each row read by itself': ("torch", _torch("global")),
+    "`tfrecord` package and `DataLoader`, a buffer of 10,000": ("torch", _torch_of_tfrecord),
+    "`tf(shuffle_rows=10_000)`": ("tensorflow", _ours_by_tf),
+    "tf.data, a buffer of 10,000, batch, then `parse_example`": ("tensorflow", _tf_data),
+    "tf.data, a buffer of 10,000, `parse_single_example`, then batch": ("tensorflow", _tf_data_of_tutorials),
+    "grain on `dataset.grain()`, shuffled as a whole": ("grain", _ours_by_grain),
+    "grain on ArrayRecord and protobuf, shuffled as a whole": ("grain", _array_record),
+}
+"""What each needs to be installed, and how it reads."""
+
+
+def read_once(reader: str, folder: str) -> float:
+    """Return the microseconds of CPU for each row that a reader takes in this process."""
+    rows, read = READERS[reader][1](folder)
+    read()
+    before = cpu_seconds()
+    read()
+    return (cpu_seconds() - before) / rows * 1e6
+
+
+def main() -> None:
+    """Make the dataset, run every reader that is installed in turn, and print the table."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--one", nargs=2, metavar=("READER", "FOLDER"), help="what each process does")
+    args = parser.parse_args()
+    if args.one:
+        print(read_once(*args.one))
+        return
+    names = [name for name, (package, _) in READERS.items() if find_spec(package)]
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "out"
+        make_dataset(out)
+        found: dict[str, list[float]] = {name: [] for name in names}
+        for _ in range(args.runs):
+            for name in names:
+                command = [sys.executable, __file__, "--one", name, str(out)]
+                done = subprocess.run(command, capture_output=True, text=True, check=True)
+                found[name].append(float(done.stdout.split()[-1]))
+    print("| reader | CPU us a row (min, median, max) |\n| --- | --- |")
+    for name, values in found.items():
+        print(f"| {name} | {min(values):.2f}, **{statistics.median(values):.2f}**, {max(values):.2f} |")
+
+
+if __name__ == "__main__":
+    main()
