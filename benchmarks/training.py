@@ -3,10 +3,10 @@
     uv run --group readers python benchmarks/training.py
     UV_PROJECT_ENVIRONMENT=.venv-torch uv run --group torch python benchmarks/training.py
 
-The records of `reading.py`: 400,000 of 12 columns in 32 MiB shards, in the page cache, all columns asked for, in batches
-of 256. Each reader is a process of its own that reads one epoch (the slow ones a part) twice, and gives the CPU of all its
-threads for each row of the second one. ArrayRecord holds the same records with `group_size:1`; its rows are parsed by
-protobuf, as its users do it. No worker processes: they multiply what a row costs by nothing.
+The records of `reading.py`: 400,000 of 12 columns in 32 MiB shards, in the page cache, all columns asked for, batches
+of 256. Each reader is a process of its own that reads one epoch (the slow ones a part) twice, and gives the CPU of all
+its threads for each row of the second one. ArrayRecord holds the same records with `group_size:1`; its rows are parsed
+by protobuf, as its users do it. No worker processes: they do not change what a row costs.
 """
 
 from __future__ import annotations

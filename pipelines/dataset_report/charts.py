@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+from ...transforms.format.wording.sizes import format_size
 from ...transforms.statistics.figures import Bucket
 from .markup import text_of
 
@@ -60,5 +61,6 @@ def sizes(values: Sequence[int], target: int, words: str, bins: int = 40) -> str
     line = target / (top + 1) * WIDTH * 2
     return (
         f'<figure class=wide><svg viewBox="0 0 {WIDTH * 2} {HEIGHT}" role=img aria-label="{text_of(words)}">'
-        f'<path d="{path}"/><path class=target d="M{line:.1f} 0V{HEIGHT}"/></svg></figure>'
+        f'<path d="{path}"/><path class=target d="M{line:.1f} 0V{HEIGHT}"/></svg>'
+        f"<figcaption><span>0</span><span>{format_size(top)}</span></figcaption></figure>"
     )

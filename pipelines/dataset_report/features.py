@@ -111,7 +111,7 @@ def _quantiles(one: FeatureFigures) -> str:
     if len(one.quantiles) != 11:
         return ""
     low, median, high = one.quantiles[1], one.quantiles[5], one.quantiles[9]
-    return note(f"Tenth {number(low)}, median {number(median)}, ninth {number(high)}")
+    return note(f"A tenth is up to {number(low)}, half up to {number(median)}, nine tenths up to {number(high)}")
 
 
 def _top(one: FeatureFigures) -> str:

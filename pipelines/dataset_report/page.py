@@ -53,7 +53,7 @@ article{background:var(--card);padding:.25rem 1rem .75rem;margin:1rem 0;border-r
 .charts li span{color:var(--quiet)}
 figure{margin:.25rem 0}
 figure svg{width:15rem;max-width:100%;display:block;fill:var(--bar)}
-figure.wide svg{width:30rem}
+figure.wide svg,figure.wide figcaption{width:30rem;max-width:100%}
 figcaption{display:flex;justify-content:space-between;max-width:15rem;font-size:.8rem}
 .target{stroke:var(--mark);stroke-width:2}
 .pictures{display:flex;flex-wrap:wrap;gap:1rem}

@@ -187,6 +187,15 @@ def test_what_differs_most_between_splits_comes_first(page_of: PageOf, out: Path
     assert max(shares) in [difference.size for difference in found]
 
 
+def test_histograms_are_drawn_with_words_for_those_who_do_not_see_them(page_of: PageOf, out: Path) -> None:
+    _, page = page_of(out)
+    words = [attributes["aria-label"] for tag, attributes in page.tags if tag == "svg" and "aria-label" in attributes]
+    assert any(word and word.startswith("price in train: ") for word in words)
+    assert all(
+        attributes.get("role") == "img" or "aria-hidden" in attributes for tag, attributes in page.tags if tag == "svg"
+    )
+
+
 def test_duplicates_and_leaks_are_those_of_the_manifest(page_of: PageOf, out: Path) -> None:
     text, _ = page_of(out)
     checks = read_manifest(str(out)).details.checks
