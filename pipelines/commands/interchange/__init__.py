@@ -1,1 +1,1 @@
-"""The commands between this project's datasets and what others have: `export`, `snippet` and `diff`."""
+"""The commands between this project's datasets and what others have: `export`, `snippet`, `diff` and `adopt`."""

@@ -31,10 +31,10 @@ def export(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Write a dataset as a table or as a folder of pictures, or what describes it.
+    """Write a dataset as a table or a folder of pictures.
 
-    The name says which: croissant.json, label_map.pbtxt and schema.pbtxt follow from the manifest. A target is
-    written whole or not at all.
+    The name says which. Or what describes the dataset: croissant.json, label_map.pbtxt and schema.pbtxt follow from
+    the manifest. A target is written whole or not at all.
     """
 
     def body(session: Session) -> int:
@@ -55,7 +55,7 @@ def snippet(
     as_json: Json = False,
     debug: Debug = False,
 ) -> None:
-    """Print a Python program that reads a dataset with a library of your choice.
+    """Print a program that reads a dataset with a library.
 
     It has the features, types, shapes and paths of this very dataset, and runs as it is.
     """
@@ -76,15 +76,38 @@ def diff(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Compare two datasets or generations: schema, counts, figures, labels, sources.
+    """Compare two datasets or generations.
 
-    It reads manifests, and with --records the shards that differ. The exit code is 0 if schema, classes and records
-    are equal, else 1.
+    It compares schema, counts, figures, labels and sources by their manifests, and with --records the shards that
+    differ. The exit code is 0 if schema, classes and records are equal, else 1.
     """
 
     def body(session: Session) -> int:
         from .diff import diff_command
 
         return diff_command(a, b, session.screen, records=records)
+
+    answer(body, as_json=as_json, quiet=quiet, debug=debug)
+
+
+def adopt(
+    path: Annotated[str, typer.Argument(metavar="FOLDER", help="A folder of TFRecord files, of any writer.")],
+    name: Annotated[str | None, typer.Option(metavar="NAME", help="The name of the dataset; the folder's.")] = None,
+    split: Annotated[
+        str | None, typer.Option(metavar="NAME", help="The split of files whose names state none; train.")
+    ] = None,
+    as_json: Json = False,
+    quiet: Quiet = False,
+    debug: Debug = False,
+) -> None:
+    """Make a dataset of TFRecord files that are there.
+
+    Every file is read, and none is changed: a manifest, indexes and sidecars are written beside them.
+    """
+
+    def body(session: Session) -> int:
+        from .adopt import adopt_command
+
+        return adopt_command(path, name, split, session.screen)
 
     answer(body, as_json=as_json, quiet=quiet, debug=debug)

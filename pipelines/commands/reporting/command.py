@@ -23,7 +23,7 @@ def report(
     quiet: Quiet = False,
     debug: Debug = False,
 ) -> None:
-    """Write a page that shows what is in a dataset: splits, shards, features, classes, pictures, rejects, lineage.
+    """Write a page that shows what a dataset holds.
 
     It is one HTML file that needs no network. Histograms are counted now, unless the dataset was made with stats.
     """

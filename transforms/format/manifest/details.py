@@ -53,6 +53,7 @@ class Details:
 
     `columns` are in the order of the source. `split_rule` is how rows were cut into splits, `shuffle` the seed of their
     order, `image` what was done to pictures, with which codec; `checks` what was found by checks of the records.
+    `adopted` are files of another writer, of any name and size, that are the first shards.
     """
 
     columns: tuple[ColumnEntry, ...] = ()
@@ -60,6 +61,7 @@ class Details:
     shuffle: dict[str, Any] = field(default_factory=dict)
     image: dict[str, Any] = field(default_factory=dict)
     checks: dict[str, Any] = field(default_factory=dict)
+    adopted: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> dict[str, Any]:
         """Return the members that are there, in their order."""
@@ -169,7 +171,7 @@ take_columns: Final[Take[tuple[ColumnEntry, ...]]] = items(
 
 take_details: Final[Take[Details]] = object_of(
     Details,
-    ("columns", "split_rule", "shuffle", "image", "checks"),
+    ("columns", "split_rule", "shuffle", "image", "checks", "adopted"),
     columns=take_columns,
     split_rule=_part(
         _SPLIT_RULE,
@@ -186,6 +188,7 @@ take_details: Final[Take[Details]] = object_of(
     ),
     shuffle=_part((), seed=integer()),
     image=_part((), steps=_SCALARS, codec=text(), version=text()),
+    adopted=_part((), files=integer(1)),
     checks=mapping(
         _part(
             ("not_compared", "action", "splits", "examples"),

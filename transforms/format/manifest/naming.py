@@ -26,7 +26,11 @@ SPLIT_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 
 _ASIDE: Final = re.compile(r"aside\.[0-9]{1,3}")
 _SAFE_PATH: Final = re.compile(r"[A-Za-z0-9._=/-]+")
-_SHARD_PATH: Final = re.compile(r"[A-Za-z0-9=-][A-Za-z0-9._=-]*\.tfrecord(\.gz)?")
+_SHARD_PATH: Final = re.compile(
+    r"[A-Za-z0-9=-][A-Za-z0-9._=-]*\.(?:tfrecord|(?:tfrecords?|tfrec|record)(?:-[0-9]+-of-[0-9]+)?)(?:\.gz)?"
+)
+"""What other writers call their files (`mnist-train.tfrecord-00000-of-00010`) is so where they were adopted."""
+
 _SIDECAR_PATH: Final = re.compile(
     r"dataset_info\.json|features\.json|schema\.pbtxt|[A-Za-z0-9_=-][A-Za-z0-9._=-]*\.labels\.txt|"
     r"index/[A-Za-z0-9=-][A-Za-z0-9._=-]*\.idx"
@@ -77,6 +81,8 @@ def is_shard_path(path: str) -> bool:
 
     >>> [is_shard_path(p) for p in ("train-00000.tfrecord", "manifest.json", "index/a.tfrecord", ".x.tfrecord")]
     [True, False, False, False]
+    >>> [is_shard_path(p) for p in ("mnist-train.tfrecord-00000-of-00010", "a.tfrecords.gz", "a.gz")]
+    [True, True, False]
     """
     return _SHARD_PATH.fullmatch(path) is not None
 

@@ -21,7 +21,8 @@ from .shard_entry import ShardEntry
 
 _NUMBER: Final = rb"([1-9][0-9]{0,17})"  # from 1, and below 2**63 whatever the digits
 _SHARD: Final = (
-    rb'\n  \{"path": "([A-Za-z0-9=-][A-Za-z0-9._=-]*\.tfrecord(?:\.gz)?)", '
+    rb'\n  \{"path": "([A-Za-z0-9=-][A-Za-z0-9._=-]*'
+    rb'\.(?:tfrecord|(?:tfrecords?|tfrec|record)(?:-[0-9]+-of-[0-9]+)?)(?:\.gz)?)", '
     rb'"generation": ' + _NUMBER + rb', "records": ' + _NUMBER + rb', "bytes": ' + _NUMBER + rb", "
     rb'"crc32c": "([0-9a-f]{8})"\}'
 )

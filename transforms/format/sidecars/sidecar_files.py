@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable
 from typing import Final
 
-from ..manifest.manifest import Manifest
+from ..manifest.manifest import Manifest, SplitEntry
 from .croissant import NAME as CROISSANT
 from .croissant import croissant
 from .label_map import ONE as LABEL_MAP
@@ -52,13 +52,18 @@ def sidecar_files(
             schema=manifest.schema,
             labels=manifest.labels,
             splits=[
-                SplitShards(name, tuple(shard.records for shard in split.shards), split.bytes)
+                SplitShards(name, tuple(one.records for one in split.shards), split.bytes, _paths(split))
                 for name, split in manifest.splits.items()
             ],
             image_formats=image_formats,
             columns=manifest.columns,
+            adopted=bool(manifest.details.adopted),
         )
     return {name: files[name] for name in in_publishing_order(files)}
+
+
+def _paths(split: SplitEntry) -> tuple[str, ...]:
+    return tuple(shard.path for shard in split.shards)
 
 
 def groups_of(names: Collection[str]) -> tuple[str, ...]:

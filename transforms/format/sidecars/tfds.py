@@ -60,6 +60,7 @@ class SplitShards:
     name: str
     shard_records: tuple[int, ...]
     bytes: int
+    paths: tuple[str, ...] = ()
 
 
 def tfds_files(
@@ -73,6 +74,7 @@ def tfds_files(
     splits: Sequence[SplitShards],
     image_formats: Collection[str] | None,
     columns: Sequence[ColumnEntry] = (),
+    adopted: bool = False,
 ) -> dict[str, bytes]:
     """Return every TFDS file of a dataset, by its name in the dataset's folder.
 
@@ -80,21 +82,28 @@ def tfds_files(
     `dataset_info.json` is left out where TFDS could not find or read the shards: see `dataset_info`.
     """
     files = {"features.json": features(schema, labels, image_formats, columns)}
-    info = dataset_info(name, version, compression, shard_name, splits)
+    info = dataset_info(name, version, compression, shard_name, splits, adopted=adopted)
     if info is not None:
         files["dataset_info.json"] = info
     return files | label_files(schema, labels)
 
 
 def dataset_info(
-    name: str, version: str, compression: str, shard_name: str, splits: Sequence[SplitShards]
+    name: str,
+    version: str,
+    compression: str,
+    shard_name: str,
+    splits: Sequence[SplitShards],
+    *,
+    adopted: bool = False,
 ) -> bytes | None:
     """Return `dataset_info.json`, or None where TFDS could not find or read the shards.
 
-    That is so if they are compressed, if `shard_name` has no counterpart among TFDS's templates, or if a split has
-    100,000 shards or more. A split without records is left out: TFDS would look for its one shard.
+    That is so if they are compressed, if `shard_name`, or the names of adopted files, have no counterpart among TFDS's
+    templates, or if a split has 100,000 shards or more. A split without records is left out: TFDS would look for its
+    one shard.
     """
-    template = _file_template(shard_name)
+    template = template_of(splits) if adopted else _file_template(shard_name)
     if compression != "none" or template is None or any(len(s.shard_records) >= _SHARD_LIMIT for s in splits):
         return None
     return _json_bytes(
@@ -140,6 +149,23 @@ def labels_file_name(name: str, schema: Schema | None = None) -> str:
     flat = schema is not None and name in _nested(schema)
     stem = name.replace("/", ".") if flat else name.replace("/", "-")
     return stem + ".labels.txt"
+
+
+def template_of(splits: Sequence[SplitShards]) -> str | None:
+    """Return the TFDS template of the names that files have, or None where they have not one.
+
+    >>> template_of([SplitShards("test", (3,), 9, ("mnist-test.tfrecord-00000-of-00001",))])
+    'mnist-{SPLIT}.{FILEFORMAT}-{SHARD_INDEX}-of-{NUM_SHARDS}'
+    """
+    found = set()
+    for split in splits:
+        for index, path in enumerate(split.paths):
+            name = path.replace(f"{index:05d}-of-{len(split.paths):05d}", "{SHARD_INDEX}-of-{NUM_SHARDS}")
+            name = name if "{SHARD_INDEX}" in name else path.replace(f"{index:05d}", "{SHARD_INDEX}")
+            found.add(name.replace(split.name, "{SPLIT}", 1).replace("tfrecord", "{FILEFORMAT}", 1))
+    (template,) = found if len(found) == 1 else (None,)
+    needed = ("{SPLIT}", "{FILEFORMAT}", "{SHARD_INDEX}")
+    return template if template is not None and all(field in template for field in needed) else None
 
 
 def _file_template(shard_name: str) -> str | None:

@@ -1,0 +1,301 @@
+"""Adopt TFRecord files of any writer: a manifest and what goes with it, beside files that are only read.
+
+    list     the files of one folder, each in the split that its name states
+    read     every record of each: CRCs, counts, sizes, where they begin, what they hold
+    write    indexes and sidecars, and then the manifest, which makes a dataset of the folder
+
+The schema is what all records were seen to hold: what an int64 means (a class, a time) is known to its writer alone.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import secrets
+import uuid
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Final
+
+from ...transforms.dataset.commit.put_manifest import Documents
+from ...transforms.dataset.records.record_file import open_regular, read_record_batches
+from ...transforms.dataset.records.record_offsets import I64, offsets_of
+from ...transforms.dataset.records.record_scan import RecordRun, tell_form
+from ...transforms.dataset.stage.spec import tool_versions
+from ...transforms.dataset.storage.storage_at import storage_at
+from ...transforms.errors import DamageError, InputError, SchemaError, TargetError, UsageError
+from ...transforms.format.buffers.checksum import add_digests, crc32c, record_digests
+from ...transforms.format.manifest.details import Details
+from ...transforms.format.manifest.manifest import (
+    Manifest,
+    RejectSummary,
+    RowCounts,
+    RunInfo,
+    ShardEntry,
+    SourceSummary,
+    SplitEntry,
+)
+from ...transforms.format.manifest.naming import (
+    DATASET_NAME,
+    DEFAULT_SHARD_NAME,
+    dataset_name,
+    generation_file,
+    is_shard_path,
+    is_split_name,
+    shard_name_pattern,
+)
+from ...transforms.format.schema.schema import Schema
+from ...transforms.format.sidecars.record_index import index_data, index_path
+from ...transforms.format.sidecars.sidecar_files import sidecar_files
+from ...transforms.format.wording.printable import counted, printable, printable_path
+from ...transforms.format.wording.sizes import LEAST_SHARD_BYTES
+from ...transforms.sources.tfrecord.inputs import is_dataset
+from ...transforms.sources.tfrecord.observed_schema import Observation, observe_together
+from ...transforms.stores.common.store_url import is_store_url
+
+_TFRECORD: Final = re.compile(r"\.(tfrecords?|tfrec|record)(-[0-9]+-of-[0-9]+)?(\.gz)?$")
+_SPLIT: Final = re.compile(
+    r"(?:^|[^a-z0-9])(train|training|val|valid|validation|dev|test|testing|eval|evaluation)(?=[^a-z0-9]|$)",
+    re.IGNORECASE,
+)
+_NAME: Final = "lowercase letters, digits and _, starting with a letter"
+_READ_BYTES: Final = 4 << 20
+_ZEROS: Final = f"sha256:{'0' * 64}"
+_SHOWN: Final = 20
+_GROUPS: Final = {"tfds": ("dataset_info.json", "features.json"), "tfx": ("schema.pbtxt",)}
+
+Run = Callable[[Callable[[str], "FileFacts"], Sequence[str]], Iterable["FileFacts"]]
+
+
+@dataclass(frozen=True, slots=True)
+class FileFacts:
+    """What was read of one file; `problem` is what is wrong with it, and then the rest is as far as it was read."""
+
+    path: str
+    bytes: int = 0
+    crc: int = 0
+    records: int = 0
+    digest: int = 0
+    compressed: bool = False
+    offsets: I64 | None = None
+    seen: Observation = field(default_factory=lambda: Observation(""))
+    problem: str | None = None
+
+
+def adopt_files(
+    folder: str, *, name: str | None = None, split: str | None = None, run: Run = map
+) -> tuple[Manifest, tuple[str, ...]]:
+    """Make a dataset of the TFRecord files in a folder, which are not changed; return its manifest, and notes.
+
+    `name` is the dataset's, by default the folder's; `split` is that of files whose names state none, by default
+    `train`. `run` is `map`, or one that works on several files at once.
+
+    Raises:
+        InputError: the folder is none, or holds no TFRecord file.
+        TargetError: it holds a dataset, or is in a store.
+        UsageError: a file has a name that no manifest holds, or no record, or the split's name is none.
+        SchemaError: a feature is of two kinds.
+        DamageError: files are damaged; all of them are named.
+    """
+    folder = folder.rstrip("/") or folder
+    names = _files(folder, name, split)
+    try:
+        facts = list(run(_look_at, [os.path.join(folder, one) for one in names]))
+    except SchemaError as error:
+        what, _, _ = str(error).rpartition("; ")
+        where = printable_path(folder)
+        raise SchemaError(
+            f"{what}; merge them as plain bytes: shardmill merge {where} -o FOLDER --records opaque"
+        ) from error
+    _check(folder, facts)
+    storage = storage_at(folder)
+    manifest = _manifest(names, facts, name or dataset_name(os.path.abspath(folder)), split or "train")
+    there = {group for group, files in _GROUPS.items() if any(storage.lies_at(file) for file in files)}
+    files = sidecar_files(manifest, [group for group in _GROUPS if group not in there], None)
+    for one, found in zip(names, facts, strict=True):
+        if found.offsets is not None:
+            files[index_path(one, "binary")] = index_data(found.offsets, "binary")
+    manifest = replace(manifest, sidecars=tuple(sorted(files)))
+    documents = Documents(manifest)
+    if (problem := documents.problem()) is not None:
+        raise UsageError(f"{printable_path(folder)}: its manifest would have {problem}; adopt fewer files")
+    for path, data in files.items():
+        storage.replace(path, data)
+    if not documents.put(storage):
+        raise TargetError(f"{printable_path(folder)}: another command has made a dataset of it at this moment")
+    storage.replace("manifest.json", storage.read(generation_file("manifests", 1, "json")))
+    kept = [file for group in sorted(there) for file in _GROUPS[group] if storage.lies_at(file)]
+    return manifest, tuple(f"{file} was there, and stays as it is" for file in kept)
+
+
+def _files(folder: str, name: str | None, split: str | None) -> list[str]:
+    """Return the names of the TFRecord files of a folder, sorted."""
+    where = printable_path(folder)
+    if is_store_url(folder):
+        raise TargetError(f"{where}: adopt works in a folder on a disk; copy the files there, or merge them: -o URL")
+    if not os.path.isdir(folder):
+        raise InputError(f"{where}: is no folder; adopt takes the folder that holds TFRecord files")
+    if is_dataset(os.fsencode(folder)):
+        raise TargetError(f"{where}: is a dataset, with a manifest of its own: shardmill info {where}")
+    if split is not None and not is_split_name(split):
+        raise UsageError(f'--split: "{printable(split)}" is not {_NAME}')
+    if name is not None and DATASET_NAME.fullmatch(name) is None:
+        raise UsageError(f'--name: "{printable(name)}" is not {_NAME}')
+    with os.scandir(folder) as entries:
+        found = [one.name for one in entries if _TFRECORD.search(one.name) and not one.name.startswith(".")]
+    odd = next((one for one in sorted(found) if not is_shard_path(one)), None)
+    if odd is not None:
+        raise UsageError(
+            f"{printable_path(os.path.join(folder, odd))}: has a name that no manifest holds; rename it to letters, "
+            f"digits, . _ = and -"
+        )
+    if not found:
+        raise InputError(
+            f"{where}: holds no file that ends in .tfrecord, .tfrecords, .tfrec or .record, or in these and "
+            f"-00000-of-00010; files in folders within it are not taken"
+        )
+    return sorted(found)
+
+
+def split_of(name: str, default: str) -> str:
+    """Return the split that the name of a file states, with well-known names of splits between other signs.
+
+    >>> split_of("mnist-train.tfrecord-00000-of-00010", "all"), split_of("coco_val.record-0-of-9", "all")
+    ('train', 'val')
+    >>> split_of("training-wheels.tfrecord", "all"), split_of("trainer.tfrecord", "all")
+    ('training', 'all')
+    """
+    match = _SPLIT.search(name)
+    return match[1].lower() if match else default
+
+
+def _look_at(path: str) -> FileFacts:
+    """Read a file to its end."""
+    shown = printable_path(path)
+    facts = FileFacts(path, seen=Observation(shown))
+    try:
+        size = crc = 0
+        with open_regular(path, shown) as file:
+            compressed = tell_form(file, 0) is not None
+        with open_regular(path, shown) as file:
+            while piece := file.read(_READ_BYTES):
+                size, crc = size + len(piece), crc32c(piece, crc)
+        counts = _Counts(facts.seen)
+        offsets = offsets_of(counts.of(read_record_batches(path)))
+        facts.seen._decoder = None
+        return replace(
+            facts, bytes=size, crc=crc, records=counts.records, digest=counts.digest, compressed=compressed,
+            offsets=None if compressed else offsets,
+        )  # fmt: skip
+    except (DamageError, InputError) as error:
+        return replace(facts, problem=str(error))
+    except OSError as error:
+        return replace(facts, problem=f"{shown}: cannot be read: {error.strerror}")
+
+
+@dataclass(slots=True)
+class _Counts:
+    """Counts the records that pass, and looks at what they hold."""
+
+    seen: Observation
+    records: int = 0
+    digest: int = 0
+
+    def of(self, runs: Iterable[RecordRun]) -> Iterable[RecordRun]:
+        for run in runs:
+            self.records += len(run)
+            sizes = run.payloads.ends - run.payloads.starts
+            self.digest = add_digests((self.digest, record_digests(sizes, run.crcs)))
+            self.seen.add(run.payloads)
+            yield run
+
+
+def _check(folder: str, facts: Sequence[FileFacts]) -> None:
+    """Refuse files that are damaged, empty, or of two kinds."""
+    damaged = [found.problem for found in facts if found.problem is not None]
+    if damaged:
+        more = [f"and {len(damaged) - _SHOWN:,} more"] * (len(damaged) > _SHOWN)
+        lines = "\n  ".join([*damaged[:_SHOWN], *more])
+        raise DamageError(
+            f"{printable_path(folder)}: {counted(len(damaged), 'file')} of {len(facts):,} cannot be read to the end; "
+            f"copy what is intact, and adopt that: shardmill salvage FILE -o FOLDER\n  {lines}"
+        )
+    empty = [found.path for found in facts if not found.records]
+    if empty:
+        names = ", ".join(map(printable_path, empty[:_SHOWN]))
+        raise UsageError(f"{names}: {'holds' if len(empty) == 1 else 'hold'} no record; remove it, or move it away")
+    forms = {found.compressed: found.path for found in facts}
+    if len(forms) > 1:
+        raise UsageError(
+            f"{printable_path(forms[True])} is compressed, and {printable_path(forms[False])} is not; a dataset is one "
+            f"or the other: shardmill merge {printable_path(folder)} -o FOLDER makes it so"
+        )
+    kinds: dict[str, tuple[str, str]] = {}
+    for found in facts:
+        for feature, seen in found.seen.features.items():
+            kind, path = kinds.setdefault(feature, (seen.kind, found.path))
+            if kind != seen.kind:
+                raise SchemaError(
+                    f'feature "{printable(feature)}" holds {kind} values in {printable_path(path)} and {seen.kind} '
+                    f"values in {printable_path(found.path)}; such files are two datasets: move one kind elsewhere"
+                )
+
+
+def _schema(facts: Sequence[FileFacts]) -> Schema | None:
+    """Return the schema of all records, None where any of them is no Example."""
+    if any(found.seen.bad for found in facts):
+        return None
+    return observe_together((found.seen for found in facts), "").schema()
+
+
+def _manifest(names: Sequence[str], facts: Sequence[FileFacts], name: str, split: str) -> Manifest:
+    largest = max(LEAST_SHARD_BYTES, *(found.bytes for found in facts))
+    shards: dict[str, list[tuple[ShardEntry, int]]] = defaultdict(list)
+    for one, found in zip(names, facts, strict=True):
+        entry = ShardEntry(one, 1, found.records, found.bytes, f"{found.crc:08x}")
+        shards[split_of(one, split)].append((entry, found.digest))
+    splits = {
+        key: SplitEntry(
+            records=sum(entry.records for entry, _ in some),
+            bytes=sum(entry.bytes for entry, _ in some),
+            unit_bytes=largest,
+            records_digest=f"sum128:{add_digests(digest for _, digest in some):032x}",
+            shards=tuple(entry for entry, _ in some),
+        )
+        for key, some in sorted(shards.items())
+    }
+    records = sum(entry.records for entry in splits.values())
+    schema, run_id = _schema(facts), secrets.token_hex(8)
+    created = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return Manifest(
+        generation=1,
+        parent=None,
+        operation="create",
+        name=name,
+        version="1.0.0",
+        order="task",
+        compression="gzip" if facts[0].compressed else "none",
+        shard_size=largest,
+        shard_name=_shard_name(splits),
+        config_fingerprint=_ZEROS,
+        schema_fingerprint=None if schema is None else schema.fingerprint(),
+        source=SourceSummary("tfrecord", 0, 0, None),
+        counts=RowCounts(records, records, 0, 0),
+        rejects=RejectSummary(None, 0),
+        schema=schema,
+        labels={},
+        narrowed=(),
+        splits=splits,
+        sidecars=(),
+        run=RunInfo(created, run_id, str(uuid.uuid4()), f".staging/{run_id}", _ZEROS, "local", tool_versions()),
+        details=Details(adopted={"files": len(facts)}),
+    )
+
+
+def _shard_name(splits: dict[str, SplitEntry]) -> str:
+    """Return how shards are called that are appended: no file that is there has, or gets in the way of, such a name."""
+    pattern = shard_name_pattern(DEFAULT_SHARD_NAME)
+    taken = any(pattern.fullmatch(shard.path) for split in splits.values() for shard in split.shards)
+    return f"{DEFAULT_SHARD_NAME}-added" if taken else DEFAULT_SHARD_NAME

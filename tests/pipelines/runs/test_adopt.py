@@ -1,0 +1,148 @@
+"""TFRecord files of any writer become a dataset, and stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from shardmill.pipelines import append, open_dataset
+from shardmill.transforms.dataset.records.record_file import write_records
+from shardmill.transforms.format.encode.example_proto import Example
+
+from ...command_line import Shardmill
+
+
+def example(**features: Any) -> bytes:
+    """Return an Example as TensorFlow makes it: its keys are in the order in which they were given."""
+    made = Example()
+    for name, values in features.items():
+        kind = {int: "int64_list", float: "float_list", bytes: "bytes_list"}[type(values[0])]
+        getattr(made.features.feature[name], kind).value.extend(values)
+    return bytes(made.SerializeToString())
+
+
+def put(folder: Path, name: str, records: Sequence[bytes], compression: str = "none") -> Path:
+    folder.mkdir(exist_ok=True)
+    write_records(str(folder / name), iter(records), compression)
+    return folder / name
+
+
+ROWS = [example(z=[n], a=[b"x" * n], pair=[0.5, 1.5], tags=[1] * (n % 3 + 1)) for n in range(1, 21)]
+
+
+@pytest.fixture
+def mnist(tmp_path: Path) -> Path:
+    folder = tmp_path / "mnist"
+    for index in range(3):
+        put(folder, f"mnist-train.tfrecord-{index:05d}-of-00003", ROWS[index * 6 : index * 6 + 6])
+    put(folder, "mnist-test.tfrecord-00000-of-00001", [*ROWS[18:], example(z=[7], a=[b"y"], tags=[1])])
+    (folder / "notes.txt").write_text("mine")
+    return folder
+
+
+def state(folder: Path) -> dict[str, tuple[bytes, int]]:
+    return {path.name: (path.read_bytes(), path.stat().st_mtime_ns) for path in folder.iterdir() if path.is_file()}
+
+
+def test_files_of_tfds_become_a_dataset_that_is_verified_and_read_and_stay_as_they_are(
+    mnist: Path, shardmill: Shardmill
+) -> None:
+    before = state(mnist)
+    screen = shardmill("adopt", "mnist")
+    assert (screen.code, screen.err) == (0, "")
+    assert screen.out.startswith("Adopted mnist: 21 records in 4 files")
+    assert {name: found for name, found in state(mnist).items() if name in before} == before
+    screen = shardmill("verify", "mnist")
+    assert (screen.code, "OK: generation 1 of mnist: 4 shards, 21 records" in screen.out) == (0, True)
+    dataset = open_dataset(mnist)
+    assert {name: len(dataset[name]) for name in dataset.splits} == {"test": 3, "train": 18}
+    assert [row["z"] for row in dataset["train"]] == list(range(1, 19))
+    assert dataset["train"][17]["a"] == b"x" * 18
+    assert dataset.schema is not None
+    found = {one.name: (one.kind, one.shape, one.nullable) for one in dataset.schema}
+    assert found == {
+        "a": ("bytes", (), False),
+        "pair": ("float", (2,), True),
+        "tags": ("int64", (-1,), False),
+        "z": ("int64", (), False),
+    }
+    assert shardmill("info", "mnist").code == 0
+    assert len(list((mnist / "index").iterdir())) == 4
+
+
+def test_rows_can_be_appended_to_what_was_adopted(tmp_path: Path, shardmill: Shardmill) -> None:
+    for number in range(1, 3):  # numbered from 1: an append has to give other names
+        put(tmp_path / "mine", f"train-{number:05d}.tfrecord", [example(id=[number])])
+    assert shardmill("adopt", "mine").code == 0
+    (tmp_path / "more.jsonl").write_text('{"id": 7}\n')
+    append(tmp_path / "more.jsonl", output=tmp_path / "mine")
+    assert [row["id"] for row in open_dataset(tmp_path / "mine")] == [1, 2, 7]
+    assert shardmill("verify", "mine").code == 0
+    assert shardmill("rebuild", "mine", "-o", "again").code == 0
+    assert [row["id"] for row in open_dataset(tmp_path / "again")] == [1, 2, 7]
+
+
+def test_compressed_files_and_records_that_are_no_examples(tmp_path: Path, shardmill: Shardmill) -> None:
+    put(tmp_path / "packed", "coco_val.record-00000-of-00001", ROWS, "gzip")
+    put(tmp_path / "bytes", "a.tfrecords", [b"\xff not an Example", *ROWS])
+    assert shardmill("adopt", "packed", "--name", "coco").code == 0
+    dataset = open_dataset(tmp_path / "packed")
+    assert (dataset.splits, dataset.manifest.name, dataset.manifest.compression) == (("val",), "coco", "gzip")
+    screen = shardmill("adopt", "bytes", "--split", "all")
+    assert (screen.code, "so there is no schema" in screen.out) == (0, True)
+    assert list(open_dataset(tmp_path / "bytes").records("all")) == [b"\xff not an Example", *ROWS]
+    for folder in ("packed", "bytes"):
+        assert shardmill("verify", folder).code == 0
+
+
+def test_files_for_tfds_that_are_there_stay_as_they_are(mnist: Path, shardmill: Shardmill) -> None:
+    (mnist / "features.json").write_text("{}")
+    screen = shardmill("adopt", "mnist")
+    assert "Note: features.json was there, and stays as it is" in screen.out
+    assert (mnist / "features.json").read_text() == "{}"
+    assert not (mnist / "dataset_info.json").exists()
+    assert (mnist / "schema.pbtxt").exists()
+    assert shardmill("verify", "mnist").code == 0
+
+
+def test_every_damaged_file_is_named_and_nothing_is_written(mnist: Path, shardmill: Shardmill) -> None:
+    for index, change in ((0, lambda data: data[:-1]), (2, lambda data: data[:40] + b"?" + data[41:])):
+        path = mnist / f"mnist-train.tfrecord-{index:05d}-of-00003"
+        path.write_bytes(change(path.read_bytes()))
+    before = sorted(mnist.rglob("*"))
+    screen = shardmill("adopt", "mnist")
+    assert screen.code == 3
+    assert "2 files of 4 cannot be read to the end" in screen.err
+    assert all(f"mnist-train.tfrecord-{index:05d}-of-00003" in screen.err for index in (0, 2))
+    assert "mnist-train.tfrecord-00001" not in screen.err
+    assert sorted(mnist.rglob("*")) == before
+
+
+def test_what_cannot_be_adopted_is_refused_with_what_helps(mnist: Path, tmp_path: Path, shardmill: Shardmill) -> None:
+    def refused(*arguments: str) -> str:
+        screen = shardmill("adopt", *arguments)
+        assert screen.code == 2
+        return screen.err
+
+    (tmp_path / "empty").mkdir()
+    assert "holds no file that ends in .tfrecord" in refused("empty")
+    assert "is no folder" in refused("nowhere")
+    assert "copy the files there" in refused("s3://bucket/x")
+    assert '--split: "No" is not lowercase' in refused("mnist", "--split", "No")
+    assert '--name: "No" is not lowercase' in refused("mnist", "--name", "No")
+    put(tmp_path / "nothing", "a.tfrecord", [])
+    assert "a.tfrecord: holds no record; remove it" in refused("nothing")
+    put(tmp_path / "odd", "a b.tfrecord", ROWS)
+    assert "rename it to letters" in refused("odd")
+    put(tmp_path / "mixed", "a.tfrecord", ROWS)
+    put(tmp_path / "mixed", "b.tfrecord", ROWS, "gzip")
+    assert "b.tfrecord is compressed, and mixed/a.tfrecord is not" in refused("mixed")
+    put(tmp_path / "kinds", "a.tfrecord", [example(x=[1])])
+    put(tmp_path / "kinds", "b.tfrecord", [example(x=[1.0])])
+    assert 'feature "x" holds int64 values in kinds/a.tfrecord and float values in kinds/b.tfrecord' in refused("kinds")
+    put(tmp_path / "within", "a.tfrecord", [example(x=[1]), example(x=[1.0])])
+    assert "shardmill merge within -o FOLDER --records opaque" in refused("within")
+    assert shardmill("adopt", "mnist").code == 0
+    assert "is a dataset, with a manifest of its own: shardmill info mnist" in refused("mnist")
