@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Final
 
 from ...transforms.errors import UsageError
@@ -38,6 +39,27 @@ def make_pipeline(workers: int, beam_args: Sequence[str] = ()) -> beam.Pipeline:
     mode = "multi_threading" if workers > 1 else "in_memory"
     ours = [f"--direct_num_workers={workers}", f"--direct_running_mode={mode}", "--no_save_main_session"]
     return beam.Pipeline(runner=FnApiRunner(), options=parse_options(ours, beam_args))
+
+
+@contextmanager
+def plain_labels() -> Iterator[None]:
+    """Let Beam leave the labels of steps alone that are put on a pipeline meanwhile, also in a notebook.
+
+    There it puts the number of the cell before each, with an interactive environment that it loads for that: a second
+    of CPU, and with pandas 3 an error (Beam 2.77: `DataFrame` has no attribute `first`).
+    """
+    from apache_beam import pipeline
+
+    before = pipeline.alter_label_if_ipython
+    pipeline.alter_label_if_ipython = _leave
+    try:
+        yield
+    finally:
+        pipeline.alter_label_if_ipython = before
+
+
+def _leave(*_: object) -> None:
+    """Leave a label as it is."""
 
 
 def parse_options(

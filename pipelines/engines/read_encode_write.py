@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..prepare.prepared import Prepared
+from .beam_pipeline import plain_labels
 
 if TYPE_CHECKING:
     import apache_beam as beam
@@ -17,15 +18,16 @@ def add_steps(pipeline: beam.Pipeline, prepared: Prepared, *, raise_refusal: boo
     from ...transforms.encode import EncodeExamples
     from ...transforms.read import ReadRows
 
-    _ = (
-        pipeline
-        | "Read" >> ReadRows(prepared.source, prepared.plan)
-        # Rows, ..., TaskEnd
-        | "Encode" >> EncodeExamples(prepared.encoder)
-        # Block, ..., TaskEnd
-        | "Write" >> sink(prepared, raise_refusal=raise_refusal)
-        # WriteOutcome
-    )
+    with plain_labels():
+        _ = (
+            pipeline
+            | "Read" >> ReadRows(prepared.source, prepared.plan)
+            # Rows, ..., TaskEnd
+            | "Encode" >> EncodeExamples(prepared.encoder)
+            # Block, ..., TaskEnd
+            | "Write" >> sink(prepared, raise_refusal=raise_refusal)
+            # WriteOutcome
+        )
 
 
 def sink(prepared: Prepared, *, raise_refusal: bool = False) -> WriteShards:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from ...transforms.task_staging import TaskStaging
 from ..prepare.prepared import Prepared
+from .beam_pipeline import plain_labels
 from .read_encode_write import add_steps, sink
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ def _run_in_processes(
 ) -> None:
     from ...transforms.stage_tasks import StageTasks
 
-    with engine as pipeline:
+    with engine as pipeline, plain_labels():
         _ = (
             pipeline
             | "Stage" >> StageTasks(prepared.plan.tasks, processes.stage)

@@ -32,6 +32,7 @@ from ..engines.engine import Engine
 from ..prepare.append import AppendPlan, prepare_append
 from ..prepare.prepared import Prepared
 from ..report.summary import PlanReport, Submitted, Summary, Watch
+from ..screens.watching import watch_of
 from ..workers.worker_processes import WorkerProcesses
 from .convert import ended, require_waiting, run_prepared, summary_of
 from .engine_choice import engine_of, workers_of
@@ -53,6 +54,7 @@ def append(
     force: bool = False,
     changed: str | None = None,
     map: Mapped | None = None,  # noqa: A002
+    progress: bool | None = None,
     **settings: object,
 ) -> Summary:
     """Append what a config names, or data in memory, to a dataset: new shards, and its next generation.
@@ -74,9 +76,8 @@ def append(
             `skip` them; by default they are refused. New images in a folder are appended, and those that were
             replaced count as changed.
         map: a function over batches of rows, a `Step`, or a list of such, as for `convert`.
-        **settings: other values of the config, its dots written as double underscores (`limits__pixels=10**6`); the
-            keys of `input` and `output` go without their section (`delimiter=";"`, `shard_size="64MiB"`),
-            except `output__split`.
+        progress: show how the run gets on, as for `convert`.
+        **settings: other values of the config, as for `convert`; the split of new rows is `output__split`.
 
     Returns:
         the summary: its `manifest` states the dataset as it is now.
@@ -88,12 +89,13 @@ def append(
         TooManyRejects: more rows were rejected than `max_rejects` allows; nothing was committed.
     """
     loaded = load_call(config, output, settings, data_given=data is not None, command="append", mapped=map)
+    watch = watch_of(progress)
     if data is None:
         with noting(loaded):
-            return warn_of(run_append(loaded, force=force, changed=changed))
+            return warn_of(run_append(loaded, force=force, changed=changed, watch=watch))
     _dataset_in(loaded.output.path)
     with spooled(loaded, data) as source:
-        return warn_of(run_append(loaded, source=source, force=force))
+        return warn_of(run_append(loaded, source=source, force=force, watch=watch))
 
 
 def run_append(

@@ -40,6 +40,7 @@ from ..report.reject_groups import read_head, rejects_text
 from ..report.row_order import order_note, shuffle_note
 from ..report.shares import added_records, share_warnings
 from ..report.summary import Count, PlanReport, Submitted, Summary, Watch, oversize_warnings
+from ..screens.watching import watch_of
 from .engine_choice import engine_of, workers_of
 from .python_api import What, load_call, noting, spooled, warn_of
 from .resume import look_ahead, take_over
@@ -56,6 +57,7 @@ def convert(
     data: Data | None = None,
     output: str | os.PathLike[str] | None = None,
     map: Mapped | None = None,  # noqa: A002
+    progress: bool | None = None,
     **settings: object,
 ) -> Summary:
     """Convert what a config names, or data in memory, to a dataset of TFRecord shards.
@@ -74,6 +76,8 @@ def convert(
         map: a function that is called with every batch of rows (a `pyarrow.RecordBatch`) and returns a batch with as
             many rows, or a dict of arrays; to drop rows, a tuple of the batch and a boolean for each row. Or a `Step`,
             or a list of such.
+        progress: show on standard error how the run gets on: a line that changes on a terminal, lines in a log. In a
+            notebook it is an output of the cell, and there it is shown by default (None).
         **settings: other values of the config, its dots written as double underscores (`limits__pixels=10**6`); the
             keys of `input` and `output` go without their section (`delimiter=";"`, `shard_size="64MiB"`).
 
@@ -87,12 +91,13 @@ def convert(
     """
     loaded = load_call(config, output, settings, data_given=data is not None, mapped=map)
     require_waiting(engine_of(loaded.runner))
+    watch = watch_of(progress)
     if data is None:
         with noting(loaded):
-            summary = run_convert(loaded)
+            summary = run_convert(loaded, watch=watch)
     else:
         with spooled(loaded, data) as source:
-            summary = run_convert(loaded, source=with_recipe(source, loaded))
+            summary = run_convert(loaded, source=with_recipe(source, loaded), watch=watch)
     assert isinstance(summary, Summary)
     return warn_of(summary)
 

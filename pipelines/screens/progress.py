@@ -20,25 +20,23 @@ import json
 import os
 import time
 from collections.abc import Callable
+from contextvars import copy_context
 from dataclasses import dataclass
 from threading import Event, Thread
 from types import TracebackType
 from typing import Any, Final, Self
 
 from rich.console import Console
-from rich.live import Live
-from rich.text import Text
 
 from ...transforms.dataset.shuffle.findings import FOLDER
 from ...transforms.dataset.storage.storage_at import storage_at
 from ...transforms.errors import StoreError
 from ...transforms.stores.common.store_url import is_store_url
 from ..report.summary import Count, Counted
+from .surfaces import Surface, surface_of
 
-_LIVE_SECONDS: Final = 0.5
-_STORE_SECONDS: Final = 3.0  # each look is some requests, which are paid for
-_PLAIN_SECONDS: Final = 10.0
-"""If stderr is not a terminal, lines are kept forever: one in ten seconds is enough."""
+_STORE_SECONDS: Final = 3.0
+"""The least time between two looks at a store: each is some requests, which are paid for."""
 
 _SHOWN_SECONDS: Final = 24 * 3600
 """A longer estimate is not shown: it comes from a run that has hardly begun, or that has stalled."""
@@ -168,12 +166,12 @@ def progress_line(progress: RunProgress, totals: Totals, seconds: float) -> str:
 
 
 class ProgressWatcher:
-    """Shows a run's progress on a console while the context is open: live on a terminal, else a line every 10 s."""
+    """Shows a run's progress on a surface while the context is open; on a console it is live, or in lines of a log."""
 
     def __init__(
         self,
         staging: str,
-        console: Console,
+        console: Console | Surface,
         *,
         totals: Totals | None = None,
         count: Count = Counted,
@@ -181,29 +179,36 @@ class ProgressWatcher:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.staging = staging
-        self._console = console
+        self._surface = surface_of(console) if isinstance(console, Console) else console
         self._reader = StagingReader(staging, totals, count)
-        live = _STORE_SECONDS if is_store_url(staging) else _LIVE_SECONDS
-        self._interval = interval or (live if console.is_terminal else _PLAIN_SECONDS)
+        least = _STORE_SECONDS if is_store_url(staging) else 0.0
+        self._interval = interval or max(self._surface.interval, least)
         self._clock = clock
         self._first_bytes: tuple[float, int] | None = None
         self._shuffling = False
+        self._begun = 0.0
+        self._ended = ""
         self._stop = Event()
-        self._thread = Thread(target=self._run, name="progress", daemon=True)
+        # in the context of the caller, by which a notebook knows the cell
+        self._thread = Thread(target=copy_context().run, args=(self._run,), name="progress", daemon=True)
 
     def __enter__(self) -> Self:
+        self._begun = self._clock()
         self._thread.start()
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        self._ended = "Done" if kind is None else "Stopped"
         self._stop.set()
         self._thread.join()
 
     def line(self) -> str:
         """Return the line as it is now."""
-        progress = self._reader.read()
+        return self._line(self._reader.read())
+
+    def _line(self, progress: RunProgress) -> str:
         now = self._clock()
         if progress.phase == "Shuffling" and not self._shuffling:
             self._shuffling, self._first_bytes = True, None  # what follows is counted from nothing
@@ -218,20 +223,21 @@ class ProgressWatcher:
         return progress_line(progress, self._reader.totals(), seconds)
 
     def _run(self) -> None:
-        if self._console.is_terminal:
-            self._run_live()
-        else:
-            while not self._stop.wait(self._interval):
-                self._console.print(Text(self.line()), soft_wrap=True)
-
-    def _run_live(self) -> None:
-        with Live(console=self._console, auto_refresh=False, transient=True) as live:
+        with self._surface as surface:
+            if not surface.at_once and self._stop.wait(self._interval):
+                return
             while True:
-                line = self.line()
-                is_short = not line.startswith("Waiting")  # what is to be done must be read to its end
-                live.update(Text(line, overflow="ellipsis" if is_short else "fold", no_wrap=is_short), refresh=True)
+                progress = self._reader.read()
+                surface.show(self._line(progress), self._share(progress))
                 if self._stop.wait(self._interval):
-                    return
+                    break
+            if surface.keeps:
+                surface.show(f"{self._ended}  after {_duration(self._clock() - self._begun)}", None)
+
+    def _share(self, progress: RunProgress) -> float | None:
+        """Return how much of a pass is done; None before there is a plan, or where it does not know."""
+        whole = self._reader.totals().bytes
+        return min(progress.bytes / whole, 1.0) if whole else None
 
 
 def _of(total: int | None) -> str:
