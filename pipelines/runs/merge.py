@@ -16,12 +16,14 @@ from typing import Any, Literal
 
 from ...transforms.dataset.commit.target import prepare_target, replacing_what_is_there
 from ...transforms.dataset.generations.manifest_files import read_manifest
+from ...transforms.dataset.generations.statistics_file import read_tally
 from ...transforms.dataset.stage.run_lock import hold_run
-from ...transforms.errors import RunError
+from ...transforms.errors import DamageError, RunError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.sources.tfrecord.inputs import is_dataset
 from ...transforms.sources.tfrecord.piece_reader import CUT_A_RECORD
 from ...transforms.sources.tfrecord.source import TfrecordSource
+from ...transforms.statistics.tally import Tally
 from ..config.load import load_config
 from ..config.model import Config
 from ..engines.local.plain_engine import PlainEngine
@@ -41,7 +43,8 @@ Command = Literal["merge", "rebuild"]
 class Merge:
     """A merge that is ready to run.
 
-    `split_rule` is what is known of the splits of what is rebuilt, `image` what was done to all pictures.
+    `split_rule` is what is known of the splits of what is rebuilt, `image` what was done to all pictures. `counted` is
+    what is counted of all records.
     """
 
     command: Command
@@ -49,6 +52,7 @@ class Merge:
     source: TfrecordSource
     split_rule: Mapping[str, Any] = field(default_factory=dict)
     image: Mapping[str, Any] = field(default_factory=dict)
+    counted: Tally | None = None
 
     def plan(self) -> PlanReport:
         """Return what would be written."""
@@ -87,7 +91,10 @@ class Merge:
     def _prepared(self, source: TfrecordSource, workers: WorkerProcesses) -> Prepared:
         prepared = prepare(self.config, workers, source, operation="merge")
         rule = prepared.spec.split_rule or dict(self.split_rule)
-        return replace(prepared, spec=replace(prepared.spec, split_rule=rule, image=dict(self.image)))
+        spec = replace(prepared.spec, split_rule=rule, image=dict(self.image))
+        if self.counted is not None and spec.statistics in (None, self.counted.level):
+            spec = replace(spec, counted=self.counted)
+        return replace(prepared, spec=spec)
 
 
 def plan_merge(
@@ -118,7 +125,8 @@ def plan_merge(
     assert isinstance(source, TfrecordSource)
     rule = {} if manifest is None else manifest.details.split_rule
     source = replace(source, in_turn=True, shard_size=config.output.shard_size)
-    return Merge(command, config, source, rule, _image_of(paths))
+    takes_over = config.stats != "none" and (config.split is None or config.split.follows_source)
+    return Merge(command, config, source, rule, _image_of(paths), _counted_of(paths) if takes_over else None)
 
 
 def _image_of(paths: Sequence[str]) -> Mapping[str, Any]:
@@ -126,6 +134,27 @@ def _image_of(paths: Sequence[str]) -> Mapping[str, Any]:
     manifests = [_manifest_of(path) for path in paths]
     found = [{} if manifest is None else manifest.details.image for manifest in manifests]
     return found[0] if all(one.get("steps") == found[0].get("steps") for one in found) else {}
+
+
+def _counted_of(paths: Sequence[str]) -> Tally | None:
+    """Return what is counted of the records of some datasets, None where it is not counted of all, and in one way."""
+    total: Tally | None = None
+    for path in paths:
+        manifest = _manifest_of(path)
+        tally = None if manifest is None else _tally_of(path, manifest)
+        if tally is None or not (total is None or total.is_like(tally)):
+            return None
+        if total is not None:
+            total.merge(tally)
+        total = total or tally
+    return total
+
+
+def _tally_of(path: str, manifest: Manifest) -> Tally | None:
+    try:
+        return read_tally(path.rstrip("/"), manifest)
+    except DamageError:  # the records may be whole
+        return None
 
 
 def _manifest_of(path: str) -> Manifest | None:

@@ -191,6 +191,14 @@ class Tally:
             if tally is not more:
                 tally.merge(more)
 
+    def is_like(self, other: Tally) -> bool:
+        """Return whether another tally is of the same level and features, so that they can be merged."""
+        kinds = [
+            {(name, tally.kind, tally.lengths is None, tally.choices is None) for name, tally in split.features.items()}
+            for split in (*self.splits.values(), *other.splits.values())
+        ]
+        return self.level == other.level and all(one == kinds[0] for one in kinds)
+
     @property
     def records(self) -> dict[str, int]:
         """How many records of each split are counted."""

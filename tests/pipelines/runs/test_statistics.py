@@ -17,6 +17,7 @@ from PIL import Image
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.runs.append import run_append
 from shardmill.pipelines.runs.convert import run_convert
+from shardmill.pipelines.runs.merge import plan_merge
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.count_records import count_records, counts_of
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
@@ -195,6 +196,41 @@ def test_a_dataset_without_statistics_gets_none_by_an_append() -> None:
     assert open_dataset("out").stats is None
     with pytest.raises(UsageError, match=r"shardmill stats \S*/out --write"):
         append(["b.parquet"], stats="basic")
+
+
+def merge(command: Any, *paths: str, **flags: object) -> None:
+    plan_merge(command, paths, {key: (key, value) for key, value in {"output.path": "merged", **flags}.items()}).run()
+
+
+@pytest.mark.parametrize("stats", ["basic", "full"])
+def test_copied_records_keep_what_was_counted_of_them(stats: str) -> None:
+    for number, split in enumerate(({}, RULES["split by hash"])):
+        write_parquet("a.parquet", 1 + number * 5000, 700)
+        convert(settings_of(f"out-{number}", stats=stats, **split))
+    merge("rebuild", "out-1", **{"output.compression": "gzip"})
+    assert without_generation("merged") == without_generation("out-1")
+    assert verify_dataset("merged").ok
+    merge("merge", "out-0", "out-1", **{"output.path": "both"})
+    dataset = open_dataset("both")
+    assert dataset.stats is not None
+    assert dataset.stats.level == stats
+    for split in dataset.stats.splits.values():
+        check_split(split, "both")
+    assert verify_dataset("both").ok
+
+
+def test_copied_records_of_which_not_all_are_counted_are_counted_on_request() -> None:
+    write_parquet("a.parquet", 1, 700)
+    convert(settings_of("one"))
+    convert(settings_of("two", stats=False))
+    merge("merge", "one", "two")
+    assert open_dataset("merged").stats is None
+    merge("merge", "one", "two", **{"output.path": "counted", "stats": True})
+    assert without_choice(stats_of("counted")) == without_choice(stats_written_later("counted"))
+    merge("merge", "one", **{"output.path": "cut", "split.fractions": {"train": 0.5, "val": 0.5}})
+    assert open_dataset("cut").stats is None
+    merge("merge", "one", **{"output.path": "bare", "stats": False})
+    assert open_dataset("bare").stats is None
 
 
 def test_rejected_rows_are_not_counted() -> None:

@@ -20,7 +20,7 @@ def run_statistics(
 
     `jobs` are those that were planned, `latest` is the generation that an append adds to.
     """
-    if spec.statistics is None or manifest.schema is None:
+    if manifest.schema is None or not (spec.statistics or draft.is_counted):
         return {}
     tally = _tally(spec, draft, jobs, latest)
     if tally is None or tally.records != {name: split.records for name, split in manifest.splits.items()}:
@@ -29,12 +29,11 @@ def run_statistics(
 
 
 def _tally(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob], latest: Manifest | None) -> Tally | None:
-    assert spec.statistics is not None
     counted = read_counted(spec, None if draft.is_counted else [job.path for job in sorted(jobs, key=_in_order)])
     if latest is None or counted is None:
         return counted
     try:
-        total = read_tally(spec.path, latest) if latest.splits else Tally(spec.statistics)
+        total = read_tally(spec.path, latest) if latest.splits else Tally(counted.level)
     except DamageError:  # the records are whole, and can be counted again
         return None
     if total is not None:

@@ -31,14 +31,16 @@ _FILE: Final = "statistics.json"
 
 
 def leave_tally(spec: DatasetSpec, observed: Mapping[str, Any], records: Mapping[str, int], *, committed: bool) -> bool:
-    """Leave what was counted of rows on their way; return whether it is of the records of the shards, by split.
+    """Leave what is counted before the shards are made; return whether it is of the records of the shards, by split.
+
+    That is what was counted of rows on their way, or is known of records that are copied.
 
     A run that has committed has no more use of it, and may have no staging folder.
     """
-    found = observed.get(STATISTICS)
-    if found is None or spec.statistics is None:
+    found = spec.counted or observed.get(STATISTICS)
+    if found is None or spec.level is None:
         return False
-    tally = found if isinstance(found, Tally) else Tally.from_json(found, spec.statistics)
+    tally = found if isinstance(found, Tally) else Tally.from_json(found, spec.level)
     if tally.records != records:
         return False
     if not committed:
@@ -82,12 +84,12 @@ def read_counted(spec: DatasetSpec, shards: Iterable[str] | None) -> Tally | Non
 
     None where a shard is not counted.
     """
-    assert spec.statistics is not None
-    total = Tally(spec.statistics)
+    assert spec.level is not None
+    total = Tally(spec.level)
     for path in [_FILE] if shards is None else map(_shard_file, shards):
         if spec.storage.size(f"{spec.staging}/{path}") is None:
             return None
-        total.merge(Tally.from_json(json.loads(spec.storage.read(f"{spec.staging}/{path}")), spec.statistics))
+        total.merge(Tally.from_json(json.loads(spec.storage.read(f"{spec.staging}/{path}")), spec.level))
     return total
 
 

@@ -22,6 +22,7 @@ from ...format.splits.splitter import Settling
 from ...format.wording.printable import printable
 from ...format.wording.sizes import check_shard_size
 from ...statistics.figures import Level
+from ...statistics.tally import Tally
 from ...stores.common.store_url import is_store_url
 from ..spill.spiller import Shuffle
 from ..storage.contract import Storage
@@ -103,7 +104,8 @@ class DatasetSpec:
     of what was done to pictures. `most_splits` bounds splits that the data name, None where they do not. `settling` is
     the splitter that sets records aside, None where none are. `shuffle` is how all records of a split are shuffled,
     None where they keep their order; `order` is "shuffled" with it. `statistics` are written beside the shards: the
-    observer `CountValues` counts them, or else what makes the shards.
+    observer `CountValues` counts them, or else what makes the shards. `counted` is what is known of records that are
+    copied: it is taken over where all of them are.
     """
 
     path: str
@@ -142,6 +144,7 @@ class DatasetSpec:
     settling: Settling | None = None
     shuffle: Shuffle | None = None
     statistics: Level | None = None
+    counted: Tally | None = None
 
     def __post_init__(self) -> None:
         """Check the values.
@@ -170,6 +173,11 @@ class DatasetSpec:
         except ValueError as error:
             raise UsageError(str(error)) from error
         rejects_allowed(self.max_rejects, 0)
+
+    @property
+    def level(self) -> Level | None:
+        """What the statistics have, None if there are none."""
+        return self.statistics if self.counted is None else self.counted.level
 
     @property
     def staging(self) -> str:
