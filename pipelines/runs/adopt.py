@@ -14,7 +14,7 @@ import re
 import secrets
 import uuid
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -24,6 +24,7 @@ from ...transforms.dataset.records.record_file import open_regular, read_record_
 from ...transforms.dataset.records.record_offsets import I64, offsets_of
 from ...transforms.dataset.records.record_scan import RecordRun, tell_form
 from ...transforms.dataset.stage.spec import tool_versions
+from ...transforms.dataset.storage.contract import Storage
 from ...transforms.dataset.storage.storage_at import storage_at
 from ...transforms.errors import DamageError, InputError, SchemaError, TargetError, UsageError
 from ...transforms.format.buffers.checksum import add_digests, crc32c, record_digests
@@ -112,7 +113,8 @@ def adopt_files(
     _check(folder, facts)
     storage = storage_at(folder)
     manifest = _manifest(names, facts, name or dataset_name(os.path.abspath(folder)), split or "train")
-    there = {group for group, files in _GROUPS.items() if any(storage.lies_at(file) for file in files)}
+    wanted = sidecar_files(manifest, tuple(_GROUPS), None)
+    there = {group for group, own in _GROUPS.items() if any(_is_of_others(storage, one, wanted) for one in own)}
     files = sidecar_files(manifest, [group for group in _GROUPS if group not in there], None)
     for one, found in zip(names, facts, strict=True):
         if found.offsets is not None:
@@ -128,6 +130,11 @@ def adopt_files(
     storage.replace("manifest.json", storage.read(generation_file("manifests", 1, "json")))
     kept = [file for group in sorted(there) for file in _GROUPS[group] if storage.lies_at(file)]
     return manifest, tuple(f"{file} was there, and stays as it is" for file in kept)
+
+
+def _is_of_others(storage: Storage, name: str, wanted: Mapping[str, bytes]) -> bool:
+    """Return whether a file is there, and is not what an adoption that did not end has left."""
+    return storage.lies_at(name) and (name not in wanted or storage.read(name) != wanted[name])
 
 
 def _files(folder: str, name: str | None, split: str | None) -> list[str]:

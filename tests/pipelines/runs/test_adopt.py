@@ -107,6 +107,21 @@ def test_files_for_tfds_that_are_there_stay_as_they_are(mnist: Path, shardmill: 
     assert shardmill("verify", "mnist").code == 0
 
 
+def test_an_adoption_that_did_not_end_is_made_again_with_all_that_belongs_to_it(
+    mnist: Path, shardmill: Shardmill
+) -> None:
+    assert shardmill("adopt", "mnist").code == 0
+    names = sorted(path.name for path in mnist.rglob("*"))
+    (mnist / "manifest.json").unlink()
+    (mnist / "manifests/00000001.json").unlink()
+    (mnist / "manifests").rmdir()
+    screen = shardmill("adopt", "mnist")
+    assert (screen.code, "Note: " in screen.out) == (0, False)
+    assert sorted(path.name for path in mnist.rglob("*")) == names
+    assert "features.json" in open_dataset(mnist).manifest.sidecars
+    assert shardmill("verify", "mnist").code == 0
+
+
 def test_every_damaged_file_is_named_and_nothing_is_written(mnist: Path, shardmill: Shardmill) -> None:
     for index, change in ((0, lambda data: data[:-1]), (2, lambda data: data[:40] + b"?" + data[41:])):
         path = mnist / f"mnist-train.tfrecord-{index:05d}-of-00003"
