@@ -99,5 +99,5 @@ def test_records_by_their_numbers_take_at_most_two_requests_for_a_mebibyte(
     with at_most(2):
         assert [dataset.record(index) for index in (150, 7)] == [records[150], records[7]]
     with at_most(2):
-        found = dataset._access.take(range(50, 150, 3))  # a record of three, over 1 MB
+        found = dataset._rows.access.take(range(50, 150, 3))  # a record of three, over 1 MB
     assert [*found] == records[50:150:3]
