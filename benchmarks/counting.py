@@ -1,62 +1,68 @@
-"""What statistics take: the same rows converted without, with the default ones, and with all of them, in turn.
+"""What statistics take of a row: batches encoded without, with the default ones, and with all of them, in turn.
 
-    uv run python benchmarks/counting.py                         Parquet and CSV, 12 columns, seven runs in turn
+    uv run python benchmarks/counting.py          12 columns (those of the Parquet workload), 262,144 rows in two tasks
 
-CPU of a row is the difference of two sizes, so that start-up is left out, and what statistics take is the median of the
-differences between neighbouring runs: other work beside them changes both.
+Encoding, counting, merging and sealing are in one process, so that a pair of runs differs by the statistics alone:
+between whole commands start-up and the disk differ by more. Given are the least and the median of the runs, and the
+median of the differences between neighbours.
 """
 
 from __future__ import annotations
 
 import argparse
-import shutil
-import statistics
-import sys
-from pathlib import Path
-from typing import Final
+import time
+from typing import Any, Final
 
-from measure import measure, warm_files, warm_memory
-from workloads import WORKLOADS, Workload, prepare
+import numpy as np
+import pyarrow as pa
+from shardmill.transforms.format.encode.encode_rows import RowEncoder
+from shardmill.transforms.format.schema.schema import Feature, Schema
+from shardmill.transforms.statistics.observe import CountValues
+from workloads import table
 
-SHARDMILL: Final = str(Path(sys.executable).with_name("shardmill"))
-LEVELS: Final = ("none", "basic", "full")
+TYPES: Final[dict[Any, tuple[Any, str]]] = {
+    pa.int64(): ("int64", "int64"),
+    pa.float32(): ("float", "float32"),
+    pa.float64(): ("float", "float64"),
+    pa.string(): ("bytes", "string"),
+}
+TASK_ROWS: Final = 1 << 17
+LEVELS: Final = {"none": (), "basic": (CountValues("basic"),), "full": (CountValues("full"),)}
 
 
-def cpu_of_a_row(workload: Workload, level: str, sizes: tuple[int, int], work: Path) -> float:
-    """Return the microseconds of CPU that a row takes with statistics of a level."""
-    seconds = []
-    for rows in sizes:
-        source, out = prepare(workload, rows, work), work / "out"
-        shutil.rmtree(out, ignore_errors=True)
-        warm_memory(1 << 30)
-        warm_files(source)
-        command = [SHARDMILL, "convert", str(source), "-o", str(out), "--workers", "1", "-q", "--set", f"stats={level}"]
-        seconds.append(measure(command, work / "counting.log").cpu)
-        shutil.rmtree(out)
-    return (seconds[1] - seconds[0]) / (sizes[1] - sizes[0]) * 1e6
+def cpu_of_a_row(tasks: list[list[pa.RecordBatch]], schema: Schema, observers: tuple[CountValues, ...]) -> float:
+    """Return the microseconds of CPU that a row takes."""
+    encoder = RowEncoder(schema, observers=observers)
+    start = time.process_time()
+    for batches in tasks:
+        found: dict[str, Any] = {}
+        for batch in batches:
+            observed = encoder.encode(batch).observed
+            for one in observers:
+                found[one.name] = one.merge(found[one.name], observed[one.name]) if found else observed[one.name]
+        for one in observers:
+            one.sealed(found[one.name])
+    return (time.process_time() - start) / sum(batch.num_rows for task in tasks for batch in task) * 1e6
 
 
 def main() -> None:
-    """Print a line of a table for each workload and level."""
+    """Print a table."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--runs", type=int, default=7)
-    parser.add_argument("--rows", type=int, default=2_000_000)
-    parser.add_argument("--workloads", nargs="+", default=["parquet", "csv"])
-    parser.add_argument("--work", type=Path, default=Path("benchmark-work"))
-    args = parser.parse_args()
-    args.work.mkdir(parents=True, exist_ok=True)
-    sizes = (args.rows // 4, args.rows)
-    print("| source | statistics | us of CPU a row | more than without (median; least and most) |")
-    print("| --- | --- | --: | --: |")
-    for name in args.workloads:
+    parser.add_argument("--runs", type=int, default=21)
+    runs = parser.parse_args().runs
+    rows = table(0, 2 * TASK_ROWS).combine_chunks()
+    schema = Schema(tuple(Feature(name, *TYPES[rows[name].type]) for name in sorted(rows.column_names)))
+    print("| rows of a batch | statistics | us of CPU a row, least | median | more than without, median |")
+    print("| --- | --- | --: | --: | --: |")
+    for size in (7_000, 32_000):
+        tasks = [rows.slice(at, TASK_ROWS).to_batches(max_chunksize=size) for at in (0, TASK_ROWS)]
         found: dict[str, list[float]] = {level: [] for level in LEVELS}
-        for _ in range(args.runs):
-            for level in LEVELS:
-                found[level].append(cpu_of_a_row(WORKLOADS[name], level, sizes, args.work))
-        for level in LEVELS:
-            more = [one - other for one, other in zip(found[level], found["none"], strict=True)]
-            spread = f"{statistics.median(more):.3f} ({min(more):.3f} to {max(more):.3f})" if level != "none" else ""
-            print(f"| {name} | {level} | {statistics.median(found[level]):.3f} | {spread} |", flush=True)
+        for _ in range(runs):
+            for level, observers in LEVELS.items():
+                found[level].append(cpu_of_a_row(tasks, schema, observers))
+        for level, measured in found.items():
+            more = float(np.median(np.subtract(measured, found["none"])))
+            print(f"| {size:,} | {level} | {min(measured):.3f} | {np.median(measured):.3f} | {more:.3f} |", flush=True)
 
 
 if __name__ == "__main__":

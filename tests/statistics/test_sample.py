@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 from shardmill.transforms.format.columns.feature_column import feature_column
 from shardmill.transforms.format.schema.schema import Feature
-from shardmill.transforms.statistics.hashes import keys_of_rows
+from shardmill.transforms.statistics.hashes import keys_of_rows, unpacked
 from shardmill.transforms.statistics.sample import ROWS, Sample, estimated_top, histogram_of, quantiles_of
 
 FEATURES = (
@@ -46,7 +46,7 @@ def sample_of(rows: dict[str, list[Any]], first: int, last: int) -> Sample:
 def test_the_sample_is_the_same_whatever_the_batches_and_their_order_are(count: int) -> None:
     rows = rows_of(count)
     whole = sample_of(rows, 0, count).to_json()
-    assert len(whole["keys"]) == min(count, ROWS)
+    assert len(unpacked(whole["keys"], np.uint64)) == min(count, ROWS)
     for size in (1000, 333, 4000):
         starts = list(range(0, count, size))
         parts = [sample_of(rows, start, min(start + size, count)) for start in starts]
@@ -61,14 +61,14 @@ def test_the_sample_is_the_same_whatever_the_batches_and_their_order_are(count: 
 def test_values_of_a_sampled_row_are_those_of_the_row() -> None:
     rows = rows_of(5000)
     keys = keys_of_rows("a", np.arange(5000)).tolist()
-    document = sample_of(rows, 0, 5000).to_json()
+    sample = sample_of(rows, 0, 5000)
     chosen = np.argsort(np.array(keys, np.uint64))[:ROWS].tolist()
-    assert document["keys"] == [keys[row] for row in chosen]
-    for name in ("n", "name"):
-        assert document["features"][name] == [[rows[name][row] for row in chosen]]
-    values, weights = document["features"]["xs"]
-    assert weights == [len(rows["xs"][row]) for row in chosen]
-    assert values == [float(row) if row % 4 else None for row in chosen]
+    assert unpacked(sample.to_json()["keys"], np.uint64).tolist() == [keys[row] for row in chosen]
+    assert sample.values_of("n")[0].tolist() == [rows["n"][row] for row in chosen if row % 5]
+    assert sample.values_of("name")[0].tolist() == [rows["name"][row].encode() for row in chosen if row % 3]
+    values, weights = sample.values_of("xs")
+    assert weights.tolist() == [row % 4 for row in chosen if row % 4]
+    assert values.tolist() == [float(row) for row in chosen if row % 4]
 
 
 def test_figures_of_all_rows_are_exact_where_these_are_few() -> None:

@@ -21,7 +21,7 @@ import pyarrow as pa
 from ..format.buffers.arrow_memory import array_of, binary_array
 from ..format.buffers.views import Views, binary_array_of, lengths_of
 from .figures import Distinct, ValueCount
-from .hashes import U64, hashes_of_bytes, hashes_of_numbers, least_of
+from .hashes import U64, hashes_of_bytes, hashes_of_numbers, least_of, packed, unpacked
 
 MOST_EXACT: Final = 10_000
 """So many different values are counted."""
@@ -131,14 +131,14 @@ class Values:
         if self.counts is not None:
             return {"counts": [list(one) for one in sorted(self.counts.items())]}
         self._keep_least()
-        return {"hashes": self.hashes.tolist()}
+        return {"hashes": packed(self.hashes)}
 
     @classmethod
     def from_json(cls, document: dict[str, Any]) -> Values:
         """Read what `to_json` wrote."""
         if "counts" in document:
             return cls({value: int(count) for value, count in document["counts"]})
-        hashes = np.array([int(one) for one in document["hashes"]], np.uint64)
+        hashes = unpacked(document["hashes"], np.uint64)
         if len(hashes) != _LEAST_HASHES:
             raise ValueError(f"{len(hashes)} hashes, not {_LEAST_HASHES}")
         return cls(None, hashes)

@@ -6,6 +6,7 @@ are in a sample. The mixing function is that of SplitMix64 (G. Steele, D. Lea an
 
 from __future__ import annotations
 
+import base64
 import zlib
 from typing import Any, Final
 
@@ -75,6 +76,25 @@ def hashes_of_bytes(values: pa.LargeBinaryArray) -> U64:
         parts = eights[starts[rows] + at] << gone
         words[rows] = _stirred(words[rows], parts)
     return mix(words)
+
+
+def packed(numbers: npt.NDArray[Any]) -> str:
+    """Return numbers as text: their bytes, little-endian, in base64.
+
+    >>> packed(np.array([1], np.uint64))
+    'AQAAAAAAAAA='
+    """
+    return base64.b64encode(numbers.astype(numbers.dtype.newbyteorder("<"), copy=False).tobytes()).decode()
+
+
+def unpacked(text: str, dtype: npt.DTypeLike) -> npt.NDArray[Any]:
+    """Return the numbers that `packed` wrote.
+
+    Raises:
+        ValueError: the text is something else.
+    """
+    data = base64.b64decode(text, validate=True)
+    return np.frombuffer(data, np.dtype(dtype).newbyteorder("<")).astype(dtype)
 
 
 def _stirred(words: U64, more: U64) -> U64:

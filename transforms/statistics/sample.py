@@ -19,7 +19,7 @@ import numpy.typing as npt
 from ..format.flow.feature_values import FeatureColumn
 from .distinct import short_texts, top_of
 from .figures import Bucket, ValueCount
-from .hashes import U64
+from .hashes import U64, packed, unpacked
 
 ROWS: Final = 1024
 """Rows of a sample: a quantile is at most 3 % of the rows away, in 95 of 100 samples."""
@@ -89,24 +89,32 @@ class Sample:
         """Return the sample, which `from_json` reads."""
         part = self._whole()
         if part is None:
-            return {"keys": [], "features": {}}
-        features = {}
+            return {"keys": "", "features": {}}
+        features: dict[str, dict[str, Any]] = {}
         for name, values in part.values.items():
-            weights = part.weights[name].tolist()
-            kept = [_text(value) if weight else None for value, weight in zip(values.tolist(), weights, strict=True)]
-            features[name] = [kept] if set(weights) <= {0, 1} else [kept, weights]
-        return {"keys": part.keys.tolist(), "features": features}
+            weights = part.weights[name]
+            there = weights > 0
+            if values.dtype == object:
+                features[name] = {"values": [_text(one) for one in np.where(there, values, b"").tolist()]}
+            else:
+                features[name] = {"values": packed(np.where(there, values, values.dtype.type(0)))}
+            if (weights != 1).any():
+                features[name]["weights"] = packed(weights)
+        return {"keys": packed(part.keys), "features": features}
 
     @classmethod
     def from_json(cls, document: Mapping[str, Any], kinds: Mapping[str, str]) -> Sample:
         """Read what `to_json` wrote; `kinds` are those of the features."""
-        part = _Part(np.array([int(key) for key in document["keys"]], np.uint64), {}, {})
-        for name, (values, *weights) in document["features"].items():
-            counts = weights[0] if weights else [0 if value is None else 1 for value in values]
-            part.weights[name] = np.array(counts, np.int64)
-            part.values[name] = _array([v.encode() if isinstance(v, str) else v for v in values], kinds[name])
-            if not len(part) == len(part.values[name]) == len(counts):
+        part = _Part(unpacked(document["keys"], np.uint64), {}, {})
+        for name, one in document["features"].items():
+            if kinds[name] == "bytes":
+                values = _texts([text.encode() for text in one["values"]])
+            else:
+                values = unpacked(one["values"], np.float32 if kinds[name] == "float" else np.int64)
+            weights = unpacked(one["weights"], np.int64) if "weights" in one else np.ones(len(values), np.int64)
+            if not len(part) == len(values) == len(weights):
                 raise ValueError(f"the sample of {name} has another number of rows")
+            part.values[name], part.weights[name] = values, weights
         return cls([part] if len(part) else [])
 
     def _append(self, part: _Part) -> None:
@@ -146,11 +154,11 @@ def _taken(column: FeatureColumn, rows: npt.NDArray[np.int64], keys: U64) -> tup
     if column.present is not None:
         weights = np.where(column.present[rows], weights, 0)
     if not len(column.values):
-        return _array([None] * len(rows), column.kind), np.zeros(len(rows), np.int64)
+        return _nothing(len(rows), column.kind), np.zeros(len(rows), np.int64)
     values = column.values[places]
     if column.kind == "bytes":
         values = np.where(weights > 0, values, np.complex128(0))  # what is under nulls may be any bytes
-        return _array(short_texts(values, column.buffers).to_pylist(), column.kind), weights
+        return _texts(short_texts(values, column.buffers).to_pylist()), weights
     if column.kind == "float":
         finite = np.isfinite(values)
         return np.where(finite, values, np.float32(0)) + np.float32(0), np.where(finite, weights, 0)
@@ -161,13 +169,16 @@ def _text(value: Any) -> Any:
     return value.decode("utf-8", "replace") if isinstance(value, bytes) else value
 
 
-def _array(values: list[Any], kind: str) -> npt.NDArray[Any]:
+def _texts(texts: list[bytes]) -> npt.NDArray[Any]:
+    found = np.empty(len(texts), object)
+    found[:] = texts
+    return found
+
+
+def _nothing(count: int, kind: str) -> npt.NDArray[Any]:
     if kind == "bytes":
-        found = np.empty(len(values), object)
-        found[:] = [b"" if value is None else value for value in values]
-        return found
-    numbers = [0 if value is None else value for value in values]
-    return np.array(numbers, np.float32 if kind == "float" else np.int64)
+        return _texts([b""] * count)
+    return np.zeros(count, np.float32 if kind == "float" else np.int64)
 
 
 def histogram_of(
