@@ -93,8 +93,12 @@ def _words(figures: FeatureFigures) -> Iterator[str]:
         yield f"median {_short(figures.quantiles[len(figures.quantiles) // 2])}"
     if figures.distinct is not None:
         yield f"{'' if figures.distinct.exact else 'about '}{figures.distinct.count:,} distinct"
-    if figures.top and figures.classes is None:
-        yield _counts({str(one.value): one.count for one in figures.top}, _MOST_TOP)
+    if figures.top and figures.classes is None and figures.top[0].count > 1:
+        yield ", ".join(f"{_value(one.value)} {one.count:,}" for one in figures.top[:_MOST_TOP])
+
+
+def _value(value: float | str) -> str:
+    return (printable(value[:_MOST_LETTERS]) or '""') if isinstance(value, str) else _short(value)
 
 
 def _lengths(lengths: LengthFigures) -> str:

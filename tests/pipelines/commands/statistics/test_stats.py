@@ -101,6 +101,24 @@ def test_files_of_other_writers_are_counted_by_split(shardmill: Shardmill) -> No
     assert splits["train"]["features"]["id"]["numbers"]["mean"] == 2.0
 
 
+def test_full_adds_median_distinct_and_the_most_frequent_values(shardmill: Shardmill) -> None:
+    convert(stats=True)
+    shown = {line.split()[0]: line.rstrip() for line in shardmill("stats", "out", "--full").out.splitlines() if line}
+    assert shown["id"].endswith("median 2; 3 distinct")
+    assert shown["kind"].endswith("cat 2, dog 1; 2 distinct")
+    assert shown["price"].endswith("1 NaN; median 0.5; 1 distinct")
+    Path("a.csv").write_text("name,x\n" + "Ann,0.1\n" * 3 + "Bob,0.1\n" * 2)
+    config = {
+        "input": {"paths": ["a.csv"]},
+        "schema": {"columns": {"x": {"type": "float32"}}},
+        "output": {"path": "few"},
+    }
+    run_convert(load_config(config | {"stats": True}))
+    shown = {line.split()[0]: line.rstrip() for line in shardmill("stats", "few").out.splitlines() if line}
+    assert shown["name"].endswith("2 distinct; Ann 3, Bob 2")
+    assert shown["x"].endswith("median 0.1; 1 distinct; 0.1 5")
+
+
 def test_json_has_all_figures(shardmill: Shardmill) -> None:
     convert()
     document = json.loads(shardmill("stats", "out", "--json").out)
