@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.pipelines import convert, open_dataset
+from shardmill.pipelines.runs.adopt import adopt_files
 from shardmill.transforms.dataset.export.exported_rows import ExportedRows
 from shardmill.transforms.dataset.export.new_target import new_folder
 from shardmill.transforms.dataset.export.picture_folder import PictureFolder
@@ -123,6 +125,23 @@ def test_two_equal_names_of_one_class_are_both_kept(tmp_path: Path) -> None:
     convert(data=table, output=tmp_path / "first", schema__columns={"image/class/label": {"label": True}})
     folder = exported(tmp_path / "first", tmp_path / "pictures") / "train"
     assert sorted(path.name for path in folder.rglob("*.*")) == ["1-00000001.jpg", "1-00000002.jpg", "1.jpg"]
+
+
+def test_files_of_other_writers_whose_text_is_bytes_become_folders_too(tmp_path: Path) -> None:
+    coco = [str(SAMPLES / "street/instances.json")]
+    convert(SAMPLES / "pets", output=tmp_path / "pets", max_rejects=1)
+    convert(SAMPLES / "street/pictures", output=tmp_path / "street", annotations={"coco": coco})
+    for name in ("pets", "street"):
+        (tmp_path / f"adopted-{name}").mkdir()
+        shutil.copy(tmp_path / name / "train-00000.tfrecord", tmp_path / f"adopted-{name}/a-train.tfrecord-0-of-1")
+        adopt_files(str(tmp_path / f"adopted-{name}"))
+    folder = exported(tmp_path / "adopted-pets", tmp_path / "pets-folder")
+    assert {path.name for path in (folder / "train").iterdir() if path.is_dir()} == {"cat", "dog", "owl"}
+    folder = exported(tmp_path / "adopted-street", tmp_path / "street-folder")
+    lines = map(json.loads, (folder / "train/metadata.jsonl").read_text().splitlines())
+    objects = {line["file_name"]: line["objects"] for line in lines}
+    assert objects["street-3.png"]["category"] == ["potted plant", "car"]
+    assert "counts" in objects["street-3.png"]["segmentation"][0]
 
 
 def test_a_dataset_without_pictures_is_refused_with_what_it_can_be(tmp_path: Path) -> None:

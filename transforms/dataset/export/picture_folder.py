@@ -80,7 +80,7 @@ class PictureFolder:
         if self.plan.objects is not None:
             stem = self.plan.objects.stem
             wanted += [*self.plan.objects.features, f"{stem}/width", f"{stem}/height"]
-        return {name: named[name].to_pylist() for name in wanted if name in named}
+        return {name: _python_values(name, named[name]) for name in wanted if name in named}
 
     def _paths(self, root: str, picture: Picture, content: pa.Scalar, facts: Mapping[str, Any], number: int) -> Any:
         """Write the pictures of one feature of a row, and return their paths, None where there are none."""
@@ -108,6 +108,19 @@ class PictureFolder:
         self.pictures += 1
         kind = kind or kind_of(content[:16].to_pybytes())
         return write_new(root, picture_path(name, folder, number, kind), number, content)
+
+
+def _python_values(name: str, values: pa.Array) -> list[Any]:
+    """Return a column as Python's values; names that no manifest says to be text are read as such, masks are not."""
+    found: list[Any] = values.to_pylist()
+    kind = values.type.value_type if pa.types.is_list(values.type) else values.type
+    if name.endswith("/mask") or not (pa.types.is_binary(kind) or pa.types.is_large_binary(kind)):
+        return found
+    return [[_text(one) for one in row] if isinstance(row, list) else _text(row) for row in found]
+
+
+def _text(value: bytes | None) -> str | None:
+    return None if value is None else value.decode("utf-8", "replace")
 
 
 def _each(values: Any, count: int) -> list[Any]:
