@@ -14,6 +14,7 @@ from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import ConfigError, SchemaError, SourceError, TooManyRejects, UsageError
 
 from ...command_line import Shardmill
+from ...label_numbers import in_numbers
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -50,7 +51,7 @@ def captions(count: int = 3) -> str:
 
 
 def records(split: str = "train", path: str = "out") -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = open_dataset(path).to_arrow(split).to_pylist()
+    rows: list[dict[str, Any]] = in_numbers(open_dataset(path).to_arrow(split)).to_pylist()
     return rows
 
 

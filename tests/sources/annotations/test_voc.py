@@ -10,6 +10,8 @@ from shardmill.pipelines import append, convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import SchemaError, SourceError, TooManyRejects
 
+from ...label_numbers import in_numbers
+
 pytestmark = pytest.mark.usefixtures("without_engine")
 
 
@@ -37,7 +39,7 @@ def picture(name: str, *things: str, text: str | None = None) -> None:
 
 def run(**more: Any) -> list[dict[str, Any]]:
     convert("JPEGImages", output="out", input__annotations={"voc": "Annotations"}, **more)
-    rows: list[dict[str, Any]] = open_dataset("out").to_arrow("train").to_pylist()
+    rows: list[dict[str, Any]] = in_numbers(open_dataset("out").to_arrow("train")).to_pylist()
     return rows
 
 
@@ -123,7 +125,7 @@ def more(**settings: Any) -> list[Any]:
     picture("b", thing("cat", 1, 1, 2, 2))
     picture("c", thing("bird", 1, 1, 2, 2))
     append("JPEGImages", output="out", **{"input__annotations": {"voc": "Annotations"}} | settings)
-    return [row["image/object/class/label"] for row in open_dataset("out").to_arrow("train").to_pylist()]
+    return [row["image/object/class/label"] for row in in_numbers(open_dataset("out").to_arrow("train")).to_pylist()]
 
 
 def test_an_append_keeps_the_numbers_of_classes_and_adds_new_ones_at_the_end() -> None:

@@ -13,6 +13,7 @@ from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.errors import TooManyRejects
 
 from ...command_line import Shardmill
+from ...label_numbers import in_numbers
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -39,7 +40,7 @@ def run(more: dict[str, Any] | None = None, **settings: Any) -> list[dict[str, A
         input__annotations={"yolo": "labels"} | (more or {}),
         **settings,
     )
-    rows: list[dict[str, Any]] = open_dataset("out").to_arrow("train").to_pylist()
+    rows: list[dict[str, Any]] = in_numbers(open_dataset("out").to_arrow("train")).to_pylist()
     return rows
 
 
@@ -123,7 +124,7 @@ def test_keypoints_of_poses_are_no_polygon_and_are_counted(shardmill: Shardmill)
     picture("1", "0 0.5 0.5 0.2 0.4 0.1 0.1 0.9 0.9\n")
     screen = shardmill("convert", "images", "-o", "out", "--set", "input.annotations.yolo=labels")
     assert "objects with keypoints (kpt_shape), which are not read: 1" in screen.out
-    (row,) = open_dataset("out").to_arrow("train").to_pylist()
+    (row,) = in_numbers(open_dataset("out").to_arrow("train")).to_pylist()
     assert corners(row) == pytest.approx([0.4, 0.3, 0.6, 0.7])
 
 
