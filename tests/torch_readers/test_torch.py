@@ -13,12 +13,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import torch
-from shardmill.pipelines import open_dataset
+from shardmill.pipelines import convert, open_dataset
 from shardmill.transforms.dataset.frameworks.numpy_columns import Ragged
 from shardmill.transforms.dataset.reading.open_dataset import Dataset
-from shardmill.transforms.errors import UsageError
+from shardmill.transforms.errors import ShardmillWarning, UsageError
 from torch.utils.data import DataLoader
 from torchdata.stateful_dataloader import StatefulDataLoader
 
@@ -284,7 +285,6 @@ def test_a_map_style_loader_with_a_sampler_reads_each_row_once(numbers: Dataset)
 
 def test_pictures_decode_to_tensors(tmp_path: Path) -> None:
     from PIL import Image
-    from shardmill.pipelines import convert
 
     for at in range(4):
         path = tmp_path / "pics" / ("cat", "dog")[at % 2] / f"{at}.png"
@@ -313,3 +313,34 @@ dataset.torch()
 assert "torch" in sys.modules
 """
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+@pytest.mark.parametrize("workers", [0, 2])
+def test_the_epoch_behind_a_resumed_one_is_whole_also_where_it_is_not_set(numbers: Dataset, workers: int) -> None:
+    batches = numbers.torch(["n"], batch_rows=64)
+    batches.load_state_dict(batches.state_dict(100))
+    loader = DataLoader(batches, batch_size=None, num_workers=workers)
+    assert [len(rows_of(loader)) for _ in range(3)] == [57, 157, 157]
+
+
+def test_an_epoch_that_leaves_a_loaded_state_unread_is_warned_of(numbers: Dataset) -> None:
+    batches = numbers.torch(["n"], batch_rows=64)
+    batches.load_state_dict(batches.state_dict(100) | {"epoch": 1})
+    assert batches.epoch == 1
+    with pytest.warns(ShardmillWarning, match=r"leaves epoch 1 of the state unread; begin with range\(1, \.\.\.\)"):
+        batches.set_epoch(0)
+
+
+def test_batches_consumed_are_a_whole_number(numbers: Dataset) -> None:
+    with pytest.raises(TypeError):
+        numbers.torch(batch_rows=64).state_dict(2.5)  # type: ignore[arg-type]
+
+
+def test_times_are_collated_as_numbers(tmp_path: Path) -> None:
+    table = pa.table({"day": pa.array([1, None], pa.date32()), "at": pa.array([5, 6], pa.timestamp("ms"))})
+    convert(data=table, output=tmp_path / "out")
+    dataset = open_dataset(tmp_path / "out")["train"]
+    (batch,) = DataLoader(dataset.torch_map(), batch_size=2)
+    assert (batch["day"].tolist(), batch["at"].tolist()) == ([1, 0], [5000, 6000])
+    (batch,) = dataset.torch(shuffle="none")
+    assert (batch["day"].tolist(), batch["at"].tolist()) == ([1, 0], [5000, 6000])

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pytest
 from PIL import Image
 from shardmill.pipelines import convert
-from shardmill.transforms.dataset.frameworks.numpy_columns import Ragged
+from shardmill.transforms.dataset.frameworks.numpy_columns import NumpyColumns, Ragged, joined_columns
 from shardmill.transforms.dataset.reading.open_dataset import Dataset, open_dataset
 from shardmill.transforms.errors import DamageError, UsageError
 from shardmill.transforms.format.schema.schema import Feature, Schema
@@ -205,3 +205,44 @@ def test_one_row_has_the_values_and_types_that_it_has_among_many(tmp_path: Path)
             assert (
                 np.asarray(value).dtype.kind in "OUS" or np.asarray(value).dtype == np.asarray(among_many[name]).dtype
             )
+
+
+def test_a_null_struct_is_told_from_zeros_and_its_text_is_empty(tmp_path: Path) -> None:
+    table = pa.table({"st": [{"a": 0, "b": ""}, None, {"a": None, "b": None}, {"a": 5, "b": "x"}]})
+    rows = made(tmp_path, table).grain().__getitems__([0, 1, 2, 3])
+    assert [row["st/present"] for row in rows] == [True, False, True, True]
+    assert [row["st/a/present"] for row in rows] == [True, False, False, True]
+    assert [row["st/a"] for row in rows] == [0, 0, 0, 5]
+    assert [row["st/b"] for row in rows] == ["", "", "", "x"]
+
+
+def test_decimals_and_times_that_are_null_are_zero_for_training(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "money": pa.array([decimal.Decimal("1.5"), None], pa.decimal128(5, 2)),
+            "day": pa.array([DAY, None]),
+        }
+    )
+    one, two = made(tmp_path, table).grain().__getitems__([0, 1])
+    assert (one["money"], two["money"], two["money/present"]) == (decimal.Decimal("1.50"), decimal.Decimal(0), False)
+    assert (one["day"], two["day"], two["day/present"]) == (np.datetime64(DAY), np.datetime64("1970-01-01"), False)
+
+
+@pytest.mark.parametrize("columns", [["n"], ["text"], ["tags"], ["grid"], ["pic"]])
+def test_arrays_of_several_batches_are_joined_as_if_of_one(tmp_path: Path, columns: list[str]) -> None:
+    n = 50
+    table = pa.table(
+        {
+            "n": pa.array(range(n), mask=np.arange(n) % 7 == 0),
+            "text": [f"{i}" for i in range(n)],
+            "tags": [[i] * (i % 3) for i in range(n)],
+            "grid": pa.array([[i, i] for i in range(n)], pa.list_(pa.int32(), 2)),
+            "pic": [bytes([i]) for i in range(n)],
+        }
+    )
+    dataset = made(tmp_path, table)
+    assert dataset.schema is not None
+    plan = NumpyColumns.plan(dataset.schema, columns, decode=False)
+    parts = [plan.read(batch) for batch in dataset.batches(columns=columns, rows=7)]
+    joined, whole = joined_columns(parts), dataset.to_numpy(columns=columns)
+    assert {name: plain(values) for name, values in joined.items()} == {name: plain(v) for name, v in whole.items()}

@@ -126,3 +126,18 @@ def test_a_class_without_a_name_is_damage_that_says_where(tmp_path: Path, build_
         open_dataset(tmp_path).to_arrow()
     with pytest.raises(DamageError, match="has class 2"):
         open_dataset(tmp_path)["train"][1]
+
+
+def test_sizes_that_are_no_whole_numbers_and_masks_are_refused(pets: Dataset) -> None:
+    with pytest.raises(TypeError):
+        pets.batches(rows=2.5)  # type: ignore[arg-type]
+    for wrong in ([True, False], [1.5]):
+        with pytest.raises(UsageError, match=r"by their numbers, and these are \w+; of a mask: mask.nonzero"):
+            pets.take(wrong)
+    assert len(pets.take([])) == 0
+
+
+def test_a_name_in_place_of_a_list_of_names_is_refused_with_the_list(pets: Dataset) -> None:
+    for read in (pets.to_arrow, pets.to_numpy):
+        with pytest.raises(UsageError, match=r'columns is a list of names: \["pet"\]'):
+            read(columns="pet")

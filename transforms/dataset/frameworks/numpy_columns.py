@@ -15,6 +15,7 @@ each column that may be null has its `NAME/present`, and what is null is NaN, ze
 
 from __future__ import annotations
 
+import decimal
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
@@ -65,6 +66,8 @@ class NumpyColumns:
         Raises:
             UsageError: one feature of an array is wanted without the other.
         """
+        if isinstance(columns, str):
+            raise UsageError(f'columns is a list of names: ["{printable(columns)}"]')
         pairs = {plan.name: plan for plan in array_plans(schema) if plan.shape_name is not None}
         if columns is not None:
             columns = [part for name in columns for part in _parts(name, pairs)]
@@ -100,13 +103,38 @@ class NumpyColumns:
     def read_filled(self, batch: pa.RecordBatch) -> dict[str, Values]:
         """Return the arrays of a batch without masks: see the head of this module; raises what `read` does."""
         found = self.read(batch)
+        shapes = {plan.shape_name for plan in self.arrays.values()}
+        fills: dict[str, object] = {}
         for field, column in zip(batch.schema, batch.columns, strict=True):
-            if (field.nullable and not types.is_nested(field.type) and field.name + PRESENT not in found) or (
-                field.nullable and field.name in self.shapes
-            ):
-                found[field.name + PRESENT] = _validity(column)
-        fills = {field.name: _fill_of(field.type) for field in batch.schema}
+            if field.name in shapes:
+                continue
+            name = self.arrays[field.name].name if field.name in self.arrays else field.name
+            for inner, present in _presents(name, column, may_be_null=field.nullable):
+                found.setdefault(inner, present)
+            fills |= _fills(name, field.type)
         return {name: _filled(values, fills.get(name)) for name, values in found.items()}
+
+
+def joined_columns(parts: Sequence[Mapping[str, Values]]) -> dict[str, Values]:
+    """Return the arrays of several batches, of which there is at least one, one after the other."""
+    if len(parts) == 1:
+        return dict(parts[0])
+    return {name: _joined([part[name] for part in parts]) for name in parts[0]}
+
+
+def _joined(parts: Sequence[Values]) -> Values:
+    ragged = [part for part in parts if isinstance(part, Ragged)]
+    if ragged:
+        ends = np.cumsum([0, *(part.row_splits[-1] for part in ragged)])
+        splits = [part.row_splits[1:] + end for part, end in zip(ragged, ends[:-1], strict=True)]
+        return Ragged(_joined([part.values for part in ragged]), np.concatenate([[0], *splits]).astype(np.int64))
+    arrays = [part for part in parts if isinstance(part, np.ndarray)]
+    if len({(array.shape[1:], array.dtype) for array in arrays}) > 1:
+        return objects([value for array in arrays for value in array])
+    if not any(isinstance(array, np.ma.MaskedArray) for array in arrays):
+        return np.concatenate(arrays)
+    mask = np.concatenate([np.ma.getmaskarray(array) for array in arrays])
+    return np.ma.masked_array(np.concatenate([np.ma.getdata(array) for array in arrays]), mask)
 
 
 def stacked(arrays: Sequence[Array | None]) -> Array:
@@ -233,10 +261,32 @@ def numpy_type_of(kind: pa.DataType) -> np.dtype[Any] | None:
     return None
 
 
+def _presents(name: str, column: pa.Array, *, may_be_null: bool) -> Iterator[tuple[str, Array]]:
+    """Yield which rows have a column, where they may lack it, and each field of a struct likewise."""
+    if may_be_null:
+        yield name + PRESENT, _validity(column)
+    if types.is_struct(column.type):
+        for field, child in zip(column.type, column.flatten(), strict=True):
+            yield from _presents(f"{name}/{field.name}", child, may_be_null=may_be_null or field.nullable)
+
+
+def _fills(name: str, kind: pa.DataType) -> dict[str, object]:
+    """Return what stands for nulls among objects, by the names that `_converted` gives."""
+    if types.is_map(kind):
+        return _fills(f"{name}/key", kind.key_type) | _fills(f"{name}/value", kind.item_type)
+    if types.is_struct(kind):
+        return {key: fill for field in kind for key, fill in _fills(f"{name}/{field.name}", field.type).items()}
+    if _is_list(kind) or types.is_fixed_size_list(kind):
+        return _fills(name, kind.value_type)
+    return {name: _fill_of(kind)}
+
+
 def _fill_of(kind: pa.DataType) -> object:
     """Return what stands for a null among objects."""
     if types.is_string(kind) or types.is_large_string(kind):
         return ""
+    if types.is_decimal(kind):
+        return decimal.Decimal(0)
     return b"" if types.is_binary(kind) or types.is_large_binary(kind) else None
 
 
@@ -244,9 +294,7 @@ def _filled(values: Values, fill: object) -> Values:
     if isinstance(values, Ragged):
         return Ragged(_filled(values.values, fill), values.row_splits)
     if isinstance(values, np.ma.MaskedArray):
-        zero = np.nan if values.dtype.kind == "f" else np.zeros(1, values.dtype)[0]
-        never: Any = np.array("NaT", values.dtype)[()] if values.dtype.kind in "mM" else zero
-        return np.asarray(values.filled(never))
+        return np.asarray(values.filled(np.nan if values.dtype.kind == "f" else np.zeros(1, values.dtype)[0]))
     if values.dtype == object and fill is not None:
         return objects([fill if value is None else value for value in values])
     return values

@@ -18,11 +18,18 @@ class RowSource:
     """What has a length and rows by number, one or many at a time; threads may share it, and processes get their own.
 
     A row is a dict: numbers and fixed shapes are NumPy values, lists of any length are arrays, text is str. Where a
-    column may be null, `NAME/present` says whether it is not.
+    column may be null, `NAME/present` says whether it is not. Times are NumPy's, or of the dtype `times`.
     """
 
-    def __init__(self, rows: NumberedRows, columns: Sequence[str] | None, *, decode: bool) -> None:
-        self._rows = rows
+    def __init__(
+        self,
+        rows: NumberedRows,
+        columns: Sequence[str] | None,
+        *,
+        decode: bool,
+        times: np.dtype[np.int64] | None = None,
+    ) -> None:
+        self._rows, self._times = rows, times
         self._numpy = NumpyColumns.plan(rows.schema, columns, decode=decode)
         self._decodes = decode
         plan = rows.plan(self._numpy.columns)[0]
@@ -53,8 +60,14 @@ class RowSource:
         """Return the rows of numbers, in their order; raises what one of them does."""
         numbers = np.asarray(indices, np.int64)
         columns = self._numpy.read_filled(self._rows.take(numbers, self._numpy.columns))
-        each = {name: _each(values, len(numbers)) for name, values in columns.items()}
+        each = {name: _each(self._timed(values), len(numbers)) for name, values in columns.items()}
         return [{name: values[row] for name, values in each.items()} for row in range(len(numbers))]
+
+    def _timed(self, values: Values) -> Values:
+        """Return values with times as the numbers that are wanted instead."""
+        if isinstance(values, Ragged):
+            return Ragged(self._timed(values.values), values.row_splits)
+        return values.view(self._times) if self._times is not None and values.dtype.kind in "mM" else values
 
 
 def _each(values: Values, count: int) -> Sequence[Any]:

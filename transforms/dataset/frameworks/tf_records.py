@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import tensorflow as tf
 
+from ...errors import UsageError
 from ...format.nested.keys import FLAT_VALUES, ROW_LENGTHS
 from ...format.schema.schema import Feature
 from ..rows.numbered_rows import NumberedRows
@@ -31,7 +32,11 @@ _DTYPES: Final = {"int64": tf.int64, "float": tf.float32, "bytes": tf.string}
 
 @dataclass(frozen=True, slots=True)
 class TensorFlowOptions:
-    """How rows are batched: `shuffle_rows` is the size of the buffer, 0 for none; `seed` is that of files and rows."""
+    """How rows are batched: `shuffle_rows` is the size of the buffer, 0 for none; `seed` is that of files and rows.
+
+    Raises:
+        UsageError: a number is below its least.
+    """
 
     batch_rows: int
     shuffle_rows: int
@@ -39,6 +44,12 @@ class TensorFlowOptions:
     drop_remainder: bool
     repeat: bool
     decode: bool
+
+    def __post_init__(self) -> None:
+        if self.batch_rows < 1 or self.shuffle_rows < 0:
+            raise UsageError(
+                f"tf: batch_rows is {self.batch_rows}, shuffle_rows is {self.shuffle_rows}; these are 1 and 0 at least"
+            )
 
 
 def tf_dataset(

@@ -9,6 +9,8 @@ bytes are lists, lists of any length `Ragged` of tensors.
 from __future__ import annotations
 
 import math
+import operator
+import warnings
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,7 +19,7 @@ import numpy as np
 import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
-from ...errors import UsageError
+from ...errors import ShardmillWarning, UsageError
 from ...stores.common.store_url import is_store_url
 from ..rows.numbered_rows import NumberedRows
 from .batch_reader import BatchReader
@@ -28,6 +30,9 @@ from .row_order import BLOCKS_IN_WINDOW, Order, ShuffledBlocks, order_of
 BLOCK_BYTES: Final = 4 << 20
 LANES: Final = 8
 """Lanes of a rank whose workers then read no block twice, if there are 1, 2, 4 or 8 of them."""
+
+_MOST_WORKERS: Final = 1024
+"""Workers of one rank."""
 
 SHUFFLES: Final = ("global", "blocks", "none")
 EVENS: Final = ("drop", "pad", "none")
@@ -74,6 +79,9 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
         held = sum(entry.bytes for entry in rows.entries)
         self._block_rows = max(1, len(rows) * BLOCK_BYTES // max(held, 1))
         self._position = torch.zeros(2, dtype=torch.int64).share_memory_()  # epoch, first global batch
+        self._finished = torch.zeros(
+            _MOST_WORKERS, dtype=torch.bool
+        ).share_memory_()  # who has read the epoch from there
         self._taken = 0  # batches that this very reader has given since then
         self._reader_of_state: list[int] | None = None
         rows.plan(numpy.columns)
@@ -83,8 +91,18 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
 
         The epoch that a state was loaded of goes on where the state says.
         """
-        if epoch != self.epoch:
-            self._position[0], self._position[1], self._taken, self._reader_of_state = epoch, 0, 0, None
+        if epoch == self.epoch:
+            return
+        if self._position[1] and not self._finished.any():
+            said = (
+                f"set_epoch({epoch}) leaves epoch {self.epoch} of the state unread; begin with range({self.epoch}, ...)"
+            )
+            warnings.warn(said, ShardmillWarning, stacklevel=2)
+        self._begin(epoch, 0)
+
+    def _begin(self, epoch: int, batch: int) -> None:
+        self._position[0], self._position[1], self._taken, self._reader_of_state = epoch, batch, 0, None
+        self._finished[:] = False
 
     @property
     def epoch(self) -> int:
@@ -117,8 +135,11 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
             UsageError: the state that was loaded is of another reader.
             DamageError: a shard is missing, damaged or cut, or a record is not an Example of the schema.
         """
-        info, batches = get_worker_info(), self._batches()
+        info = get_worker_info()
         worker, workers = (0, 1) if info is None else (info.id, info.num_workers)
+        if self._position[1] and self._finished[:workers].all():  # the rest was read: now all again
+            self._position[1] = 0
+        batches = self._batches()
         reader, self._reader_of_state = self._reader_of_state, None
         self._taken = 0 if reader is None else self._taken
         if self._taken and reader != [self._options.rank, self._options.world, worker, workers]:
@@ -132,6 +153,7 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
             self._taken += 1
             yield tensors(self._numpy.read_filled(read(batches.rows_of(number, order))))
         self._taken = 0
+        self._finished[worker] = True
 
     def _order(self) -> Order:
         blocks, key = (self._block_rows, self._lanes), (self._seed, self.epoch)
@@ -151,7 +173,8 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
         """Return where the epoch is, in under 1 KB: behind so many batches of each rank since it began or was resumed.
 
         Such a state may be loaded under any number of ranks and workers. Without a number, it is where this very
-        reader is, for the same number of ranks and workers: what `StatefulDataLoader` asks each worker for.
+        reader is, for the same number of ranks and workers: what `StatefulDataLoader` asks each worker for. The dataset
+        that a `DataLoader` was made of does not see how far its workers are: give it the number.
 
         Raises:
             UsageError: there are not so many batches.
@@ -163,6 +186,7 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
             "generation": self._rows.manifest.generation,
         }  # fmt: skip
         if batches_consumed is not None:
+            batches_consumed = operator.index(batches_consumed)
             if not 0 <= batches_consumed <= len(self):
                 raise UsageError(f"{batches_consumed} batches were consumed; the rank has {len(self)} from here on")
             return state | {"batch": start + batches_consumed * one.world}
@@ -180,7 +204,7 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
             if state.get(name) != value:
                 raise UsageError(f"the state has {name} {state.get(name)!r}, this dataset {value!r}; make it with that")
         self._seed, self._lanes = int(state["seed"]), int(state["lanes"])
-        self._position[0], self._position[1] = int(state["epoch"]), int(state["batch"])
+        self._begin(int(state["epoch"]), int(state["batch"]))
         self._taken, self._reader_of_state = int(state["taken"]), state.get("reader")
 
 

@@ -6,11 +6,12 @@ from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from ...errors import UsageError
 from ...stores.common.store_url import is_store_url
-from ..frameworks.numpy_columns import NumpyColumns, Values
+from ..frameworks.numpy_columns import NumpyColumns, Values, joined_columns
 from ..frameworks.row_source import RowSource
 from ..rows.numbered_rows import NumberedRows
 from .batching import Progress
@@ -84,8 +85,9 @@ class FrameworkViews:
         """Return all rows as one dict of NumPy arrays; takes and raises what `numpy` does."""
         plan = NumpyColumns.plan(self._rows.schema, columns, decode=decode)
         batches = self.batches(split, plan.columns, start=start, progress=progress)
-        whole = pa.Table.from_batches(batches, self._rows.plan(plan.columns)[0].schema).combine_chunks().to_batches()
-        return plan.read(whole[0] if whole else pa.RecordBatch.from_pylist([], self._rows.plan(plan.columns)[0].schema))
+        schema = self._rows.plan(plan.columns)[0].schema
+        whole = pa.Table.from_batches(batches, schema).combine_chunks().to_batches()  # several from 2 GiB of text on
+        return joined_columns([plan.read(part) for part in whole or [pa.RecordBatch.from_pylist([], schema)]])
 
     def torch(
         self,
@@ -122,13 +124,14 @@ class FrameworkViews:
     def torch_map(self, columns: Sequence[str] | None = None, *, decode: bool = False) -> RowSource:
         """Return rows by number as dicts, for a `DataLoader` with a sampler; many at once by `__getitems__`.
 
-        Numbers and fixed shapes are NumPy values, lists of any length are arrays, text is str. Where a column may be
-        null, `NAME/present` says whether it is not. It imports nothing of PyTorch.
+        Numbers and fixed shapes are NumPy values, times int64 in their unit, lists of any length arrays, text is str.
+        Where a column may be null, `NAME/present` says whether it is not. It imports nothing of PyTorch, whose default
+        `collate_fn` takes neither decimals nor lists of unequal length.
 
         Raises:
             UsageError: there is no such column, or the records are plain bytes.
         """
-        return RowSource(self._rows, columns, decode=decode)
+        return RowSource(self._rows, columns, decode=decode, times=np.dtype(np.int64))
 
     def grain(self, columns: Sequence[str] | None = None, *, decode: bool = False) -> RowSource:
         """Return rows by number as dicts: a `RandomAccessDataSource` of grain; else as `torch_map`.
@@ -165,6 +168,8 @@ class FrameworkViews:
             raise UsageError(f"TensorFlow reads files and gs://, and not {self._rows.path}; use torch() or numpy()")
         from ..frameworks.tf_records import TensorFlowOptions, tf_dataset
 
+        if columns is not None and not len(columns):
+            raise UsageError("tf: there is no column to read; name some, or leave columns out")
         options = TensorFlowOptions(batch_rows, shuffle_rows, seed, drop_remainder, repeat, decode)
         wanted = set(self._rows.plan(None if columns is None else tuple(columns))[0].features)
         features = [feature for feature in self._rows.schema if feature.name in wanted]

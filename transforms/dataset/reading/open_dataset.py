@@ -212,6 +212,7 @@ class Dataset(FrameworkViews):
             UsageError: there is no such split or feature, the records are plain bytes, or a number is below its least.
             DamageError: a shard is missing, damaged or cut, or a record is not an Example of the schema.
         """
+        start, rows = operator.index(start), None if rows is None else operator.index(rows)
         if (rows is not None and rows < 1) or start < 0:
             raise UsageError(f"batches: rows is {rows}, start is {start}; these are 1 and 0 at least")
         stream, (plan, decoder) = self._stream(split), self._rows.plan(columns)

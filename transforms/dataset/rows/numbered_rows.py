@@ -82,8 +82,15 @@ class NumberedRows:
 
 
 def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """Return the rows of batches, of which there is at least one, as one."""
+    """Return the rows of batches, of which there is at least one, as one.
+
+    Raises:
+        UsageError: a column has more than 2 GiB of text or bytes, which Arrow does not hold in one.
+    """
     if len(batches) == 1:
         return batches[0]
     table = pa.Table.from_batches(batches).combine_chunks()
-    return table.to_batches()[0] if len(table) else batches[0]
+    parts = table.to_batches()
+    if len(parts) > 1:
+        raise UsageError(f"{len(table):,} rows have more than 2 GiB of text or bytes in a column; take fewer at once")
+    return parts[0] if parts else batches[0]

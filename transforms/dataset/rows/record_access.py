@@ -18,7 +18,7 @@ from itertools import accumulate
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import DamageError
+from ...errors import DamageError, UsageError
 from ...format.buffers.payloads import Payloads
 from ...format.manifest.manifest import Manifest, ShardEntry
 from ...format.sidecars.record_index import index_path, offsets_in
@@ -68,9 +68,15 @@ class RecordAccess:
 
         Raises:
             IndexError: there is none of a number.
+            UsageError: what is given are no integers.
             DamageError: a shard is missing, damaged or cut.
         """
-        numbers = np.asarray(indices, np.int64).reshape(-1)
+        given = np.asarray(indices)
+        if given.size and given.dtype.kind not in "iu":
+            raise UsageError(
+                f"rows are taken by their numbers, and these are {given.dtype}; of a mask: mask.nonzero()[0]"
+            )
+        numbers = given.astype(np.int64).reshape(-1)
         beyond = numbers[(numbers < -len(self)) | (numbers >= len(self))]
         if len(beyond):
             self._checked(int(beyond[0]))

@@ -45,6 +45,8 @@ class SourceColumns:
         Raises:
             UsageError: there is no such column.
         """
+        if isinstance(columns, str):
+            raise UsageError(f'columns is a list of names: ["{printable(columns)}"]')
         features = {feature.name: feature for feature in schema}
         entries = {entry.name: entry for entry in manifest.columns if _is_made(entry, manifest)}
         if columns is None:

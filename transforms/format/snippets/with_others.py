@@ -28,7 +28,7 @@ def torch_program(subject: Subject) -> str:
         f"    dataset = open_dataset({quoted(subject.path)})[{quoted(subject.split)}]",
         f"    batches = dataset.torch(batch_rows={_BATCH}, seed=1{decode})",
         "    loader = DataLoader(batches, batch_size=None, num_workers=2)",
-        "    for epoch in range(2):",
+        "    for epoch in range(batches.epoch, 2):",
         "        batches.set_epoch(epoch)",
         "        for batch in loader:",
         "            pass",
