@@ -18,9 +18,16 @@ FEATURES = (
     Feature("name", "bytes", "string", nullable=True),
     Feature("x", "float", "float32"),
     Feature("xs", "float", "float32", (-1,)),
+    Feature("words", "bytes", "string", (-1,)),
 )
 KINDS = {feature.name: feature.kind for feature in FEATURES}
-TYPES = {"n": pa.int64(), "name": pa.string(), "x": pa.float32(), "xs": pa.list_(pa.float32())}
+TYPES = {
+    "n": pa.int64(),
+    "name": pa.string(),
+    "x": pa.float32(),
+    "xs": pa.list_(pa.float32()),
+    "words": pa.list_(pa.string()),
+}
 
 
 def rows_of(count: int, seed: int = 0) -> dict[str, list[Any]]:
@@ -29,7 +36,8 @@ def rows_of(count: int, seed: int = 0) -> dict[str, list[Any]]:
         "n": [None if n % 5 == 0 else n for n in range(count)],
         "name": [None if n % 3 == 0 else f"name {n % 4} {'x' * (n % 9)}" for n in range(count)],
         "x": rng.normal(0, 1, count).tolist(),
-        "xs": [[float(n)] * (n % 4) for n in range(count)],
+        "xs": [[n + at / 1024 for at in range(n % 4 if n % 50 else 30)] for n in range(count)],
+        "words": [[f"{n} {at}" for at in range(n % 3)] for n in range(count)],
     }
 
 
@@ -42,12 +50,12 @@ def sample_of(rows: dict[str, list[Any]], first: int, last: int) -> Sample:
     return sample
 
 
-@pytest.mark.parametrize("count", [1, 700, ROWS, ROWS + 1, 9000])
+@pytest.mark.parametrize("count", [1, 3, 40, 700, ROWS, ROWS + 1, 9000])
 def test_the_sample_is_the_same_whatever_the_batches_and_their_order_are(count: int) -> None:
     rows = rows_of(count)
     whole = sample_of(rows, 0, count).to_json()
     assert len(unpacked(whole["keys"], np.uint64)) == min(count, ROWS)
-    for size in (1000, 333, 4000):
+    for size in (1000, 333, 4000) if count > 40 else (1, 7):
         starts = list(range(0, count, size))
         parts = [sample_of(rows, start, min(start + size, count)) for start in starts]
         parts[::2] = [Sample.from_json(json.loads(json.dumps(part.to_json())), KINDS) for part in parts[::2]]
@@ -66,9 +74,45 @@ def test_values_of_a_sampled_row_are_those_of_the_row() -> None:
     assert unpacked(sample.to_json()["keys"], np.uint64).tolist() == [keys[row] for row in chosen]
     assert sample.values_of("n")[0].tolist() == [rows["n"][row] for row in chosen if row % 5]
     assert sample.values_of("name")[0].tolist() == [rows["name"][row].encode() for row in chosen if row % 3]
-    values, weights = sample.values_of("xs")
-    assert weights.tolist() == [row % 4 for row in chosen if row % 4]
-    assert values.tolist() == [float(row) for row in chosen if row % 4]
+    values, weights = (array.tolist() for array in sample.values_of("xs"))
+    at = 0
+    for row in chosen:
+        taken = min(2, len(rows["xs"][row]))
+        assert set(values[at : at + taken]) <= set(rows["xs"][row])
+        assert len(set(values[at : at + taken])) == taken
+        assert sum(weights[at : at + taken]) == 2 * len(rows["xs"][row])
+        at += taken
+    assert at == len(values)
+
+
+def sample_of_lists(lists: list[list[float]]) -> Sample:
+    sample = Sample()
+    feature = Feature("xs", "float", "float32", (-1,))
+    column = feature_column(pa.array(lists, pa.list_(pa.float32())), feature).column
+    sample.add(keys_of_rows("a", np.arange(len(lists))), [column])
+    return sample
+
+
+def test_quantiles_of_a_few_long_lists_are_near_those_of_all_values() -> None:
+    lists = np.random.default_rng(1).normal(0, 1, (5, 1000))
+    values, weights = sample_of_lists(lists.tolist()).values_of("xs")
+    assert len(values) >= ROWS
+    found = quantiles_of(values, weights, lists.min(), lists.max())
+    shares = np.searchsorted(np.sort(lists.ravel()), found[1:10]) / lists.size
+    assert np.abs(shares - np.arange(1, 10) / 10).max() < 0.04
+
+
+def test_figures_of_lists_are_exact_where_all_of_their_values_are_taken() -> None:
+    lists = [[float(10 * row + at) for at in range(length)] for row, length in enumerate([3, 0, 256, 1, 7])]
+    values, weights = sample_of_lists(lists).values_of("xs")
+    assert sorted(values.tolist()) == sorted(value for one in lists for value in one)
+    assert len(set(weights.tolist())) == 1
+
+
+def test_a_list_with_no_finite_number_in_a_place_counts_for_the_others() -> None:
+    lists = [[float("nan")] * 500 + [1.0] * 500, [2.0] * 1000]
+    values, weights = sample_of_lists(lists).values_of("xs")
+    assert weights[values == 2].sum() == 2 * weights[values == 1].sum()
 
 
 def test_figures_of_all_rows_are_exact_where_these_are_few() -> None:

@@ -2,8 +2,9 @@
 
     rows ──keys──▶ the 1,024 least of a batch ──merge──▶ of a task ──▶ of the dataset ──▶ histograms, quantiles
 
-All features have their values of the same rows. One value of a list is taken, which counts as often as the list is
-long. Where a split has no more rows than that, the sample is the whole of it.
+All features have their values of the same rows. A list gives several values while there is room, from places all
+over it: the first of a sequence, of which fewer are taken the more rows there are. So what is left of a row depends on
+the rows of the whole sample alone, and parts merge in any order. The values taken count for all of their list.
 """
 
 from __future__ import annotations
@@ -27,12 +28,19 @@ ROWS: Final = 1024
 BUCKETS: Final = 10
 """Of histograms and quantiles, as TFDV has them."""
 
+VALUES: Final = 2 * ROWS
+"""Values of all rows of a sample, of a feature whose rows are lists: each row has as many, a power of two."""
+
 _WAITING: Final = 2 * ROWS
 
 
 @dataclass(slots=True)
 class _Part:
-    """Some rows: their keys, and of each feature values and how much each counts, 0 where there is none."""
+    """Some rows: their keys, and of each feature a line of values for each row.
+
+    `weights` are how many values the row has, 0 where there is none in this place, and negative where the one taken is
+    no finite number.
+    """
 
     keys: U64
     values: dict[str, npt.NDArray[Any]]
@@ -40,6 +48,12 @@ class _Part:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    def cut(self, width: int) -> None:
+        """Leave so many values of each row."""
+        for name, values in self.values.items():
+            if values.shape[1] > width:
+                self.values[name], self.weights[name] = values[:, :width], self.weights[name][:, :width]
 
 
 @dataclass(slots=True)
@@ -72,18 +86,21 @@ class Sample:
                 rows = rows[np.argpartition(keys[rows], ROWS)[:ROWS]]
             if len(rows):
                 part = _Part(keys[rows], {}, {})
+                width = _width(sum(map(len, self.parts)) + len(rows))
                 for column in columns:
-                    part.values[column.name], part.weights[column.name] = _taken(column, rows, part.keys)
+                    part.values[column.name], part.weights[column.name] = _taken(column, rows, part.keys, width)
                 self._append(part)
         self.waiting = []
 
     def values_of(self, name: str) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
-        """Return the values of a feature, and how much each counts."""
+        """Return the values of a feature, and how much each counts beside the others."""
         part = self._whole()
         if part is None or name not in part.values:
             return np.zeros(0), np.zeros(0, np.int64)
-        there = part.weights[name] > 0
-        return part.values[name][there], part.weights[name][there]
+        weights = part.weights[name]
+        there = weights > 0
+        taken = np.maximum(np.count_nonzero(weights, axis=1), 1)[:, None]  # a power of two, or the whole list
+        return part.values[name][there], (weights * _power_from(weights.shape[1]) // taken)[there]
 
     def to_json(self) -> dict[str, Any]:
         """Return the sample, which `from_json` reads."""
@@ -95,7 +112,7 @@ class Sample:
             weights = part.weights[name]
             there = weights > 0
             if values.dtype == object:
-                features[name] = {"values": [_text(one) for one in np.where(there, values, b"").tolist()]}
+                features[name] = {"values": [_text(one) for one in np.where(there, values, b"").ravel().tolist()]}
             else:
                 features[name] = {"values": packed(np.where(there, values, values.dtype.type(0)))}
             if (weights != 1).any():
@@ -112,13 +129,15 @@ class Sample:
             else:
                 values = unpacked(one["values"], np.float32 if kinds[name] == "float" else np.int64)
             weights = unpacked(one["weights"], np.int64) if "weights" in one else np.ones(len(values), np.int64)
-            if not len(part) == len(values) == len(weights):
+            width = len(values) // max(len(part), 1)
+            if not (len(part) * width == len(values) == len(weights) and width <= VALUES):
                 raise ValueError(f"the sample of {name} has another number of rows")
-            part.values[name], part.weights[name] = values, weights
+            part.values[name], part.weights[name] = values.reshape(-1, width), weights.reshape(-1, width)
         return cls([part] if len(part) else [])
 
     def _append(self, part: _Part) -> None:
         self.parts.append(part)
+        part.cut(_width(sum(map(len, self.parts))))
         if sum(map(len, self.parts)) > _WAITING or (self.most is None and sum(map(len, self.parts)) >= ROWS):
             self._reduced()
 
@@ -133,36 +152,93 @@ class Sample:
         first = self.parts[0]
         keys = np.concatenate([part.keys for part in self.parts])
         order = np.argsort(keys, kind="stable")[:ROWS]
+        width = _width(len(order))
         values, weights = {}, {}
         for name in first.values:
-            values[name] = np.concatenate([part.values[name] for part in self.parts])[order]
-            weights[name] = np.concatenate([part.weights[name] for part in self.parts])[order]
+            weights[name] = _together([part.weights[name] for part in self.parts], width)[order]
+            values[name] = _together([part.values[name] for part in self.parts], width)[order]
+            used = int(np.flatnonzero(weights[name].any(axis=0)).max(initial=0)) + 1
+            values[name], weights[name] = values[name][:, :used], weights[name][:, :used]
         self.parts = [_Part(keys[order], values, weights)]
         if len(order) == ROWS:
             self.most = int(keys[order[-1]])
         return self.parts[0]
 
 
-def _taken(column: FeatureColumn, rows: npt.NDArray[np.int64], keys: U64) -> tuple[npt.NDArray[Any], Any]:
-    """Return a value of each of some rows, and how much it counts."""
-    weights = np.ones(len(rows), np.int64)
-    places = rows
-    if column.offsets is not None:
-        weights = column.offsets[rows + 1] - column.offsets[rows]
-        places = column.offsets[rows] + (keys % np.maximum(weights, 1).astype(np.uint64)).astype(np.int64)
-        places = np.where(weights > 0, places, 0)
+def _width(rows: int) -> int:
+    """Return how many values of each row of a list are taken.
+
+    >>> _width(1), _width(5), _width(1024), _width(5000)
+    (2048, 256, 2, 2)
+    """
+    return 1 << (VALUES // min(rows, ROWS)).bit_length() - 1
+
+
+def _power_from(count: int) -> int:
+    """Return the least power of two that is no less."""
+    return 1 << (count - 1).bit_length()
+
+
+def _together(parts: list[npt.NDArray[Any]], width: int) -> npt.NDArray[Any]:
+    """Return the lines of all parts, each cut or filled up to the longest of `width` at most."""
+    width = min(width, max(part.shape[1] for part in parts))
+    whole = np.zeros((sum(map(len, parts)), width), parts[0].dtype)
+    if whole.dtype == object:
+        whole[:] = b""
+    first = 0
+    for part in parts:
+        shown = part[:, :width]
+        whole[first : first + len(part), : shown.shape[1]] = shown
+        first += len(part)
+    return whole
+
+
+def _taken(
+    column: FeatureColumn, rows: npt.NDArray[np.int64], keys: U64, width: int
+) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64]]:
+    """Return values of each of some rows, `width` of lists, and how many values the row has."""
+    if column.offsets is None:
+        weights, places = np.ones((len(rows), 1), np.int64), rows[:, None]
+    else:
+        starts = column.offsets[rows]
+        weights, places = _spread(column.offsets[rows + 1] - starts, keys, width)
+        places = np.where(weights > 0, places + starts[:, None], 0)
     if column.present is not None:
-        weights = np.where(column.present[rows], weights, 0)
+        weights = np.where(column.present[rows][:, None], weights, 0)
     if not len(column.values):
-        return _nothing(len(rows), column.kind), np.zeros(len(rows), np.int64)
+        return _nothing(weights.shape, column.kind), np.zeros(weights.shape, np.int64)
     values = column.values[places]
     if column.kind == "bytes":
-        values = np.where(weights > 0, values, np.complex128(0))  # what is under nulls may be any bytes
-        return _texts(short_texts(values, column.buffers).to_pylist()), weights
+        values = np.where(weights > 0, values, np.complex128(0)).ravel()  # what is under nulls may be any bytes
+        return _texts(short_texts(values, column.buffers).to_pylist()).reshape(weights.shape), weights
     if column.kind == "float":
         finite = np.isfinite(values)
-        return np.where(finite, values, np.float32(0)) + np.float32(0), np.where(finite, weights, 0)
+        return np.where(finite, values, np.float32(0)) + np.float32(0), np.where(finite, weights, -weights)
     return values, weights
+
+
+def _spread(lengths: npt.NDArray[np.int64], keys: U64, width: int) -> tuple[npt.NDArray[np.int64], Any]:
+    """Return for each list how many values it has, 0 where a place was before, and places in it.
+
+    The first is by the row's key; the others are by the sequence of van der Corput, whose first 2, 4, 8 ... are
+    evenly apart, and at different values of a list that has as many.
+    """
+    bits = width.bit_length() - 1
+    steps = np.zeros(width, np.int64)
+    for bit in range(bits):
+        steps |= (np.arange(width) >> bit & 1) << bits - 1 - bit
+    some = np.maximum(lengths, 1)
+    first = (keys % some.astype(np.uint64)).astype(np.int64)
+    places = (steps * some[:, None] >> bits) + first[:, None]
+    places -= np.where(places >= some[:, None], some[:, None], 0)
+    weights = np.repeat(lengths[:, None], width, 1)
+    short = np.flatnonzero(lengths < width)
+    order = np.argsort(places[short], axis=1, kind="stable")
+    line = np.take_along_axis(places[short], order, 1)
+    again = np.zeros(order.shape, bool)
+    np.put_along_axis(again, order[:, 1:], line[:, 1:] == line[:, :-1], 1)
+    weights[short] = np.where(again, 0, weights[short])
+    return weights, places
 
 
 def _text(value: Any) -> Any:
@@ -175,10 +251,10 @@ def _texts(texts: list[bytes]) -> npt.NDArray[Any]:
     return found
 
 
-def _nothing(count: int, kind: str) -> npt.NDArray[Any]:
+def _nothing(shape: tuple[int, ...], kind: str) -> npt.NDArray[Any]:
     if kind == "bytes":
-        return _texts([b""] * count)
-    return np.zeros(count, np.float32 if kind == "float" else np.int64)
+        return _texts([b""] * (shape[0] * shape[1])).reshape(shape)
+    return np.zeros(shape, np.float32 if kind == "float" else np.int64)
 
 
 def histogram_of(
