@@ -166,6 +166,7 @@ def config_of(root: Path, out: Path, seed: int | None) -> Config:
             "name": "made_up",
             "input": section,
             "shuffle": shuffle,
+            "stats": "none",  # of records that are made up there is nothing to count
             "output": {"path": str(out), "shard_size": SHARD_BYTES},
         }
     )

@@ -28,7 +28,7 @@ from apache_beam.utils.windowed_value import WindowedValue
 from .beam_streams import warn_of_timed_flushes
 from .dataset.commit.commit_generation import Commit, commit_arrived, plan_generation
 from .dataset.commit.outcome import WriteOutcome
-from .dataset.commit.publish import Move, moves_of, publish_file
+from .dataset.commit.publish import grouped_moves, publish_file
 from .dataset.commit.target import prepare_target, replacing_what_is_there
 from .dataset.commit.write_generation import complete_generation
 from .dataset.shards.assemble import assemble_shard
@@ -321,20 +321,21 @@ class _CommitFn(beam.DoFn):
         decided = commit_arrived(self._spec, gathered_values(gathered))
         yield packed(decided)
         if isinstance(decided, Commit):
-            yield from (packed(move) for move in moves_of(decided))
+            yield from map(packed, grouped_moves(decided))
 
 
 class _PublishFileFn(beam.DoFn):
-    """Moves one file of the generation to its final name."""
+    """Moves files of the generation to their final names."""
 
     def __init__(self, spec: DatasetSpec) -> None:
         self._spec = spec
 
     def process(self, data: bytes) -> Iterator[tuple[int, bytes]]:
-        """Move the file; commits and refusals pass unchanged."""
-        move = unpacked(data)
-        if isinstance(move, Move):
-            publish_file(self._spec.storage, move)
+        """Move the files; commits and refusals pass unchanged."""
+        moves = unpacked(data)
+        if isinstance(moves, tuple):
+            for move in moves:
+                publish_file(self._spec.storage, move)
             data = packed(None)
         yield 0, data
 

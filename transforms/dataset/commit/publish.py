@@ -27,6 +27,8 @@ from ..storage.storage_at import storage_at
 from .commit_generation import Commit
 from .sidecars_by_version import replace_sidecars
 
+_SMALL_AT_ONCE: Final = 64
+
 _REMOVED_AT_ONCE: Final = 1000
 """The most objects that S3 removes in one request."""
 
@@ -55,15 +57,24 @@ def moves_of(commit: Commit) -> list[Move]:
         Move(staged_file(staging, shard.path), shard.path, shard.bytes, shard.crc32c, replaces, number)
         for shard in manifest.own_shards
     ]
-    possible = {path for shard in manifest.own_shards for path in index_paths(shard.path)}
-    indexes = possible.intersection(manifest.sidecars)
-    moves += [
-        Move(staged_sidecar(staging, name), name, replaces=replaces, generation=number) for name in sorted(indexes)
-    ]
+    stated = set(manifest.sidecars)
+    indexes = sorted(name for shard in manifest.own_shards for name in index_paths(shard.path) if name in stated)
+    moves += [Move(staged_sidecar(staging, name), name, replaces=replaces, generation=number) for name in indexes]
     for listed, name in ((manifest.rejects.path, "rejects.jsonl"), (manifest.source.list, "sources.jsonl")):
         if listed is not None:
             moves.append(Move(f"{staging}/{name}", listed, replaces=replaces, generation=number))
     return moves
+
+
+def grouped_moves(commit: Commit) -> Iterator[tuple[Move, ...]]:
+    """Yield the moves of `moves_of` for an engine, which takes 4 KB of memory for each element.
+
+    Those of shards come alone, since in a store each is a copy, and those of small files many at once.
+    """
+    moves = moves_of(commit)
+    yield from ((move,) for move in moves if move.bytes is not None)
+    small = [move for move in moves if move.bytes is None]
+    yield from (tuple(small[first : first + _SMALL_AT_ONCE]) for first in range(0, len(small), _SMALL_AT_ONCE))
 
 
 def publish_file(storage: Storage, move: Move, *, held: bool = False) -> None:

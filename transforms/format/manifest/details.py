@@ -7,7 +7,7 @@ only what it uses. `docs/format.md` describes the members.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final
 
@@ -74,6 +74,37 @@ def format_version_of(order: str, sidecars: tuple[str, ...], details: Details) -
     """Return the version of a manifest: 2 where it states what version 1 has no place for."""
     later = order == _SHUFFLED or any(_SIDECAR.fullmatch(path) for path in sidecars)
     return 2 if later or details.to_json() else 1
+
+
+ALL_INDEXES: Final = "index/*.offsets"
+"""Stands for the index of each shard, where there are more than `MOST_NAMED` shards and all have one."""
+
+MOST_NAMED: Final = 100
+
+
+def offsets_of(shard_path: str) -> str:
+    """Return the path of the binary index of a shard.
+
+    >>> offsets_of("train-00000.tfrecord")
+    'index/train-00000.offsets'
+    """
+    return f"index/{shard_path.removesuffix('.tfrecord')}.offsets"
+
+
+def shortened(sidecars: Sequence[str], shards: Sequence[str]) -> tuple[str, ...]:
+    """Return the paths of sidecars as a manifest of these shards lists them, with one name for many indexes."""
+    indexes = {offsets_of(path) for path in shards} if len(shards) > MOST_NAMED else set()
+    if not indexes or not indexes.issubset(sidecars):
+        return tuple(sidecars)
+    return tuple(sorted({ALL_INDEXES, *sidecars} - indexes))
+
+
+def lengthened(sidecars: Sequence[str], shards: Sequence[str]) -> tuple[str, ...]:
+    """Return the paths of sidecars that a manifest of these shards lists."""
+    if ALL_INDEXES not in sidecars:
+        return tuple(sidecars)
+    named = {offsets_of(path) for path in shards if not path.startswith("manifests/")}  # parts, of which none is read
+    return tuple(sorted(named.union(sidecars) - {ALL_INDEXES}))
 
 
 def is_later_sidecar(path: str) -> bool:

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from ..flow.blocks import Narrowing
 from ..schema.schema import Schema
-from .details import ColumnEntry, Details, format_version_of
+from .details import ColumnEntry, Details, format_version_of, shortened
 from .parts import PartEntry, behind_parts, in_parts
 from .shard_entry import ShardEntry as ShardEntry
 from .shard_entry import shard_list
@@ -198,6 +198,7 @@ def _lines(manifest: Manifest, parts: Mapping[str, Sequence[PartEntry]]) -> list
     splits = ",\n  ".join(
         f"{_dump(name)}: {_split_text(split, parts[name])}" for name, split in manifest.splits.items()
     )
+    paths = [shard.path for split in manifest.splits.values() for shard in split.shards]
     run = _members(_fields(manifest.run, "created", "run_id", "commit_id", "staging"))
     run_more = _members(_fields(manifest.run, "source_fingerprint", "runner", "tool"))
     return [
@@ -212,6 +213,6 @@ def _lines(manifest: Manifest, parts: Mapping[str, Sequence[PartEntry]]) -> list
         _members([("narrowed", narrowed)]),
         *_details(manifest.details),
         f'"splits": {{{splits}}}',
-        _members([("sidecars", manifest.sidecars)]),
+        _members([("sidecars", shortened(manifest.sidecars, paths))]),
         f'"run": {{{run},\n  {run_more}}}, "end": true',
     ]

@@ -13,7 +13,7 @@ from ..flow.blocks import Narrowing
 from ..schema.column_types import is_kept_as, types_of_kind
 from ..schema.schema import Feature, Schema
 from ..wording.printable import printable
-from .details import is_later_sidecar, take_details
+from .details import ALL_INDEXES, is_later_sidecar, lengthened, take_details
 from .manifest import (
     FORMAT,
     FORMAT_VERSION,
@@ -130,6 +130,8 @@ def _parse_canonical(data: bytes, parts: Callable[[], _Parts]) -> Manifest | Non
 def _manifest(document: Any, lists: ShardLists, parts: _Parts) -> Manifest:
     every = {**_MEMBERS, "splits": mapping(_split(lists, parts))}
     members: dict[str, Any] = object_of(dict, ("details",), **every)(document)
+    shards = [shard.path for split in members["splits"].values() for shard in split.shards]
+    members["sidecars"] = lengthened(members["sidecars"], shards)
     manifest = Manifest(**{key: value for key, value in members.items() if key not in _FORMALITIES})
     if manifest.format_version != members["format_version"]:
         stated, right = members["format_version"], manifest.format_version
@@ -270,6 +272,13 @@ _SHARDS: Final = items(
         crc32c=text(_CRC),
     )
 )
+_SIDECAR_PATH: Final = path(lambda name: is_sidecar_path(name) or is_later_sidecar(name), "the name of a sidecar")
+
+
+def _sidecar(value: Any) -> str:
+    return ALL_INDEXES if value == ALL_INDEXES else _SIDECAR_PATH(value)
+
+
 _MEMBERS: Final[dict[str, Take[Any]]] = {
     "format": only(lambda value: value == FORMAT, f"{FORMAT}: this is not a manifest of Shardmill"),
     "format_version": _format_version,
@@ -308,7 +317,7 @@ _MEMBERS: Final[dict[str, Take[Any]]] = {
         )
     ),
     "details": take_details,
-    "sidecars": items(path(lambda name: is_sidecar_path(name) or is_later_sidecar(name), "the name of a sidecar")),
+    "sidecars": items(_sidecar),
     "run": object_of(
         RunInfo,
         **dict.fromkeys(("created", "run_id", "commit_id", "runner"), text()),
