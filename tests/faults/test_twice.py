@@ -131,7 +131,7 @@ def test_every_task_every_step_and_the_commit_attempted_twice_give_the_bytes_of_
         assert counted.keys() == STEPS
         assert (counted["_CommitFn"], counted["_PlanShardsFn"], counted["_CompleteFn"]) == (1, 1, 1)
         assert counted["_AssembleShardFn"] > 3
-        assert counted["_PublishFileFn"] > 5
+        assert counted["_PublishFileFn"] > 4  # each shard, and the small files together
     report = verify_dataset(out)
     assert (report.findings, report.notes) == ((), ())
 
