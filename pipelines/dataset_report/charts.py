@@ -45,7 +45,7 @@ def bar(part: float, whole: float) -> str:
 
 
 def sizes(values: Sequence[int], target: int, words: str, bins: int = 40) -> str:
-    """Return how many shards have which size, with a line at the target; sizes are bytes."""
+    """Return how many shards have which size, with a line at the target, if it is not 0; sizes are bytes."""
     if not values:
         return ""
     top = max(*values, target, 1)
@@ -58,9 +58,9 @@ def sizes(values: Sequence[int], target: int, words: str, bins: int = 40) -> str
         for at, count in enumerate(counts)
         if count
     )
-    line = target / (top + 1) * WIDTH * 2
+    line = f'<path class=target d="M{target / (top + 1) * WIDTH * 2:.1f} 0V{HEIGHT}"/>' if target else ""
     return (
         f'<figure class=wide><svg viewBox="0 0 {WIDTH * 2} {HEIGHT}" role=img aria-label="{text_of(words)}">'
-        f'<path d="{path}"/><path class=target d="M{line:.1f} 0V{HEIGHT}"/></svg>'
+        f'<path d="{path}"/>{line}</svg>'
         f"<figcaption><span>0</span><span>{format_size(top)}</span></figcaption></figure>"
     )

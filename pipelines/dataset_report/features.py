@@ -25,7 +25,7 @@ def _distinct(one: FeatureFigures) -> str:
 
 
 COLUMNS: Final[dict[str, Cell]] = {
-    "records": lambda one: number(one.present),
+    "present": lambda one: number(one.present),
     "missing": lambda one: number(one.missing),
     "missing, share": lambda one: share(one.missing, one.missing + one.present),
     "values": lambda one: number(one.values),
@@ -48,7 +48,7 @@ COLUMNS: Final[dict[str, Cell]] = {
 }
 """The figures of a feature in a split, by the words above them."""
 
-_ALWAYS: Final = ("records", "missing", "missing, share")
+_ALWAYS: Final = ("present", "missing", "missing, share")
 _UNLESS_ZERO: Final = {"not a number": "0", "infinite": "0"}
 
 
@@ -111,7 +111,7 @@ def _quantiles(one: FeatureFigures) -> str:
     if len(one.quantiles) != 11:
         return ""
     low, median, high = one.quantiles[1], one.quantiles[5], one.quantiles[9]
-    return note(f"A tenth is up to {number(low)}, half up to {number(median)}, nine tenths up to {number(high)}")
+    return note(f"About a tenth is up to {number(low)}, half up to {number(median)}, nine tenths up to {number(high)}")
 
 
 def _top(one: FeatureFigures) -> str:

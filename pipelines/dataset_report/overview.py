@@ -37,8 +37,8 @@ def splits_section(facts: ReportFacts) -> str:
 
 
 def shards_section(facts: ReportFacts) -> str:
-    """Return the sizes of the shards beside the size that was asked for."""
-    manifest = facts.manifest
+    """Return the sizes of the shards beside the size that was asked for; of files that were adopted none was."""
+    manifest, asked = facts.manifest, not facts.manifest.details.adopted
     parts = []
     for name, split in manifest.splits.items():
         held = sorted(shard.bytes for shard in split.shards)
@@ -46,10 +46,14 @@ def shards_section(facts: ReportFacts) -> str:
             continue
         words = (
             f"{counted(len(held), 'shard')} of {name}: {format_size(held[0])} to {format_size(held[-1])}, median "
-            f"{format_size(int(medians.median(held)))}; asked for: {format_size(manifest.shard_size)}"
+            f"{format_size(int(medians.median(held)))}"
         )
-        parts.append(f"<h3>{text_of(name)}</h3>{sizes(held, manifest.shard_size, words)}{note(text_of(words))}")
+        words += f"; asked for: {format_size(manifest.shard_size)}" if asked else ""
+        parts.append(
+            f"<h3>{text_of(name)}</h3>{sizes(held, manifest.shard_size if asked else 0, words)}{note(text_of(words))}"
+        )
     line = note("The line is at the size that was asked for, which no shard exceeds but one of a single larger record.")
+    line = line if asked else note("These files were adopted as they are: no size was asked for.")
     return section("shards", "Shard sizes", line, *parts)
 
 
@@ -72,7 +76,7 @@ def classes_section(facts: ReportFacts, most: int = 50) -> str:
                 totals[name] = totals.get(name, 0) + count
         order = sorted(totals, key=lambda name: (-totals[name], name))
         rows = [
-            [text_of(name), *_cells([(of.get(name, 0), sum(of.values())) for of in counts.values()])]
+            [text_of(name) or "(empty)", *_cells([(of.get(name, 0), sum(of.values())) for of in counts.values()])]
             for name in order[:most]
         ]
         head = ["class", *(part for name in counts for part in (text_of(name), "share", ""))]

@@ -139,3 +139,24 @@ def test_readers_without_gzip_say_so_with_what_helps(tmp_path: Path, shardmill: 
         screen = shardmill("snippet", reader, "out")
         assert screen.code == 2
         assert "shardmill rebuild out -o" in screen.err
+
+
+def test_records_without_a_label_weigh_nothing_in_what_keras_learns(tmp_path: Path, shardmill: Shardmill) -> None:
+    table = pa.table({"x": [1.0, 2.0, 3.0, 4.0], "kind": ["a", None, "b", None]})
+    convert(data=table, output=tmp_path / "out", schema={"columns": {"kind": {"label": True}}})
+    os.chdir(tmp_path)
+    screen = shardmill("snippet", "keras", "out")
+    names = runpy.run_path(str(_written(screen.out, tmp_path)), run_name="__main__")
+    (batch,) = names["batches"]
+    assert dict(zip(batch[0].numpy()[:, 0].tolist(), batch[2].numpy().tolist(), strict=True)) == {
+        1: 1,
+        2: 0,
+        3: 1,
+        4: 0,
+    }
+
+
+def _written(program: str, folder: Path) -> Path:
+    path = folder / "program.py"
+    path.write_text(program, encoding="utf-8")
+    return path

@@ -114,7 +114,7 @@ def stats_of(path: Path) -> Statistics:
 
 def figures_of(one: FeatureFigures) -> dict[str, Any]:
     """Return the figures of `stats.json` under the words of the page."""
-    found: dict[str, Any] = {"records": one.present, "missing": one.missing, "values": one.values}
+    found: dict[str, Any] = {"present": one.present, "missing": one.missing, "values": one.values}
     if one.numbers is not None and one.classes is None:
         found |= {"min": one.numbers.min, "max": one.numbers.max, "mean": one.numbers.mean}
         found |= {"deviation": one.numbers.deviation, "zeros": one.numbers.zeros}
@@ -320,7 +320,7 @@ def test_the_generations_are_there_and_older_ones_can_be_asked_for(page_of: Page
     _, *rows = page.tables["The generations of the dataset, the latest first"]
     assert [(row[0], row[1], row[3], row[4]) for row in rows] == [("2", "append", "1", "3"), ("1", "create", "2", "2")]
     _, older = page_of(tmp_path / "out", "--generation", "1")
-    assert plain(dict(rows_by_split(older, "n"))["train"]["records"]) == 2
+    assert plain(dict(rows_by_split(older, "n"))["train"]["present"]) == 2
 
 
 def test_a_quick_report_reads_no_record(shardmill: Shardmill, page_of: PageOf, out: Path, tmp_path: Path) -> None:
@@ -359,3 +359,15 @@ def test_a_target_that_cannot_be_is_refused_with_the_fix(
     assert result.code == 2
     assert said in result.err
     assert Path("there.html").read_text() == "mine"
+
+
+def test_of_adopted_files_no_size_was_asked_for(tmp_path: Path, shardmill: Shardmill, page_of: PageOf) -> None:
+    convert(data={"n": [1, 2]}, output=tmp_path / "out")
+    (tmp_path / "theirs").mkdir()
+    (shard,) = (tmp_path / "out").glob("*.tfrecord")
+    (tmp_path / "theirs/a.tfrecord").write_bytes(shard.read_bytes())
+    assert shardmill("adopt", str(tmp_path / "theirs")).code == 0
+    text, _ = page_of(tmp_path / "theirs")
+    assert "no size was asked for" in text
+    assert "asked for: " not in text
+    assert "class=target" not in text

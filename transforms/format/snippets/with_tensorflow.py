@@ -51,7 +51,8 @@ def keras_program(subject: Subject) -> str:
     pictures = [one for one in subject.pictures if one.name in subject.decoded]
     numbers = [one for one in subject.numbers if one != subject.label]
     scalars = [one for one in numbers if one.shape == ()]
-    target = subject.label or (scalars[-1] if scalars else None)
+    always = [one for one in scalars if not one.nullable] or scalars
+    target = subject.label or (always[-1] if always else None)
     inputs = pictures[:1] or [one for one in numbers if one != target]
     if target is None or not inputs:
         raise UsageError(
@@ -67,13 +68,13 @@ def keras_program(subject: Subject) -> str:
         "import keras",
         "import tensorflow as tf",
         "",
-        *_features([*inputs, target]),
+        *_features([*inputs, target], unknown=target if classes else None),
         "",
         "",
         "def parse(records):",
         "    batch = tf.io.parse_example(records, features)",
         *body[0],
-        f"    return x, batch[{quoted(target.name)}]",
+        *_answer(target, unknown=bool(classes) and target.nullable),
         "",
         "",
         *_records(subject),
@@ -113,7 +114,7 @@ def tfds_program(subject: Subject) -> str:
     )
 
 
-def _features(features: Iterable[Feature]) -> list[str]:
+def _features(features: Iterable[Feature], unknown: Feature | None = None) -> list[str]:
     """Return the lines that say how an Example is parsed; lists of lists are one ragged feature."""
     features = list(features)
     names = {feature.name for feature in features}
@@ -127,15 +128,28 @@ def _features(features: Iterable[Feature]) -> list[str]:
             spec = f"tf.io.RaggedFeature({dtype}, {quoted(feature.name)}, [{parts}], row_splits_dtype=tf.int64)"
             lines.append(f"    {quoted(base)}: {spec},")
         elif not last.startswith(ROW_LENGTHS):
-            lines.append(f"    {quoted(feature.name)}: {_spec(feature)},{_note(feature)}")
+            lines.append(
+                f"    {quoted(feature.name)}: {_spec(feature, is_unknown=feature == unknown)},{_note(feature)}"
+            )
     return ["features = {", *lines, "}"]
 
 
-def _spec(feature: Feature) -> str:
+def _answer(target: Feature, *, unknown: bool) -> list[str]:
+    """Return what `parse` returns beside the input; without a class a record weighs nothing."""
+    name = f"batch[{quoted(target.name)}]"
+    if not unknown:
+        return [f"    return x, {name}"]
+    return [
+        f"    label = {name}  # -1 where a record has none, which then weighs nothing",
+        "    return x, tf.maximum(label, 0), tf.cast(label >= 0, tf.float32)",
+    ]
+
+
+def _spec(feature: Feature, *, is_unknown: bool) -> str:
     dtype = _DTYPES[feature.kind]
     if -1 in feature.shape:
         return f"tf.io.RaggedFeature({dtype}, row_splits_dtype=tf.int64)"
-    zero = {"int64": "0", "float": "0.0", "bytes": '""'}[feature.kind]
+    zero = "-1" if is_unknown else {"int64": "0", "float": "0.0", "bytes": '""'}[feature.kind]
     default = zero if feature.shape == () else f"tf.fill({list(feature.shape)}, tf.constant({zero}, {dtype}))"
     return f"tf.io.FixedLenFeature({list(feature.shape)}, {dtype}{f', {default}' if feature.nullable else ''})"
 
