@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from ...transforms.format.wording.sizes import format_size
@@ -13,8 +13,8 @@ WIDTH: Final = 240
 HEIGHT: Final = 56
 
 
-def histogram(buckets: Sequence[Bucket], words: str) -> str:
-    """Return a histogram as one path; `words` say what it is of."""
+def histogram(buckets: Sequence[Bucket], words: str, show: Callable[[float], str] = "{:,.4g}".format) -> str:
+    """Return a histogram as one path; `words` say what it is of, and `show` gives the words for a value."""
     highest = max((bucket.count for bucket in buckets), default=0)
     low, high = (buckets[0].low, buckets[-1].high) if buckets else (0.0, 0.0)
     if not highest or not low < high:
@@ -25,17 +25,14 @@ def histogram(buckets: Sequence[Bucket], words: str) -> str:
         top = HEIGHT - bucket.count / highest * HEIGHT
         if bucket.count:
             path.append(f"M{left:.0f} {HEIGHT}V{top:.1f}H{max(right - 1, left + 1):.0f}V{HEIGHT}z")
-    label = f"{words}: {low:,.4g} to {high:,.4g}, the fullest of {len(buckets)} parts from {_fullest(buckets)}"
+    most = max(buckets, key=lambda one: one.count)
+    fullest = f"the fullest of {len(buckets)} parts from {show(most.low)} to {show(most.high)}"
+    label = f"{words}: {show(low)} to {show(high)}, {fullest}"
     return (
         f'<figure><svg viewBox="0 0 {WIDTH} {HEIGHT}" role=img aria-label="{text_of(label)}">'
         f'<path d="{"".join(path)}"/></svg>'
-        f"<figcaption><span>{low:,.4g}</span><span>{high:,.4g}</span></figcaption></figure>"
+        f"<figcaption><span>{text_of(show(low))}</span><span>{text_of(show(high))}</span></figcaption></figure>"
     )
-
-
-def _fullest(buckets: Sequence[Bucket]) -> str:
-    bucket = max(buckets, key=lambda one: one.count)
-    return f"{bucket.low:,.4g} to {bucket.high:,.4g}"
 
 
 def bar(part: float, whole: float) -> str:

@@ -2,48 +2,77 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from ...transforms.format.schema.schema import Schema
+from ...transforms.format.schema.schema import Feature, Schema
 from ...transforms.statistics.figures import FeatureFigures, SplitFigures, Statistics
+from ...transforms.statistics.time_words import TimeWords
 from .charts import histogram
-from .markup import note, number, section, share, table, text_of
+from .markup import note, number, number_in_words, section, share, table, text_of
 
 MOST_CARDS: Final = 100
 """Features that have a part of their own; of more, all are in one table, so that the page stays small."""
 
 _TOP: Final = 10
 
-Cell = Callable[[FeatureFigures], str]
+Cell = Callable[[FeatureFigures, TimeWords | None], str]
 
 
-def _distinct(one: FeatureFigures) -> str:
+def _distinct(one: FeatureFigures, _: TimeWords | None) -> str:
     if one.distinct is None:
         return ""
     return number(one.distinct.count) if one.distinct.exact else f"about {number(one.distinct.count)}"
 
 
+def _of_records(name: str) -> Cell:
+    return lambda one, _: number(getattr(one, name))
+
+
+def _of_numbers(name: str) -> Cell:
+    """Return the cell of a figure of numbers; those of labels are in the class balance."""
+
+    def cell(one: FeatureFigures, time: TimeWords | None) -> str:
+        if one.numbers is None or one.classes is not None:
+            return ""
+        value = getattr(one.numbers, name)
+        if time is None or name in ("nan", "infinite"):
+            return number(value)
+        if name == "zeros":
+            return number(value) if time.has_zero else ""
+        return number_in_words(value, time.span if name == "deviation" else time.value)
+
+    return cell
+
+
+def _of_lengths(part: str, name: str) -> Cell:
+    def cell(one: FeatureFigures, _: TimeWords | None) -> str:
+        found = getattr(one, part)
+        return "" if found is None else number(getattr(found, name))
+
+    return cell
+
+
 COLUMNS: Final[dict[str, Cell]] = {
-    "present": lambda one: number(one.present),
-    "missing": lambda one: number(one.missing),
-    "missing, share": lambda one: share(one.missing, one.missing + one.present),
-    "values": lambda one: number(one.values),
-    "min": lambda one: number(one.numbers.min) if one.numbers and one.classes is None else "",
-    "max": lambda one: number(one.numbers.max) if one.numbers and one.classes is None else "",
-    "mean": lambda one: number(one.numbers.mean) if one.numbers and one.classes is None else "",
-    "deviation": lambda one: number(one.numbers.deviation) if one.numbers and one.classes is None else "",
-    "zeros": lambda one: number(one.numbers.zeros) if one.numbers and one.classes is None else "",
-    "not a number": lambda one: number(one.numbers.nan) if one.numbers and one.classes is None else "",
-    "infinite": lambda one: number(one.numbers.infinite) if one.numbers and one.classes is None else "",
-    "shortest list": lambda one: number(one.lengths.min) if one.lengths else "",
-    "longest list": lambda one: number(one.lengths.max) if one.lengths else "",
-    "mean length": lambda one: number(one.lengths.mean) if one.lengths else "",
-    "empty lists": lambda one: number(one.lengths.empty) if one.lengths else "",
-    "least bytes": lambda one: number(one.sizes.min) if one.sizes else "",
-    "most bytes": lambda one: number(one.sizes.max) if one.sizes else "",
-    "mean bytes": lambda one: number(one.sizes.mean) if one.sizes else "",
-    "empty values": lambda one: number(one.sizes.empty) if one.sizes else "",
+    "present": _of_records("present"),
+    "missing": _of_records("missing"),
+    "missing, share": lambda one, _: share(one.missing, one.missing + one.present),
+    "values": _of_records("values"),
+    "min": _of_numbers("min"),
+    "max": _of_numbers("max"),
+    "mean": _of_numbers("mean"),
+    "deviation": _of_numbers("deviation"),
+    "zeros": _of_numbers("zeros"),
+    "not a number": _of_numbers("nan"),
+    "infinite": _of_numbers("infinite"),
+    "shortest list": _of_lengths("lengths", "min"),
+    "longest list": _of_lengths("lengths", "max"),
+    "mean length": _of_lengths("lengths", "mean"),
+    "empty lists": _of_lengths("lengths", "empty"),
+    "least bytes": _of_lengths("sizes", "min"),
+    "most bytes": _of_lengths("sizes", "max"),
+    "mean bytes": _of_lengths("sizes", "mean"),
+    "empty values": _of_lengths("sizes", "empty"),
     "distinct": _distinct,
 }
 """The figures of a feature in a split, by the words above them."""
@@ -58,31 +87,34 @@ def features_section(statistics: Statistics | None, schema: Schema | None) -> st
         return section("features", "Features", note("The records are plain bytes without a schema."))
     splits = list(statistics.splits.values())
     names = list(dict.fromkeys(name for split in splits for name in split.features))
-    types = {one.name: f"{one.type}{_shape(one.shape)}" for one in schema}
+    features = {one.name: one for one in schema}
     if len(names) > MOST_CARDS:
-        return section("features", "Features", _one_table(names, splits, types))
-    return section("features", "Features", *(_card(name, splits, types.get(name, "")) for name in names))
+        return section("features", "Features", _one_table(names, splits, features))
+    return section("features", "Features", *(_card(features[name], splits) for name in names))
 
 
-def _shape(shape: tuple[int, ...]) -> str:
-    return "" if not shape else " list" if shape == (-1,) else f" {' x '.join(map(str, shape))}"
+def _type_of(feature: Feature) -> str:
+    if not feature.shape:
+        return feature.type
+    return f"{feature.type} {'list' if feature.shape == (-1,) else ' x '.join(map(str, feature.shape))}"
 
 
-def _card(name: str, splits: list[SplitFigures], kind: str) -> str:
+def _card(feature: Feature, splits: list[SplitFigures]) -> str:
+    name, time = feature.name, TimeWords.of(feature)
     found = {split.name: split.features[name] for split in splits if name in split.features}
-    shown = _columns_of(list(found.values()))
-    rows = [[text_of(split), *(COLUMNS[column](one) for column in shown)] for split, one in found.items()]
+    shown = _columns_of([(one, time) for one in found.values()])
+    rows = [[text_of(split), *(COLUMNS[column](one, time) for column in shown)] for split, one in found.items()]
     figures = table(f"Figures of {name} by split", ["split", *shown], rows)
-    charts = "".join(_charts(name, found))
+    charts = "".join(_charts(name, found, time))
     return (
-        f"<article><h3>{text_of(name)} <small>{text_of(kind)}</small></h3>{figures}"
+        f"<article><h3>{text_of(name)} <small>{text_of(_type_of(feature))}</small></h3>{figures}"
         f"{f'<div class=charts>{charts}</div>' if charts else ''}</article>"
     )
 
 
-def _columns_of(figures: list[FeatureFigures]) -> list[str]:
+def _columns_of(figures: list[tuple[FeatureFigures, TimeWords | None]]) -> list[str]:
     """Return the columns that say something of a feature."""
-    cells = {column: [cell(one) for one in figures] for column, cell in COLUMNS.items()}
+    cells = {column: [cell(one, time) for one, time in figures] for column, cell in COLUMNS.items()}
     return [
         column
         for column, found in cells.items()
@@ -90,13 +122,14 @@ def _columns_of(figures: list[FeatureFigures]) -> list[str]:
     ]
 
 
-def _charts(name: str, found: dict[str, FeatureFigures]) -> Iterator[str]:
+def _charts(name: str, found: dict[str, FeatureFigures], time: TimeWords | None) -> Iterator[str]:
+    show = "{:,.4g}".format if time is None else time.value
     for split, one in found.items():
-        drawn = histogram(one.histogram, f"{name} in {split}") if one.classes is None else ""
+        drawn = histogram(one.histogram, f"{name} in {split}", show) if one.classes is None else ""
         if drawn:
-            yield f"<div><h4>{text_of(split)}</h4>{drawn}{_quantiles(one)}</div>"
+            yield f"<div><h4>{text_of(split)}</h4>{drawn}{_quantiles(one, time)}</div>"
         elif one.top and one.classes is None:
-            yield f"<div><h4>{text_of(split)}</h4>{_top(one)}</div>"
+            yield f"<div><h4>{text_of(split)}</h4>{_top(one, time)}</div>"
         if one.image is not None:
             formats = ", ".join(f"{text_of(kind)} {number(count)}" for kind, count in one.image.formats.items())
             sides = "".join(
@@ -107,30 +140,38 @@ def _charts(name: str, found: dict[str, FeatureFigures]) -> Iterator[str]:
             yield f"<div><h4>{text_of(split)}</h4>{note(f'Pictures: {formats}{sides}')}</div>"
 
 
-def _quantiles(one: FeatureFigures) -> str:
+def _quantiles(one: FeatureFigures, time: TimeWords | None) -> str:
     if len(one.quantiles) != 11:
         return ""
-    low, median, high = one.quantiles[1], one.quantiles[5], one.quantiles[9]
-    return note(f"About a tenth is up to {number(low)}, half up to {number(median)}, nine tenths up to {number(high)}")
+    low, median, high = (
+        number(value) if time is None else number_in_words(value, time.value)
+        for value in (one.quantiles[1], one.quantiles[5], one.quantiles[9])
+    )
+    return note(f"About a tenth is up to {low}, half up to {median}, nine tenths up to {high}")
 
 
-def _top(one: FeatureFigures) -> str:
+def _top(one: FeatureFigures, time: TimeWords | None) -> str:
     about = "" if one.distinct is None or one.distinct.exact else "about "
     lines = "".join(
-        f"<li>{text_of(repr(top.value), 60)} <span>{about}{number(top.count)}</span></li>" for top in one.top[:_TOP]
+        f"<li>{text_of(_value(top.value, time), 60)} <span>{about}{number(top.count)}</span></li>"
+        for top in one.top[:_TOP]
     )
     return f"<ol>{lines}</ol>"
 
 
-def _one_table(names: list[str], splits: list[SplitFigures], types: dict[str, str]) -> str:
-    """Return all features in one table, with a small histogram of the largest split."""
-    every = [split.features[name] for split in splits for name in names if name in split.features]
-    shown = _columns_of(every)
+def _value(value: float | str, time: TimeWords | None) -> str:
+    return repr(value) if time is None or isinstance(value, str) else time.value(value)
+
+
+def _one_table(names: list[str], splits: list[SplitFigures], features: Mapping[str, Feature]) -> str:
+    """Return all features in one table, without histograms."""
+    times = {name: TimeWords.of(features[name]) for name in names}
+    shown = _columns_of([(split.features[name], times[name]) for split in splits for name in split.features])
     rows = []
     for name in names:
+        kind = text_of(_type_of(features[name]))
         for split in splits:
             if name in split.features:
-                one = split.features[name]
-                cells = [COLUMNS[column](one) for column in shown]
-                rows.append([text_of(name), text_of(types.get(name, "")), text_of(split.name), *cells])
+                cells = [COLUMNS[column](split.features[name], times[name]) for column in shown]
+                rows.append([text_of(name), kind, text_of(split.name), *cells])
     return table("Figures of all features by split", ["feature", "type", "split", *shown], rows, numbers_from=3)

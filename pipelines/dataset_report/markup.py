@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from html import escape
 from typing import Final
 
@@ -34,6 +34,15 @@ def number(value: float | None) -> str:
     if not math.isfinite(value):
         return str(value)
     return f'<data value="{value!r}">{value:,.4g}</data>'
+
+
+def number_in_words(value: float | None, words: Callable[[float], str]) -> str:
+    """Return a figure in words, its exact value beside them.
+
+    >>> number_in_words(19753, lambda days: "2024-01-31")
+    '<data value="19753">2024-01-31</data>'
+    """
+    return NOTHING if value is None else f'<data value="{value!r}">{text_of(words(value))}</data>'
 
 
 def share(part: int, whole: int) -> str:

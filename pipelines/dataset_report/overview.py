@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import statistics as medians
+from collections.abc import Sequence
 from typing import Any
 
 from ...transforms.format.wording.printable import counted
 from ...transforms.format.wording.sizes import format_size
+from ...transforms.statistics.figures import SplitFigures
 from ..report.split_rule import rule_text
 from .charts import bar, sizes
 from .differences import differences
@@ -63,26 +65,28 @@ def classes_section(facts: ReportFacts, most: int = 50) -> str:
     if found is None or not found.splits:
         return ""
     labels = [name for name, one in next(iter(found.splits.values())).features.items() if one.classes is not None]
-    parts = []
-    for label in labels:
-        counts = {
-            split.name: dict(split.features[label].classes or {})
-            for split in found.splits.values()
-            if label in split.features
-        }
-        totals: dict[str, int] = {}
-        for classes in counts.values():
-            for name, count in classes.items():
-                totals[name] = totals.get(name, 0) + count
-        order = sorted(totals, key=lambda name: (-totals[name], name))
-        rows = [
-            [text_of(name) or "(empty)", *_cells([(of.get(name, 0), sum(of.values())) for of in counts.values()])]
-            for name in order[:most]
-        ]
-        head = ["class", *(part for name in counts for part in (text_of(name), "share", ""))]
-        left = note(f"and {len(order) - most:,} classes more") if len(order) > most else ""
-        parts.append(f"<h3>{text_of(label)}</h3>{table(f'Classes of {label} by split', head, rows)}{left}")
+    parts = [_classes(label, list(found.splits.values()), most) for label in labels]
     return section("classes", "Class balance", *parts) if parts else ""
+
+
+def _classes(label: str, splits: Sequence[SplitFigures], most: int) -> str:
+    """Return the classes of a label, the most frequent ones first, and in how many records it is missing."""
+    figures = {split.name: split.features[label] for split in splits if label in split.features}
+    counts = {name: dict(one.classes or {}) for name, one in figures.items()}
+    totals: dict[str, int] = {}
+    for classes in counts.values():
+        for name, count in classes.items():
+            totals[name] = totals.get(name, 0) + count
+    order = sorted(totals, key=lambda name: (-totals[name], name))
+    rows = [
+        [text_of(name) or "(empty)", *_cells([(of.get(name, 0), sum(of.values())) for of in counts.values()])]
+        for name in order[:most]
+    ]
+    head = ["class", *(part for name in counts for part in (text_of(name), "share", ""))]
+    left = note(f"and {len(order) - most:,} classes more") if len(order) > most else ""
+    missing = [f"{counted(one.missing, 'record')} of {text_of(name)}" for name, one in figures.items() if one.missing]
+    without = note(f"Without a class: {', '.join(missing)}; shares are of the others.") if missing else ""
+    return f"<h3>{text_of(label)}</h3>{table(f'Classes of {label} by split', head, rows)}{left}{without}"
 
 
 def _cells(counts: list[tuple[int, int]]) -> list[str]:
@@ -129,9 +133,14 @@ def lineage_section(facts: ReportFacts) -> str:
     more: dict[str, Any] = {
         "made by": f"{tools}, on {run.runner}",
         "schema": facts.manifest.schema_fingerprint or "plain bytes",
-        "config": facts.manifest.config_fingerprint,
-        "sources": run.source_fingerprint,
+        "config": _unless_none(facts.manifest.config_fingerprint),
+        "sources": _unless_none(run.source_fingerprint),
     }
     words = "".join(f"<dt>{text_of(name)}</dt><dd>{text_of(value)}</dd>" for name, value in more.items())
     made = table("The generations of the dataset, the latest first", head, rows, numbers_from=3)
     return section("lineage", "Lineage", made, f"<dl>{words}</dl>")
+
+
+def _unless_none(fingerprint: str) -> str:
+    """Return a fingerprint, or that there is none: then all its digits are zeros."""
+    return fingerprint if fingerprint.strip("sha256:0") else "none: the files were adopted"

@@ -43,12 +43,13 @@ from ...transforms.format.manifest.naming import (
     DEFAULT_SHARD_NAME,
     dataset_name,
     generation_file,
+    index_path,
     is_shard_path,
     is_split_name,
     shard_name_pattern,
 )
 from ...transforms.format.schema.schema import Schema
-from ...transforms.format.sidecars.record_index import index_data, index_path
+from ...transforms.format.sidecars.record_index import index_data
 from ...transforms.format.sidecars.sidecar_files import sidecar_files
 from ...transforms.format.wording.printable import counted, printable, printable_path
 from ...transforms.format.wording.sizes import LEAST_SHARD_BYTES
@@ -56,6 +57,7 @@ from ...transforms.sources.tfrecord.inputs import is_dataset
 from ...transforms.sources.tfrecord.observed_schema import Observation, observe_together
 from ...transforms.stores.common.store_url import is_store_url
 
+_ONE_OF: Final = re.compile(r"-([0-9]{1,9})-of-([0-9]{1,9})(?![0-9])")
 _TFRECORD: Final = re.compile(r"\.(tfrecords?|tfrec|record)(-[0-9]+-of-[0-9]+)?(\.gz)?$")
 _SPLIT: Final = re.compile(
     r"(?:^|[^a-z0-9])(train|training|val|valid|validation|dev|test|testing|eval|evaluation)(?=[^a-z0-9]|$)",
@@ -129,7 +131,30 @@ def adopt_files(
         raise TargetError(f"{printable_path(folder)}: another command has made a dataset of it at this moment")
     storage.replace("manifest.json", storage.read(generation_file("manifests", 1, "json")))
     kept = [file for group in sorted(there) for file in _GROUPS[group] if storage.lies_at(file)]
-    return manifest, tuple(f"{file} was there, and stays as it is" for file in kept)
+    return manifest, (*missing_files(names), *(f"{file} was there, and stays as it is" for file in kept))
+
+
+def missing_files(names: Iterable[str]) -> list[str]:
+    """Return what to say of files of which the names say that there are more.
+
+    >>> missing_files(["a-00000-of-00003.tfrecord", "a-00002-of-00003.tfrecord", "b.tfrecord-1-of-1"])
+    ['a-00001-of-00003.tfrecord is not here: 2 of 3 files of this name are, and other records are not in the dataset']
+    """
+    found: dict[tuple[str, str, str], dict[int, int]] = defaultdict(dict)
+    for name in names:
+        for match in _ONE_OF.finditer(name):
+            found[name[: match.start()], name[match.end() :], match[2]][int(match[1])] = len(match[1])
+    notes = []
+    for (before, after, total), numbers in found.items():
+        first = int(int(total) in numbers)  # numbered from 1
+        left = next((at for at in range(first, int(total) + first) if at not in numbers), None)
+        if left is not None:
+            name = f"{before}-{left:0{max(numbers.values())}d}-of-{total}{after}"
+            notes.append(
+                f"{name} is not here: {len(numbers):,} of {int(total):,} files of this name are, and other records are "
+                f"not in the dataset"
+            )
+    return notes
 
 
 def _is_of_others(storage: Storage, name: str, wanted: Mapping[str, bytes]) -> bool:
@@ -288,7 +313,7 @@ def _manifest(names: Sequence[str], facts: Sequence[FileFacts], name: str, split
         shard_name=_shard_name(splits),
         config_fingerprint=_ZEROS,
         schema_fingerprint=None if schema is None else schema.fingerprint(),
-        source=SourceSummary("tfrecord", 0, 0, None),
+        source=SourceSummary("tfrecord", len(facts), sum(found.bytes for found in facts), None),
         counts=RowCounts(records, records, 0, 0),
         rejects=RejectSummary(None, 0),
         schema=schema,

@@ -259,8 +259,10 @@ def _full_figures(name: str, split: SplitTally, tally: FeatureTally) -> dict[str
             return {}
         return {"distinct": Distinct(len(tally.choices), exact=True), "top": top_of(tally.choices)}
     values, weights = split.sample.values_of(name)
-    found: dict[str, Any] = {"distinct": tally.distinct.distinct(), "top": tally.distinct.top()}
-    if not found["distinct"].exact:
+    distinct = tally.distinct.distinct()
+    found: dict[str, Any] = {"distinct": distinct, "top": tally.distinct.top()}
+    if not distinct.exact:  # an estimate may be above what there can be
+        found["distinct"] = Distinct(min(distinct.count, tally.values), exact=False)
         found["top"] = estimated_top(values, weights, tally.values)
     numbers = tally.numbers
     if numbers is not None and numbers.min is not None and numbers.max is not None:

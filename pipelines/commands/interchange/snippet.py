@@ -9,8 +9,8 @@ from ....transforms.dataset.generations.manifest_files import read_manifest
 from ....transforms.dataset.storage.storage_at import storage_at
 from ....transforms.errors import UsageError
 from ....transforms.format.manifest.manifest import Manifest
+from ....transforms.format.manifest.naming import index_path
 from ....transforms.format.sidecars.croissant import NAME as CROISSANT
-from ....transforms.format.sidecars.record_index import index_path
 from ....transforms.format.snippets.programs import PROGRAMS
 from ....transforms.format.snippets.subject import Subject
 from ....transforms.format.wording.printable import printable, printable_path

@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Final
 
-import pyarrow as pa
-from pyarrow import types
 from rich.table import Table
 
-from ....transforms.format.schema.column_types import DEFAULT_UNIT, column_type
 from ....transforms.format.schema.schema import Feature, Schema
 from ....transforms.format.wording.printable import counted, printable
 from ....transforms.statistics.figures import FeatureFigures, LengthFigures, NumberFigures, SplitFigures, Statistics
+from ....transforms.statistics.time_words import TimeWords
 from ...screens.schema_table import MOST_FEATURES, name_text
 
 if TYPE_CHECKING:
@@ -45,35 +43,37 @@ def _table(split: SplitFigures, features: Mapping[str, Feature]) -> Table:
         table.add_column(title, justify="right", no_wrap=True)
     table.add_column("", overflow="fold")
     for figures in list(split.features.values())[:MOST_FEATURES]:
-        missing = f"{figures.missing:,}" if figures.missing else ""
+        time = TimeWords.of(features[figures.name])
         table.add_row(
-            name_text(figures.name), missing, *_cells(figures, features[figures.name]), "; ".join(_words(figures))
+            name_text(figures.name),
+            _unless_zero(figures.missing),
+            *_cells(figures, time),
+            "; ".join(_words(figures, time)),
         )
     return table
 
 
-def _cells(figures: FeatureFigures, feature: Feature) -> tuple[str, ...]:
+def _cells(figures: FeatureFigures, time: TimeWords | None) -> tuple[str, ...]:
     """Return smallest value, mean, largest, deviation and zeros; of text and bytes their lengths."""
     if figures.numbers is not None:
-        return _number_cells(figures.numbers, feature)
+        return _number_cells(figures.numbers, time)
     sizes = figures.sizes
     if sizes is not None and sizes.mean is not None:
         return (f"{sizes.min:,} B", f"{_short(sizes.mean)} B", f"{sizes.max:,} B", "", _unless_zero(sizes.empty))
     return ("",) * 5
 
 
-def _number_cells(numbers: NumberFigures, feature: Feature) -> tuple[str, ...]:
+def _number_cells(numbers: NumberFigures, time: TimeWords | None) -> tuple[str, ...]:
     if numbers.min is None or numbers.max is None or numbers.mean is None or numbers.deviation is None:
         return ("",) * 5
-    moment = _moment_type(feature)
-    if moment is not None:
-        ends = [_moment(int(value), moment) for value in (numbers.min, round(numbers.mean), numbers.max)]
-        return (*ends, "", "")
+    if time is not None:
+        ends = (time.value(value) for value in (numbers.min, numbers.mean, numbers.max))
+        return (*ends, time.span(numbers.deviation), _unless_zero(numbers.zeros) if time.has_zero else "")
     values = (numbers.min, numbers.mean, numbers.max, numbers.deviation)
     return (*map(_short, values), _unless_zero(numbers.zeros))
 
 
-def _words(figures: FeatureFigures) -> Iterator[str]:
+def _words(figures: FeatureFigures, time: TimeWords | None) -> Iterator[str]:
     """Yield what else there is to say of a feature."""
     numbers = figures.numbers
     if numbers is not None and numbers.nan:
@@ -90,15 +90,17 @@ def _words(figures: FeatureFigures) -> Iterator[str]:
         if image.width is not None and image.height is not None:
             yield f"{image.width.min} x {image.height.min} to {image.width.max} x {image.height.max} pixels"
     if figures.quantiles:
-        yield f"median {_short(figures.quantiles[len(figures.quantiles) // 2])}"
+        yield f"median {_value(figures.quantiles[len(figures.quantiles) // 2], time)}"
     if figures.distinct is not None:
         yield f"{'' if figures.distinct.exact else 'about '}{figures.distinct.count:,} distinct"
     if figures.top and figures.classes is None and figures.top[0].count > 1:
-        yield ", ".join(f"{_value(one.value)} {one.count:,}" for one in figures.top[:_MOST_TOP])
+        yield ", ".join(f"{_value(one.value, time)} {one.count:,}" for one in figures.top[:_MOST_TOP])
 
 
-def _value(value: float | str) -> str:
-    return (printable(value[:_MOST_LETTERS]) or '""') if isinstance(value, str) else _short(value)
+def _value(value: float | str, time: TimeWords | None) -> str:
+    if isinstance(value, str):
+        return printable(value[:_MOST_LETTERS]) or '""'
+    return _short(value) if time is None else time.value(value)
 
 
 def _lengths(lengths: LengthFigures) -> str:
@@ -124,19 +126,3 @@ def _short(value: float) -> str:
 
 def _unless_zero(count: int) -> str:
     return f"{count:,}" if count else ""
-
-
-def _moment_type(feature: Feature) -> pa.DataType | None:
-    """Return the type of days and points of time, None for other numbers."""
-    if feature.kind != "int64":
-        return None
-    found = column_type(feature).arrow(feature.unit or DEFAULT_UNIT, None)
-    return found if types.is_timestamp(found) or types.is_date(found) else None
-
-
-def _moment(value: int, kind: pa.DataType) -> str:
-    storage = pa.int32() if types.is_date32(kind) else pa.int64()
-    try:
-        return str(pa.scalar(value, storage).cast(kind)).removesuffix("+00:00")
-    except (pa.ArrowInvalid, ValueError, OverflowError):  # before the year 1, or after 9999
-        return f"{value:,}"

@@ -28,8 +28,8 @@ from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
 from shardmill.transforms.dataset.storage.local_storage import LocalStorage
 from shardmill.transforms.errors import CommitError
 from shardmill.transforms.format.manifest.manifest import Manifest, ShardEntry
+from shardmill.transforms.format.manifest.naming import index_path
 from shardmill.transforms.format.schema.schema import Feature, Schema
-from shardmill.transforms.format.sidecars.record_index import index_path
 
 from .test_commit_generation import _Crash, _crash_at, payload, spec_of, stage_all, tree, write
 

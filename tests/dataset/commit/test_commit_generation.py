@@ -34,9 +34,9 @@ from shardmill.transforms.format.flow.blocks import Block, EntryCounts, Narrowin
 from shardmill.transforms.format.flow.observers import narrowed_summary, notes_summary
 from shardmill.transforms.format.flow.rejects import CellError, Place, Reject
 from shardmill.transforms.format.flow.rows import TaskEnd
+from shardmill.transforms.format.manifest.naming import index_path
 from shardmill.transforms.format.manifest.parts import ManifestLimits
 from shardmill.transforms.format.schema.schema import Feature, Schema
-from shardmill.transforms.format.sidecars.record_index import index_path
 from shardmill.transforms.format.tfrecord.framing import frame_records
 
 SCHEMA = Schema((Feature("x", "int64", "int64"),))

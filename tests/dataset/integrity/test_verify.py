@@ -18,8 +18,9 @@ from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.errors import DamageError, InputError
 from shardmill.transforms.format.manifest.manifest import Manifest, RejectSummary, RowCounts, SourceSummary
+from shardmill.transforms.format.manifest.naming import index_path
 from shardmill.transforms.format.schema.schema import Feature, Schema
-from shardmill.transforms.format.sidecars.record_index import index_data, index_path
+from shardmill.transforms.format.sidecars.record_index import index_data
 from shardmill.transforms.format.tfrecord.framing import FRAME_BYTES
 
 from ...examples import example_from_values

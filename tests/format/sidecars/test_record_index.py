@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from shardmill.transforms.format.sidecars.record_index import IndexKind, index_data, index_path, index_paths, offsets_in
+from shardmill.transforms.format.manifest.naming import IndexKind, index_path, index_paths
+from shardmill.transforms.format.sidecars.record_index import index_data, offsets_in
 
 KINDS = pytest.mark.parametrize("kind", ["text", "binary"])
 

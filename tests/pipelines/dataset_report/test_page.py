@@ -6,6 +6,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Iterator, Mapping
+from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
 from itertools import pairwise
 from pathlib import Path
@@ -162,6 +163,55 @@ def test_the_classes_are_those_of_stats_json_with_their_shares(page_of: PageOf, 
         assert sorted(plain(row[at]) for row in rows) == sorted(classes.values())
         assert {row[0]: plain(row[at]) for row in rows}["cat"] == classes["cat"]
         assert rows[0][at + 1] == f"{100 * classes['cat'] / figures.records:.3g} %"
+
+
+def test_records_without_a_class_are_counted_beside_the_classes(page_of: PageOf, tmp_path: Path) -> None:
+    table = pa.table({"kind": ["a", None, "b", "a", None]})
+    convert(data=table, output=tmp_path / "out", schema={"columns": {"kind": {"label": True}}})
+    text, page = page_of(tmp_path / "out")
+    assert page.tables["Classes of kind by split"][1] == ["a", "2", "66.7 %", ""]
+    assert "Without a class: 2 records of train; shares are of the others." in text
+
+
+def test_days_and_times_are_shown_as_such_with_the_integers_that_records_hold(page_of: PageOf, tmp_path: Path) -> None:
+    start, n = datetime(2024, 1, 31, 12, tzinfo=UTC), 100
+    table = pa.table(
+        {
+            "day": pa.array([(start + timedelta(days=i)).date() for i in range(n)]),
+            "at": pa.array([start + timedelta(seconds=90 * i) for i in range(n)], pa.timestamp("ms", "Europe/Berlin")),
+            "clock": pa.array([3600 + i for i in range(n)], pa.time32("s")),
+            "took": pa.array([i * 60_000_000 for i in range(n)], pa.duration("us")),
+        }
+    )
+    convert(data=table, output=tmp_path / "out", stats=True)
+    text, page = page_of(tmp_path / "out")
+    numbers = {name: one.numbers for name, one in stats_of(tmp_path / "out").splits["train"].features.items()}
+    words = {"day": ("2024-01-31", "2024-05-09"), "clock": ("01:00:00", "01:01:39"), "took": ("0 s", "1.65 h")}
+    words["at"] = ("2024-01-31 12:00:00 UTC", "2024-01-31 14:28:30 UTC")
+    for name, (low, high) in words.items():
+        found = dict(rows_by_split(page, name))["train"]
+        figures = numbers[name]
+        assert figures is not None
+        exact = figures.min, figures.max, figures.mean, figures.deviation
+        assert tuple(plain(found[one]) for one in ("min", "max", "mean", "deviation")) == exact
+        assert ("zeros" in found) == (name == "took")
+        assert f'<data value="{figures.min}">{low}</data>' in text
+        assert f'<data value="{figures.max}">{high}</data>' in text
+        assert f"<figcaption><span>{low}</span><span>{high}</span></figcaption>" in text
+    assert ">28.87 days</data>" in text  # the deviation of 100 days in a row
+
+
+def test_the_lineage_of_adopted_files_says_what_they_are(page_of: PageOf, tmp_path: Path, shardmill: Shardmill) -> None:
+    convert(data={"n": [1, 2, 3]}, output=tmp_path / "out")
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "theirs/a.tfrecord").write_bytes((tmp_path / "out/train-00000.tfrecord").read_bytes())
+    assert shardmill("adopt", "theirs").code == 0
+    text, page = page_of(tmp_path / "theirs")
+    _, row = page.tables["The generations of the dataset, the latest first"]
+    size = (tmp_path / "theirs/a.tfrecord").stat().st_size
+    assert row[-1] == f"tfrecord, 1 file, {size} B"
+    assert text.count("none: the files were adopted") == 2
+    assert "sha256:0000" not in text
 
 
 def test_splits_and_shards_are_those_of_the_manifest(page_of: PageOf, out: Path) -> None:

@@ -84,6 +84,21 @@ def test_rows_can_be_appended_to_what_was_adopted(tmp_path: Path, shardmill: Sha
     assert [row["id"] for row in open_dataset(tmp_path / "again")] == [1, 2, 7]
 
 
+def test_files_of_a_set_that_are_not_here_are_named(mnist: Path, shardmill: Shardmill) -> None:
+    (mnist / "mnist-train.tfrecord-00001-of-00003").unlink()
+    screen = shardmill("adopt", "mnist")
+    assert screen.code == 0
+    assert "Note: mnist-train.tfrecord-00001-of-00003 is not here: 2 of 3 files of this name are" in screen.out
+    assert "00000-of-00001 is" not in screen.out
+
+
+def test_the_manifest_says_how_many_files_of_which_size_were_adopted(mnist: Path, shardmill: Shardmill) -> None:
+    sizes = [path.stat().st_size for path in mnist.glob("*tfrecord*")]
+    assert shardmill("adopt", "mnist").code == 0
+    source = open_dataset(mnist).manifest.source
+    assert (source.format, source.files, source.bytes) == ("tfrecord", len(sizes), sum(sizes))
+
+
 def test_compressed_files_and_records_that_are_no_examples(tmp_path: Path, shardmill: Shardmill) -> None:
     put(tmp_path / "packed", "coco_val.record-00000-of-00001", ROWS, "gzip")
     put(tmp_path / "bytes", "a.tfrecords", [b"\xff not an Example", *ROWS])

@@ -24,9 +24,8 @@ from typing import Any, Final
 
 from ...errors import DamageError, InputError, UsageError
 from ...format.manifest.manifest import Manifest
-from ...format.manifest.naming import STAGING_FOLDER, generation_file, shard_name_pattern
+from ...format.manifest.naming import STAGING_FOLDER, generation_file, index_paths, shard_name_pattern
 from ...format.manifest.parts import LIMITS, is_part_path, parts_named_in
-from ...format.sidecars.record_index import index_paths
 from ...format.wording.printable import printable_path
 from ..generations.manifest_files import PartCache, check_own_folders, lineage, list_generations, read_manifest
 from ..stage.run_lock import hold_if_dead, is_held

@@ -20,8 +20,7 @@ from typing import Any, Final
 from ...format.buffers.checksum import add_digests
 from ...format.flow.blocks import Narrowing
 from ...format.manifest.manifest import Manifest, SplitEntry
-from ...format.manifest.naming import shard_file_name, staged_file, staged_sidecar
-from ...format.sidecars.record_index import INDEX_FOLDER, index_path
+from ...format.manifest.naming import INDEX_FOLDER, index_path, shard_file_name, staged_file, staged_sidecar
 from ...format.sidecars.sidecar_files import groups_of
 from ..generations.manifest_files import PartCache, list_generations, read_manifest
 from ..shards.plan_step import ShardJob

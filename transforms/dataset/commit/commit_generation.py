@@ -15,9 +15,8 @@ from typing import Final
 
 from ...format.manifest.details import Details
 from ...format.manifest.manifest import Manifest, RejectSummary, RunInfo, ShardEntry, SourceSummary, SplitEntry
-from ...format.manifest.naming import generation_file, staged_file, staged_sidecar
+from ...format.manifest.naming import generation_file, index_path, staged_file, staged_sidecar
 from ...format.manifest.parts import LIMITS, ManifestLimits
-from ...format.sidecars.record_index import index_path
 from ...format.sidecars.sidecar_files import sidecar_files
 from ..generations.manifest_files import PartCache, is_replaced, list_generations, read_manifest
 from ..shards.plan_step import Draft, Plan, ShardJob, leave_refusal, plan_dataset, read_refusal

@@ -16,8 +16,7 @@ from typing import Final
 
 from ...errors import CommitError
 from ...format.manifest.manifest import Manifest
-from ...format.manifest.naming import STAGING_FOLDER, generation_file, staged_file, staged_sidecar
-from ...format.sidecars.record_index import index_paths
+from ...format.manifest.naming import STAGING_FOLDER, generation_file, index_paths, staged_file, staged_sidecar
 from ...format.sidecars.sidecar_files import in_publishing_order
 from ..generations.manifest_files import check_own_folders, is_replaced, lineage, list_generations, read_manifest
 from ..stage.run_lock import hold_if_dead, hold_sidecars

@@ -18,8 +18,7 @@ from itertools import groupby, islice, pairwise
 from ...errors import DamageError, InputError
 from ...format.buffers.checksum import add_digests
 from ...format.manifest.manifest import Manifest
-from ...format.manifest.naming import generation_file, staged_file, staged_sidecar
-from ...format.sidecars.record_index import INDEX_FOLDER, index_paths
+from ...format.manifest.naming import INDEX_FOLDER, generation_file, index_paths, staged_file, staged_sidecar
 from ...format.wording.printable import printable_path
 from ...stores.common.store_url import is_store_url
 from ..generations.manifest_files import PartCache, list_generations, read_manifest

@@ -11,9 +11,8 @@ from typing import Final
 
 from ...errors import DamageError
 from ...format.manifest.manifest import Manifest
-from ...format.manifest.naming import STAGING_FOLDER, generation_file
+from ...format.manifest.naming import STAGING_FOLDER, generation_file, index_paths
 from ...format.manifest.parts import is_part_path
-from ...format.sidecars.record_index import index_paths
 from ...format.sidecars.sidecar_files import groups_of, sidecar_files
 from ...format.wording.printable import printable, printable_path
 from ...statistics.stats_json import STATS_FILES, STATS_JSON

@@ -14,8 +14,9 @@ from ...errors import DamageError, InputError
 from ...format.buffers.checksum import add_digests, crc32c, record_digests
 from ...format.decode.decode_examples import ExampleDecoder
 from ...format.manifest.manifest import ShardEntry
+from ...format.manifest.naming import INDEX_FOLDER, IndexKind
 from ...format.schema.schema import Schema
-from ...format.sidecars.record_index import INDEX_FOLDER, IndexKind, index_data
+from ...format.sidecars.record_index import index_data
 from ...format.tfrecord.framing import FRAME_BYTES
 from ...format.tfrecord.scan import WRONG_DATA
 from ...format.wording.printable import printable_path

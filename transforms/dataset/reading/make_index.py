@@ -13,7 +13,8 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from ...format.sidecars.record_index import IndexKind, index_data, index_path
+from ...format.manifest.naming import IndexKind, index_path
+from ...format.sidecars.record_index import index_data
 from ...format.wording.printable import printable_path
 from ..records.record_file import open_regular
 from ..records.record_offsets import read_offsets

@@ -21,7 +21,8 @@ import numpy.typing as npt
 from ...errors import DamageError, UsageError
 from ...format.buffers.payloads import Payloads
 from ...format.manifest.manifest import Manifest, ShardEntry
-from ...format.sidecars.record_index import index_path, offsets_in
+from ...format.manifest.naming import index_path
+from ...format.sidecars.record_index import offsets_in
 from ...format.wording.printable import counted, printable_path
 from ...stores.common.store_url import is_store_url
 from ..generations.manifest_files import locate_shard

@@ -9,8 +9,8 @@ import numpy as np
 import numpy.typing as npt
 
 from ...errors import RunError
-from ...format.manifest.naming import staged_file, staged_sidecar
-from ...format.sidecars.record_index import OFFSET_BYTES, index_data, index_path, offsets_in
+from ...format.manifest.naming import index_path, staged_file, staged_sidecar
+from ...format.sidecars.record_index import OFFSET_BYTES, index_data, offsets_in
 from ..records.record_offsets import read_offsets
 from ..shard_plan.shard_plan import Part, PartRange
 from ..stage.spec import DatasetSpec

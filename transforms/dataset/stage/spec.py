@@ -15,9 +15,8 @@ from typing import Any, Final, Literal
 from ...errors import UsageError
 from ...format.flow.observers import Observer
 from ...format.manifest.details import ColumnEntry
-from ...format.manifest.naming import DATASET_NAME, DEFAULT_SHARD_NAME, STAGING_FOLDER, check_shard_name
+from ...format.manifest.naming import DATASET_NAME, DEFAULT_SHARD_NAME, STAGING_FOLDER, IndexKind, check_shard_name
 from ...format.schema.schema import Schema
-from ...format.sidecars.record_index import IndexKind
 from ...format.splits.splitter import Settling
 from ...format.wording.printable import printable
 from ...format.wording.sizes import check_shard_size

@@ -12,6 +12,7 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Final
 
 from ..wording.printable import printable
+from .naming import index_path
 from .strict_members import ManifestProblem, Take, choice, integer, items, mapping, number, object_of, only, text
 
 _LEAF: Final = re.compile(
@@ -82,18 +83,9 @@ ALL_INDEXES: Final = "index/*.offsets"
 MOST_NAMED: Final = 100
 
 
-def offsets_of(shard_path: str) -> str:
-    """Return the path of the binary index of a shard.
-
-    >>> offsets_of("train-00000.tfrecord")
-    'index/train-00000.offsets'
-    """
-    return f"index/{shard_path.removesuffix('.tfrecord')}.offsets"
-
-
 def shortened(sidecars: Sequence[str], shards: Sequence[str]) -> tuple[str, ...]:
     """Return the paths of sidecars as a manifest of these shards lists them, with one name for many indexes."""
-    indexes = {offsets_of(path) for path in shards} if len(shards) > MOST_NAMED else set()
+    indexes = {index_path(path, "binary") for path in shards} if len(shards) > MOST_NAMED else set()
     if not indexes or not indexes.issubset(sidecars):
         return tuple(sidecars)
     return tuple(sorted({ALL_INDEXES, *sidecars} - indexes))
@@ -103,7 +95,8 @@ def lengthened(sidecars: Sequence[str], shards: Sequence[str]) -> tuple[str, ...
     """Return the paths of sidecars that a manifest of these shards lists."""
     if ALL_INDEXES not in sidecars:
         return tuple(sidecars)
-    named = {offsets_of(path) for path in shards if not path.startswith("manifests/")}  # parts, of which none is read
+    read = (path for path in shards if not path.startswith("manifests/"))  # the others are parts, of which none is
+    named = {index_path(path, "binary") for path in read}
     return tuple(sorted(named.union(sidecars) - {ALL_INDEXES}))
 
 

@@ -12,13 +12,18 @@ by its name: a manifest may come from anywhere.
 from __future__ import annotations
 
 import re
-from typing import Final
+from typing import Final, Literal
 
 DEFAULT_SHARD_NAME: Final = "{split}-{index:05d}"
 """Index only: an append then never renames what is published."""
 
 STAGING_FOLDER: Final = ".staging"
 """Hidden, so that no glob over shards and no reader of folders looks into it."""
+
+INDEX_FOLDER: Final = "index"
+"""Where the indexes of shards are: `sidecars/record_index` says what they hold."""
+
+IndexKind = Literal["text", "binary"]
 
 DATASET_NAME: Final = re.compile(r"[a-z][a-z0-9_]*")
 SPLIT_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
@@ -40,6 +45,7 @@ _STAGING_PATH: Final = re.compile(r"\.staging/[0-9a-f]{16}(/try-[0-9]{8,18})?")
 _FIELD: Final = re.compile(r"\{(split|index|count)(?::0([1-9])d)?\}")
 _TEMPLATE_TEXT: Final = re.compile(r"[A-Za-z0-9._=-]*")
 _SUFFIXES: Final = {"none": ".tfrecord", "gzip": ".tfrecord.gz"}
+_INDEX_SUFFIXES: Final[dict[IndexKind, str]] = {"text": ".idx", "binary": ".offsets"}
 
 
 def is_split_name(name: str) -> bool:
@@ -203,3 +209,17 @@ def dataset_name(path: str) -> str:
     if not name:
         return "dataset"
     return name if "a" <= name[0] <= "z" else f"dataset_{name}"
+
+
+def index_path(shard_path: str, kind: IndexKind) -> str:
+    """Return the path of a shard's index.
+
+    >>> index_path("train-00000.tfrecord", "text"), index_path("train-00000.tfrecord", "binary")
+    ('index/train-00000.idx', 'index/train-00000.offsets')
+    """
+    return f"{INDEX_FOLDER}/{shard_path.removesuffix('.tfrecord')}{_INDEX_SUFFIXES[kind]}"
+
+
+def index_paths(shard_path: str) -> list[str]:
+    """Return the paths of the indexes that a shard may have."""
+    return [index_path(shard_path, kind) for kind in _INDEX_SUFFIXES]

@@ -11,16 +11,12 @@ DALI and vahidk/tfrecord read. Source: DALI's and tfrecord's own `tfrecord2idx`.
 
 from __future__ import annotations
 
-from typing import Final, Literal
+from typing import Final
 
 import numpy as np
 import numpy.typing as npt
 
-IndexKind = Literal["text", "binary"]
-
-_SUFFIXES: Final[dict[IndexKind, str]] = {"text": ".idx", "binary": ".offsets"}
-
-INDEX_FOLDER: Final = "index"
+from ..manifest.naming import IndexKind
 
 OFFSET_BYTES: Final = 8
 
@@ -49,17 +45,3 @@ def offsets_in(data: bytes, kind: IndexKind) -> npt.NDArray[np.int64]:
         return np.frombuffer(data, "<i8")
     numbers = np.array(data.split(), np.int64).reshape(-1, 2)
     return np.concatenate((np.zeros(1, np.int64), numbers.sum(axis=1)))
-
-
-def index_path(shard_path: str, kind: IndexKind) -> str:
-    """Return the path of a shard's index.
-
-    >>> index_path("train-00000.tfrecord", "text"), index_path("train-00000.tfrecord", "binary")
-    ('index/train-00000.idx', 'index/train-00000.offsets')
-    """
-    return f"{INDEX_FOLDER}/{shard_path.removesuffix('.tfrecord')}{_SUFFIXES[kind]}"
-
-
-def index_paths(shard_path: str) -> list[str]:
-    """Return the paths of the indexes that a shard may have."""
-    return [index_path(shard_path, kind) for kind in _SUFFIXES]

@@ -6,10 +6,10 @@ import math
 from typing import Final
 
 from ...errors import UsageError
+from ..manifest.naming import index_path
 from ..schema.schema import Feature
 from ..sidecars.croissant import NAME as CROISSANT
 from ..sidecars.croissant import classes_of
-from ..sidecars.record_index import index_path
 from ..wording.printable import printable
 from .subject import Subject, quoted
 

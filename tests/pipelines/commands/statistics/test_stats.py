@@ -34,12 +34,12 @@ def convert(out: str = "out", *, stats: object = "basic", compression: str = "no
 
 SCREEN = """\
 train: 3 records
-feature  missing         min        mean         max  deviation  zeros
-day               1970-01-01  2008-05-21  2030-12-31
-id                         1           2           3   0.816497
-kind                       0    0.333333           1   0.471405      2  cat 2, dog 1
+feature  missing         min        mean         max   deviation  zeros
+day               1970-01-01  2008-05-21  2030-12-31  9,966 days
+id                         1           2           3    0.816497
+kind                       0    0.333333           1    0.471405      2  cat 2, dog 1
 name           1         3 B         3 B         3 B
-price          1         0.5         0.5         0.5          0         1 NaN
+price          1         0.5         0.5         0.5           0         1 NaN
 """
 
 
