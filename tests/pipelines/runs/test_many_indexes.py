@@ -9,7 +9,8 @@ import pytest
 from shardmill.pipelines import append, convert, open_dataset
 from shardmill.transforms.dataset.cleanup.garbage import collect_garbage
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
-from shardmill.transforms.format.manifest.details import MOST_NAMED, offsets_of, shortened
+from shardmill.transforms.format.manifest.details import MOST_NAMED, shortened
+from shardmill.transforms.format.manifest.naming import index_path
 
 pytestmark = pytest.mark.usefixtures("without_engine")
 
@@ -25,7 +26,7 @@ def test_the_indexes_of_many_shards_are_one_line_of_the_manifest_and_are_found(t
     named = {name for name in dataset.manifest.sidecars if name.startswith("index/")}
     shards = [shard.path for shard in dataset.manifest.splits["train"].shards]
     assert len(shards) == rows + 1
-    assert named == (set(map(offsets_of, shards)) if index == "binary" else set())
+    assert named == ({index_path(shard, "binary") for shard in shards} if index == "binary" else set())
     assert verify_dataset(str(out)).findings == ()
     assert collect_garbage(str(out), older_than=0).files == 0
     assert dataset["train"][rows]["text"][0] == "y"
@@ -33,7 +34,7 @@ def test_the_indexes_of_many_shards_are_one_line_of_the_manifest_and_are_found(t
 
 def test_few_indexes_and_those_of_some_shards_alone_are_named_one_by_one() -> None:
     shards = [f"train-{i:05d}.tfrecord" for i in range(MOST_NAMED + 1)]
-    every = tuple(map(offsets_of, shards))
+    every = tuple(index_path(shard, "binary") for shard in shards)
     assert shortened(every, shards) == ("index/*.offsets",)
     assert shortened(every[:-1], shards) == every[:-1]
     assert shortened(every[:-1], shards[:-1]) == every[:-1]
