@@ -9,32 +9,11 @@ for every column, and each checks the CRCs of a record but the `tfrecord` packag
 
 from __future__ import annotations
 
-import argparse
-import resource
-import statistics
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
-ROWS: Final = 400_000
-SLOW_ROWS: Final = 20_000
-"""For those that parse one record after another in Python."""
-
-DESCRIPTION: Final = {
-    **{f"int_{i}": "int" for i in range(4)},
-    **{f"float_{i}": "float" for i in range(4)},
-    **{f"double_{i}": "float" for i in range(2)},
-    **{f"text_{i}": "byte" for i in range(2)},
-}
-
-
-def spec_of(tf: Any) -> dict[str, Any]:
-    """Return the features of the records for `tf.io`."""
-    dtypes = {"int": tf.int64, "float": tf.float32, "byte": tf.string}
-    return {name: tf.io.FixedLenFeature([], dtypes[kind]) for name, kind in DESCRIPTION.items()}
+from cpu_of_readers import DESCRIPTION, ROWS, SLOW_ROWS, Reader, compare, spec_of
 
 
 def _batches(folder: str) -> tuple[int, Callable[[], None]]:
@@ -78,7 +57,7 @@ def _tfrecord_package(folder: str) -> tuple[int, Callable[[], None]]:
     return SLOW_ROWS, lambda: sum(1 for _ in islice(tfrecord_loader(shard, None, DESCRIPTION), SLOW_ROWS))
 
 
-READERS: Final = {
+READERS: Final[dict[str, Reader]] = {
     "open_dataset().batches": _batches,
     "open_dataset().numpy(rows=1024)": _numpy,
     "tf.data, batch, then parse_example": _batched_parse,
@@ -87,51 +66,5 @@ READERS: Final = {
 }
 
 
-def cpu_seconds() -> float:
-    """Return the CPU of all threads of this process so far."""
-    used = resource.getrusage(resource.RUSAGE_SELF)
-    return used.ru_utime + used.ru_stime
-
-
-def read_once(reader: str, folder: str) -> float:
-    """Return the microseconds of CPU for each row that a reader takes in this process."""
-    rows, read = READERS[reader](folder)
-    read()  # the first time TensorFlow starts its threads and compiles
-    before = cpu_seconds()
-    read()
-    return (cpu_seconds() - before) / rows * 1e6
-
-
-def make_dataset(folder: Path) -> None:
-    """Write the records that all readers read."""
-    from shardmill.pipelines import convert
-    from workloads import table
-
-    convert(data=table(0, ROWS), output=folder, shard_size="32MiB", runner={"name": "local"})
-
-
-def main() -> None:
-    """Make the dataset, run every reader in turn, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--one", nargs=2, metavar=("READER", "FOLDER"), help="what each process does")
-    args = parser.parse_args()
-    if args.one:
-        print(read_once(*args.one))
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "out"
-        make_dataset(out)
-        found: dict[str, list[float]] = {name: [] for name in READERS}
-        for _ in range(args.runs):
-            for name in READERS:
-                command = [sys.executable, __file__, "--one", name, str(out)]
-                done = subprocess.run(command, capture_output=True, text=True, check=True)
-                found[name].append(float(done.stdout))
-    print("| reader | CPU us a row (min, median, max) |\n| --- | --- |")
-    for name, values in found.items():
-        print(f"| {name} | {min(values):.2f}, **{statistics.median(values):.2f}**, {max(values):.2f} |")
-
-
 if __name__ == "__main__":
-    main()
+    compare(READERS, __doc__)

@@ -20,19 +20,15 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
-import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-SHARD_BYTES = 100 << 20
-FOLDER_FILES = 1000
+import simulated
+from phases import Phases, apart
+
 SIZES = (1_250_000, 2_500_000, 5_000_000, 10_000_000)
 MEMORY_LIMIT = 1_000_000_000
 MOST_SLOPE = 1.15
@@ -65,112 +61,11 @@ def _in_new_folder(images: int, seed: int | None, work: str | None) -> dict[str,
         return apart(images, seed, Path(folder))
 
 
-def apart(images: int, seed: int | None, work: Path, command: str | None = None) -> dict[str, Any]:
-    """Return what one size takes, or one command that reads what was made of it, measured in a process of its own."""
-    options = [] if seed is None else ["--seed", str(seed)]
-    options += [] if command is None else ["--command", command]
-    line = [sys.executable, __file__, "--one", str(images), "--work", str(work), *options]
-    done = subprocess.run(line, check=True, stdout=subprocess.PIPE, text=True)
-    return dict(json.loads(done.stdout.splitlines()[-1]))
-
-
-@dataclass
-class Phase:
-    """One step: CPU seconds, seconds of wall clock, and the peak of memory in it, in bytes."""
-
-    name: str
-    cpu: float
-    wall: float
-    peak: int
-
-
-class Phases:
-    """Measures one step after the other."""
-
-    def __init__(self) -> None:
-        self.done: list[Phase] = []
-
-    @contextmanager
-    def __call__(self, name: str) -> Iterator[None]:
-        Path("/proc/self/clear_refs").write_text("5")  # the peak counts from here
-        cpu, wall = time.process_time(), time.monotonic()
-        yield
-        self.done.append(Phase(name, time.process_time() - cpu, time.monotonic() - wall, _peak()))
-
-
-def _peak() -> int:
-    line = next(line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM"))
-    return int(line.split()[1]) << 10
-
-
-class MadeUpEntry:
-    """An entry of a folder that is not there, as `os.scandir` would give it."""
-
-    __slots__ = ("_size", "name", "path")
-
-    def __init__(self, folder: bytes, name: bytes, size: int | None) -> None:
-        self.name = name
-        self.path = folder + b"/" + name
-        self._size = size
-
-    def is_dir(self, *, follow_symlinks: bool = True) -> bool:  # noqa: ARG002 - there are no links
-        return self._size is None
-
-    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:  # noqa: ARG002 - there are no links
-        size = self._size or 0
-        second = 1_700_000_000
-        nanoseconds = second * 10**9 + size
-        return os.stat_result(
-            (
-                0o100644,
-                0,
-                0,
-                1,
-                0,
-                0,
-                size,
-                second,
-                second,
-                second,
-                0.0,
-                0.0,
-                0.0,
-                nanoseconds,
-                nanoseconds,
-                nanoseconds,
-            )
-        )
-
-
-@dataclass(frozen=True)
-class MadeUpFolders:
-    """A root of folders of a thousand images each, in the order in which a file system might tell them."""
-
-    root: bytes
-    images: int
-
-    @contextmanager
-    def __call__(self, path: bytes) -> Iterator[Iterator[MadeUpEntry]]:
-        yield self._folders() if path == self.root else self._files(path)
-
-    def _folders(self) -> Iterator[MadeUpEntry]:
-        for number in range(-(-self.images // FOLDER_FILES)):
-            yield MadeUpEntry(self.root, b"n%08d" % number, None)
-
-    def _files(self, path: bytes) -> Iterator[MadeUpEntry]:
-        folder = int(path[-8:])
-        for i in range(min(FOLDER_FILES, self.images - folder * FOLDER_FILES)):
-            number = i * 7919 % FOLDER_FILES  # no file system tells names in order
-            yield MadeUpEntry(
-                path, b"n%08d_%05d.JPEG" % (folder, number), 1_000_000 + (folder * 31 + i * 7919) % 100_000
-            )
-
-
 def simulate(images: int, seed: int | None, work: Path, command: str | None) -> dict[str, Any]:
     """Run it all at one size, or one command that reads what was made, and return what was measured."""
-    from simulated import look, run
-
-    return run(images, seed, work, Phases()) if command is None else look(command, images, seed, work, Phases())
+    if command is None:
+        return simulated.run(images, seed, work, Phases())
+    return simulated.look(command, images, seed, work, Phases())
 
 
 def slopes(runs: Sequence[dict[str, Any]]) -> dict[str, float]:

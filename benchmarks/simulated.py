@@ -12,7 +12,8 @@ from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
-from scale import SHARD_BYTES, MadeUpFolders, Phases, apart
+from made_up_folders import MadeUpFolders
+from phases import Phases, apart
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.config.model import Config
 from shardmill.pipelines.engines.beam_pipeline import make_pipeline
@@ -39,6 +40,8 @@ from shardmill.transforms.sources.images.listing import ImageListing, list_image
 from shardmill.transforms.sources.images.pieces import RECORD_OVERHEAD_BYTES, ImagePieces
 from shardmill.transforms.sources.images.source import ImageSource
 from shardmill.transforms.stage_tasks import StageTasks
+
+SHARD_BYTES: Final = 100 << 20
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,18 +11,13 @@ by protobuf, as its users do it. No worker processes: they do not change what a 
 
 from __future__ import annotations
 
-import argparse
-import statistics
-import subprocess
-import sys
-import tempfile
 from collections.abc import Callable
 from importlib.util import find_spec
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
 
-from reading import DESCRIPTION, ROWS, SLOW_ROWS, cpu_seconds, make_dataset, spec_of
+from cpu_of_readers import DESCRIPTION, ROWS, SLOW_ROWS, Reader, compare, spec_of
 
 BATCH: Final = 256
 BUFFER: Final = 10_000
@@ -41,7 +36,7 @@ def _ours(folder: str) -> Any:
     return open_dataset(folder)["train"]
 
 
-def _torch(shuffle: str) -> Callable[[str], Read]:
+def _torch(shuffle: str) -> Reader:
     return lambda folder: (ROWS, _count(_ours(folder).torch(batch_rows=BATCH, shuffle=shuffle)))
 
 
@@ -119,7 +114,7 @@ def _array_record(folder: str) -> Read:
     return _grain(Rows(), 2048)
 
 
-READERS: Final[dict[str, tuple[str, Callable[[str], Read]]]] = {
+READERS: Final[dict[str, tuple[str, Reader]]] = {
     '`torch(shuffle="none")`': ("torch", _torch("none")),
     '`torch(shuffle="blocks")`': ("torch", _torch("blocks")),
     '`torch(shuffle="global")`, each row read by itself': ("torch", _torch("global")),
@@ -133,38 +128,5 @@ READERS: Final[dict[str, tuple[str, Callable[[str], Read]]]] = {
 """What each needs to be installed, and how it reads."""
 
 
-def read_once(reader: str, folder: str) -> float:
-    """Return the microseconds of CPU for each row that a reader takes in this process."""
-    rows, read = READERS[reader][1](folder)
-    read()
-    before = cpu_seconds()
-    read()
-    return (cpu_seconds() - before) / rows * 1e6
-
-
-def main() -> None:
-    """Make the dataset, run every reader that is installed in turn, and print the table."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--runs", type=int, default=5)
-    parser.add_argument("--one", nargs=2, metavar=("READER", "FOLDER"), help="what each process does")
-    args = parser.parse_args()
-    if args.one:
-        print(read_once(*args.one))
-        return
-    names = [name for name, (package, _) in READERS.items() if find_spec(package)]
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "out"
-        make_dataset(out)
-        found: dict[str, list[float]] = {name: [] for name in names}
-        for _ in range(args.runs):
-            for name in names:
-                command = [sys.executable, __file__, "--one", name, str(out)]
-                done = subprocess.run(command, capture_output=True, text=True, check=True)
-                found[name].append(float(done.stdout.split()[-1]))
-    print("| reader | CPU us a row (min, median, max) |\n| --- | --- |")
-    for name, values in found.items():
-        print(f"| {name} | {min(values):.2f}, **{statistics.median(values):.2f}**, {max(values):.2f} |")
-
-
 if __name__ == "__main__":
-    main()
+    compare({name: read for name, (package, read) in READERS.items() if find_spec(package)}, __doc__)
