@@ -7,7 +7,7 @@ from typing import Final
 
 from ...transforms.format.wording.sizes import format_size
 from ...transforms.statistics.figures import Bucket
-from .markup import text_of
+from .markup import share, text_of
 
 WIDTH: Final = 240
 HEIGHT: Final = 56
@@ -35,10 +35,10 @@ def histogram(buckets: Sequence[Bucket], words: str, show: Callable[[float], str
     )
 
 
-def bar(part: float, whole: float) -> str:
-    """Return a bar that fills its cell as far as the part is of the whole; the figure beside it says the same."""
+def share_bar(part: int, whole: int) -> str:
+    """Return a part as per cent of a whole, and beside it a bar that is filled as far."""
     width = 100 * part / whole if whole else 0
-    return f'<span class=bar aria-hidden=true><i style="width:{width:.1f}%"></i></span>'
+    return f'{share(part, whole)} <span class=bar aria-hidden=true><i style="width:{width:.1f}%"></i></span>'
 
 
 def sizes(values: Sequence[int], target: int, words: str, bins: int = 40) -> str:

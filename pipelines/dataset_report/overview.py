@@ -10,10 +10,10 @@ from ...transforms.format.wording.printable import counted
 from ...transforms.format.wording.sizes import format_size
 from ...transforms.statistics.figures import SplitFigures
 from ..report.split_rule import rule_text
-from .charts import bar, sizes
+from .charts import share_bar, sizes
 from .differences import differences
 from .facts import ReportFacts
-from .markup import NOTHING, note, number, section, share, table, text_of
+from .markup import NOTHING, note, number, section, table, text_of
 
 
 def splits_section(facts: ReportFacts) -> str:
@@ -24,8 +24,7 @@ def splits_section(facts: ReportFacts) -> str:
         [
             text_of(name),
             number(split.records),
-            share(split.records, records),
-            bar(split.records, records),
+            share_bar(split.records, records),
             number(len(split.shards)),
             format_size(split.bytes),
             format_size(split.bytes // split.records) if split.records else NOTHING,
@@ -34,7 +33,7 @@ def splits_section(facts: ReportFacts) -> str:
     ]
     rule = manifest.details.split_rule
     words = note(f"Split {text_of(rule_text(rule))}") if rule else ""
-    head = ["split", "records", "share", "", "shards", "bytes", "bytes a record"]
+    head = ["split", "records", "share", "shards", "bytes", "bytes a record"]
     return section("splits", "Splits", table("Records, shards and bytes of each split", head, rows), words)
 
 
@@ -82,7 +81,7 @@ def _classes(label: str, splits: Sequence[SplitFigures], most: int) -> str:
         [text_of(name) or "(empty)", *_cells([(of.get(name, 0), sum(of.values())) for of in counts.values()])]
         for name in order[:most]
     ]
-    head = ["class", *(part for name in counts for part in (text_of(name), "share", ""))]
+    head = ["class", *(part for name in counts for part in (text_of(name), "share"))]
     left = note(f"and {len(order) - most:,} classes more") if len(order) > most else ""
     missing = [f"{counted(one.missing, 'record')} of {text_of(name)}" for name, one in figures.items() if one.missing]
     without = note(f"Without a class: {', '.join(missing)}; shares are of the others.") if missing else ""
@@ -90,7 +89,7 @@ def _classes(label: str, splits: Sequence[SplitFigures], most: int) -> str:
 
 
 def _cells(counts: list[tuple[int, int]]) -> list[str]:
-    return [cell for count, total in counts for cell in (number(count), share(count, total), bar(count, total))]
+    return [cell for count, total in counts for cell in (number(count), share_bar(count, total))]
 
 
 def differences_section(facts: ReportFacts) -> str:
@@ -143,4 +142,4 @@ def lineage_section(facts: ReportFacts) -> str:
 
 def _unless_none(fingerprint: str) -> str:
     """Return a fingerprint, or that there is none: then all its digits are zeros."""
-    return fingerprint if fingerprint.strip("sha256:0") else "none: the files were adopted"
+    return fingerprint if fingerprint.removeprefix("sha256:").strip("0") else "none: the files were adopted"

@@ -43,13 +43,16 @@ nav a{display:inline-block;padding:.25rem 0}
 table{border-collapse:collapse;font-size:.9rem}
 caption{text-align:left;padding-bottom:.25rem}
 th,td{padding:.2rem .6rem;text-align:left;vertical-align:top;border-bottom:1px solid var(--line)}
+thead th{white-space:nowrap}
 tbody th{font-weight:500}
 .n{text-align:right;font-variant-numeric:tabular-nums;white-space:nowrap}
-.bar{display:inline-block;width:6rem;height:.7rem;background:var(--card)}
+.bar{display:inline-block;width:6rem;height:.7rem;margin-left:.4rem;background:var(--card)}
 .bar i{display:block;height:100%;background:var(--bar)}
 article{background:var(--card);padding:.25rem 1rem .75rem;margin:1rem 0;border-radius:.5rem}
 .charts{display:flex;flex-wrap:wrap;gap:.5rem 2rem}
-.charts ol{margin:.25rem 0;padding-left:1.5rem;font-size:.9rem}
+.charts>div{flex:1 1 15rem;min-width:0;max-width:19rem}
+.charts p{margin:.5rem 0;font-size:.9rem}
+.charts ol{margin:.25rem 0;padding-left:1.7rem;font-size:.9rem;overflow-wrap:anywhere}
 .charts li span{color:var(--quiet)}
 figure{margin:.25rem 0}
 figure svg{width:15rem;max-width:100%;display:block;fill:var(--bar)}

@@ -103,5 +103,7 @@ def _check(generation: int, name: str, check: Mapping[str, Any]) -> str:
         f"<li>{number(example['records'])} records: {', '.join(map(text_of, example['places']))}</li>"
         for example in check.get("examples", ())
     )
-    lists = (f"<p>In both:</p><ul>{shared}</ul>" if shared else "") + (f"<ul>{examples}</ul>" if examples else "")
+    lists = (f"<p>In both:</p><ul>{shared}</ul>" if shared else "") + (
+        f"<p>The first of them:</p><ul>{examples}</ul>" if examples else ""
+    )
     return title + words + lists
