@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime as dt
 import decimal
 import io
+import pickle
 from pathlib import Path
 from typing import Any
 
@@ -179,7 +180,8 @@ def test_a_null_float_is_nan_for_training_and_nested_lists_keep_their_levels(tmp
     assert list(second["deep"]) == []
 
 
-def test_one_row_has_the_values_and_types_that_it_has_among_many(tmp_path: Path) -> None:
+@pytest.mark.parametrize("by", ["grain", "torch_map"])
+def test_one_row_has_the_values_and_types_that_it_has_among_many(tmp_path: Path, by: str) -> None:
     table = pa.table(
         {
             "i": pa.array([5, None, 7], pa.int32()),
@@ -192,10 +194,17 @@ def test_one_row_has_the_values_and_types_that_it_has_among_many(tmp_path: Path)
             "numbers": [[1, 2], [], [3]],
             "grid": pa.array([[1.0, 2.0]] * 3, pa.list_(pa.float32(), 2)),
             "pet": ["dog", "cat", "dog"],
+            "day": pa.array([DAY, None, DAY]),
+            "at": pa.array([5, None, 7], pa.timestamp("us", "Europe/Berlin")),
+            "took": pa.array([5, None, 7], pa.duration("ms")),
+            "clock": pa.array([5, None, 7], pa.time64("us")),
+            "days": pa.array([[DAY], [], [DAY, DAY]]),
         }
     )
-    source = made(tmp_path, table, schema={"columns": {"pet": {"label": True}}}).grain()
+    dataset = made(tmp_path, table, schema={"columns": {"pet": {"label": True}}})
+    source = dataset.grain() if by == "grain" else dataset.torch_map()
     assert source._single is not None
+    source = pickle.loads(pickle.dumps(source))  # as a worker that is spawned gets it
     for index, among_many in enumerate(source.__getitems__([0, 1, 2])):
         alone = source[index]
         assert alone.keys() == among_many.keys()
@@ -205,6 +214,14 @@ def test_one_row_has_the_values_and_types_that_it_has_among_many(tmp_path: Path)
             assert (
                 np.asarray(value).dtype.kind in "OUS" or np.asarray(value).dtype == np.asarray(among_many[name]).dtype
             )
+
+
+def test_one_row_of_plain_columns_takes_no_batch_whatever_the_others_are(tmp_path: Path) -> None:
+    dataset = made(tmp_path, pa.table({"n": [1, 2], "st": [{"a": 1}, None], "text": ["x", "y"]}))
+    source = dataset.torch_map(["text", "n"])
+    assert source._single is not None
+    assert [source[index] for index in (0, 1)] == [{"text": "x", "n": 1}, {"text": "y", "n": 2}]
+    assert dataset.torch_map()._single is None
 
 
 def test_a_null_struct_is_told_from_zeros_and_its_text_is_empty(tmp_path: Path) -> None:

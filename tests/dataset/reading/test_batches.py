@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -77,11 +79,25 @@ def test_progress_is_called_with_the_rows_read_and_those_there_are(numbers: Data
     assert seen == sorted(seen)
 
 
-def test_progress_can_be_a_line_on_standard_error(numbers: Dataset, capfd: pytest.CaptureFixture[str]) -> None:
-    numbers.to_pandas("train", ["n"], progress=True)
-    lines = capfd.readouterr().err.split("\r")
+def test_progress_in_a_log_is_a_line_at_each_tenth(numbers: Dataset, capfd: pytest.CaptureFixture[str]) -> None:
+    for _ in numbers.batches("train", ["n"], rows=100, progress=True):
+        pass
+    lines = capfd.readouterr().err.splitlines()
+    assert lines[0].startswith("1,200 of 12,000 rows, 10%, ")
+    assert [line.split(", ")[1] for line in lines] == [f"{tenth}0%" for tenth in range(1, 11)]
     assert lines[-1].startswith("12,000 of 12,000 rows, 100%, ")
-    assert lines[-1].endswith(" s\n")
+
+
+def test_progress_on_a_terminal_is_a_line_that_changes(numbers: Dataset, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours, theirs = os.openpty()
+    with open(theirs, "w") as terminal:
+        monkeypatch.setattr(sys, "stderr", terminal)
+        numbers.to_pandas("train", ["n"], progress=True)
+        said = os.read(ours, 1 << 16).decode()
+    os.close(ours)
+    assert said.startswith("\r")
+    assert said.split("\r12,000")[-1].startswith(" of 12,000 rows, 100%, ")
+    assert said.count("\n") == 1
 
 
 @pytest.fixture

@@ -109,6 +109,11 @@ def test_numbers_are_those_of_a_split_where_one_was_chosen(tmp_path: Path) -> No
     assert whole["b"][0] == whole["b"].to_arrow().to_pylist()[0] == whole[100]
 
 
+def test_what_is_known_of_a_split_is_kept_when_it_is_asked_for_again(dataset: Dataset) -> None:
+    assert dataset["train"] is dataset["train"]
+    assert dataset["train"]["train"] is dataset["train"]
+
+
 @pytest.mark.parametrize("by", ["threads", "pickle", "fork"])
 def test_a_dataset_that_is_being_read_goes_to_threads_and_processes(dataset: Dataset, by: str) -> None:
     wanted = dataset.record(1234)

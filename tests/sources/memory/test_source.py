@@ -102,6 +102,14 @@ def test_a_dict_of_tables_is_refused_with_the_one_that_may_be_given(tmp_path: Pa
         spool({"train": one}, str(tmp_path))
 
 
+def test_lists_of_unequal_length_are_a_column_of_lists(tmp_path: Path) -> None:
+    source = spool({"n": [1, 2, 3], "lists": [[1], [2, 3], []], "texts": [["a"], [], None]}, str(tmp_path))
+    assert joined(source).select(["lists", "texts"]).to_pydict() == {
+        "lists": [[1], [2, 3], []],
+        "texts": [["a"], [], None],
+    }
+
+
 def test_an_array_is_a_column_and_further_axes_are_its_shape(tmp_path: Path) -> None:
     arrays = {
         "label": np.arange(4, dtype=">i2"),

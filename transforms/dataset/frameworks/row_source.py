@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -32,8 +33,10 @@ class RowSource:
         self._rows, self._times = rows, times
         self._numpy = NumpyColumns.plan(rows.schema, columns, decode=decode)
         self._decodes = decode
-        plan = rows.plan(self._numpy.columns)[0]
-        self._single = SingleRows.plan(rows, self._numpy, plan.schema)
+        self._single = SingleRows.plan(rows, self._numpy, rows.plan(self._numpy.columns)[0], times)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return partial(RowSource, decode=self._decodes, times=self._times), (self._rows, self._numpy.columns)
 
     def __len__(self) -> int:
         return len(self._rows)

@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import Final
 
 import pyarrow as pa
 
-from ...errors import DamageError
-from ...format.decode.decode_examples import ExampleDecoder, ExampleError
+from ...format.decode.decode_examples import ExampleDecoder
 from ..records.record_scan import RecordRun
-from ..rows.numbered_rows import joined
+from ..rows.numbered_rows import decoded, joined
 
 Progress = Callable[[int, int], None]
 """Is called with the rows that have been read, and those that there are."""
@@ -21,7 +21,7 @@ _BETWEEN: Final = 0.2
 """Seconds between two lines of progress."""
 
 
-def decoded(
+def decoded_runs(
     runs: Iterable[tuple[str, RecordRun]], decoder: ExampleDecoder
 ) -> Iterator[tuple[str, int, pa.RecordBatch]]:
     """Yield the name of the shard, the number of the batch's first record in it, from 1, and the batch.
@@ -29,15 +29,13 @@ def decoded(
     Raises:
         DamageError: a record is not an Example of the schema.
     """
-    for place, run in runs:
-        for first in range(0, len(run), decoder.rows_at_once):
-            try:
-                batch = decoder.decode(run.payloads.tail(first).head(decoder.rows_at_once))
-            except ExampleError as error:
-                row = first + error.row
-                at = f"record {run.first_record + row} at byte {run.offsets[row]}"
-                raise DamageError(f"{place} {at}: {error.reason}") from error
-            yield place, run.first_record + first, batch
+    for shard, run in runs:
+        for first, batch in decoded(run.payloads, decoder, partial(_place, shard, run)):
+            yield shard, run.first_record + first, batch
+
+
+def _place(shard: str, run: RecordRun, row: int) -> str:
+    return f"{shard} record {run.first_record + row} at byte {run.offsets[row]}"
 
 
 def in_batches_of(rows: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -67,19 +65,21 @@ def counted(batches: Iterable[pa.RecordBatch], done: int, rows: int, progress: P
 
 
 class ProgressLine:
-    """Shows on standard error how many rows have been read, in one line of a terminal or a notebook."""
+    """Shows on standard error how many rows have been read: a line that changes, or in a log one at each tenth."""
 
     def __init__(self) -> None:
         self._begun = time.monotonic()
-        self._shown = 0.0
+        self._shown, self._tenths = 0.0, 0
+        self._changes = sys.stderr.isatty() or "ipykernel" in sys.modules
 
     def __call__(self, done: int, rows: int) -> None:
         """Show the line, where the last one is some time ago or this is the last."""
-        now = time.monotonic()
-        if now - self._shown < _BETWEEN and done < rows:
+        now, share = time.monotonic(), done / rows if rows else 1.0
+        tenths = int(share * 10)
+        is_due = now - self._shown >= _BETWEEN if self._changes else tenths > self._tenths
+        if not is_due and done < rows:
             return
-        self._shown = now
-        share = done / rows if rows else 1.0
-        end = "\n" if done >= rows else ""
-        sys.stderr.write(f"\r{done:,} of {rows:,} rows, {share:.0%}, {now - self._begun:.1f} s{end}")
+        self._shown, self._tenths = now, tenths
+        begin, end = ("\r", "\n" if done >= rows else "") if self._changes else ("", "\n")
+        sys.stderr.write(f"{begin}{done:,} of {rows:,} rows, {share:.0%}, {now - self._begun:.1f} s{end}")
         sys.stderr.flush()

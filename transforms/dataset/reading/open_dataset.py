@@ -38,8 +38,7 @@ from ..generations.manifest_files import read_manifest
 from ..generations.shard_places import locate_shards
 from ..generations.statistics_file import read_stats
 from ..rows.numbered_rows import NumberedRows
-from ..rows.row_reader import RowReader
-from .batching import Progress, ProgressLine, counted, decoded, in_batches_of
+from .batching import Progress, ProgressLine, counted, decoded_runs, in_batches_of
 from .framework_views import FrameworkViews
 from .record_stream import RecordStream
 from .to_frame import to_frame
@@ -65,12 +64,12 @@ def open_dataset(path: str | os.PathLike[str], generation: int | None = None) ->
     return Dataset(root, read_manifest(root, generation))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Kept:
-    """What a dataset that is read by numbers keeps, made when it is first asked for; another process makes its own."""
+    """What a dataset keeps, made when it is first asked for; another process makes its own."""
 
-    rows: list[NumberedRows] = field(default_factory=list)
-    readers: list[RowReader | None] = field(default_factory=list)
+    rows: NumberedRows | None = None
+    splits: dict[str, Dataset] = field(default_factory=dict)
 
     def __reduce__(self) -> tuple[type[_Kept], tuple[()]]:
         return _Kept, ()
@@ -126,20 +125,14 @@ class Dataset(FrameworkViews):
             IndexError: there is no such row.
         """
         if not isinstance(split, str):
-            return self._row(operator.index(split))
+            index = operator.index(split)
+            return self.record(index) if self.manifest.schema is None else self._rows.row(index)
         if split not in self.splits:
             asked, known = printable(repr(split)), ", ".join(self.splits) or "none"
             raise KeyError(f"no split {asked} in {printable_path(self.path)}; it has: {known}")
-        return replace(self, only=split)
-
-    def _row(self, index: int) -> Any:
-        if self.manifest.schema is None:
-            return self.record(index)
-        if not self._kept.readers:
-            self._kept.readers.append(RowReader.plan(self.manifest.schema, self._rows.plan(None)[0]))
-        (reader,) = self._kept.readers
-        row = None if reader is None else reader.row(self.record(index))
-        return self.take([index]).to_pylist()[0] if row is None else row
+        if split == self.only:
+            return self
+        return self._kept.splits.setdefault(split, replace(self, only=split))
 
     def __contains__(self, split: object) -> bool:
         """Return whether there is a split of this name."""
@@ -216,7 +209,7 @@ class Dataset(FrameworkViews):
         if (rows is not None and rows < 1) or start < 0:
             raise UsageError(f"batches: rows is {rows}, start is {start}; these are 1 and 0 at least")
         stream, (plan, decoder) = self._stream(split), self._rows.plan(columns)
-        found = decoded(stream.runs(start), decoder)
+        found = decoded_runs(stream.runs(start), decoder)
         batches: Iterator[pa.RecordBatch] = (plan.batch(batch, place) for place, _, batch in found)
         if rows is not None:
             batches = in_batches_of(rows, batches)
@@ -254,9 +247,9 @@ class Dataset(FrameworkViews):
     @property
     def _rows(self) -> NumberedRows:
         """The rows by number, of all splits or of the one."""
-        if not self._kept.rows:
-            self._kept.rows.append(NumberedRows(self.path, self.manifest, self._shards(None)))
-        return self._kept.rows[0]
+        if self._kept.rows is None:
+            self._kept.rows = NumberedRows(self.path, self.manifest, self._shards(None))
+        return self._kept.rows
 
     def to_arrow(
         self,
@@ -307,7 +300,7 @@ class Dataset(FrameworkViews):
         """
         schema = self._rows.schema
         reader = ArrayReader.plan(schema, columns, dtypes or {}, ranks or {})
-        batches = decoded(self._stream(split).runs(), ExampleDecoder(schema, reader.features))
+        batches = decoded_runs(self._stream(split).runs(), ExampleDecoder(schema, reader.features))
         return (arrays for place, first, batch in batches for arrays in reader.read(batch, place, first))
 
     def _stream(self, split: str | None) -> RecordStream:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +17,7 @@ from ...format.manifest.manifest import Manifest, ShardEntry
 from ...format.schema.schema import Schema
 from ...format.wording.printable import printable_path
 from .record_access import RecordAccess
+from .row_reader import RowReader
 from .source_columns import SourceColumns
 
 Numbers = Sequence[int] | npt.NDArray[np.integer]
@@ -58,6 +61,17 @@ class NumberedRows:
             self._plans[key] = plan, ExampleDecoder(self.schema, plan.features)
         return self._plans[key]
 
+    @cached_property
+    def _reader(self) -> RowReader | None:
+        """What reads a row of all columns, None where one of them takes a batch."""
+        return RowReader.plan(self.schema, self.plan(None)[0])
+
+    def row(self, number: int) -> dict[str, Any]:
+        """Return a row as a dict of values; raises what `take` raises."""
+        row = None if self._reader is None else self._reader.row(self.access.record(number))
+        found: dict[str, Any] = self.take([number], None).to_pylist()[0] if row is None else row
+        return found
+
     def take(self, numbers: Numbers, columns: Sequence[str] | None) -> pa.RecordBatch:
         """Return rows in the order of their numbers as given; raises what `decode` and `RecordAccess.take` raise."""
         self.plan(columns)
@@ -70,15 +84,25 @@ class NumberedRows:
             DamageError: a record is not an Example of the schema.
         """
         plan, decoder = self.plan(columns)
-        batches = []
-        for first in range(0, len(payloads), decoder.rows_at_once):
-            try:
-                found = decoder.decode(payloads.tail(first).head(decoder.rows_at_once))
-            except ExampleError as error:
-                place = self.access.place(int(numbers[first + error.row]))
-                raise DamageError(f"{place}: {error.reason}") from error
-            batches.append(plan.batch(found, printable_path(self.path)))
+        found = decoded(payloads, decoder, lambda row: self.access.place(int(numbers[row])))
+        batches = [plan.batch(batch, printable_path(self.path)) for _, batch in found]
         return joined(batches) if batches else pa.RecordBatch.from_pylist([], plan.schema)
+
+
+def decoded(
+    payloads: Payloads, decoder: ExampleDecoder, place: Callable[[int], str]
+) -> Iterator[tuple[int, pa.RecordBatch]]:
+    """Yield records as batches, each with the row of its first one; `place` gives the place of a row for a message.
+
+    Raises:
+        DamageError: a record is not an Example of the schema.
+    """
+    for first in range(0, len(payloads), decoder.rows_at_once):
+        try:
+            batch = decoder.decode(payloads.tail(first).head(decoder.rows_at_once))
+        except ExampleError as error:
+            raise DamageError(f"{place(first + error.row)}: {error.reason}") from error
+        yield first, batch
 
 
 def joined(batches: Sequence[pa.RecordBatch]) -> pa.RecordBatch:

@@ -1,7 +1,8 @@
 """Single records as dicts of values: what `to_pylist` gives of their batch, without making one.
 
-A batch of one record costs a millisecond, whatever is in it. Plain values of numbers, text and bytes, and lists of
-them, are what protobuf gives; a record that has anything else, or not what the schema says, is left to the decoder.
+A batch of one record costs a millisecond, whatever is in it. Values of numbers, text, bytes and times, and lists of
+them, are made of what protobuf gives; a record that has anything else, or not what the schema says, is left to the
+decoder.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from ...format.encode.example_proto import parse_example
 from ...format.schema.column_types import is_binary, is_string
 from ...format.schema.schema import Feature, Schema
 from .source_columns import SourceColumns
+from .times import time_of
 
 Convert = Callable[[Any], Any]
 
@@ -39,24 +41,30 @@ class _Reading:
 
 @dataclass(frozen=True, slots=True)
 class RowReader:
-    """Reads rows of a schema all of whose columns are plain."""
+    """Reads columns that are plain, each a feature; `others` are the features that are not read."""
 
     readings: tuple[_Reading, ...]
+    others: frozenset[str]
 
     @classmethod
-    def plan(cls, schema: Schema, columns: SourceColumns, *, named: bool = True) -> RowReader | None:
-        """Return the reader of all columns, None where one of them is not plain; `named` classes, or their numbers."""
+    def plan(cls, schema: Schema, columns: SourceColumns, *, stored: bool = False) -> RowReader | None:
+        """Return the reader of columns, None where one of them is not plain.
+
+        Classes are their names and times Python's, or both are numbers as they are `stored`.
+        """
         features = {feature.name: feature for feature in schema}
         readings = []
         for part in columns.parts:
             convert = None
             if part.kind is None and part.features == (part.field.name,):
-                kind = part.field.type if part.names is None else pa.int64()
-                convert = _convert_of(kind) if part.names is None or not named else _name_of(part.names.to_pylist())
+                if part.names is None:
+                    convert = _convert_of(part.field.type, stored=stored)
+                else:
+                    convert = int if stored else _name_of(part.names.to_pylist())
             if convert is None:
                 return None
             readings.append(_reading(features[part.field.name], convert))
-        return cls(tuple(readings)) if len(readings) == len(features) else None
+        return cls(tuple(readings), frozenset(features).difference(one.name for one in readings))
 
     def row(self, payload: bytes) -> dict[str, Any] | None:
         """Return the values of a record by column, None where the decoder has to look at it."""
@@ -75,7 +83,9 @@ class RowReader:
             if value is _OTHER or (value is None and not one.nullable):
                 return None
             row[one.name] = value
-        return row if seen == len(features) else None
+        if seen < len(features) and not self.others.issuperset(name for name in features if name not in row):
+            return None
+        return row
 
     @staticmethod
     def _value(one: _Reading, values: Sequence[Any]) -> Any:
@@ -83,7 +93,7 @@ class RowReader:
             return _OTHER
         try:
             found = [one.convert(value) for value in values]
-        except ValueError:  # text that is not UTF-8, or a number that the type does not hold
+        except (ValueError, OverflowError):  # text that is not UTF-8, or a number that the type does not hold
             return _OTHER
         return found if one.is_list else found[0]
 
@@ -93,10 +103,12 @@ def _reading(feature: Feature, convert: Convert) -> _Reading:
     return _Reading(feature.name, f"{feature.kind}_list", count, feature.shape != (), feature.nullable, convert)
 
 
-def _convert_of(kind: pa.DataType) -> Convert | None:
+def _convert_of(kind: pa.DataType, *, stored: bool) -> Convert | None:
     """Return how a value of protobuf becomes one of an Arrow type, None where that is left to the decoder."""
     if pa.types.is_list(kind) or pa.types.is_fixed_size_list(kind):
         kind = kind.value_type
+    if pa.types.is_temporal(kind):
+        return int if stored else time_of(kind)
     if kind in (pa.float32(), pa.float64()):
         return float
     if is_string(kind):

@@ -263,7 +263,10 @@ def _array_column(name: str, value: Any) -> pa.Array:
     try:
         array = np.asarray(value)
     except CONVERSION_ERRORS as error:
-        raise UsageError(f'data: "{printable(name)}" is not an array: {printable(error)}') from error
+        if not isinstance(value, list | tuple):
+            raise UsageError(f'data: "{printable(name)}" is not an array: {printable(error)}') from error
+        array = np.empty(len(value), object)  # lists of unequal length, which NumPy makes no array of
+        array[:] = value
     if array.ndim == 0:
         raise UsageError(f'data: "{printable(name)}" is a scalar; the first axis of all arrays is the row')
     if array.dtype.kind != "O":
