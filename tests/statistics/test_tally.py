@@ -61,6 +61,10 @@ def tally_of(rows: list[Row], split: str = "train", level: Level = "basic", firs
     return tally
 
 
+def document_of(tally: Tally, generation: int) -> bytes:
+    return stats_json(tally, tally.statistics(SCHEMA, LABELS), generation)
+
+
 def figures_of(tally: Tally, split: str = "train") -> dict[str, FeatureFigures]:
     return dict(tally.statistics(SCHEMA, LABELS).splits[split].features)
 
@@ -114,7 +118,7 @@ def test_any_cut_merged_in_any_order_gives_the_same_bytes(
     for part in parts:
         merged.merge(Tally.from_json(json.loads(json.dumps(part)), level))
     whole = tally_of(rows, "train", level)
-    assert stats_json(merged, SCHEMA, LABELS, 1) == stats_json(whole, SCHEMA, LABELS, 1)
+    assert document_of(merged, 1) == document_of(whole, 1)
 
 
 @given(st.lists(ROW, min_size=1, max_size=40))
@@ -155,14 +159,14 @@ def test_a_class_without_a_name_is_its_number() -> None:
 
 def test_minus_zero_is_a_zero_whatever_comes_first() -> None:
     first, second = (tally_of([(1, 0, "a", zero, [], [])]) for zero in (0.0, -0.0))
-    assert stats_json(first, SCHEMA, LABELS, 1) == stats_json(second, SCHEMA, LABELS, 1)
+    assert document_of(first, 1) == document_of(second, 1)
 
 
 @given(st.lists(ROW, min_size=1, max_size=10), LEVEL)
 @settings(max_examples=examples(100))
 def test_what_is_written_is_read_back(rows: list[Row], level: Level) -> None:
     tally = tally_of(rows, level=level)
-    document = parse_stats(stats_json(tally, SCHEMA, LABELS, 3))
+    document = parse_stats(document_of(tally, 3))
     assert document.generation == 3
     assert document.statistics == tally.statistics(SCHEMA, LABELS)
     assert document.tally().to_json() == tally.to_json()
@@ -182,7 +186,7 @@ def test_what_is_written_is_read_back(rows: list[Row], level: Level) -> None:
     ],
 )
 def test_a_damaged_document_is_told_from_a_whole_one(old: str, new: str) -> None:
-    data = stats_json(tally_of([(1, 0, "a", 1.0, [], [])]), SCHEMA, LABELS, 1).decode()
+    data = document_of(tally_of([(1, 0, "a", 1.0, [], [])]), 1).decode()
     assert old in data
     with pytest.raises(StatsProblem):
         parse_stats(data.replace(old, new, 1).encode()).tally()

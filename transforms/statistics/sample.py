@@ -66,6 +66,7 @@ class Sample:
     parts: list[_Part] = field(default_factory=list)
     waiting: list[tuple[U64, Sequence[FeatureColumn]]] = field(default_factory=list)
     most: int | None = None
+    _is_reduced: bool = field(default=False, init=False)
 
     def add(self, keys: U64, columns: Sequence[FeatureColumn]) -> None:
         """Take those of some more rows that have the least keys; `columns` are the features that are sampled."""
@@ -137,6 +138,7 @@ class Sample:
 
     def _append(self, part: _Part) -> None:
         self.parts.append(part)
+        self._is_reduced = False
         part.cut(_width(sum(map(len, self.parts))))
         if sum(map(len, self.parts)) > _WAITING or (self.most is None and sum(map(len, self.parts)) >= ROWS):
             self._reduced()
@@ -150,6 +152,8 @@ class Sample:
         if not self.parts:
             return None
         first = self.parts[0]
+        if self._is_reduced:
+            return first
         keys = np.concatenate([part.keys for part in self.parts])
         order = np.argsort(keys, kind="stable")[:ROWS]
         width = _width(len(order))
@@ -159,7 +163,7 @@ class Sample:
             values[name] = _together([part.values[name] for part in self.parts], width)[order]
             used = int(np.flatnonzero(weights[name].any(axis=0)).max(initial=0)) + 1
             values[name], weights[name] = values[name][:, :used], weights[name][:, :used]
-        self.parts = [_Part(keys[order], values, weights)]
+        self.parts, self._is_reduced = [_Part(keys[order], values, weights)], True
         if len(order) == ROWS:
             self.most = int(keys[order[-1]])
         return self.parts[0]

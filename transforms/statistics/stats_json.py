@@ -10,7 +10,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -28,7 +28,6 @@ from ..format.manifest.strict_members import (
     optional,
     text,
 )
-from ..format.schema.schema import Schema
 from .figures import (
     Bucket,
     Distinct,
@@ -78,10 +77,9 @@ class StatsDocument:
         return found
 
 
-def stats_json(tally: Tally, schema: Schema, labels: Mapping[str, Sequence[str]], generation: int) -> bytes:
-    """Return `stats.json` of what is counted: a line for each feature."""
+def stats_json(tally: Tally, statistics: Statistics, generation: int) -> bytes:
+    """Return `stats.json` of what is counted, and of its figures: a line for each feature."""
     head = {"format": _FORMAT, "version": _VERSION, "generation": generation, "level": tally.level}
-    statistics = tally.statistics(schema, labels)
     start = json.dumps(head)[:-1]
     return f'{start},\n "splits": {_lines(figures_of(statistics))},\n "state": {_lines(tally.to_json())}}}\n'.encode()
 

@@ -56,7 +56,7 @@ def statistics_files(tally: Tally, manifest: Manifest) -> dict[str, bytes]:
     assert manifest.schema is not None
     statistics = tally.statistics(manifest.schema, manifest.labels)
     return {
-        STATS_JSON: stats_json(tally, manifest.schema, manifest.labels, manifest.generation),
+        STATS_JSON: stats_json(tally, statistics, manifest.generation),
         STATS_TFDV: statistics_file(statistics),
     }
 
