@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -112,6 +113,39 @@ def test_numbers_are_those_of_a_split_where_one_was_chosen(tmp_path: Path) -> No
 def test_what_is_known_of_a_split_is_kept_when_it_is_asked_for_again(dataset: Dataset) -> None:
     assert dataset["train"] is dataset["train"]
     assert dataset["train"]["train"] is dataset["train"]
+
+
+@pytest.mark.parametrize("part", [slice(3), slice(-2, None), slice(10, 2, -3), slice(ROWS, None)], ids=str)
+def test_a_slice_is_a_list_of_rows(dataset: Dataset, walked: Walked, part: slice) -> None:
+    assert dataset[part] == walked.rows[part]
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (np.array([True, False]), "of a mask these are mask.nonzero()[0]"),
+        (3, "this is 3: take([5, 0]), take(range(10))"),
+        ([1.5], "this is float64: take"),
+        ("ab", "this is ab: take"),
+        ([[1, 2]], "this is an array of 2 axes: take"),
+    ],
+)
+def test_what_is_no_list_of_numbers_is_refused_with_what_is_one(dataset: Dataset, wrong: Any, said: str) -> None:
+    with pytest.raises(UsageError, match=re.escape(said)):
+        dataset.take(wrong)
+
+
+@pytest.mark.parametrize("entry", [-5, 1 << 40])
+def test_an_index_with_a_wrong_place_is_named(tmp_path: Path, entry: int) -> None:
+    made(tmp_path)
+    path = next(iter(sorted((tmp_path / "out/index").iterdir())))
+    offsets = np.fromfile(path, "<i8")
+    offsets[5] = entry
+    offsets.tofile(path)
+    dataset = open_dataset(tmp_path / "out")["train"]
+    for ask in (lambda: dataset.record(5), lambda: dataset.take([4, 5, 6])):
+        with pytest.raises(DamageError, match=r"(its index states a place|the file ends before it)"):
+            ask()
 
 
 @pytest.mark.parametrize("by", ["threads", "pickle", "fork"])

@@ -11,6 +11,7 @@ maps                     an object, if the keys are text, each once; else pairs
 from __future__ import annotations
 
 import base64
+from collections.abc import Callable
 from typing import Any
 
 import pyarrow as pa
@@ -55,24 +56,32 @@ def _plain_type(kind: pa.DataType) -> pa.DataType:
     kind = stored_type(kind)
     if types.is_temporal(kind) or types.is_decimal(kind):
         return pa.int64() if types.is_duration(kind) else pa.string()
-    if types.is_float16(kind):
-        return pa.float32()
+    return pa.float32() if types.is_float16(kind) else _with_inner(kind, _plain_type)
+
+
+def _with_inner(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType]) -> pa.DataType:
+    """Return a nested type with other types of its values; any list is a list of any length."""
     if types.is_struct(kind):
-        return pa.struct([field.with_type(_plain_type(field.type)) for field in kind])
+        return pa.struct([field.with_type(change(field.type)) for field in kind])
     if types.is_map(kind):
         key, item = kind.key_field, kind.item_field
-        return pa.map_(key.with_type(_plain_type(key.type)), item.with_type(_plain_type(item.type)))
+        return pa.map_(key.with_type(change(key.type)), item.with_type(change(item.type)))
     if is_any_list(kind):
-        return pa.list_(kind.value_field.with_type(_plain_type(kind.value_type)))
+        return pa.list_(kind.value_field.with_type(change(kind.value_type)))
     return kind
 
 
 def _shortest(values: pa.Array) -> pa.Array:
     """Return float32 as the float64 of fewest digits that round to them."""
-    kind = values.type
-    if types.is_list(kind) and kind.value_type == pa.float32():
-        return values.cast(pa.list_(pa.string())).cast(pa.list_(pa.float64()))
-    return values.cast(pa.string()).cast(pa.float64()) if kind == pa.float32() else values
+
+    def with_floats(leaf: pa.DataType) -> Callable[[pa.DataType], pa.DataType]:
+        def change(kind: pa.DataType) -> pa.DataType:
+            return leaf if kind == pa.float32() else _with_inner(kind, change)
+
+        return change
+
+    shortest = with_floats(pa.float64())(values.type)
+    return values if shortest == values.type else values.cast(with_floats(pa.string())(values.type)).cast(shortest)
 
 
 def _has_times(kind: pa.DataType) -> bool:

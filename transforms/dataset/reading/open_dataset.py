@@ -115,15 +115,24 @@ class Dataset(FrameworkViews):
     @overload
     def __getitem__(self, split: int) -> Any: ...
 
-    def __getitem__(self, split: str | int) -> Any:
+    @overload
+    def __getitem__(self, split: slice) -> list[Any]: ...
+
+    def __getitem__(self, split: str | int | slice) -> Any:
         """Return one split as a dataset of its own, `dataset["train"].to_pandas()`; of a number that row.
 
             dataset["train"][7]                       # a dict of values; of plain bytes, the record
+            dataset["train"][:10]                     # a list of them
 
         Raises:
             KeyError: there is no such split.
             IndexError: there is no such row.
         """
+        if isinstance(split, slice):
+            numbers = range(len(self))[split]
+            return (
+                [*self._rows.access.take(numbers)] if self.manifest.schema is None else self.take(numbers).to_pylist()
+            )
         if not isinstance(split, str):
             index = operator.index(split)
             return self.record(index) if self.manifest.schema is None else self._rows.row(index)

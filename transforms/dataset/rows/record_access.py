@@ -14,6 +14,7 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Sequence
 from itertools import accumulate
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -69,15 +70,13 @@ class RecordAccess:
 
         Raises:
             IndexError: there is none of a number.
-            UsageError: what is given are no integers.
+            UsageError: what is given is no list of integers.
             DamageError: a shard is missing, damaged or cut.
         """
         given = np.asarray(indices)
-        if given.size and given.dtype.kind not in "iu":
-            raise UsageError(
-                f"rows are taken by their numbers, and these are {given.dtype}; of a mask: mask.nonzero()[0]"
-            )
-        numbers = given.astype(np.int64).reshape(-1)
+        if given.ndim != 1 or (given.size and given.dtype.kind not in "iu"):
+            raise UsageError(_not_numbers(given))
+        numbers = given.astype(np.int64)
         beyond = numbers[(numbers < -len(self)) | (numbers >= len(self))]
         if len(beyond):
             self._checked(int(beyond[0]))
@@ -193,6 +192,13 @@ class RecordAccess:
                 fix = f"shardmill index --overwrite {printable_path(self._path)} makes it again"
                 raise DamageError(f"{printable_path(storage.path(path))}: it is no index; {fix}") from error
         return None
+
+
+def _not_numbers(given: npt.NDArray[Any]) -> str:
+    if given.dtype == bool:
+        return "rows are taken by their numbers; of a mask these are mask.nonzero()[0]"
+    what = f"an array of {given.ndim} axes" if given.ndim > 1 else given.item() if given.ndim == 0 else given.dtype
+    return f"rows are taken by a list of their numbers, and this is {what}: take([5, 0]), take(range(10))"
 
 
 def _mapped(path: str) -> I64:

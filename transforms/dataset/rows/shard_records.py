@@ -41,6 +41,7 @@ _MOST_AT_ONCE: Final = 8 << 20
 _HEADER: Final = "its header is damaged or cut"
 _DATA: Final = "its data do not have their CRC"
 _ENDS: Final = "the file ends before it"
+_INDEX: Final = "its index states a place that no record can have; shardmill index --overwrite makes it again"
 
 ReadEach = Callable[[Sequence[tuple[int, int]]], list[bytes]]
 """Read so many bytes from an offset on, each (bytes, offset); fewer only at the end."""
@@ -86,6 +87,8 @@ class PlainShard:
     def payload(self, row: int) -> bytes:
         """Return the payload of a row, by one read."""
         start, stop = self.offsets[row : row + 2].tolist()
+        if not 0 <= start <= stop - FRAME_BYTES:
+            raise self.damage(row, _INDEX)
         (framed,) = self.read([(stop - start, start)])
         payload = framed[HEADER_BYTES:-FOOTER_BYTES]
         header = (stop - start - FRAME_BYTES).to_bytes(8, "little")
@@ -98,6 +101,9 @@ class PlainShard:
     def frames(self, rows: I64) -> Payloads:
         """Return the framed records of rows in ascending order, unchecked; those near each other are read at once."""
         starts, stops = self.offsets[rows], self.offsets[rows + 1]
+        wrong = np.flatnonzero((stops - starts < FRAME_BYTES) | (starts < np.concatenate(([0], stops[:-1]))))
+        if len(wrong):
+            raise self.damage(int(rows[wrong[0]]), _INDEX)
         firsts = self._firsts_of_reads(starts, stops)
         begins, ends = starts[firsts], stops[np.concatenate((firsts[1:], [len(rows)])) - 1]
         sizes = ends - begins

@@ -13,7 +13,7 @@ from ...format.manifest.details import ColumnEntry
 from ...format.manifest.manifest import Manifest
 from ...format.nested.assemble import Disagreement, assemble
 from ...format.nested.keys import MASK
-from ...format.nested.type_documents import type_of_document
+from ...format.nested.type_documents import as_stored, type_of_document
 from ...format.schema.arrow_types import arrow_type_of
 from ...format.schema.schema import Feature, Schema
 from ...format.wording.printable import printable
@@ -60,13 +60,13 @@ class SourceColumns:
                 if entry.null == MASK:
                     parts.append(_feature_part(features[name], manifest, entry.features))
                     continue
-                kind = type_of_document(entry.type)
+                kind = _kind_of(entry, features)
                 shown = pa.field(name, _read_type(entry, kind, schema), _may_be_null(entry, features))
                 parts.append(_Part(shown, kind, entry.features))
             elif name in features:
                 parts.append(_feature_part(features[name], manifest, (name,)))
             else:
-                known = ", ".join(map(printable, [*entries, *features]))
+                known = ", ".join(map(printable, dict.fromkeys([*entries, *features])))
                 raise UsageError(f'{where}: no feature "{printable(name)}"; it has: {known}')
         return cls(tuple(parts))
 
@@ -149,6 +149,12 @@ def _is_made(entry: ColumnEntry, manifest: Manifest) -> bool:
     if entry.features == (entry.name,) and manifest.labels.get(entry.name):
         return False
     return entry.features != (entry.name,) or isinstance(entry.type, dict) or entry.type.startswith("decimal")
+
+
+def _kind_of(entry: ColumnEntry, features: Mapping[str, Feature]) -> pa.DataType:
+    """Return the type of a column as its features hold it: float64 only where all of its bytes are kept."""
+    is_exact = any(features[name].kind == "bytes" and features[name].type == "float64" for name in entry.features)
+    return type_of_document(entry.type if is_exact else as_stored(entry.type))
 
 
 def _read_type(entry: ColumnEntry, kind: pa.DataType, schema: Schema) -> pa.DataType:

@@ -6,6 +6,7 @@ Layout is left out: what is read back has the same values, text as `string`, a d
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from typing import Any, Final
 
 import pyarrow as pa
@@ -58,11 +59,24 @@ def with_floats(document: Any) -> Any:
     >>> with_floats({"list": {"name": "item", "type": "decimal(9, 2)", "nullable": False}})
     {'list': {'name': 'item', 'type': 'float32', 'nullable': False}}
     """
+    return _with_leaves(document, lambda leaf: "float32" if _DECIMAL.fullmatch(leaf) else leaf)
+
+
+def as_stored(document: Any) -> Any:
+    """Return a type with float32 for float64, which is what records hold of it.
+
+    >>> as_stored({"list": {"name": "item", "type": "float64", "nullable": False}})
+    {'list': {'name': 'item', 'type': 'float32', 'nullable': False}}
+    """
+    return _with_leaves(document, lambda leaf: "float32" if leaf == "float64" else leaf)
+
+
+def _with_leaves(document: Any, change: Callable[[str], str]) -> Any:
     if isinstance(document, str):
-        return "float32" if _DECIMAL.fullmatch(document) else document
+        return change(document)
     if isinstance(document, dict):
-        return {key: value if key == "name" else with_floats(value) for key, value in document.items()}
-    return [with_floats(one) for one in document] if isinstance(document, list) else document
+        return {key: value if key == "name" else _with_leaves(value, change) for key, value in document.items()}
+    return [_with_leaves(one, change) for one in document] if isinstance(document, list) else document
 
 
 def inner_shapes(name: str, document: Any) -> dict[str, tuple[int, ...]]:
