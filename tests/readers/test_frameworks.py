@@ -111,6 +111,21 @@ def test_tf_data_gives_the_values_of_each_column(dataset: Dataset) -> None:
     assert batch["pet"].numpy().tolist()[:2] == [0, 1]
 
 
+def test_tf_data_says_which_nested_columns_are_there_as_booleans(tmp_path: Path) -> None:
+    table = pa.table({"lists": [[[1]], [], None], "struct": [{"a": 1}, None, {"a": None}], "plain": [[1], [], None]})
+    convert(data=table, output=tmp_path / "out")
+    (batch,) = open_dataset(tmp_path / "out")["train"].tf()
+    assert batch["lists/present"].numpy().tolist() == [True, True, False]
+    assert batch["struct/present"].numpy().tolist() == [True, False, True]
+    assert (batch["struct/present"] & batch["struct/a/present"]).numpy().tolist() == [True, False, False]
+    assert "plain/present" not in batch
+
+
+def test_a_name_in_place_of_a_list_is_refused_by_tf_too(dataset: Dataset) -> None:
+    with pytest.raises(UsageError, match=r'columns is a list of names: \["n"\]'):
+        dataset.tf("n")  # type: ignore[arg-type]
+
+
 def test_tf_data_shuffles_and_leaves_out_and_repeats_as_it_is_asked_to(dataset: Dataset) -> None:
     import tensorflow as tf
 

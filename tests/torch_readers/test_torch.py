@@ -13,10 +13,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 import torch
-from shardmill.pipelines import convert, open_dataset
+from shardmill.pipelines import append, convert, open_dataset
 from shardmill.transforms.dataset.frameworks.numpy_columns import Ragged
 from shardmill.transforms.dataset.reading.open_dataset import Dataset
 from shardmill.transforms.errors import ShardmillWarning, UsageError
@@ -320,7 +321,21 @@ def test_the_epoch_behind_a_resumed_one_is_whole_also_where_it_is_not_set(number
     batches = numbers.torch(["n"], batch_rows=64)
     batches.load_state_dict(batches.state_dict(100))
     loader = DataLoader(batches, batch_size=None, num_workers=workers)
+    assert len(loader) == 157
     assert [len(rows_of(loader)) for _ in range(3)] == [57, 157, 157]
+
+
+@pytest.mark.parametrize("workers", [0, 1, 2])
+@pytest.mark.parametrize("persistent", [False, True])
+def test_a_pass_behind_a_resumed_one_that_was_broken_off_is_whole(
+    numbers: Dataset, workers: int, persistent: bool
+) -> None:
+    batches = numbers.torch(["n"], batch_rows=64)
+    batches.load_state_dict(batches.state_dict(153))
+    loader = DataLoader(batches, batch_size=None, num_workers=workers, persistent_workers=persistent and workers > 0)
+    for _ in itertools.islice(loader, 1):
+        pass
+    assert [len(rows_of(loader)) for _ in range(2)] == [157, 157]
 
 
 def test_an_epoch_that_leaves_a_loaded_state_unread_is_warned_of(numbers: Dataset) -> None:
@@ -329,6 +344,105 @@ def test_an_epoch_that_leaves_a_loaded_state_unread_is_warned_of(numbers: Datase
     assert batches.epoch == 1
     with pytest.warns(ShardmillWarning, match=r"leaves epoch 1 of the state unread; begin with range\(1, \.\.\.\)"):
         batches.set_epoch(0)
+
+
+def test_an_epoch_behind_a_state_at_the_end_of_one_is_begun_without_a_warning(numbers: Dataset) -> None:
+    batches = numbers.torch(["n"], batch_rows=64)
+    batches.load_state_dict(batches.state_dict(157))
+    batches.set_epoch(1)
+    assert len(rows_of(batches)) == 157
+
+
+def stateful(numbers: Dataset, workers: int, *, persistent: bool = False) -> tuple[Any, StatefulDataLoader]:
+    batches = numbers.torch(["n"], batch_rows=64, seed=1)
+    loader = StatefulDataLoader(
+        batches, batch_size=None, num_workers=workers, persistent_workers=persistent and workers > 0
+    )
+    return batches, loader
+
+
+@pytest.mark.parametrize("workers", [0, 1, 3])
+@pytest.mark.parametrize("persistent", [False, True])
+def test_a_stateful_dataloader_that_is_saved_behind_an_epoch_goes_on_with_the_next_one(
+    numbers: Dataset, workers: int, persistent: bool
+) -> None:
+    batches, loader = stateful(numbers, workers, persistent=persistent)
+    epochs = []
+    for epoch in range(4):
+        batches.set_epoch(epoch)
+        epochs.append(rows_of(loader))
+        if epoch == 1:
+            state = pickle.loads(pickle.dumps(loader.state_dict()))
+    batches, loader = stateful(numbers, workers, persistent=persistent)
+    loader.load_state_dict(state)
+    for epoch in (2, 3):
+        batches.set_epoch(epoch)
+        assert rows_of(loader) == epochs[epoch]
+
+
+@pytest.mark.parametrize("workers", [0, 1, 3])
+@pytest.mark.parametrize("taken", [20, 155, 156, 157])
+def test_a_stateful_dataloader_goes_on_in_the_epoch_that_was_saved_and_then_with_the_next_ones(
+    numbers: Dataset, workers: int, taken: int
+) -> None:
+    batches, loader = stateful(numbers, workers)
+    for epoch in range(3):
+        batches.set_epoch(epoch)
+        whole = rows_of(loader)
+    batches, loader = stateful(numbers, workers)
+    batches.set_epoch(1)
+    before = [batch["n"].tolist() for batch in itertools.islice(loader, taken)]
+    state = loader.state_dict()
+    batches, loader = stateful(numbers, workers)
+    loader.load_state_dict(state)
+    batches.set_epoch(1)
+    found = before + rows_of(loader)
+    assert sorted(itertools.chain(*found)) == list(range(ROWS))
+    batches.set_epoch(2)
+    assert rows_of(loader) == whole
+
+
+def test_a_stateful_dataloader_that_goes_on_in_another_epoch_than_was_set_says_so(numbers: Dataset) -> None:
+    batches, loader = stateful(numbers, 0)
+    batches.set_epoch(2)
+    next(iter(loader))
+    state = loader.state_dict()
+    batches, loader = stateful(numbers, 0)
+    loader.load_state_dict(state)
+    batches.set_epoch(0)
+    with pytest.warns(ShardmillWarning, match=r"the state is of epoch 2, which goes on, and set_epoch\(0\) was called"):
+        assert len(rows_of(loader)) == 156
+
+
+def test_a_stateful_dataloader_behind_a_state_of_the_dataset_reads_whole_epochs(numbers: Dataset) -> None:
+    batches, loader = stateful(numbers, 0)
+    batches.load_state_dict(batches.state_dict(40))
+    assert len(rows_of(loader)) == 117
+    state = loader.state_dict()
+    batches, loader = stateful(numbers, 0)
+    loader.load_state_dict(state)
+    assert [len(rows_of(loader)) for _ in range(2)] == [157, 157]
+
+
+def test_a_state_of_another_generation_or_of_other_shards_is_refused(tmp_path: Path) -> None:
+    for name, first in (("a", 0), ("b", 1)):
+        convert(data={"n": np.arange(first, first + 100)}, output=tmp_path / name)
+    state = open_dataset(tmp_path / "a")["train"].torch(batch_rows=10).state_dict(3)
+    with pytest.raises(UsageError, match="the state is of other shards than those of this dataset"):
+        open_dataset(tmp_path / "b")["train"].torch(batch_rows=10).load_state_dict(state)
+    append(data={"n": np.arange(5)}, output=str(tmp_path / "a"))
+    with pytest.raises(UsageError, match=rf'generation 1, and this is 2; open_dataset\("{tmp_path}/a", 1\) opens that'):
+        open_dataset(tmp_path / "a")["train"].torch(batch_rows=10).load_state_dict(state)
+    open_dataset(tmp_path / "a", 1)["train"].torch(batch_rows=10).load_state_dict(state)
+
+
+def test_numbers_of_numpy_are_taken_and_others_are_refused_by_name(numbers: Dataset) -> None:
+    batches = numbers.torch(batch_rows=np.int64(64), seed=np.int64(3))  # type: ignore[arg-type]
+    json.dumps(batches.state_dict(1))
+    with pytest.raises(UsageError, match="seed is None; it is a whole number"):
+        numbers.torch(seed=None)  # type: ignore[arg-type]
+    with pytest.raises(TypeError):
+        batches.set_epoch(1.5)  # type: ignore[arg-type]
 
 
 def test_batches_consumed_are_a_whole_number(numbers: Dataset) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ...format.wording.printable import printable_path
+from ...format.wording.printable import printable
 from ..rows.numbered_rows import NumberedRows
 from .numpy_columns import NumpyColumns, Ragged, Values
 from .single_rows import SingleRows
@@ -42,11 +42,11 @@ class RowSource:
         return len(self._rows)
 
     def __repr__(self) -> str:
-        """Return what the rows are of, the same for the same rows: checkpoints of grain compare it."""
-        manifest = self._rows.manifest
+        """Return what the rows are of, wherever they are: checkpoints of grain compare it."""
+        name, generation = self._rows.manifest.name, self._rows.manifest.generation
         columns = "all columns" if self._numpy.columns is None else ", ".join(self._numpy.columns)
-        path = printable_path(self._rows.path)
-        return f"<RowSource {path}: generation {manifest.generation}, {len(self):,} rows, {columns}, {self._decodes=}>"
+        what = f"{len(self):,} rows of shards {self._rows.digest}, {columns}, decode={self._decodes}"
+        return f"<RowSource {printable(name)}: generation {generation}, {what}>"
 
     def __getitem__(self, index: int) -> dict[str, Any]:
         """Return the row of a number.

@@ -4,14 +4,15 @@
 
 fixed shape         a tensor of (rows, *shape)
 any length          `tf.RaggedTensor`
-may be absent       the value, or NaN, 0 or "" where `NAME/present` is False
+may be absent       the value, or NaN, 0 or "" where `NAME/present` is False; a list is empty, which TensorFlow cannot
+                    tell from one that is there
 lists of lists      `tf.RaggedTensor` of their name, put together from the features that hold them
 pictures, decoded   `tf.RaggedTensor` of (rows, height, width, 3); `.to_tensor()` of one picture, or of equal ones
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -73,12 +74,13 @@ def tf_dataset(
     if options.repeat:
         records = records.repeat()
     batches = records.batch(options.batch_rows, drop_remainder=options.drop_remainder)
+    present = {f"{column.name}{PRESENT}" for column in rows.manifest.columns if column.null == "present"}
     spec, plain = _nested_spec(features)
     spec |= {feature.name: _parsed_as(feature) for feature in plain}
 
     def parse(serialized: Any) -> dict[str, Any]:
         parsed = tf.io.parse_example(serialized, spec)
-        found: dict[str, Any] = parsed | _restored(parsed, plain, decode=options.decode)
+        found: dict[str, Any] = parsed | _restored(parsed, plain, present, decode=options.decode)
         return found
 
     return batches.map(parse, num_parallel_calls=tf.data.AUTOTUNE).prefetch(tf.data.AUTOTUNE)
@@ -106,16 +108,20 @@ def _parsed_as(feature: Feature) -> Any:
     return tf.io.FixedLenFeature(feature.shape, dtype)
 
 
-def _restored(parsed: Mapping[str, Any], features: Sequence[Feature], *, decode: bool) -> dict[str, Any]:
-    """Return what was parsed: dense where the shape is fixed, with whether it is there; booleans; decoded pictures."""
+def _restored(
+    parsed: Mapping[str, Any], features: Sequence[Feature], present: Container[str], *, decode: bool
+) -> dict[str, Any]:
+    """Return what was parsed: dense where the shape is fixed, with whether it is there; booleans; decoded pictures.
+
+    `present` are the features that say whether a nested column is there.
+    """
     found: dict[str, Any] = {}
     for feature in features:
         values = parsed[feature.name]
         if feature.nullable and -1 not in feature.shape:
-            present = values.row_lengths() > 0
-            found[feature.name + PRESENT] = present
+            found[feature.name + PRESENT] = values.row_lengths() > 0
             values = _dense(values, feature)
-        if feature.type == "bool":
+        if feature.type == "bool" or feature.name in present:
             values = tf.cast(values, tf.bool)
         if decode and feature.type == "image" and not feature.shape:
             values = tf.map_fn(_decoded, values, fn_output_signature=tf.RaggedTensorSpec([None, None, 3], tf.uint8, 1))

@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 import operator
 import warnings
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
@@ -20,19 +20,18 @@ import torch
 from torch.utils.data import IterableDataset, get_worker_info
 
 from ...errors import ShardmillWarning, UsageError
+from ...format.wording.printable import printable_path
 from ...stores.common.store_url import is_store_url
 from ..rows.numbered_rows import NumberedRows
 from .batch_reader import BatchReader
 from .epoch_batches import EpochBatches
+from .epoch_position import EpochPosition
 from .numpy_columns import NumpyColumns, Ragged, Values
 from .row_order import BLOCKS_IN_WINDOW, Order, ShuffledBlocks, order_of
 
 BLOCK_BYTES: Final = 4 << 20
 LANES: Final = 8
 """Lanes of a rank whose workers then read no block twice, if there are 1, 2, 4 or 8 of them."""
-
-_MOST_WORKERS: Final = 1024
-"""Workers of one rank."""
 
 SHUFFLES: Final = ("global", "blocks", "none")
 EVENS: Final = ("drop", "pad", "none")
@@ -54,6 +53,8 @@ class TorchOptions:
     even: str | None = None
 
     def __post_init__(self) -> None:
+        for name in ("batch_rows", "rank", "world", "seed"):
+            object.__setattr__(self, name, _whole(name, getattr(self, name)))
         if self.batch_rows < 1 or self.world < 1 or not 0 <= self.rank < self.world:
             raise UsageError(
                 f"batch_rows is {self.batch_rows}, rank {self.rank}, world {self.world}; batches have a row at least, "
@@ -62,6 +63,13 @@ class TorchOptions:
         for name, value, choices in (("shuffle", self.shuffle, SHUFFLES), ("even", self.even, EVENS)):
             if value is not None and value not in choices:
                 raise UsageError(f'{name}: "{value}" is not a choice; choices: {", ".join(choices)}')
+
+
+def _whole(name: str, value: Any) -> int:
+    try:
+        return operator.index(value)
+    except TypeError as error:
+        raise UsageError(f"{name} is {value!r}; it is a whole number") from error
 
 
 class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no dependency of the product
@@ -78,11 +86,9 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
         self._seed, self._lanes = options.seed, LANES * options.world
         held = sum(entry.bytes for entry in rows.entries)
         self._block_rows = max(1, len(rows) * BLOCK_BYTES // max(held, 1))
-        self._position = torch.zeros(2, dtype=torch.int64).share_memory_()  # epoch, first global batch
-        self._finished = torch.zeros(
-            _MOST_WORKERS, dtype=torch.bool
-        ).share_memory_()  # who has read the epoch from there
-        self._taken = 0  # batches that this very reader has given since then
+        self._position = EpochPosition()
+        self._passes = 0  # that this very reader has begun
+        self._taken = 0  # batches that it has given of the pass
         self._reader_of_state: list[int] | None = None
         rows.plan(numpy.columns)
 
@@ -91,45 +97,52 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
 
         The epoch that a state was loaded of goes on where the state says.
         """
-        if epoch == self.epoch:
+        epoch, before = operator.index(epoch), self._position
+        before.is_set = True
+        if epoch == before.epoch:
             return
-        if self._position[1] and not self._finished.any():
+        if before.start and not before.is_claimed and self._left():
             said = (
                 f"set_epoch({epoch}) leaves epoch {self.epoch} of the state unread; begin with range({self.epoch}, ...)"
             )
             warnings.warn(said, ShardmillWarning, stacklevel=2)
-        self._begin(epoch, 0)
+        self._begin(epoch)
 
-    def _begin(self, epoch: int, batch: int) -> None:
-        self._position[0], self._position[1], self._taken, self._reader_of_state = epoch, batch, 0, None
-        self._finished[:] = False
+    def _begin(self, epoch: int, start: int = 0) -> None:
+        self._position.begin(epoch, start)
+        self._taken, self._reader_of_state = 0, None
 
     @property
     def epoch(self) -> int:
         """The epoch whose batches come."""
-        return int(self._position[0])
+        return self._position.epoch
 
-    def _batches(self) -> EpochBatches:
+    def _batches(self, start: int) -> EpochBatches:
         one = self._options
-        start = int(self._position[1])
         return EpochBatches(len(self._rows), one.batch_rows, one.rank, one.world, self._even, start)
+
+    def _left(self) -> int:
+        """Return the batches of this rank from where the epoch began or goes on."""
+        return len(self._batches(self._position.start))
 
     @property
     def left_out(self) -> int:
         """The rows that no rank reads in this epoch, so that all ranks have as many batches (`even` is `drop`)."""
-        return self._batches().left_out
+        return self._batches(self._position.start).left_out
 
     @property
     def repeated(self) -> int:
         """The rows that are read twice in this epoch, so that all ranks have as many full batches (`pad`)."""
-        return self._batches().repeated
+        return self._batches(self._position.start).repeated
 
     def __len__(self) -> int:
-        """Return the batches of this rank that are left in the epoch, all workers together."""
-        return len(self._batches())
+        """Return the batches of this rank in a whole epoch, all workers together."""
+        return len(self._batches(0))
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
-        """Yield the batches of this worker, or of the rank where there is none.
+        """Return the batches of this worker, or of the rank where there is none.
+
+        The first pass goes on where a state says that was loaded, each one behind it is of the whole epoch.
 
         Raises:
             UsageError: the state that was loaded is of another reader.
@@ -137,23 +150,25 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
         """
         info = get_worker_info()
         worker, workers = (0, 1) if info is None else (info.id, info.num_workers)
-        if self._position[1] and self._finished[:workers].all():  # the rest was read: now all again
-            self._position[1] = 0
-        batches = self._batches()
+        self._passes += 1
+        start = self._position.start_of_pass((0 if info is None else info.seed - info.id, self._passes))
         reader, self._reader_of_state = self._reader_of_state, None
-        self._taken = 0 if reader is None else self._taken
-        if self._taken and reader != [self._options.rank, self._options.world, worker, workers]:
+        if reader is None:
+            self._taken = 0
+        elif reader != [self._options.rank, self._options.world, worker, workers]:
             raise UsageError(
                 f"the state is of reader {reader} (rank, world, worker, workers); to resume with others, "
                 f"save state_dict(batches_consumed) of the dataset"
             )
+        batches = self._batches(start)
+        return self._read(batches.of_worker(worker, workers, self._taken), batches, workers)
+
+    def _read(self, numbers: Iterable[int], batches: EpochBatches, workers: int) -> Iterator[dict[str, Any]]:
         order = self._order()
         read = self._reader(order, workers).read
-        for number in batches.of_worker(worker, workers, self._taken):
+        for number in numbers:
             self._taken += 1
             yield tensors(self._numpy.read_filled(read(batches.rows_of(number, order))))
-        self._taken = 0
-        self._finished[worker] = True
 
     def _order(self) -> Order:
         blocks, key = (self._block_rows, self._lanes), (self._seed, self.epoch)
@@ -179,33 +194,65 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
         Raises:
             UsageError: there are not so many batches.
         """
-        one, info, start = self._options, get_worker_info(), int(self._position[1])
+        one, info, start = self._options, get_worker_info(), self._position.start
         state = {
             "format": "shardmill.torch", "seed": self._seed, "epoch": self.epoch, "shuffle": self._shuffle,
-            "lanes": self._lanes, "batch_rows": one.batch_rows, "rows": len(self._rows), "batch": start, "taken": 0,
-            "generation": self._rows.manifest.generation,
+            "lanes": self._lanes, "block_rows": self._block_rows, "batch_rows": one.batch_rows, "rows": len(self._rows),
+            "shards": self._rows.digest, "generation": self._rows.manifest.generation, "batch": start, "taken": 0,
         }  # fmt: skip
         if batches_consumed is not None:
-            batches_consumed = operator.index(batches_consumed)
-            if not 0 <= batches_consumed <= len(self):
-                raise UsageError(f"{batches_consumed} batches were consumed; the rank has {len(self)} from here on")
+            batches_consumed, left = operator.index(batches_consumed), self._left()
+            if not 0 <= batches_consumed <= left:
+                raise UsageError(f"{batches_consumed} batches were consumed; the rank has {left} from here on")
             return state | {"batch": start + batches_consumed * one.world}
-        worker = (0, 1) if info is None else (info.id, info.num_workers)
-        return state | {"taken": self._taken, "reader": [one.rank, one.world, *worker]}
+        reader = [one.rank, one.world, *((0, 1) if info is None else (info.id, info.num_workers))]
+        return state | {"taken": self._taken, "reader": reader}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
-        """Go on where a state says.
+        """Go on where a state says, in the first pass from now on; `StatefulDataLoader` calls it when it is iterated.
+
+        A reader that had read its part of the epoch reads nothing in that pass. Where all of them had, the epoch is
+        over, and the one that was set comes.
 
         Raises:
             UsageError: it is a state of another dataset, or of batches of another size or order.
         """
-        ours = {"batch_rows": self._options.batch_rows, "rows": len(self._rows), "shuffle": self._shuffle}
+        self._check(state)
+        self._seed, self._lanes, self._block_rows = (int(state[name]) for name in ("seed", "lanes", "block_rows"))
+        epoch, start, taken, reader = int(state["epoch"]), int(state["batch"]), int(state["taken"]), state.get("reader")
+        if reader is None or self._has_left(reader, start, taken):
+            if reader is not None and self._position.is_set and epoch != self.epoch and reader[2] == 0:
+                said = (
+                    f"the state is of epoch {epoch}, which goes on, and set_epoch({self.epoch}) was called; with a "
+                    f"StatefulDataLoader begin with the epoch that you saved: range({epoch}, ...)"
+                )
+                warnings.warn(said, ShardmillWarning, stacklevel=2)
+            self._begin(epoch, start)
+        elif not self._position.is_set:
+            self._position.epoch = epoch
+        self._taken, self._reader_of_state = taken, reader
+
+    def _has_left(self, reader: Sequence[int], start: int, taken: int) -> bool:
+        """Return whether a reader that has taken some batches has others left, of an epoch from `start` on."""
+        rank, world, worker, workers = reader
+        batches = replace(self._batches(start), rank=rank, world=world)
+        return next(batches.of_worker(worker, workers, taken), None) is not None
+
+    def _check(self, state: Mapping[str, Any]) -> None:
+        """Raise UsageError where a state is of another dataset, or of batches of another size or order."""
+        generation, rows = self._rows.manifest.generation, self._rows
+        if state.get("shards") != rows.digest:
+            if state.get("generation") != generation:
+                where = printable_path(rows.path)
+                raise UsageError(
+                    f"the state is of generation {state.get('generation')}, and this is {generation}; "
+                    f'open_dataset("{where}", {state.get("generation")}) opens that'
+                )
+            raise UsageError("the state is of other shards than those of this dataset, so its order is another one")
+        ours = {"batch_rows": self._options.batch_rows, "rows": len(rows), "shuffle": self._shuffle}
         for name, value in ours.items():
             if state.get(name) != value:
                 raise UsageError(f"the state has {name} {state.get(name)!r}, this dataset {value!r}; make it with that")
-        self._seed, self._lanes = int(state["seed"]), int(state["lanes"])
-        self._begin(int(state["epoch"]), int(state["batch"]))
-        self._taken, self._reader_of_state = int(state["taken"]), state.get("reader")
 
 
 def tensors(columns: Mapping[str, Values]) -> dict[str, Any]:

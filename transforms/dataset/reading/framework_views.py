@@ -171,6 +171,6 @@ class FrameworkViews:
         if columns is not None and not len(columns):
             raise UsageError("tf: there is no column to read; name some, or leave columns out")
         options = TensorFlowOptions(batch_rows, shuffle_rows, seed, drop_remainder, repeat, decode)
-        wanted = set(self._rows.plan(None if columns is None else tuple(columns))[0].features)
+        wanted = set(self._rows.plan(columns)[0].features)
         features = [feature for feature in self._rows.schema if feature.name in wanted]
         return tf_dataset(self._rows, self.shard_paths(), features, options)

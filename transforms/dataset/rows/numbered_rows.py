@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from typing import Any
@@ -48,6 +49,12 @@ class NumberedRows:
             where = printable_path(self.path)
             raise UsageError(f"{where}: its records are plain bytes without a schema; use records()")
         return self.manifest.schema
+
+    @cached_property
+    def digest(self) -> str:
+        """What is the same for the same rows in the same order, wherever they are: of the shards and their CRCs."""
+        shards = ((entry.path, entry.records, entry.crc32c) for entry in self.entries)
+        return hashlib.blake2b(repr([*shards]).encode(), digest_size=8).hexdigest()
 
     def plan(self, columns: Sequence[str] | None) -> tuple[SourceColumns, ExampleDecoder]:
         """Return how the columns are read.

@@ -1,0 +1,67 @@
+"""Where the epoch begins, for all workers of a loader: in memory that they share with the process that started them.
+
+    load_state_dict ─▶ begin(2, 47)      first pass over the dataset: epoch 2 from global batch 47 on
+                                         every later pass: epoch 2 from its beginning
+    set_epoch       ─▶ begin(3)          epoch 3 from its beginning
+
+A pass is what one iterator of a `DataLoader` reads, with all its workers. These do not begin at the same moment, and
+some may never begin: so each says which pass it is of, and the first one claims the position for its pass.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import torch
+
+_EPOCH, _START, _BEGUN, _IS_SET, _CLAIMED, _PASS = 0, 1, 2, 3, 4, slice(5, 7)
+_SIZE: Final = 7
+
+
+class EpochPosition:
+    """The epoch, and the global batch from which its first pass goes on; `is_set` where the user has set the epoch."""
+
+    def __init__(self) -> None:
+        self._shared = torch.zeros(_SIZE, dtype=torch.int64).share_memory_()
+
+    @property
+    def epoch(self) -> int:
+        """The epoch whose batches come."""
+        return int(self._shared[_EPOCH])
+
+    @epoch.setter
+    def epoch(self, epoch: int) -> None:
+        self._shared[_EPOCH] = epoch
+
+    @property
+    def start(self) -> int:
+        """The global batch at which the pass begins that is going on, or comes."""
+        return int(self._shared[_START])
+
+    @property
+    def is_set(self) -> bool:
+        """Whether the user has set the epoch."""
+        return bool(self._shared[_IS_SET])
+
+    @is_set.setter
+    def is_set(self, value: bool) -> None:
+        self._shared[_IS_SET] = value
+
+    @property
+    def is_claimed(self) -> bool:
+        """Whether a pass has begun at this position."""
+        return bool(self._shared[_CLAIMED] == self._shared[_BEGUN])
+
+    def begin(self, epoch: int, start: int = 0) -> None:
+        """Set the position of the pass that comes."""
+        self._shared[_EPOCH], self._shared[_START] = epoch, start
+        self._shared[_BEGUN] += 1
+
+    def start_of_pass(self, number: tuple[int, int]) -> int:
+        """Return the global batch at which a pass begins; `number` is that of all its workers, and of no other pass."""
+        this = torch.tensor(number)
+        if self.is_claimed and not torch.equal(self._shared[_PASS], this):
+            self._shared[_START] = 0
+        self._shared[_PASS] = this
+        self._shared[_CLAIMED] = self._shared[_BEGUN]
+        return self.start
