@@ -102,8 +102,10 @@ def html_page(facts: ReportFacts) -> str:
         f'<body><a class=skip href="#content">Skip to the content</a><header><h1>{title}</h1><p>{summary}</p></header>'
         f'<nav aria-label="Parts of the report"><ul>{links}</ul></nav>'
         f'<main id="content">{"".join(shown)}</main>'
-        "<footer><p>Made by <code>shardmill report</code>. Figures are exact, but quantiles and histograms of over "
-        "1,024 records, which are of a sample. Digits that are not shown are in <code>data</code> elements.</p>"
+        "<footer><p>Made by <code>shardmill report</code>. Figures are exact, except for quantiles and histograms of "
+        "over 1,024 records, which are of a sample, and the number of distinct values and the counts of frequent ones "
+        "where over 10,000 values are different, which are estimated. Digits that are not shown are in "
+        "<code>data</code> elements.</p>"
         "</footer></body></html>\n"
     )
 

@@ -91,10 +91,11 @@ def _words(figures: FeatureFigures, time: TimeWords | None) -> Iterator[str]:
             yield f"{image.width.min} x {image.height.min} to {image.width.max} x {image.height.max} pixels"
     if figures.quantiles:
         yield f"median {_value(figures.quantiles[len(figures.quantiles) // 2], time)}"
+    about = "" if figures.distinct is None or figures.distinct.exact else "about "
     if figures.distinct is not None:
-        yield f"{'' if figures.distinct.exact else 'about '}{figures.distinct.count:,} distinct"
+        yield f"{about}{figures.distinct.count:,} distinct"
     if figures.top and figures.classes is None and figures.top[0].count > 1:
-        yield ", ".join(f"{_value(one.value, time)} {one.count:,}" for one in figures.top[:_MOST_TOP])
+        yield ", ".join(f"{_value(one.value, time)} {about}{one.count:,}" for one in figures.top[:_MOST_TOP])
 
 
 def _value(value: float | str, time: TimeWords | None) -> str:

@@ -327,6 +327,17 @@ def test_a_thousand_columns_take_two_megabytes_at_most(page_of: PageOf, tmp_path
     assert 0 < float(values["mean"]) < 1
 
 
+def test_the_foot_of_the_page_names_every_figure_that_is_not_exact(page_of: PageOf, tmp_path: Path) -> None:
+    names = ["x0" if i % 2 else f"x{i // 2}" for i in range(30_000)]
+    convert(data={"name": names}, output=tmp_path / "out", stats=True)
+    text, page = page_of(tmp_path / "out")
+    assert dict(rows_by_split(page, "name"))["train"]["distinct"].startswith("about ")
+    assert "<span>about " in text
+    foot = text.partition("<footer>")[2]
+    assert "quantiles and histograms of over 1,024 records, which are of a sample" in foot
+    assert "distinct values and the counts of frequent ones where over 10,000 values are different" in foot
+
+
 def test_pictures_have_their_boxes_and_words(page_of: PageOf, tmp_path: Path) -> None:
     root = Path(__file__).parents[3]
     convert(root / "configs/boxes.yaml", output=tmp_path / "out")

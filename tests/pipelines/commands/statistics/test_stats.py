@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 from pathlib import Path
 
 import pytest
+from shardmill.pipelines import convert as convert_rows
 from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.runs.append import run_append
 from shardmill.pipelines.runs.convert import run_convert
@@ -117,6 +119,13 @@ def test_full_adds_median_distinct_and_the_most_frequent_values(shardmill: Shard
     shown = {line.split()[0]: line.rstrip() for line in shardmill("stats", "few").out.splitlines() if line}
     assert shown["name"].endswith("2 distinct; Ann 3, Bob 2")
     assert shown["x"].endswith("median 0.1; 1 distinct; 0.1 5")
+
+
+def test_counts_that_are_estimated_are_called_so(shardmill: Shardmill) -> None:
+    names = ["x0" if i % 2 else f"x{i // 2}" for i in range(30_000)]
+    convert_rows(data={"name": names}, output="many", stats=True)
+    (line,) = (line for line in shardmill("stats", "many").out.splitlines() if line.startswith("name"))
+    assert re.search(r"about [0-9,]+ distinct; x0 about [0-9,]+(, x[0-9]+ about [0-9,]+)*$", line.rstrip()), line
 
 
 def test_json_has_all_figures(shardmill: Shardmill) -> None:
