@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
+import math
 import statistics as medians
 from collections.abc import Sequence
 from typing import Any
 
 from ...transforms.format.wording.printable import counted
 from ...transforms.format.wording.sizes import format_size
-from ...transforms.statistics.figures import SplitFigures
+from ...transforms.statistics.figures import SplitFigures, Statistics
+from ...transforms.statistics.time_words import TimeWords
 from ..report.split_rule import rule_text
 from .charts import share_bar, sizes
-from .differences import differences
+from .differences import Difference, differences
 from .facts import ReportFacts
-from .markup import NOTHING, note, number, section, table, text_of
+from .markup import NOTHING, note, number, number_in_words, section, table, text_of
 
 
 def splits_section(facts: ReportFacts) -> str:
@@ -99,8 +101,14 @@ def differences_section(facts: ReportFacts) -> str:
     found = differences(facts.statistics)
     if not found:
         return section("differences", "Splits side by side", note("No feature differs between the splits."))
+    times = {feature.name: TimeWords.of(feature) for feature in facts.manifest.schema or ()}
     rows = [
-        [text_of(one.feature), text_of(one.words), f"{text_of(one.one)} and {text_of(one.other)}", number(one.size)]
+        [
+            text_of(one.feature),
+            text_of(one.words),
+            f"{text_of(one.one)} and {text_of(one.other)}",
+            number(one.size) if math.isfinite(one.size) else _two_values(facts.statistics, one, times[one.feature]),
+        ]
         for one in found
     ]
     head = ["feature", "what differs", "between", "by"]
@@ -110,6 +118,13 @@ def differences_section(facts: ReportFacts) -> str:
         note("The greatest differences between two splits. All figures of each split are below, feature by feature."),
         table("The greatest differences between two splits", head, rows, numbers_from=3),
     )
+
+
+def _two_values(statistics: Statistics, one: Difference, time: TimeWords | None) -> str:
+    """Return the two values of a feature that has one in each of two splits."""
+    figures = (statistics.splits[split].features[one.feature].numbers for split in (one.one, one.other))
+    values = [found.min for found in figures if found is not None and found.min is not None]
+    return " and ".join(number(value) if time is None else number_in_words(value, time.value) for value in values)
 
 
 def lineage_section(facts: ReportFacts) -> str:

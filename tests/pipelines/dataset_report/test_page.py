@@ -238,6 +238,45 @@ def test_what_differs_most_between_splits_comes_first(page_of: PageOf, out: Path
     assert max(shares) in [difference.size for difference in found]
 
 
+def test_a_number_that_is_another_constant_in_each_split_comes_before_all_else(page_of: PageOf, tmp_path: Path) -> None:
+    n = 100
+    table = pa.table(
+        {
+            "scale": [1.0] * n + [255.0] * n,
+            "same": [0.1] * (2 * n),
+            "day": pa.array([19_753] * n + [19_754] * n, pa.date32()),
+            "x": [float(i % 7) for i in range(n)] + [float(i % 7) * 1e6 for i in range(n)],
+            "part": ["train"] * n + ["val"] * n,
+        }
+    )
+    convert(data=table, output=tmp_path / "out", split={"column": "part"})
+    text, page = page_of(tmp_path / "out")
+    _, *rows = page.tables["The greatest differences between two splits"]
+    assert [row[:3] for row in rows[:2]] == [
+        ["day", "mean: constant in each split", "train and val"],
+        ["scale", "mean: constant in each split", "train and val"],
+    ]
+    assert '<data value="1.0">1</data> and <data value="255.0">255</data>' in text
+    assert ">2024-01-31</data> and <data" in text
+    assert [row[0] for row in rows[2:]] == ["x", "part"]
+    assert "same" not in [row[0] for row in rows]
+
+
+def test_texts_are_compared_by_the_shares_of_their_values(tmp_path: Path) -> None:
+    n = 200
+    rows = {
+        "part": ["train"] * n + ["val"] * n,
+        "source": ["web"] * 150 + ["book"] * 50 + ["web"] * 30 + ["book"] * 170,
+        "id": [f"{i}" for i in range(2 * n)],
+        "page": [f"{i % 40}" for i in range(n)] + ["home"] * 60 + [f"{i % 40}" for i in range(n - 60)],
+    }
+    convert(data=rows, output=tmp_path / "out", split={"column": "part"}, stats=True)
+    found = {one.feature: (one.size, one.words) for one in differences(stats_of(tmp_path / "out"))}
+    assert found["source"] == (0.6, "value: share of web")
+    assert found["page"] == (pytest.approx(0.3 - 0.025), "value: share of home")  # it is not among the first of train
+    assert "id" not in found  # each value is as rare as others that are not stated
+
+
 def test_histograms_are_drawn_with_words_for_those_who_do_not_see_them(page_of: PageOf, out: Path) -> None:
     _, page = page_of(out)
     words = [attributes["aria-label"] for tag, attributes in page.tags if tag == "svg" and "aria-label" in attributes]
