@@ -81,7 +81,7 @@ def checks_section(facts: ReportFacts) -> str:
         for name, check in checks.items():
             parts.append(_check(generation, name, check))
     if not parts:
-        how = "<code>--set checks.duplicates.action=report --set checks.leaks.columns=NAME</code>"
+        how = "<code>--set checks.duplicates.action=report --set 'checks.leaks.columns=[NAME]'</code>"
         return section("checks", "Duplicates and leaks", note(f"Not looked for; a conversion with {how} does."))
     return section("checks", "Duplicates and leaks", *parts)
 

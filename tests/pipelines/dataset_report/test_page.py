@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import html
 import io
 import json
 import re
+import shlex
 from collections.abc import Callable, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from html.parser import HTMLParser
@@ -291,6 +293,20 @@ def test_duplicates_and_leaks_are_those_of_the_manifest(page_of: PageOf, out: Pa
     checks = read_manifest(str(out)).details.checks
     assert f"<p>{checks['leaks']['groups']:,} values in several splits" in text
     assert f"{checks['duplicates']['records']:,} records repeat an earlier one" in text
+
+
+def test_the_settings_that_a_report_without_checks_names_work_as_they_are(
+    page_of: PageOf, tmp_path: Path, shardmill: Shardmill
+) -> None:
+    (tmp_path / "a.csv").write_text("id,text\n1,a\n2,a\n")
+    assert shardmill("convert", "a.csv", "-o", "out").code == 0
+    text, _ = page_of(tmp_path / "out")
+    settings = re.search(r"a conversion with <code>([^<]*)</code>", text)
+    assert settings is not None
+    words = shlex.split(html.unescape(settings[1]).replace("NAME", "text"))
+    result = shardmill("convert", "a.csv", "-o", "checked", "--set", "split.fractions={train: 0.5, val: 0.5}", *words)
+    assert result.code == 0, result.err
+    assert read_manifest(str(tmp_path / "checked")).details.checks.keys() == {"duplicates", "leaks"}
 
 
 def test_the_page_asks_no_network_and_runs_no_script(page_of: PageOf, out: Path) -> None:
