@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import shlex
+from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
 from rich.table import Table
 
-from ....transforms.dataset.comparison.compare import Difference, compare
+from ....transforms.dataset.comparison.compare import Difference, FigureDifference, compare
 from ....transforms.dataset.comparison.sides import Side
 from ....transforms.dataset.generations.manifest_files import read_manifest
-from ....transforms.format.wording.printable import printable
+from ....transforms.format.wording.printable import printable, printable_path
 from ....transforms.format.wording.sizes import format_size
 
 if TYPE_CHECKING:
@@ -62,11 +63,9 @@ def _print(sides: tuple[Side, Side], found: Difference, read: list[RecordDiffere
     _list(screen, "Schema", (_sides_line(name, *texts) for name, texts in found.schema.items()))
     classes = ((feature, name, *numbers) for feature, names in found.labels.items() for name, numbers in names.items())
     _list(screen, "Labels", (f'{printable(f)}: class "{printable(n)}" {_arrow(x, y)}' for f, n, x, y in classes))
-    if found.figures is None:
-        screen.text("Figures: not compared, as a side has no statistics (shardmill stats FOLDER --write).")
-    else:
-        lines = (f"{one.split} {printable(one.feature)}: {one.figure} {_arrow(one.a, one.b)}" for one in found.figures)
-        _list(screen, "Figures", lines)
+    for line in dict.fromkeys(_not_compared(sides, found)):
+        screen.text(line)
+    _list(screen, "Figures", map(_figure_line, found.figures or ()))
     for what, names in zip(("only in A", "only in B", "changed"), found.sources, strict=True):
         _list(screen, f"Sources {what}", map(printable, names))
     for one in read:
@@ -74,6 +73,28 @@ def _print(sides: tuple[Side, Side], found: Difference, read: list[RecordDiffere
             f"Records of {one.split}: {one.only_a:,} only in A, {one.only_b:,} only in B ({one.read:,} read, "
             f"{one.skipped:,} in equal shards)"
         )
+
+
+def _not_compared(sides: tuple[Side, Side], found: Difference) -> Iterator[str]:
+    """Yield which figures are not compared, as a side has fewer than the other or none, and what to do."""
+    for side, level in zip(sides, found.levels, strict=True):
+        command = f"shardmill stats {shlex.quote(printable_path(side.path))}"
+        if level is None:
+            fix = f"{command} --write"
+            if side.manifest.schema is None:
+                fix = "its records are plain bytes"
+            elif side.is_older:
+                fix = "an older generation keeps none; --records compares the records"
+            yield f"Figures: not compared, as {side.name}, has no statistics ({fix})."
+        elif level == "basic" and "full" in found.levels:
+            yield f"Distinct values: not compared, as {side.name}, does not have them ({command} --full --write)."
+
+
+def _figure_line(one: FigureDifference) -> str:
+    a, b = (
+        value if side not in one.estimated else f"about {_shown(value)}" for side, value in (("a", one.a), ("b", one.b))
+    )
+    return f"{one.split} {printable(one.feature)}: {one.figure} {_arrow(a, b)}"
 
 
 def _list(screen: Screen, title: str, lines: Iterable[str]) -> None:

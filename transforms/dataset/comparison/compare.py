@@ -12,7 +12,7 @@ records, are shown and do not count.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any
 
@@ -20,7 +20,7 @@ from ...format.manifest.manifest import SplitEntry
 from ...format.schema.difference import feature_text
 from ...format.schema.schema import Feature, Schema
 from ...format.wording.printable import printable
-from ...statistics.figures import FeatureFigures, Statistics
+from ...statistics.figures import Distinct, FeatureFigures, Level, Statistics
 from .sides import Side
 
 
@@ -36,13 +36,14 @@ class SplitDifference:
 
 @dataclass(frozen=True, slots=True)
 class FigureDifference:
-    """One figure of a feature in a split, such as `mean` or `missing`, on both sides."""
+    """One figure of a feature in a split, such as `mean` or `missing`, on both sides; `estimated` names sides."""
 
     split: str
     feature: str
     figure: str
     a: Any
     b: Any
+    estimated: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +51,16 @@ class Difference:
     """All that differs; what is empty is equal.
 
     `schema` has the two texts of each feature that differs, None where a side lacks it; `labels` for each label feature
-    the number of each class on both sides, where these differ. `figures` is None where a side has no statistics.
-    `sources` is (in A alone, in B alone, changed).
+    the number of each class on both sides, where these differ. `figures` is None where a side has no statistics; they
+    are of what both `levels` of statistics have, None being that of a side without. `sources`
+    is (in A alone, in B alone, changed).
     """
 
     schema: dict[str, tuple[str | None, str | None]]
     labels: dict[str, dict[str, tuple[int | None, int | None]]]
     splits: tuple[SplitDifference, ...]
     figures: tuple[FigureDifference, ...] | None
+    levels: tuple[Level | None, Level | None]
     sources: tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
 
     @property
@@ -83,11 +86,14 @@ def compare(a: Side, b: Side) -> Difference:
     Raises:
         DamageError: a list of sources, or statistics, are damaged.
     """
+    figures = a.statistics(), b.statistics()
+    levels = [None if one is None else one.level for one in figures]
     return Difference(
         _schemas(a.manifest.schema, b.manifest.schema),
         _labels(a.manifest.labels, b.manifest.labels),
         tuple(_splits(a, b)),
-        _figures(a.statistics(), b.statistics()),
+        _figures(*figures),
+        (levels[0], levels[1]),
         _sources(a.sources(), b.sources()),
     )
 
@@ -138,7 +144,7 @@ def _held(split: SplitEntry) -> tuple[int, str]:
 def _figures(a: Statistics | None, b: Statistics | None) -> tuple[FigureDifference, ...] | None:
     if a is None or b is None:
         return None
-    found = []
+    found: list[FigureDifference] = []
     for split in sorted(a.splits.keys() & b.splits.keys()):
         ours, theirs = a.splits[split].features, b.splits[split].features
         for name in ours:
@@ -146,7 +152,17 @@ def _figures(a: Statistics | None, b: Statistics | None) -> tuple[FigureDifferen
                 left, right = _flat(ours[name]), _flat(theirs[name])
                 keys = [key for key in dict.fromkeys([*left, *right]) if left.get(key) != right.get(key)]
                 found += [FigureDifference(split, name, key, left.get(key), right.get(key)) for key in keys]
+                if a.level == b.level:
+                    found += _distinct(split, name, ours[name].distinct, theirs[name].distinct)
     return tuple(found)
+
+
+def _distinct(split: str, name: str, a: Distinct | None, b: Distinct | None) -> Iterator[FigureDifference]:
+    """Yield the difference of how many values are different, which the level "full" alone has."""
+    if a != b:
+        counts = [None if one is None else one.count for one in (a, b)]
+        estimated = tuple(side for side, one in (("a", a), ("b", b)) if one is not None and not one.exact)
+        yield FigureDifference(split, name, "distinct", counts[0], counts[1], estimated)
 
 
 def _flat(figures: FeatureFigures) -> dict[str, Any]:
@@ -157,10 +173,7 @@ def _flat(figures: FeatureFigures) -> dict[str, Any]:
         if group is not None:
             prefix = "" if what == "numbers" else f"{what} "
             flat |= {f"{prefix}{one.name}": getattr(group, one.name) for one in fields(group)}
-    flat |= {f"class {printable(name)}": count for name, count in (figures.classes or {}).items()}
-    if figures.distinct is not None:
-        flat["distinct"] = figures.distinct.count
-    return flat
+    return flat | {f"class {printable(name)}": count for name, count in (figures.classes or {}).items()}
 
 
 def _sources(a: dict[str, str], b: dict[str, str]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:

@@ -60,6 +60,11 @@ class Side:
         """How the side is called on a screen."""
         return f"{printable_path(self.path)}, generation {self.manifest.generation}"
 
+    @property
+    def is_older(self) -> bool:
+        """Whether the dataset has a later generation: statistics are those of the latest alone."""
+        return any(one > self.manifest.generation for one in list_generations(self.path))
+
     def statistics(self) -> Statistics | None:
         """Return the figures of the generation, None where there are none."""
         return read_stats(self.path, self.manifest)

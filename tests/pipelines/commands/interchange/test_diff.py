@@ -14,6 +14,8 @@ from ....command_line import Shardmill
 
 ROWS = {"id": [1, 2, 3, 4], "kind": ["cat", "owl", "cat", "cat"], "price": [1.0, 2.0, 3.0, 4.0]}
 
+FIGURE = ("feature", "figure", "a", "b")
+
 
 def made(folder: Path, rows: dict[str, Any] | None = None, **keys: Any) -> None:
     columns = keys.pop("columns", {"kind": {"label": True}})
@@ -68,7 +70,7 @@ def test_a_feature_that_may_be_absent_in_one_alone_differs(tmp_path: Path, shard
         [],
         [["float64 (float)", "float64 (float), may be absent"]],
     )
-    assert {"split": "train", "feature": "price", "figure": "missing", "a": 0, "b": 1} in found["figures"]
+    assert ("price", "missing", 0, 1) in [tuple(one[key] for key in FIGURE) for one in found["figures"]]
 
 
 def test_generations_of_one_dataset_and_their_sources(tmp_path: Path, shardmill: Shardmill) -> None:
@@ -108,9 +110,46 @@ def test_without_statistics_the_screen_says_how_to_have_them(
     for name in ("a", "b"):
         made(tmp_path / name, stats="none" if name == missing else "basic")
     screen = shardmill("diff", "a", "b")
-    assert (screen.code, "Figures: not compared, as a side has no statistics (shardmill stats" in screen.out) == (
+    assert (screen.code, f"Figures: not compared, as {missing}, generation 1, has no statistics" in screen.out) == (
         0,
         True,
     )
+    assert f"(shardmill stats {missing} --write)" in screen.out
     assert shardmill("stats", missing, "--write").code == 0
     assert "Figures: not compared" not in shardmill("diff", "a", "b").out
+
+
+def test_an_older_generation_has_no_statistics_and_its_records_can_be_compared(
+    tmp_path: Path, shardmill: Shardmill
+) -> None:
+    convert(data={"id": [1, 2]}, output=tmp_path / "out")
+    append(data={"id": [3]}, output=tmp_path / "out")
+    screen = shardmill("diff", "out", "out@1")
+    said = "as out, generation 1, has no statistics (an older generation keeps none; --records compares the records)."
+    assert said in " ".join(screen.out.split())
+    assert "--write" not in screen.out
+    assert "1 only in A, 0 only in B" in shardmill("diff", "out", "out@1", "--records").out
+
+
+def test_levels_of_statistics_are_named_once_and_their_common_figures_compared(
+    tmp_path: Path, shardmill: Shardmill
+) -> None:
+    made(tmp_path / "a")
+    made(tmp_path / "b", stats=True)
+    screen = shardmill("diff", "a", "b")
+    assert screen.code == 0
+    assert "only in" not in screen.out
+    assert screen.out.count("Distinct values: not compared, as a, generation 1, does not have them") == 1
+    made(tmp_path / "c", ROWS | {"price": [1.0, 2.0, 3.0, 5.0]}, stats=True)
+    assert "train price: max 4 -> 5" in shardmill("diff", "a", "c").out
+    assert document(shardmill, "a", "c")[1]["levels"] == ["basic", "full"]
+    assert shardmill("stats", "a", "--full", "--write").code == 0
+    assert "not compared" not in shardmill("diff", "a", "b").out
+
+
+def test_distinct_values_that_are_estimated_are_called_so(tmp_path: Path, shardmill: Shardmill) -> None:
+    for name, number in (("few", 100), ("many", 11_000)):
+        convert(data={"name": [f"x{i % number}" for i in range(11_000)]}, output=tmp_path / name, stats=True)
+    (figure,) = (one for one in document(shardmill, "few", "many")[1]["figures"] if one["figure"] == "distinct")
+    assert (figure["a"], figure["estimated"]) == (100, ["b"])
+    assert f"train name: distinct 100 -> about {figure['b']:,}" in shardmill("diff", "few", "many").out
