@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final
 from rich.table import Table
 
 from ...transforms.dataset.cleanup.leftovers import staged_by_dead_runs
-from ...transforms.dataset.generations.manifest_files import Overview, read_overview
+from ...transforms.dataset.generations.manifest_files import Overview, first_record_file, read_overview
 from ...transforms.dataset.records.record_file import read_record_batches
 from ...transforms.dataset.stage.run_lock import is_held
 from ...transforms.dataset.storage.storage_at import storage_at
@@ -290,7 +290,12 @@ def _print_foreign(found: ForeignFiles, screen: Screen) -> None:
         screen.text(f"{seen} of the first file:\n")
         screen.table(schema_table(found.schema, reasons=False))
     kept = "" if found.problem is None else " --records opaque"
-    screen.text(f"\nA dataset of them, with a manifest: shardmill merge {shlex.quote(where)} -o FOLDER{kept}")
+    merge = f"shardmill merge {shlex.quote(where)} -o FOLDER{kept}"
+    if first_record_file(found.path) is None:
+        screen.text(f"\nA dataset of them, with a manifest: {merge}")
+        return
+    screen.text(f"\nA dataset of them where they are, unchanged: shardmill adopt {shlex.quote(where)}")
+    screen.text(f"A dataset of copies of their records: {merge}")
 
 
 def _is_one_file(found: ForeignFiles) -> bool:

@@ -123,6 +123,20 @@ def test_a_committed_shard_that_is_not_moved_yet_is_read_from_staging(people: Pa
     assert list(dataset.records("train")) == ROWS
 
 
+def test_a_folder_of_tfrecord_files_is_no_dataset_until_it_is_adopted(tmp_path: Path) -> None:
+    folder = tmp_path / "their files"
+    folder.mkdir()
+    for name in ("b.tfrecord-00000-of-00001", "a.record", "c.txt"):
+        (folder / name).touch()
+    with pytest.raises(InputError) as found:
+        open_dataset(folder)
+    assert str(found.value) == (
+        f"{folder}: no dataset: it has neither manifests/ nor manifest.json, but TFRecord files. To make a dataset of "
+        f"them, without changing them: shardmill adopt '{folder}'; inspect and verify also take a single file: "
+        f"'{folder}/a.record'"
+    )
+
+
 def test_a_folder_without_a_manifest_is_no_dataset(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"no dataset: it has neither manifests/ nor manifest\.json$"):
         open_dataset(tmp_path)

@@ -122,8 +122,10 @@ def test_of_foreign_files_it_says_what_the_first_records_hold(
         "n int64 int64 no",
         "words bytes list list of binary no",
         "",
-        "A dataset of them, with a manifest: shardmill merge data -o FOLDER",
+        "A dataset of them where they are, unchanged: shardmill adopt data",
+        "A dataset of copies of their records: shardmill merge data -o FOLDER",
     ]
+    assert "shardmill adopt" not in info(capsys, "data/a.tfrecord.gz")[1]
     assert look_at_files("data/b.tfrecord").problem == "they are not tf.train.Example"
     document = json.loads(info(capsys, "data/a.tfrecord.gz", "--json")[1])
     assert (document["compression"], document["looked_at"]["records"], document["records"]) == ("gzip", 3, None)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -176,3 +177,21 @@ def test_what_cannot_be_adopted_is_refused_with_what_helps(mnist: Path, tmp_path
     assert "shardmill merge within -o FOLDER --records opaque" in refused("within")
     assert shardmill("adopt", "mnist").code == 0
     assert "is a dataset, with a manifest of its own: shardmill info mnist" in refused("mnist")
+
+
+@pytest.mark.parametrize("command", ["inspect", "verify", "report", "export", "diff", "snippet"])
+def test_each_command_that_takes_a_dataset_names_the_way_to_one(
+    mnist: Path, tmp_path: Path, shardmill: Shardmill, command: str
+) -> None:
+    words = {
+        "report": ["mnist", "-o", "r.html"],
+        "export": ["mnist", "-o", "x.jsonl"],
+        "diff": ["mnist", "mnist"],
+        "snippet": ["torch", "mnist"],
+    }
+    screen = shardmill(command, *words.get(command, ["mnist"]))
+    assert screen.code == 2
+    way = re.search(r"without changing them: shardmill (adopt mnist); ", screen.err)
+    assert way is not None, screen.err
+    assert shardmill(*way[1].split()).code == 0
+    assert shardmill(command, *words.get(command, ["mnist"])).code == 0

@@ -15,7 +15,7 @@ from ...format.manifest.parser import parse_overview
 from ...format.manifest.parts import LIMITS
 from ...format.wording.printable import printable_path
 from ...statistics.figures import Statistics
-from ..generations.manifest_files import list_generations, read_file
+from ..generations.manifest_files import list_generations, no_dataset, read_file
 from ..generations.statistics_file import read_stats
 from ..shards.source_list import read_held_sources
 from ..storage.storage_at import storage_at
@@ -51,7 +51,7 @@ class Side:
             raise InputError(f"{printable_path(path)}: no generation {generation}: {choices}")
         file = generation_file("manifests", generation or known[-1], "json") if known else "manifest.json"
         if not known and not storage_at(path).lies_at(file):
-            raise InputError(f"{printable_path(path)}: no dataset: it has neither manifests/ nor manifest.json")
+            raise no_dataset(path)
         data = read_file(path, file, LIMITS.bytes)
         return cls(path, *parse_overview(data, printable_path(os.path.join(path, file))))
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from typing import Any, Final
 
 from ...errors import DamageError, InputError, TargetError
 from ...format.manifest.manifest import Manifest, ShardEntry
-from ...format.manifest.naming import STAGING_FOLDER, generation_file, staged_file
+from ...format.manifest.naming import STAGING_FOLDER, generation_file, is_shard_path, staged_file
 from ...format.manifest.parser import parse_manifest, parse_overview
 from ...format.manifest.parts import LIMITS, parse_part, parts_named_in
 from ...format.manifest.strict_json import JsonError, parse_json
@@ -75,6 +76,31 @@ def list_generations(root: str) -> tuple[int, ...]:
     return tuple(sorted(number for number in numbers if number))
 
 
+def no_dataset(root: str) -> InputError:
+    """Return the error of a folder that is no dataset, with the way to make one of the TFRecord files in it."""
+    where = printable_path(root)
+    said = f"{where}: no dataset: it has neither manifests/ nor manifest.json"
+    first = first_record_file(root)
+    if first is None:
+        return InputError(said)
+    file = shlex.quote(printable_path(os.path.join(root, first)))
+    return InputError(
+        f"{said}, but TFRecord files. To make a dataset of them, without changing them: shardmill adopt "
+        f"{shlex.quote(where)}; inspect and verify also take a single file: {file}"
+    )
+
+
+def first_record_file(root: str) -> str | None:
+    """Return the first name of a folder's own files that are TFRecord files by their names; None of a store's."""
+    if is_store_url(root):
+        return None
+    try:
+        with os.scandir(root) as entries:
+            return min((one.name for one in entries if is_shard_path(one.name) and one.is_file()), default=None)
+    except OSError:
+        return None
+
+
 def read_manifest(root: str, generation: int | None = None, parts: PartCache | None = None) -> Manifest:
     """Return the manifest of a generation, by default of the latest; `parts` are those of others that were read before.
 
@@ -85,7 +111,7 @@ def read_manifest(root: str, generation: int | None = None, parts: PartCache | N
     known = list_generations(root)
     if not known:
         if not storage_at(root).lies_at("manifest.json"):
-            raise InputError(f"{printable_path(root)}: no dataset: it has neither manifests/ nor manifest.json")
+            raise no_dataset(root)
         manifest = _read(root, "manifest.json", parts)
         if generation not in (None, manifest.generation):
             raise InputError(f"{printable_path(root)}: no generation {generation}: it holds {manifest.generation}")
@@ -121,7 +147,7 @@ def read_overview(root: str) -> Overview:
     generations = list_generations(root)
     path = generation_file("manifests", generations[-1], "json") if generations else "manifest.json"
     if not generations and not storage_at(root).lies_at(path):
-        raise InputError(f"{printable_path(root)}: no dataset: it has neither manifests/ nor manifest.json")
+        raise no_dataset(root)
     manifest, shards = parse_overview(read_file(root, path, LIMITS.bytes), _shown(root, path))
     return Overview(root, manifest, generations or (manifest.generation,), shards)
 
