@@ -18,6 +18,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from shardmill.pipelines import convert, open_dataset
+from shardmill.pipelines.config.load import load_config
+from shardmill.pipelines.runs.append import run_append
 from shardmill.transforms.dataset.export.exported_rows import ExportedRows
 from shardmill.transforms.dataset.export.plain_values import plain_array, plain_list
 from shardmill.transforms.dataset.export.tables import TABLES
@@ -175,8 +177,30 @@ def test_a_table_of_several_splits_says_which_row_is_in_which_and_becomes_them_a
 def test_a_column_named_split_stops_a_table_of_several_splits_with_the_way_out(tmp_path: Path) -> None:
     source = pa.table({"split": ["a", "b"] * 50, "id": range(100)})
     first = made(source, tmp_path / "first", split={"fractions": {"train": 0.5, "val": 0.5}})
-    with pytest.raises(UsageError, match="export each split by itself: --split train"):
+    with pytest.raises(UsageError, match=r"export each split by itself: --split train, or .* others with --columns"):
         exported(first, tmp_path / "table.parquet")
+    table = pq.read_table(exported(first, tmp_path / "ids.parquet", columns=["id"]))
+    assert table.schema.names == ["id", "split"]
+    assert set(table["split"].to_pylist()) == {"train", "val"}
+
+
+@pytest.mark.parametrize("names", [None, {"train": "train", "val": "dev"}])
+def test_a_column_named_split_that_is_the_split_is_written_once_and_splits_again(
+    tmp_path: Path, names: dict[str, str] | None
+) -> None:
+    source = pa.table({"split": ["train", "val", "train"] * 50, "id": range(150)})
+    rule: dict[str, Any] = {"column": "split"} | ({} if names is None else {"names": names})
+    first = made(source, tmp_path / "first", split=rule)
+    table = pq.read_table(exported(first, tmp_path / "table.parquet"))
+    assert table.schema.names == ["id", "split"]
+    again = open_dataset(made(tmp_path / "table.parquet", tmp_path / "again", split=rule))
+    there = open_dataset(first)
+    assert [list(again[split]) for split in again.splits] == [list(there[split]) for split in there.splits]
+    (tmp_path / "more.csv").write_text("split,id\nval,7\n")
+    output = {"path": str(first), "split": "train"}
+    run_append(load_config({"input": {"paths": [str(tmp_path / "more.csv")]}, "output": output}, command="append"))
+    with pytest.raises(UsageError, match="is not the split of each row"):
+        exported(first, tmp_path / "other.parquet")
 
 
 def test_lists_of_classes_are_exported_by_their_names(tmp_path: Path) -> None:
