@@ -119,6 +119,11 @@ class ColumnConfig(_Section):
     file: Literal["path"] | None = None
     image: Literal["path", "bytes", "none"] | None = None
 
+    @property
+    def keeps_nulls(self) -> bool:
+        """Whether nulls stay absent beside a list of classes: elsewhere they do by default, here where it is said."""
+        return isinstance(self.label, list) and self.null == "absent" and "null" in self.model_fields_set
+
     @model_validator(mode="before")
     @classmethod
     def _a_picture_is_there(cls, given: Any) -> Any:

@@ -39,7 +39,7 @@ def config_fingerprint(config: Config) -> str:
     are relative to `base`, so that a folder may be moved) but `runner`, `max_rejects`, `limits` and
     `output.path`, as JSON with sorted keys; the order of split fractions matters, so they are pairs.
     """
-    document = _without_later_defaults(config.to_json())
+    document = _without_later_defaults(config)
     for key in ("runner", "max_rejects", "limits"):
         del document[key]
     del document["output"]["path"]
@@ -51,7 +51,7 @@ def options_fingerprint(config: Config) -> str:
 
     Their order and what is merely checked play no part.
     """
-    document = _without_later_defaults(config.to_json())
+    document = _without_later_defaults(config)
     section = document["input"] or {}
     chosen = ("paths", *FORMATS[section["format"]].load().choosing_keys) if section else ()
     read = {key: value for key, value in section.items() if key not in chosen}
@@ -90,8 +90,12 @@ def _with_columns(config: Config, columns: list[str] | None, excluded: list[str]
     return config.model_copy(update={"input": config.input.model_copy(update=update)})
 
 
-def _without_later_defaults(document: dict[str, Any]) -> dict[str, Any]:
-    """Return a config's document without the keys that came later, where they are at their defaults."""
+def _without_later_defaults(config: Config) -> dict[str, Any]:
+    """Return a config's document without the keys that came later, where they are at their defaults.
+
+    Nulls beside a list of classes are rejects unless the config says `absent`, which is in it then.
+    """
+    document = config.to_json()
     kept = dict(document)
     for name, defaults in LATER_KEYS.items():
         section = kept.get(name)
@@ -102,6 +106,8 @@ def _without_later_defaults(document: dict[str, Any]) -> dict[str, Any]:
         if kept.get(name) == default:
             kept.pop(name, None)
     columns = {name: _without(_LATER_COLUMN_KEYS, rule) for name, rule in document["schema"]["columns"].items()}
+    for name, rule in config.schema_.columns.items():
+        columns[name] |= {"null": rule.null} if rule.keeps_nulls else {}
     kept["schema"] = {**kept["schema"], "columns": columns}
     return kept
 

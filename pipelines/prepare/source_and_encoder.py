@@ -161,7 +161,7 @@ def with_recipe(source: Source, config: Config) -> Source:
     for name, rule in sorted(config.schema_.columns.items()):
         if rule.label:
             classes = None if rule.label is True else rule.label
-            steps.append(Label.of(rule.name or name, classes))
+            steps.append(Label.of(rule.name or name, classes, nulls=rule.keeps_nulls))
     steps += [*_files(config), *_nulls_of(config, of_files=True), *_pictures(config)]
     if config.schema_.constants:
         steps.append(Constants.of(config.schema_.constants))

@@ -53,6 +53,20 @@ def test_it_is_what_it_was_in_the_release_that_wrote_a_dataset(folder: Path) -> 
     assert config_fingerprint(config) == "sha256:885b1701f086252f55edfc46bf357b5922521e915762183706845f52e2aefb38"
 
 
+def test_nulls_that_are_kept_beside_given_classes_are_in_both(folder: Path) -> None:
+    label = "schema.columns.x.label="
+    for value, differs in (("[a, b]", True), ("true", False)):
+        plain = load_config("c.yaml", set_values=[f"{label}{value}"])
+        kept = load_config("c.yaml", set_values=[f"{label}{value}", "schema.columns.x.null=absent"])
+        assert (config_fingerprint(kept) != config_fingerprint(plain)) is differs
+        assert (options_fingerprint(kept) != options_fingerprint(plain)) is differs
+
+
+def test_a_list_of_classes_has_the_fingerprint_that_it_had(folder: Path) -> None:
+    config = load_config("c.yaml", set_values=["schema.columns.x.label=[a, b]"])
+    assert config_fingerprint(config) == "sha256:6964b77cf35ddc1498acdca4d6fe934063ffef1813bedaa3557fb08004689aae"
+
+
 @pytest.mark.parametrize(
     ("kind", "whole", "options"),
     [

@@ -130,6 +130,34 @@ def test_what_is_no_class_and_a_null_are_rejects() -> None:
     assert summary.manifest.rejects.by_code == {"DECLARED_NOT_NULL": 1, "UNKNOWN_CLASS": 1}
 
 
+@pytest.mark.parametrize("file", ["a.csv", "a.parquet"])
+@pytest.mark.parametrize(
+    ("null", "numbers"), [("absent", [0, None, 1]), ("drop_row", [0, 1]), ({"fill": "dog"}, [0, 1, 1])]
+)
+def test_what_becomes_of_nulls_beside_given_classes_is_what_the_config_says(
+    file: str, null: Any, numbers: list[Any]
+) -> None:
+    Path("a.csv").write_text("id,kind\n1,cat\n2,\n3,dog\n")
+    put({"id": [1, 2, 3], "kind": ["cat", None, "dog"]})
+    convert(file, output="out", **settings(["cat", "dog"], null=null))
+    assert labels_of() == (numbers, ("cat", "dog"))
+    assert verify_dataset("out").ok
+    put({"id": [4, 5], "kind": ["dog", None]}, "b.parquet")
+    if null == "absent":
+        append("b.parquet", output="out")
+        assert labels_of()[0] == [*numbers, 1, None]
+
+
+def test_a_null_without_a_class_is_refused_with_a_setting_that_keeps_it_and_the_same_command_resumes() -> None:
+    put({"id": [1, 2, 3], "kind": ["cat", None, "dog"]})
+    with pytest.raises(TooManyRejects) as refused:
+        convert("a.parquet", output="out", **settings(["cat", "dog"]))
+    said = "there is no class for null; say what becomes of nulls: --set schema.columns.kind.null=absent, or drop_row"
+    assert said in str(refused.value)
+    convert("a.parquet", output="out", **settings(["cat", "dog"], null="absent"))
+    assert labels_of()[0] == [0, None, 1]
+
+
 @pytest.mark.parametrize("said", [True, False])
 def test_an_append_keeps_the_numbers_and_adds_new_classes_at_the_end(said: bool) -> None:
     put({"kind": ["dog", "cat"]})

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import pyarrow as pa
@@ -36,7 +36,8 @@ class Label:
     """Make the column a label. `classes` are given in the config, None where they are learned.
 
     `numbered` are the classes by number: those that are given, or the dataset's and then those that were learned.
-    `held` are those of the dataset of an append that gives none.
+    `held` are those of the dataset of an append that gives none. With `nulls` a null stays one beside given classes,
+    as it does beside learned ones.
     """
 
     column: str
@@ -44,13 +45,18 @@ class Label:
     numbered: tuple[str, ...] = ()
     learns: bool = True
     held: tuple[str, ...] = ()
+    nulls: bool = field(default=False, repr=False)
 
     @classmethod
-    def of(cls, column: str, classes: Sequence[str] | None) -> Label:
+    def of(cls, column: str, classes: Sequence[str] | None, *, nulls: bool = False) -> Label:
         """Return the step for a column, whose classes are learned if they are None."""
         if classes is None:
             return cls(column)
-        return cls(column, tuple(classes), tuple(classes), learns=False)
+        return cls(column, tuple(classes), tuple(classes), learns=False, nulls=nulls)
+
+    @property
+    def _keeps_nulls(self) -> bool:
+        return self.classes is None or self.nulls
 
     @property
     def looks_at(self) -> tuple[str, ...]:
@@ -72,7 +78,7 @@ class Label:
                 f'column "{printable(self.column)}": a label is text, a whole number or a bool, and it holds {kind}; '
                 f"leave label out, or make it text (CSV and JSON lines: --set schema.columns.{self.column}.type=string)"
             )
-        field = pa.field(self.column, pa.int64(), known[self.column].field.nullable and self.classes is None)
+        field = pa.field(self.column, pa.int64(), known[self.column].field.nullable and self._keeps_nulls)
         label = Column(field, reason=self._reason(), labels=self.numbered)
         return [label if column.name == self.column else column for column in columns]
 
@@ -109,7 +115,7 @@ class Label:
         return self
 
     def apply(self, batch: pa.RecordBatch, file: str) -> Stepped:  # noqa: ARG002
-        """Return the batch with numbers for the values; what is no class is a problem, as is a null of given ones."""
+        """Return the batch with numbers for the values; what is no class is a problem, and a null unless it is kept."""
         values = _plain(batch[self.column])
         if types.is_integer(values.type) and not self._names_numbers():
             numbers = values.cast(pa.int64(), safe=False)
@@ -125,19 +131,19 @@ class Label:
         return all(name.lstrip("-").isdecimal() for name in (self.held if self.classes is None else self.classes))
 
     def _problems(self, values: pa.Array, numbers: pa.Array) -> tuple[CellProblem, ...]:
-        missing = numbers.is_null() if self.classes is not None else pc.and_(numbers.is_null(), values.is_valid())
+        missing = pc.and_(numbers.is_null(), values.is_valid()) if self._keeps_nulls else numbers.is_null()
         if not pc.any(missing).as_py():
             return ()
         shown = first_names(self.numbered, _SHOWN)
-        fix = f"add it to schema.columns.{printable(self.column)}.label, or fix the row"
+        key = f"schema.columns.{printable(self.column)}"
         problems = []
         for row in pc.indices_nonzero(missing).to_pylist():
             value = values[row].as_py()
             if value is None:
-                text = f"there is no class for null; {fix}"
+                text = f"there is no class for null; say what becomes of nulls: --set {key}.null=absent, or drop_row"
                 error = CellError(self.column, "DECLARED_NOT_NULL", "null", "a class", text)
             else:
-                text = f'"{printable(_name(value))}" is no class: {shown}; {fix}'
+                text = f'"{printable(_name(value))}" is no class: {shown}; add it to {key}.label, or fix the row'
                 error = CellError(self.column, "UNKNOWN_CLASS", printable(_name(value)), f"one of {shown}", text)
             problems.append(CellProblem(row, error))
         return tuple(problems)
