@@ -2,23 +2,31 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from ....transforms.dataset.export.exported_rows import ExportedRows
 from ....transforms.dataset.export.new_target import check_new, new_file, new_folder
 from ....transforms.dataset.reading.open_dataset import open_dataset
 from ....transforms.errors import UsageError
+from ....transforms.format.schema.schema import Feature
 from ....transforms.format.sidecars.croissant import NAME as CROISSANT
 from ....transforms.format.sidecars.label_map import ONE as LABEL_MAP
 from ....transforms.format.sidecars.sidecar_files import sidecar_files
 from ....transforms.format.wording.printable import counted, printable_path
 from ....transforms.format.wording.sizes import format_size
+from ....transforms.sources.contract.call import set_list
 
 if TYPE_CHECKING:
     from ...screens.screen import Screen
+
+
+_SHOWN: Final = 50
+"""Classes that a printed option lists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +63,20 @@ def export_command(path: str, target: str, options: ExportOptions, screen: Scree
     check_new(target, overwrite=options.overwrite)
     dataset = open_dataset(path, options.generation)
     rows = ExportedRows.plan(dataset, options.split, options.columns, one_table=not is_folder)
-    pictures = None
+    pictures, classes = None, list[str]()
     if is_folder:
-        pictures = _export_pictures(rows, target)
+        pictures, classes = _export_pictures(rows, target)
     else:
         with new_file(target) as file:
             TABLES[suffix](rows, file)
     _print(rows, target, pictures, screen)
+    if classes:
+        screen.note(f"metadata.jsonl has classes as text; converted so, they are classes again: {' '.join(classes)}")
     return 0
 
 
-def _export_pictures(rows: ExportedRows, target: str) -> int:
+def _export_pictures(rows: ExportedRows, target: str) -> tuple[int, list[str]]:
+    """Write a folder of pictures; return how many there are, and the options that make classes of what lines say."""
     from ....transforms.dataset.export.picture_folder import PictureFolder
     from ....transforms.dataset.export.picture_plan import PicturePlan
 
@@ -75,7 +86,20 @@ def _export_pictures(rows: ExportedRows, target: str) -> int:
     with new_folder(target) as root:
         folder = PictureFolder(root, rows, plan)
         folder.write()
-    return folder.pictures
+    said = plan.columns if plan.with_lines else ()
+    labels = [one for one in schema if one.name in said and one.name in rows.dataset.labels and not one.shape]
+    return folder.pictures, [option for one in labels for option in _label_options(one, rows.dataset.labels[one.name])]
+
+
+def _label_options(label: Feature, names: Sequence[str]) -> list[str]:
+    """Return the options that read a column of names as a label again, with the numbers that the classes have."""
+    plain = label.name.isidentifier()
+    key = f"schema.columns.{label.name if plain else json.dumps(label.name, ensure_ascii=False)}"
+    if len(names) > _SHOWN:
+        listed = f"--set {shlex.quote(f'{key}.label=[...]')} (all {len(names):,} classes, in the order of info --json)"
+    else:
+        listed = set_list(f"{key}.label", names)
+    return [*([f"--set {shlex.quote(f'{key}.null=absent')}"] if label.nullable else []), listed]
 
 
 def is_sidecar(name: str) -> bool:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+import shlex
 from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from shardmill.pipelines import append, convert
+from shardmill.pipelines import append, convert, open_dataset
 
 from ....command_line import Shardmill
 from ....dataset.commit.test_append_commit import add
@@ -132,3 +133,28 @@ def test_a_label_map_that_there_is_not_is_refused_with_what_makes_one(tmp_path: 
     assert shardmill("export", "out", "-o", "kind.label_map.pbtxt").code == 0
     screen = shardmill("export", "out", "-o", "croissant.json", "--split", "train")
     assert "--split is for tables and pictures" in screen.err
+
+
+@pytest.mark.parametrize("missing", [False, True])
+def test_classes_that_no_folder_can_be_named_by_come_back_with_the_settings_that_are_printed(
+    tmp_path: Path, shardmill: Shardmill, missing: bool
+) -> None:
+    picture = (Path(__file__).parents[4] / "configs/samples/pets/cat/cat-1.jpg").read_bytes()
+    names = ["cat", "C:sharp", None if missing else "it's"]
+    table = pa.table({"image": [{"bytes": picture, "path": f"{n}.jpg"} for n in range(3)], "image/class/label": names})
+    columns = {"image/class/label": {"label": True}}
+    convert(data=table, output=tmp_path / "first", order="source", schema__columns=columns)
+    screen = shardmill("export", "first", "-o", "pictures")
+    assert screen.code == 0
+    _, said, settings = screen.err.partition("converted so, they are classes again: ")
+    assert said
+    screen = shardmill("convert", "pictures", "-o", "again", "--set", "output.order=source", *shlex.split(settings))
+    assert screen.code == 0, screen.err
+    first, again = open_dataset(tmp_path / "first"), open_dataset(tmp_path / "again")
+    assert again.labels == first.labels
+    assert [row["image/class/label"] for row in again] == [row["image/class/label"] for row in first] == names
+
+
+def test_classes_that_name_their_folders_need_no_setting(tmp_path: Path, shardmill: Shardmill) -> None:
+    convert(Path(__file__).parents[4] / "configs/samples/pets", output=tmp_path / "first", max_rejects=1)
+    assert shardmill("export", "first", "-o", "pictures").err == ""
