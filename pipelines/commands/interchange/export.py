@@ -13,9 +13,11 @@ from ....transforms.dataset.export.exported_rows import ExportedRows
 from ....transforms.dataset.export.new_target import check_new, new_file, new_folder
 from ....transforms.dataset.reading.open_dataset import open_dataset
 from ....transforms.errors import UsageError
+from ....transforms.format.manifest.manifest import Manifest
 from ....transforms.format.schema.schema import Feature
 from ....transforms.format.sidecars.croissant import NAME as CROISSANT
 from ....transforms.format.sidecars.label_map import ONE as LABEL_MAP
+from ....transforms.format.sidecars.label_map import has_id_0
 from ....transforms.format.sidecars.sidecar_files import sidecar_files
 from ....transforms.format.wording.printable import counted, printable_path
 from ....transforms.format.wording.sizes import format_size
@@ -134,7 +136,18 @@ def _export_sidecar(path: str, target: str, options: ExportOptions, screen: Scre
         screen.data({"path": where, "target": printable_path(target)})
     elif not screen.quiet:
         screen.text(f"Wrote {shown_path(target)}: {format_size(len(files[name]))}.", "bold green")
+    if name.endswith(LABEL_MAP) and has_id_0(files[name]):
+        screen.note(_below_1(manifest), "yellow")
     return 0
+
+
+def _below_1(manifest: Manifest) -> str:
+    """Return that a label map has the id 0, and how a conversion numbers classes from 1."""
+    if manifest.source.format == "images":
+        fix = "--set input.label_offset=1"
+    else:
+        fix = "with _unused_0 as the first class of its text: --set 'schema.columns.NAME.label=[_unused_0, ...]'"
+    return f"Warning: TensorFlow's Object Detection API takes no id below 1, and a class has 0; convert again {fix}"
 
 
 def _print(rows: ExportedRows, target: str, pictures: int | None, screen: Screen) -> None:

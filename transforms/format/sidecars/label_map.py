@@ -31,6 +31,15 @@ def label_maps(schema: Schema, labels: Mapping[str, Sequence[str]]) -> dict[str,
     return {f"{stem}{ONE}": label_map(labels[name]) for name, stem in stems.items()}
 
 
+def has_id_0(data: bytes) -> bool:
+    """Return whether a label map has the id 0, which TensorFlow's Object Detection API refuses.
+
+    >>> has_id_0(label_map(["cat"])), has_id_0(label_map(["_unused_0", "cat"]))
+    (True, False)
+    """
+    return data.startswith(b"item {\n  id: 0\n")
+
+
 def label_map(names: Sequence[str]) -> bytes:
     r"""Return the label map of classes, which are numbered from 0.
 

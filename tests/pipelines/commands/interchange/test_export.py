@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shlex
 from pathlib import Path
 
@@ -158,3 +159,27 @@ def test_classes_that_no_folder_can_be_named_by_come_back_with_the_settings_that
 def test_classes_that_name_their_folders_need_no_setting(tmp_path: Path, shardmill: Shardmill) -> None:
     convert(Path(__file__).parents[4] / "configs/samples/pets", output=tmp_path / "first", max_rejects=1)
     assert shardmill("export", "first", "-o", "pictures").err == ""
+
+
+def test_a_label_map_with_the_id_0_is_written_with_a_warning_that_has_the_fix(
+    tmp_path: Path, shardmill: Shardmill
+) -> None:
+    pets = Path(__file__).parents[4] / "configs/samples/pets"
+    convert(pets, output=tmp_path / "first", max_rejects=1)
+    screen = shardmill("export", "first", "-o", "label_map.pbtxt")
+    assert (screen.code, Path("label_map.pbtxt").read_text().count("id: 0")) == (0, 1)
+    fix = re.search(r"takes no id below 1, and a class has 0; convert again (--set input\S+)", screen.err)
+    assert fix is not None
+    assert shardmill("convert", str(pets), "-o", "second", "--max-rejects", "1", *fix[1].split()).code == 0
+    assert shardmill("export", "second", "-o", "second.label_map.pbtxt").code == 2  # there is one label: no other name
+    screen = shardmill("export", "second", "-o", "label_map.pbtxt", "--overwrite")
+    assert (screen.code, screen.err) == (0, "")
+
+
+def test_classes_of_text_are_numbered_from_1_after_a_placeholder(tmp_path: Path, shardmill: Shardmill) -> None:
+    labelled(tmp_path / "out")
+    assert "schema.columns.NAME.label=[_unused_0, ...]" in shardmill("export", "out", "-o", "label_map.pbtxt").err
+    labelled(tmp_path / "again", kind={"label": ["_unused_0", "cat", "owl"]})
+    screen = shardmill("export", "again", "-o", "label_map.pbtxt", "--overwrite")
+    assert (screen.code, screen.err) == (0, "")
+    assert re.findall(r"id: ([0-9]+)", Path("label_map.pbtxt").read_text()) == ["1", "2"]
