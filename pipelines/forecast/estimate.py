@@ -22,7 +22,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ...transforms.dataset.stage.max_rejects import rejects_allowed
-from ...transforms.sources.contract.planning import Estimate, Plan
+from ...transforms.sources.contract.planning import Amount, Estimate, Plan, sum_amounts
 from ...transforms.sources.contract.source import LazyPieces
 from ...transforms.stores.common.store_url import is_store_url
 from ..prepare.prepared import Prepared
@@ -56,15 +56,22 @@ _LEAST_ERROR: Final = 0.01
 _OF_ONE_PLACE: Final = 0.2
 """The least relative error of sizes, and that of a sample from one place, which says nothing of the others."""
 
+_OF_GZIP: Final = 0.2
+"""The same of a sample of all rows with gzip: a run compresses other records together than a sample does."""
+
 
 class _Whole(NamedTuple):
-    """What is expected of all rows: how many `rows` there are, the `records`, `bytes` and `rejects` of them."""
+    """What is expected of all rows: how many `rows` there are, the `records`, `bytes` and `rejects` of them.
+
+    `splits` are what each split got of the sample, weighted by the rows that each place stands for.
+    """
 
     rows: float
     records: float
     bytes: float
     rejects: float
     error: float | None
+    splits: dict[str, Amount]
 
 
 def forecast(
@@ -79,9 +86,11 @@ def forecast(
         RunError: the run would fail for rows of the sample.
     """
     sample = take_sample(prepared)
-    whole = _whole(prepared.plan, sample)
+    whole = _whole(prepared.plan, sample, gzip=prepared.spec.compression == "gzip")
     plan = prepared.plan
-    estimate = Estimate(round(whole.records), round(whole.bytes), sample.rows, sample.rejects, dict(sample.splits))
+    records, size = round(whole.records), round(whole.bytes)
+    estimate = Estimate(records, size, sample.rows, sample.rejects, whole.splits, sample.whole)
+    better = replace(prepared, plan=replace(plan, estimate=estimate))
     left = 1 - done / max(len(plan.tasks), 1)
     cpu = _cpu_seconds(prepared, sample, whole) * left
     seconds = None if elsewhere else _seconds(prepared, workers, cpu)
@@ -96,38 +105,51 @@ def forecast(
         most_seconds=None if seconds is None else seconds * _MOST,
         workers=min(workers.workers, max(len(plan.tasks), 1)),
         bytes_error=whole.error,
+        splits_counted=better.splits_counted,
         rejects=len(sample.rejects) if sample.whole else max(round(whole.rejects), len(sample.rejects)),
         allowed=rejects_allowed(prepared.spec.max_rejects, round(whole.rows)),
         disk_bytes=needed,
         free_bytes=_free_bytes(prepared.spec.path),
     )
-    return replace(prepared, plan=replace(plan, estimate=estimate)), made
+    return better, made
 
 
-def _whole(plan: Plan, sample: Sample) -> _Whole:
+def _whole(plan: Plan, sample: Sample, *, gzip: bool) -> _Whole:
     """Return what is expected of all rows."""
+    splits = _splits(sample.places, [1.0] * len(sample.places))
     if sample.whole:
-        return _Whole(sample.rows, sample.records, sample.bytes, len(sample.rejects), 0.0)
+        error = _OF_GZIP if gzip else 0.0
+        return _Whole(sample.rows, sample.records, sample.bytes, len(sample.rejects), error, splits)
     estimate, pieces = plan.estimate, plan.survey.pieces
     if not sample.rows:
-        return _Whole(estimate.rows, estimate.rows, estimate.bytes, 0, None)
+        return _Whole(estimate.rows, estimate.rows, estimate.bytes, 0, None, {})
     if isinstance(pieces, LazyPieces):
         growth = sample.bytes / max(sum(place.expected for place in sample.places), 1)
         size, rows = float(pieces.outputs.sum()) * growth, float(pieces.rows)
         kept, rejected = sample.records / sample.rows, len(sample.rejects) / sample.rows
         grown = [place.total.bytes / max(place.expected, 1) for place in sample.places]
-        return _Whole(rows, rows * kept, size, rows * rejected, _error(grown, [1.0] * len(grown)))
+        return _Whole(rows, rows * kept, size, rows * rejected, _error(grown, [1.0] * len(grown)), splits)
     if not plan.rows_exact:
         kept, rejected = sample.records / sample.rows, len(sample.rejects) / sample.rows
         rows = estimate.rows / max(kept, 1 / sample.rows)
-        return _Whole(rows, estimate.rows, estimate.bytes, rows * rejected, None)
+        return _Whole(rows, estimate.rows, estimate.bytes, rows * rejected, None, splits)
     weights = _rows_for_each(plan, sample.places)
     totals = [place.total for place in sample.places]
     parts = [weight / total.rows for weight, total in zip(weights, totals, strict=True)]
     records, size, rejected = (
         sum(part * _fields(total)[at] for part, total in zip(parts, totals, strict=True)) for at in range(3)
     )
-    return _Whole(sum(weights), records, size, rejected, _error_of_rows(sample.places, weights))
+    error = _error_of_rows(sample.places, weights)
+    return _Whole(sum(weights), records, size, rejected, error, _splits(sample.places, parts))
+
+
+def _splits(places: Sequence[Place], parts: Sequence[float]) -> dict[str, Amount]:
+    """Return what each split got, where a place counts as many times as `parts` say."""
+    return sum_amounts(
+        (name, Amount(amount.records * part, amount.bytes * part))
+        for place, part in zip(places, parts, strict=True)
+        for name, amount in place.splits.items()
+    )
 
 
 def _fields(batch: Batch) -> tuple[int, int, int]:

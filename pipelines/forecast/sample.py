@@ -10,9 +10,8 @@ Which rows these are depends on the source and the config alone: two samples of 
 from __future__ import annotations
 
 import time
-from collections import Counter
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, field, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -20,8 +19,7 @@ import numpy as np
 from ...transforms.errors import RunError
 from ...transforms.format.flow.blocks import Block, Frames
 from ...transforms.format.flow.rejects import Reject
-from ...transforms.format.tfrecord.gzip_members import compress_member
-from ...transforms.sources.contract.planning import Plan, first_pieces
+from ...transforms.sources.contract.planning import Amount, Plan, amounts_of, first_pieces, sum_amounts
 from ...transforms.sources.contract.source import LazyPieces, Piece, Task
 from ...transforms.sources.files.open_file import is_object
 from ..prepare.prepared import Prepared
@@ -58,11 +56,15 @@ class Batch:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """What rows of one place gave; `piece` is its number, `expected` the bytes that the source expected of them."""
+    """What rows of one place gave, in all and to each split.
+
+    `piece` is its number, `expected` the bytes that the source expected of the rows.
+    """
 
     piece: int
     batches: tuple[Batch, ...]
     expected: float
+    splits: dict[str, Amount]
 
     @property
     def total(self) -> Batch:
@@ -75,13 +77,12 @@ class Sample:
     """What a sample gave.
 
     `seconds` are those of all processors, of reading, the recipe, encoding and gzip. With `whole` all rows of the
-    source are in it. `splits` are the records of each split, `payloads` the first records, without their framing.
+    source are in it. `payloads` are the first records, without their framing.
     """
 
     places: tuple[Place, ...]
     seconds: float
     rejects: tuple[Reject, ...]
-    splits: Counter[str] = field(default_factory=Counter)
     payloads: tuple[bytes, ...] = ()
     whole: bool = False
 
@@ -117,7 +118,6 @@ class _Sampler:
         self._gzip = prepared.spec.compression == "gzip"
         self._seconds = 0.0
         self._rejects: list[Reject] = []
-        self._splits: Counter[str] = Counter()
         self._payloads: list[bytes] = []
 
     def take(self) -> Sample:
@@ -131,9 +131,7 @@ class _Sampler:
             place, ended = self._look(number, pieces[number], max(MOST_ROWS // len(chosen), 1))
             all_of_it &= ended
             places += [place] if place.batches else []
-        return Sample(
-            tuple(places), self._seconds, tuple(self._rejects), self._splits, tuple(self._payloads), all_of_it
-        )
+        return Sample(tuple(places), self._seconds, tuple(self._rejects), tuple(self._payloads), all_of_it)
 
     def _warm_up(self, piece: Piece) -> None:
         """Convert a batch that is not measured: what is loaded or compiled on the way is loaded once in a run."""
@@ -147,33 +145,31 @@ class _Sampler:
     def _look(self, number: int, piece: Piece, most: int) -> tuple[Place, bool]:
         """Return what the first rows of a piece gave, and whether these were all."""
         batches: list[Batch] = []
+        splits: list[tuple[str, Amount]] = []
         rows, blocks, ended = 0, self._blocks(piece), True
         while True:
             started = time.process_time()
             block = next(blocks, None)
-            size = 0 if block is None else sum(self._bytes_of(frames) for frames in block.splits.values())
+            amounts = {} if block is None else amounts_of(block, gzip=self._gzip)
             self._seconds += time.process_time() - started
             if block is None:
                 break
             if block.failures:
                 raise RunError(block.failures[0])
             read = sum(counts.read for counts in block.counts)
-            records = sum(frames.records for frames in block.splits.values())
+            records, size = (sum(int(amount[at]) for amount in amounts.values()) for at in range(2))
             batches += [Batch(read, records, size, len(block.rejects))] if read else []
+            splits += amounts.items()
             rows += read
             self._keep(block)
             if rows >= most:
                 ended = next(iter(blocks), None) is None
                 break
         share = 1.0 if ended or not piece.rows else rows / piece.rows
-        return Place(number, tuple(batches), (piece.output_bytes or 0) * share), ended
-
-    def _bytes_of(self, frames: Frames) -> int:
-        return len(compress_member(frames.buffers)) if self._gzip else frames.bytes
+        return Place(number, tuple(batches), (piece.output_bytes or 0) * share, sum_amounts(splits)), ended
 
     def _keep(self, block: Block) -> None:
         self._rejects += block.rejects
-        self._splits.update({name: frames.records for name, frames in block.splits.items()})
         for frames in block.splits.values():
             self._payloads += _payloads(frames, SHOWN_RECORDS - len(self._payloads))
 

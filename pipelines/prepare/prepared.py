@@ -9,8 +9,9 @@ from dataclasses import dataclass, field, replace
 from ...transforms.dataset.stage.spec import DatasetSpec
 from ...transforms.dataset.stage.task_result import TaskResult
 from ...transforms.format.encode.encode_rows import RowEncoder
+from ...transforms.format.splits.folders import settling
 from ...transforms.plan_files import PlanLimits, entries_in_files, tasks_in_files
-from ...transforms.sources.contract.planning import Plan
+from ...transforms.sources.contract.planning import Amount, Plan
 from ...transforms.sources.contract.source import LazyPieces, Source
 from ..report.planned_checks import planned_checks
 from ..report.reject_groups import group_rejects
@@ -86,7 +87,7 @@ class Prepared:
             sampled=plan.estimate.sampled,
             sampled_rejects=group_rejects(map(json.loads, self._sampled_rejects()), plan.listing.format),
             checks=planned_checks(self.encoder.observers),
-            splits_sampled=not self.encoder.split_shares(),
+            splits_sampled=not self.encoder.split_shares() and not self.splits_counted,
             order_note=shuffle_note(levels=spec.shuffle.levels, in_append=spec.append_to is not None)
             if spec.shuffle is not None
             else order_note(plan.listing.traits, spec.order, len(plan.tasks), [s.shards for s in splits]),
@@ -118,15 +119,40 @@ class Prepared:
             self.plan.survey.pieces.forget()
         return replace(self, spec=entries_in_files(self.spec, self.limits), plan=replace(self.plan, tasks=tasks))
 
+    @property
+    def splits_counted(self) -> bool:
+        """Whether all rows were sampled, and what became of each of them says its split."""
+        return self.plan.estimate.whole and settling(self.encoder.split) is None
+
     def _split_estimates(self) -> tuple[SplitEstimate, ...]:
+        size = self.spec.shard_size
+        return tuple(
+            SplitEstimate(name, round(amount.records), int(amount.bytes), -(-int(amount.bytes) // size))
+            for name, amount in self._amounts().items()
+        )
+
+    def _amounts(self) -> dict[str, Amount]:
+        """Return what each split is expected to get."""
         estimate = self.plan.estimate
+        found = dict(sorted(estimate.splits.items()))
         shares = self.encoder.split_shares(self.plan.survey.split_rows)
+        if self.splits_counted:
+            return {name: Amount(0, 0) for name in shares} | found
+        all_records, all_bytes = (max(sum(amount[at] for amount in found.values()), 1) for at in range(2))
         if not shares:  # the rows themselves tell
-            total = sum(estimate.splits.values())
-            shares = {name: records / total for name, records in sorted(estimate.splits.items())}
-        estimates = []
-        for name, share in shares.items():
-            size = int(estimate.bytes * share)
-            shards = -(-size // self.spec.shard_size)
-            estimates.append(SplitEstimate(name, round(estimate.rows * share), size, shards))
-        return tuple(estimates)
+            rows, size = estimate.rows / all_records, estimate.bytes / all_bytes
+            return {name: Amount(amount.records * rows, amount.bytes * size) for name, amount in found.items()}
+        lengths = dict.fromkeys(shares, 1.0)
+        if self.encoder.splits_by_code:  # the source has splits itself, whose records may differ in their sizes
+            average = Amount(all_records, all_bytes)
+            lengths = {name: _length(found.get(name, average)) for name in shares}
+        total = sum(share * lengths[name] for name, share in shares.items()) or 1.0
+        return {
+            name: Amount(estimate.rows * share, estimate.bytes * share * lengths[name] / total)
+            for name, share in shares.items()
+        }
+
+
+def _length(amount: Amount) -> float:
+    """Return the mean bytes of a record."""
+    return amount.bytes / amount.records

@@ -17,8 +17,9 @@ class Forecast:
 
     `rows` from so many `places` were converted, a `share` of all. `cpu_seconds` are those of all processors; `seconds`,
     between `least_seconds` and `most_seconds`, are of the clock, None where other machines work. `bytes_error` is the
-    largest relative error of the sizes that is likely: 0 where all rows were sampled, None where not even the number of
-    rows is known. `rejects` are expected of all rows, and `allowed` how many the run allows. On the disk of the output
+    largest relative error of the sizes that is likely: 0 where all rows were sampled, but for gzip, None where not even
+    the number of rows is known. `splits_counted` says that each split has the records and bytes of the sample, which
+    had all rows. `rejects` are expected of all rows, and `allowed` how many the run allows. On the disk of the output
     it takes `disk_bytes` at most, and `free_bytes` are free there (None: unknown).
     """
 
@@ -31,6 +32,7 @@ class Forecast:
     most_seconds: float | None
     workers: int
     bytes_error: float | None
+    splits_counted: bool
     rejects: int
     allowed: int
     disk_bytes: int
@@ -53,7 +55,7 @@ class Forecast:
         if self.bytes_error is None:
             sure = "the number of rows is a guess by the size of the files, and so are the sizes"
         elif not self.bytes_error:
-            sure = "sizes are exact"
+            sure = "sizes are exact" if self.splits_counted else "sizes are exact in all, and estimates for each split"
         else:
             sure = f"sizes are likely within {_percent(self.bytes_error)}"
         yield f"Sample: {what}{part}; {sure}"

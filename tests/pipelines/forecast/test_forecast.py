@@ -141,6 +141,70 @@ def test_where_all_rows_are_sampled_sizes_are_exact(shardmill: Shardmill) -> Non
     assert (plan["forecast"]["share"], plan["forecast"]["bytes_error"]) == (1.0, 0.0)
 
 
+def sizes(shown: dict[str, Any]) -> dict[str, tuple[int, int]]:
+    return {name: (split["records"], split["bytes"]) for name, split in shown["splits"].items()}
+
+
+def test_where_all_rows_are_sampled_each_split_has_its_own_sizes(shardmill: Shardmill) -> None:
+    texts = pa.array(["x" * 10] * 900 + ["y" * 3000] * 100)
+    pq.write_table(pa.table({"fold": ["train"] * 900 + ["test"] * 100, "text": texts}), "a.parquet")
+    command = ["convert", "a.parquet", "-o", "out", "--set", "split.column=fold", "--shard-size", "64KiB"]
+    screen = shardmill(*command, "--dry-run").out
+    assert "Sample: all rows; sizes are exact" in screen.splitlines()
+    assert "others may have more" not in screen
+    plan = json.loads(shardmill(*command, "--dry-run", "--json").out)
+    made = json.loads(shardmill(*command, "--json").out)
+    assert sizes(plan) == sizes(made)
+    assert {name: split["shards"] for name, split in plan["splits"].items()} == {
+        name: len(split["shards"]) for name, split in made["splits"].items()
+    }
+
+
+def test_where_all_pictures_are_sampled_each_folder_has_its_own_records_and_bytes(shardmill: Shardmill) -> None:
+    for split, files, size in (("train", 6, 20), ("val", 3, 30), ("test", 3, 900)):
+        Path("pets", split, "cat").mkdir(parents=True)
+        for number in range(files):
+            Path("pets", split, "cat", f"{number}.jpg").write_bytes(picture(number, size=(size, size)))
+    Path("pets/val/cat/junk.jpg").write_bytes(b"junk")
+    plan = json.loads(shardmill("convert", "pets", "-o", "out", "--dry-run", "--json").out)
+    made = json.loads(shardmill("convert", "pets", "-o", "out", "--max-rejects", "1", "--json").out)
+    assert sizes(plan) == sizes(made)
+    assert {name: records for name, (records, _) in sizes(plan).items()} == {"train": 6, "val": 3, "test": 3}
+
+
+def test_splits_whose_rows_differ_are_estimated_from_the_rows_of_each(shardmill: Shardmill) -> None:
+    folds = ["train", "train", "train", "test"]
+    rows = [{"fold": folds[number % 4], "text": "x" * (2000 if number % 4 == 3 else 10)} for number in range(20_000)]
+    pq.write_table(pa.Table.from_pylist(rows), "a.parquet", row_group_size=500)
+    command = ["convert", "a.parquet", "-o", "out", "--set", "split.column=fold", "--json"]
+    plan, made = (json.loads(shardmill(*command, *more).out) for more in (["--dry-run"], []))
+    assert plan["forecast"]["share"] < 1
+    for name, (records, size) in sizes(made).items():
+        assert sizes(plan)[name] == (pytest.approx(records, rel=0.05), pytest.approx(size, rel=0.05))
+
+
+def test_folders_whose_pictures_differ_are_estimated_from_the_pictures_of_each(shardmill: Shardmill) -> None:
+    for split, files, padding in (("train", 400, 20_000), ("test", 100, 160_000)):
+        Path("pets", split, "cat").mkdir(parents=True)
+        for number in range(files):
+            Path("pets", split, "cat", f"{number}.jpg").write_bytes(picture(number % 7) + bytes(padding))
+    command = ["convert", "pets", "-o", "out", "--json"]
+    plan, made = (json.loads(shardmill(*command, *more).out) for more in (["--dry-run"], []))
+    assert plan["forecast"]["share"] < 1
+    for name, (records, size) in sizes(made).items():
+        assert sizes(plan)[name] == (records, pytest.approx(size, rel=0.02))
+
+
+def test_with_gzip_or_records_that_wait_for_their_split_the_sizes_of_splits_are_not_called_exact() -> None:
+    Path("a.csv").write_text("a\n" + "1\n" * 100)
+    gzipped = planned("a.csv", output={"path": "out", "compression": "gzip"})["forecast"]
+    assert (gzipped["share"], gzipped["bytes_error"]) == (1.0, 0.2)
+    waiting = planned("a.csv", split={"fractions": {"train": 0.9, "val": 0.1}, "by": "exact"})
+    assert {name: split["records"] for name, split in waiting["splits"].items()} == {"train": 90, "val": 10}
+    forecast = Forecast(**{name: one for name, one in waiting["forecast"].items() if name != "fails"})
+    assert "Sample: all rows; sizes are exact in all, and estimates for each split" in list(forecast.lines("out"))
+
+
 def test_rejects_are_named_with_an_example_and_what_they_mean_for_the_run(shardmill: Shardmill) -> None:
     lines = [f"{number},{number}" if number % 100 else "7,1,2" for number in range(1000)]
     Path("a.csv").write_text("\n".join(["a,b", *lines, "7"]) + "\n")
@@ -230,7 +294,7 @@ def test_where_the_rows_are_not_known_the_sizes_are_called_a_guess(shardmill: Sh
 def test_a_disk_with_too_little_room_is_said() -> None:
     made = Forecast(
         rows=1, places=1, share=1.0, cpu_seconds=1.0, seconds=1.0, least_seconds=0.5, most_seconds=2.0, workers=2,
-        bytes_error=0.0, rejects=0, allowed=0, disk_bytes=5 << 30, free_bytes=1 << 30,
+        bytes_error=0.0, splits_counted=True, rejects=0, allowed=0, disk_bytes=5 << 30, free_bytes=1 << 30,
     )  # fmt: skip
     assert "Disk:   too little room for out: 5.0 GiB needed, 1.0 GiB free" in list(made.lines("out"))
     assert len(list(replace(made, free_bytes=5 << 30).lines("out"))) == 2

@@ -260,9 +260,19 @@ def test_a_dry_run_says_which_splits_come_out(shardmill: Any) -> None:
     splits = {name: split["records"] for name, split in json.loads(screen.out)["splits"].items()}
     assert splits == {"test": 10, "train": 20, "val": 10}
     screen = shardmill("convert", "in.csv", "-o", "out", "--set", "split.column=fold", "--dry-run")
-    assert "Splits are those of the 40 rows that were looked at; others may have more." in screen.out
+    assert "others may have more" not in screen.out
     screen = shardmill("convert", "in.csv", "-o", "out", "--split-fractions", "a=0.5,b=0.5", "--split-key", "user")
     assert (screen.code, sum(records().values())) == (0, 40)
+
+
+def test_a_dry_run_that_did_not_look_at_all_rows_says_that_others_may_have_more_splits(
+    shardmill: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("shardmill.pipelines.forecast.sample.MOST_ROWS", 100)
+    table = pa.table({"n": range(4000), "fold": [("train", "val")[n % 2] for n in range(4000)]})
+    pq.write_table(table, "in.parquet", row_group_size=10)
+    screen = shardmill("convert", "in.parquet", "-o", "out", "--set", "split.column=fold", "--dry-run")
+    assert "Splits are those of the 240 rows that were looked at; others may have more." in screen.out
 
 
 def test_a_dry_run_of_a_run_that_had_read_all_rows_says_what_each_split_has(shardmill: Any) -> None:

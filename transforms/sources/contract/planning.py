@@ -9,10 +9,9 @@ The number of workers plays no part: the same source and config give the same ta
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -42,19 +41,40 @@ _LEAST_OF_A_TASK: Final = 64 << 10
 """The least output of a task, in bytes, however long it takes."""
 
 
+class Amount(NamedTuple):
+    """So many records, which take so many bytes with their framing and compression; parts of one where estimated."""
+
+    records: float
+    bytes: float
+
+
+def sum_amounts(amounts: Iterable[tuple[str, Amount]]) -> dict[str, Amount]:
+    """Return the sum for each name.
+
+    >>> sum_amounts([("train", Amount(1, 20)), ("test", Amount(1, 30)), ("train", Amount(2, 50))])
+    {'train': Amount(records=3, bytes=70), 'test': Amount(records=1, bytes=30)}
+    """
+    sums: dict[str, Amount] = {}
+    for name, more in amounts:
+        before = sums.get(name, Amount(0, 0))
+        sums[name] = Amount(before.records + more.records, before.bytes + more.bytes)
+    return sums
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """The expected output of a conversion: rows and bytes of records, framing and compression included.
 
-    `sampled` rows were encoded to tell, and `rejects` of them will be rejected; `splits` are the records of each split
-    among them.
+    `sampled` rows were encoded for it, `whole` if these are all rows, and `rejects` of them will be rejected; `splits`
+    are what each split got of them, weighted by the rows that they are a sample of.
     """
 
     rows: int
     bytes: int
     sampled: int = 0
     rejects: tuple[Reject, ...] = ()
-    splits: dict[str, int] = field(default_factory=dict)
+    splits: dict[str, Amount] = field(default_factory=dict)
+    whole: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +130,7 @@ def make_plan(
     ranges = plan_tasks(outputs, shard_size, at_least=at_least) if survey.tasks is None else survey.tasks
     tasks = tuple(Task(i, survey.pieces[r.start : r.stop]) for i, r in enumerate(ranges))
     sizes = tuple(int(outputs[r.start : r.stop].sum()) for r in ranges)
-    estimate = Estimate(rows, output, sample.rows, sample.rejects, dict(sample.splits))
+    estimate = Estimate(rows, output, sample.rows, sample.rejects, sample.splits)
     return Plan(_read_part(listing, survey), survey, tasks, sizes, estimate)
 
 
@@ -141,7 +161,7 @@ class _Sample:
     rows: int = 0
     rejects: tuple[Reject, ...] = ()
     kept: float = 1.0
-    splits: Counter[str] = field(default_factory=Counter)
+    splits: dict[str, Amount] = field(default_factory=dict)
 
 
 def _estimate(survey: Survey, sample: _Sample) -> tuple[npt.NDArray[np.int64], int]:
@@ -180,10 +200,10 @@ def _sample(source: Source, survey: Survey, encode: Callable[[Rows], Block], *, 
     pieces = _sampled_pieces(survey)
     if not survey.resizes and all(piece.output_bytes is not None and piece.rows is not None for piece in pieces):
         return _Sample()
-    rows = output = read = records = 0
+    rows = read = records = 0
     input_bytes = expected = 0.0
     rejects: list[Reject] = []
-    splits: Counter[str] = Counter()
+    splits: list[tuple[str, Amount]] = []
     for piece in pieces:
         batch = _first_batch(source, piece, survey.frozen)
         if batch is None:
@@ -197,15 +217,23 @@ def _sample(source: Source, survey: Survey, encode: Callable[[Rows], Block], *, 
         rows += held
         read += held + len(block.rejects)
         rejects += block.rejects
-        splits.update({name: frames.records for name, frames in block.splits.items()})
-        output += sum(len(compress_member(f.buffers)) if gzip else f.bytes for f in block.splits.values())
+        splits += amounts_of(block, gzip=gzip).items()
         if piece.rows:
             input_bytes += piece.bytes * held / piece.rows
             expected += (piece.output_bytes or 0) * held / piece.rows
+    output = sum(amount.bytes for _, amount in splits)
     expansion = output / input_bytes if input_bytes else float(BLIND_EXPANSION)
     kept = records / rows if rows else 1.0
     growth = output / expected if expected and survey.resizes else 1.0
-    return _Sample(output / rows if rows else 1.0, expansion, growth, read, tuple(rejects), kept, splits)
+    return _Sample(output / rows if rows else 1.0, expansion, growth, read, tuple(rejects), kept, sum_amounts(splits))
+
+
+def amounts_of(block: Block, *, gzip: bool) -> dict[str, Amount]:
+    """Return what each split gets of a block; with `gzip` all of it that a split gets is compressed at once."""
+    return {
+        name: Amount(frames.records, len(compress_member(frames.buffers)) if gzip else frames.bytes)
+        for name, frames in block.splits.items()
+    }
 
 
 def _sampled_pieces(survey: Survey) -> list[Piece]:
