@@ -312,6 +312,12 @@ def test_a_text_that_is_more_than_its_number_is_a_string_or_of_a_declared_intege
     assert [(column, code, row) for column, code, row, _, _ in bad(rows)] == [("a", "BAD_TYPE", 2)]
 
 
+def test_a_negative_zero_among_floats_is_read_with_its_sign(tmp_path: Path) -> None:
+    survey, rows = load(tmp_path, b"a,b\n1.5,1\n-0,2\n0,3\n")
+    assert types(survey)["a"] == "float64"
+    assert [str(record["a"]) for record in table(rows)] == ["1.5", "-0.0", "0.0"]
+
+
 def test_zero_and_one_are_no_bools(tmp_path: Path) -> None:
     survey, _ = load(tmp_path, b"a,b\ntrue,true\nFalse,False\n1,true\n")
     assert types(survey) == {"a": "string", "b": "bool"}

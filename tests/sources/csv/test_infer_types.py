@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from itertools import permutations
+
 import pyarrow as pa
 import pytest
 from shardmill.transforms.sources.csv.infer_types import Evidence, explain, join_evidence, look_at_columns
@@ -55,6 +57,37 @@ def test_nulls_are_counted_and_a_declared_column_is_not_looked_at() -> None:
 )
 def test_a_string_column_says_which_value_made_it_one(values: list[str], because: str) -> None:
     assert look(*values).because == because
+
+
+@pytest.mark.parametrize(
+    ("values", "kind"),
+    [
+        (["1.5", "-0"], "float64"),
+        (["-0", "7", "nan"], "float64"),
+        (["1.5", *["-0", "3"] * 200], "float64"),
+        (["-0"], "string"),
+        (["1", "-0"], "string"),
+        (["1.5", "-0", "+5"], "string"),
+        (["1.5", "-0", "00"], "string"),
+        (["1.5", "-00"], "string"),
+        (["1.5", "-0", "99999999999999999999"], "string"),
+    ],
+)
+def test_a_negative_zero_is_a_float_in_a_column_that_has_others(values: list[str], kind: str) -> None:
+    assert look(*values).kind == kind
+    assert look(*values, "").kind == kind
+    for cut in range(1, len(values)):
+        one, other = look(*values[:cut]), look(*values[cut:])
+        assert join_evidence(one, other).kind == join_evidence(other, one).kind == kind
+
+
+def test_of_three_pieces_of_a_column_any_one_may_have_the_floats() -> None:
+    pieces = look("1"), look("-0", "2"), look("1.5"), look("")
+    for first, second, third, fourth in permutations(pieces):
+        joined = join_evidence(join_evidence(join_evidence(first, second), third), fourth)
+        assert joined == Evidence("float64", 1)
+    assert join_evidence(join_evidence(look("true"), look("-0")), look("1.5")).kind == "string"
+    assert join_evidence(look("1"), look("-0")).because == '"-0" (f.csv row 1) is not how an integer is written'
 
 
 @pytest.mark.parametrize(

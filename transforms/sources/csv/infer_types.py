@@ -3,8 +3,9 @@
     no value  ->  int64  ->  float64  ->  string         each step takes all texts of the steps before it
     no value  ->  bool   ->  string
 
-A text counts as a number only if the number is all that it says: `00123`, `-0`, `+5` and integers beyond int64 make the
-column a string. Dates are strings unless they are declared.
+A text counts as a number only if the number is all that it says: `00123`, `+5` and integers beyond int64 make the
+column a string. So does `-0` among integers, which have no such number; in a column that has floats too it is the float
+-0.0. Dates are strings unless they are declared.
 """
 
 from __future__ import annotations
@@ -33,19 +34,22 @@ AUTO_ROWS: Final = 10_000
 _TRIED_ROWS: Final = 64
 _DATE: Final = rb"[0-9]{4}-[0-9]{2}-[0-9]{2}(?![0-9])"
 _INTEGER_LIKE: Final = r"^[+-]?[0-9]+$"
+_NEGATIVE_ZERO: Final = b"-0"
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """What some rows say of a column: its type, its nulls, and for text a value that is nothing else, and its row.
 
-    `obstacles` are the values without which text would be numbers, where they are few.
+    `obstacles` are the values without which text would be numbers, where they are few. With `float_elsewhere` these are
+    integers and `-0`, text by themselves and floats in a column that has floats in other rows.
     """
 
     kind: Kind
     nulls: int
     because: str = ""
     obstacles: Obstacles | None = None
+    float_elsewhere: bool = False
 
 
 def look_at_columns(parser: Parser, cells: Cells, *, typed: Sequence[str] = ()) -> tuple[Evidence, ...]:
@@ -60,9 +64,10 @@ def join_evidence(first: Evidence, second: Evidence) -> Evidence:
     """Return what two pieces of evidence say together.
 
     >>> join_evidence(Evidence("int64", 0), Evidence("float64", 2))
-    Evidence(kind='float64', nulls=2, because='', obstacles=None)
+    Evidence(kind='float64', nulls=2, because='', obstacles=None, float_elsewhere=False)
     """
     nulls = first.nulls + second.nulls
+    first, second = _beside(first, second), _beside(second, first)
     kinds: set[Kind] = {first.kind, second.kind}
     kinds.discard("null")
     if len(kinds) <= 1:
@@ -74,7 +79,16 @@ def join_evidence(first: Evidence, second: Evidence) -> Evidence:
     because = first.because if first.kind == kind else second.because if second.kind == kind else ""
     if kind == "string" and not because and len(kinds) > 1:
         because = " and ".join(f"{name} values" for name in sorted(kinds)) + " in one column"
-    return Evidence(kind, nulls, because, _join_obstacles(first, second) if kind == "string" else None)
+    if kind != "string":
+        return Evidence(kind, nulls, because)
+    elsewhere = all(one.float_elsewhere or one.kind in ("null", "int64") for one in (first, second))
+    return Evidence(kind, nulls, because, _join_obstacles(first, second), elsewhere)
+
+
+def _beside(evidence: Evidence, other: Evidence) -> Evidence:
+    """Return evidence as it counts beside other evidence of the same column."""
+    is_float = evidence.float_elsewhere and other.kind == "float64"
+    return Evidence("float64", evidence.nulls) if is_float else evidence
 
 
 def explain(evidence: Evidence, rows: int, *, whole: bool) -> str:
@@ -98,8 +112,13 @@ def _look_at(column: pa.Array, cells: Cells) -> Evidence:
         return Evidence("null", nulls)
     if _is_all(column, pa.int64()):
         return Evidence("int64", nulls)
-    if _is_all(column, pa.float64()) and _odd_integer(column, cells) is None:
-        return Evidence("float64", nulls)
+    if _is_all(column, pa.float64()):
+        odd = _odd_integer(column, cells)
+        if odd is None:
+            return Evidence("float64", nulls)
+        zeros = nullify(column, _true_rows(pc.equal(column, _NEGATIVE_ZERO)))
+        elsewhere = zeros.null_count > nulls and (zeros.null_count == len(zeros) or _is_all(zeros, pa.int64()))
+        return Evidence("string", nulls, odd, _obstacles(column, cells), elsewhere)
     if _is_all(column, pa.bool_()):
         return Evidence("bool", nulls)
     return Evidence("string", nulls, _why_text(column, cells), _obstacles(column, cells))
@@ -140,6 +159,9 @@ def _odd_integer(column: pa.Array, cells: Cells) -> str | None:
     rows = _true_rows(pc.invert(pc.match_substring(column, ".")))
     rows = rows[_true_rows(pc.match_substring_regex(column.take(array_of(rows)), _INTEGER_LIKE))]
     problem = first_problem(column.take(array_of(rows)), pa.int64()) if len(rows) else None
+    if problem is not None and len(rows) < len(column) - column.null_count:  # beside floats "-0" is one
+        rows = rows[_true_rows(pc.not_equal(column.take(array_of(rows)), _NEGATIVE_ZERO))]
+        problem = first_problem(column.take(array_of(rows)), pa.int64()) if len(rows) else None
     if problem is None:
         return None
     row, code = int(rows[problem[0]]), problem[1]
