@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import base64
 import datetime as dt
+import io
 import json
 import math
+import struct
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.csv
 import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
@@ -22,7 +25,7 @@ from shardmill.pipelines.config.load import load_config
 from shardmill.pipelines.runs.append import run_append
 from shardmill.transforms.dataset.export.exported_rows import ExportedRows
 from shardmill.transforms.dataset.export.plain_values import plain_array, plain_list
-from shardmill.transforms.dataset.export.tables import TABLES
+from shardmill.transforms.dataset.export.tables import TABLES, csv_lines
 from shardmill.transforms.errors import UsageError
 
 STRUCT = pa.struct([("a", pa.int32()), ("b", pa.list_(pa.string())), ("at", pa.timestamp("us"))])
@@ -153,6 +156,43 @@ def test_csv_keeps_empty_text_apart_from_nulls(tmp_path: Path) -> None:
     columns["seen"]["unit"] = "ns"
     again = made(exported(first, tmp_path / "rows.csv"), tmp_path / "again", schema={"columns": columns})
     assert list(open_dataset(again).records()) == list(open_dataset(first).records())
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_floats_in_csv_are_read_back_as_the_same_floats(tmp_path: Path, kind: pa.DataType) -> None:
+    values = [1.0, -0.0, 0.0, None, 1e20, -3.0, 0.1, 16777216.0, 1e-40, 2.0**53, float("inf"), float("nan")]
+    names = ("a", "whole")
+    table = pa.table({"a": pa.array(values, kind), "id": range(12), "whole": pa.array([1.0, -0.0, 0.0] * 4, kind)})
+    exact = {name: {"as": "bytes"} for name in names if kind == pa.float64()}
+    first = made(table, tmp_path / "first", schema={"columns": exact})
+    rows = exported(first, tmp_path / "rows.csv")
+    lines = Path(rows).read_text().splitlines()
+    assert lines[:3] == ['"a","id","whole"', "1.0,0,1.0", "-0.0,1,-0.0"]
+    assert [line.split(",")[0] for line in lines[4:7]] == ["", "1e+20", "-3.0"]
+    inferred = open_dataset(made(rows, tmp_path / "inferred")).manifest.schema
+    assert [feature.kind for feature in inferred] == ["float", "int64", "float"]
+    same = exact or {name: {"type": "float32"} for name in names}
+    again = made(rows, tmp_path / "again", schema={"columns": same})
+    assert list(open_dataset(again).records()) == list(open_dataset(first).records())
+
+
+def test_csv_without_floats_has_the_bytes_of_arrows_writer() -> None:
+    texts = ["", None, 'a "b"', "é\nz", ",", "1"]
+    columns = [pa.array(texts), pa.array([1, None, -3, 4, 5, 6]), pa.array([True, None, False] * 2), pa.nulls(6)]
+    for start, stop in ((0, 6), (2, 5), (3, 3)):
+        batch = pa.RecordBatch.from_arrays([column[start:stop] for column in columns], names=["a", "b", "c", "d"])
+        written = io.BytesIO()
+        pa.csv.write_csv(batch, written, pa.csv.WriteOptions(include_header=False))
+        assert csv_lines(batch.columns).to_pybytes() == written.getvalue()
+
+
+@given(st.lists(st.floats(width=64)))
+def test_a_float_in_csv_has_the_digits_that_give_it_again(values: list[float]) -> None:
+    written = csv_lines([pa.array(values, pa.float64())]).to_pybytes().decode().split()
+    assert [struct.pack("d", float(one)) for one in written if one != "nan"] == [
+        struct.pack("d", value) for value in values if not math.isnan(value)
+    ]
+    assert not any(one.lstrip("-").isdigit() for one in written)
 
 
 def test_csv_names_the_columns_that_it_has_no_place_for(ugly: Path, tmp_path: Path) -> None:

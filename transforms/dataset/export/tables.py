@@ -9,14 +9,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import BinaryIO, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyarrow import types
 
 from ...errors import UsageError
 from ...format.nested.keys import stored_type
+from ...format.schema.column_types import is_string
 from ...format.wording.printable import printable
 from .exported_rows import ExportedRows
 from .plain_values import plain_array, plain_list
@@ -92,13 +95,11 @@ def json_lines(names: list[str], columns: Iterable[pa.Array]) -> bytes:
 
 
 def write_csv(rows: ExportedRows, file: BinaryIO) -> None:
-    """Write rows as CSV with a header: text in quotes, a null as nothing.
+    """Write rows as CSV with a header: text in quotes, a null as nothing, a float with a point or an exponent.
 
     Raises:
         UsageError: a column holds lists or objects, or a time is out of the range of dates.
     """
-    import pyarrow.csv as csv
-
     nested = [field.name for field in rows.schema if types.is_nested(stored_type(field.type))]
     if nested:
         names = ", ".join(printable(name) for name in nested)
@@ -106,12 +107,42 @@ def write_csv(rows: ExportedRows, file: BinaryIO) -> None:
             f"CSV has no lists and objects, which {names} hold; export to .jsonl or .parquet, or choose others with "
             f"--columns"
         )
-    empty = {field.name: plain_array(field.name, pa.nulls(0, field.type)) for field in rows.schema}
-    schema = pa.schema([field.with_type(empty[field.name].type) for field in rows.schema])
-    with csv.CSVWriter(file, schema) as writer:
-        for _, batch in rows.batches():
-            columns = [plain_array(*pair) for pair in zip(schema.names, batch.columns, strict=True)]
-            writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=schema))
+    names = rows.schema.names
+    file.write(csv_lines([pa.array([name]) for name in names]))
+    for _, batch in rows.batches():
+        file.write(csv_lines([plain_array(*pair) for pair in zip(names, batch.columns, strict=True)]))
+
+
+def csv_lines(columns: Sequence[pa.Array]) -> pa.Buffer:
+    r"""Return rows of plain columns as lines of CSV.
+
+    Arrow's own writer has no point in floats that are whole numbers: they are read back as integers, and -0 as text.
+
+    >>> csv_lines([pa.array([1.0, -0.0, 1e20]), pa.array(['a "b" c', "", None]), pa.array([1, 2, 3])]).to_pybytes()
+    b'1.0,"a ""b"" c",1\n-0.0,"",2\n1e+20,,3\n'
+    """
+    rows = _joined(",", *map(_csv_cells, columns), null_handling="replace", null_replacement="")
+    lines = _joined("\n", rows, "").cast(pa.large_binary())
+    if not len(lines):
+        return pa.py_buffer(b"")
+    offsets = np.frombuffer(lines.buffers()[1], np.int64)
+    first, last = int(offsets[lines.offset]), int(offsets[lines.offset + len(lines)])
+    return lines.buffers()[2].slice(first, last - first)
+
+
+def _csv_cells(values: pa.Array) -> pa.Array:
+    """Return the text of each value; null stays null."""
+    text = values.cast(pa.large_string())
+    if is_string(values.type):
+        return _joined("", '"', pc.replace_substring(text, '"', '""'), '"')
+    if types.is_floating(values.type):  # Arrow writes the fewest digits that give the value again
+        return pc.if_else(pc.match_substring_regex(text, "^-?[0-9]+$"), _joined("", text, ".0"), text)
+    return text
+
+
+def _joined(separator: str, *parts: pa.Array | str, **options: str) -> pa.Array:
+    texts = [pa.scalar(part, pa.large_string()) if isinstance(part, str) else part for part in (*parts, separator)]
+    return pc.binary_join_element_wise(*texts, **options)
 
 
 TABLES: Final[dict[str, Write]] = {
