@@ -188,6 +188,8 @@ NUMPY = [
     _npy(np.arange(12, dtype="<f4").reshape(3, 4)),
     _npy(np.asfortranarray(np.ones((2, 3), ">i8"))),
     _npy(np.zeros((0, 5), "c16")),
+    _npy(np.array(["a", "bcé"])),
+    _npy(np.array([b"a", b"bc"])),
     _npz(packed=False, a=np.arange(5), b=np.ones((5, 2), "f2")),
     _npz(packed=True, a=np.arange(5000, dtype="i2"), b=np.array(["2020-01-01"] * 3, "M8[D]")),
 ]

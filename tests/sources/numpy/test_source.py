@@ -4,6 +4,7 @@ import os
 import pickle
 import zipfile
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
@@ -273,6 +274,65 @@ def test_a_file_that_changed_since_it_was_listed_fails_the_run(tmp_path: Path) -
 def test_rules_do_not_go_with_arrays_as_records() -> None:
     with pytest.raises(SchemaError, match=r"input\.rows: true"):
         NumpySource(("a.npy",), rules={"x": ColumnRule(type="int64")})
+
+
+def test_rows_of_text_bytes_and_durations_are_read_from_files_of_any_width(tmp_path: Path) -> None:
+    for name, texts in (("a", ["a", "é\0b", ""]), ("b", ["a longer one", "\U0001f989", "z"])):
+        took = np.array([1, "NaT", -3], "m8[ms]")
+        raw = np.array([text.encode()[:4] for text in texts])
+        np.savez(tmp_path / f"{name}.npz", text=np.array(texts).astype(">U12"), raw=raw, took=took)
+    np.savez(tmp_path / "c.npz", text=np.array(["é"]), raw=np.array([b"\xff"]), took=np.zeros(1, "m8[ms]"))
+    source = source_of(tmp_path, rows=True)
+    assert [(feature.name, feature.kind, feature.type) for feature in survey(source).frozen.schema] == [
+        ("raw", "bytes", "binary"),
+        ("text", "bytes", "string"),
+        ("took", "int64", "duration"),
+    ]
+    rows = read(source)
+    assert column(rows, "text") == ["a", "é\0b", "", "a longer one", "\U0001f989", "z", "é"]
+    assert column(rows, "raw") == [b"a", b"\xc3\xa9\0b", b"", b"a lo", b"\xf0\x9f\xa6\x89", b"z", b"\xff"]
+    assert column(rows, "took")[1:3] == [None, timedelta(milliseconds=-3)]
+
+
+def test_text_with_more_axes_is_a_list_of_text(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.asfortranarray([["a", "bc"], ["", "d"], ["é", "f"]]))
+    rows = read(source_of(tmp_path, rows=True, feature="words"))
+    assert column(rows, "words") == [["a", "bc"], ["", "d"], ["é", "f"]]
+
+
+@pytest.mark.parametrize("code", [0x110000, 0xD800])
+def test_text_that_is_no_unicode_fails_the_run_by_its_file(tmp_path: Path, code: int) -> None:
+    np.save(tmp_path / "a.npy", np.array(["a", "b"]))
+    whole = (tmp_path / "a.npy").read_bytes()
+    (tmp_path / "a.npy").write_bytes(whole[:-4] + code.to_bytes(4, "little"))
+    with pytest.raises(SourceError, match=rf'^a\.npy: column "array": {code:#x} is no Unicode character'):
+        read(source_of(tmp_path, rows=True, feature="array"))
+
+
+@pytest.mark.parametrize(
+    ("array", "held"),
+    [
+        (["a", "é"], "text (dtype <U1)"),
+        ([b"a"], "bytes (dtype |S1)"),
+        (np.zeros(1, "m8[s]"), "durations (dtype <m8[s])"),
+    ],
+)
+def test_text_in_a_record_of_a_whole_array_is_refused_with_the_key_that_takes_it(
+    tmp_path: Path, array: Any, held: str
+) -> None:
+    np.save(tmp_path / "u.npy", np.array(array))
+    with pytest.raises(SchemaError) as raised:
+        read(source_of(tmp_path))
+    assert f"u.npy: it holds {held}, which only rows do; make each row a record: --set input.rows=true" in str(
+        raised.value
+    )
+
+
+def test_a_file_of_text_among_records_of_numbers_is_a_reject(tmp_path: Path) -> None:
+    np.save(tmp_path / "a.npy", np.zeros(2))
+    np.save(tmp_path / "b.npy", np.array(["a", "b", "c"]))
+    (rows,) = read(source_of(tmp_path))
+    assert [reject.errors[0].code for reject in rows.rejects] == ["BAD_DTYPE"]
 
 
 def test_rows_need_a_name() -> None:

@@ -70,6 +70,8 @@ def _values(name: str, flat: npt.NDArray[Any]) -> pa.Array:
 
     Out of buffers and not by `pa.array`, which imports pandas (1.4 s of CPU) to ask whether it was given a Series.
     """
+    if flat.dtype.kind == "U":
+        _check_text(name, flat.view(np.uint32))
     if flat.dtype.kind in "US":
         # Through Python: Arrow takes the fixed-width cells for C strings, and cuts them at the first NUL.
         return pa.array(flat.tolist(), _value_type(name, flat.dtype))
@@ -81,6 +83,14 @@ def _values(name: str, flat: npt.NDArray[Any]) -> pa.Array:
         flat = _days(name, flat, missing) if pa.types.is_date32(kind) else flat.view(np.int64)
     data = _bits(flat) if flat.dtype.kind == "b" else pa.py_buffer(flat)
     return pa.Array.from_buffers(kind, len(flat), [validity, data], null_count=nulls)
+
+
+def _check_text(name: str, codes: npt.NDArray[np.uint32]) -> None:
+    bad = np.flatnonzero((codes > 0x10FFFF) | ((codes >= 0xD800) & (codes <= 0xDFFF)))
+    if len(bad):
+        raise SchemaError(
+            f'column "{printable(name)}": {int(codes[bad[0]]):#x} is no Unicode character; save the text again'
+        )
 
 
 def _days(name: str, dates: npt.NDArray[Any], missing: npt.NDArray[np.bool_]) -> npt.NDArray[np.int32]:

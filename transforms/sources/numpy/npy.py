@@ -25,7 +25,11 @@ HEADER_READ_BYTES: Final = 16 * 1024
 _MAGIC: Final = b"\x93NUMPY"
 _HEADER_LIMIT: Final = 10_000
 _DTYPE: Final = re.compile(r"[<>|=]?([a-zA-Z])([0-9]*)(\[[0-9]*[a-zA-Z]+\])?")
-_KINDS: Final = "biufcM"
+_KINDS: Final = "biufcMmSU"
+_ROWS_ONLY: Final = {"m": "durations", "S": "bytes", "U": "text"}
+"""Kinds of dtypes that only columns hold: the bytes of such an array say little to who reads them with TensorFlow."""
+
+_KNOWN: Final = "bool, integers, floats, complex or datetime64"
 _MAX_RANK: Final = 64
 """numpy's own limit."""
 
@@ -72,6 +76,22 @@ class NpyHeader:
         """Whether the file's bytes are what is written: little-endian, C order."""
         in_c_order = not self.fortran_order or sum(n != 1 for n in self.shape) <= 1
         return in_c_order and self.stored_dtype == self.dtype
+
+    def check_whole(self) -> None:
+        """Check that a record can hold the array as a whole, by its shape and bytes.
+
+        Raises:
+            NpyError: its dtype is one that only rows have (BAD_DTYPE).
+        """
+        kind = _ROWS_ONLY.get(self.dtype.kind)
+        if kind is not None:
+            raise NpyError(
+                "BAD_DTYPE",
+                f"it holds {kind} (dtype {self.descr}), which only rows do; make each row a record: --set "
+                "input.rows=true, or in Python convert(data={...})",
+                self.descr,
+                _KNOWN,
+            )
 
     def check_size(self, size: int) -> None:
         """Check the shape against the size of the whole file (or zip member) in bytes, before anything is allocated.
@@ -161,17 +181,17 @@ def _canonical(descr: object) -> str:
     if kind == "O":
         raise NpyError(
             "BAD_DTYPE", "it holds Python objects (a pickle), which are never loaded; save it with a numeric dtype",
-            "object", "bool, integers, floats, complex or datetime64",
+            "object", _KNOWN,
         )  # fmt: skip
     try:
         dtype = np.dtype(str(descr)) if match and match[2] and kind in _KINDS else None
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         dtype = None
     # Extended precision (16-byte floats, 32-byte complex) means another thing on every machine.
-    if dtype is None or (dtype.kind in "fc" and dtype.char in "gG"):
-        known = "bool, integers, floats, complex or datetime64"
-        message = f"its dtype {printable(descr)} is not supported; save it as {known}"
-        raise NpyError("BAD_DTYPE", message, printable(descr), known)
+    # Values of no bytes would let a small file have any number of them.
+    if dtype is None or not dtype.itemsize or (dtype.kind in "fc" and dtype.char in "gG"):
+        message = f"its dtype {printable(descr)} is not supported; save it as {_KNOWN}, or for rows as text"
+        raise NpyError("BAD_DTYPE", message, printable(descr), _KNOWN)
     return dtype.str
 
 

@@ -205,6 +205,8 @@ def _first_headers(listing: Listing, choice: ArrayChoice) -> tuple[SourceEntry, 
         try:
             with open_arrays(entry, choice, whole=False) as arrays:
                 headers = {name: array.header for name, array in arrays.items()}
+            for header in headers.values():
+                header.check_whole()
         except NpyError as error:
             first_problem = first_problem or f"{entry.name}: {error}"
             damaged = damaged and error.code in ("CORRUPT", "TRUNCATED")

@@ -73,7 +73,7 @@ def survey_rows(
     features, choices, fields = [], [], []
     for name, dtype, shape in first.columns:
         try:
-            column = pa.field(name, column_type(name, dtype, shape), nullable=dtype.kind == "M" and not shape)
+            column = pa.field(name, column_type(name, dtype, shape), nullable=dtype.kind in "Mm" and not shape)
             feature, reason = feature_of(column, rules.get(name))
         except SchemaError as error:
             raise SchemaError(f"{first.name}: {error}") from error
@@ -145,12 +145,17 @@ def _compare(first: _Layout, other: _Layout) -> None:
         has, lacks = (first, other) if name in ours else (other, first)
         raise SchemaError(f'{has.name} has an array "{printable(name)}", and {lacks.name} has none; convert them apart')
     for name, (dtype, shape) in ours.items():
-        if theirs[name] != (dtype, shape):
-            other_dtype, other_shape = theirs[name]
+        other_dtype, other_shape = theirs[name]
+        if (_without_width(other_dtype), other_shape) != (_without_width(dtype), shape):
             raise SchemaError(
                 f'array "{printable(name)}" has rows of {dtype.name} {shape} in {first.name}, and of '
                 f"{other_dtype.name} {other_shape} in {other.name}; all files need one dtype and one shape"
             )
+
+
+def _without_width(dtype: np.dtype[Any]) -> str:
+    """Return a dtype without the width of its text, which is that of the longest value of a file."""
+    return dtype.kind if dtype.kind in "SU" else dtype.str
 
 
 def _pieces(index: int, entry: SourceEntry, layout: _Layout, piece_bytes: int) -> Iterator[NumpyPiece]:
