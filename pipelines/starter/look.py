@@ -54,9 +54,13 @@ _SHARES: Final = (1, 2, 5, 10, 20, 50, 100)
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """Findings: the `columns` of a table, a `key` whose values all differ, lines for the head, and `max_rejects`."""
+    """Findings: the `columns` of a table, a `key` whose values all differ, lines for the head, and `max_rejects`.
+
+    `example` is the first column of the type that the format gives an example of, if it gives one and there is one.
+    """
 
     columns: tuple[str, ...] = ()
+    example: str | None = None
     key: str | None = None
     lines: tuple[str, ...] = ()
     max_rejects: str = "0"
@@ -74,13 +78,16 @@ def look_at(config: Config) -> Look:
         prepared = prepare(_in_part(config), workers)
     sample = take_sample(prepared)
     survey = prepared.plan.survey
-    columns, key = tuple[str, ...](), None
-    if config.input is not None and FORMATS[config.input.format].load().shows_columns:
+    columns, key, example = tuple[str, ...](), None, None
+    form = FORMATS[config.input.format].load() if config.input is not None else None
+    if form is not None and form.shows_columns:
         stated = tuple(column.name for column in survey.frozen.columns)
         columns = stated or tuple(choice.column for choice in survey.choices)
         key = _key_in(prepared.source, survey, columns)
+        of_type = (one.name for one in survey.fields if str(one.type) == form.example_type)
+        example = next((name for name in of_type if name in columns), None)
     share, why = _allowed(sample)
-    return Look(columns, key, tuple(_lines(prepared, sample)), share, why)
+    return Look(columns, example, key, tuple(_lines(prepared, sample)), share, why)
 
 
 def _in_part(config: Config) -> Config:

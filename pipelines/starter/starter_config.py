@@ -65,12 +65,13 @@ def starter_text(
     paths = [source if is_store_url(source) else os.path.relpath(source, folder) for source in sources]
     shown = [*look.columns[:_SHOWN_COLUMNS]] or ["a", "b"]
     form = FORMATS[section.format].load()
+    example = look.example if form.example_type is not None else shown[0]
     text = _FRAME.format(
         schema=schema_line(config),
         file=config if config != "-" else "FILE",
         format=section.format,
         paths=_flow(paths),
-        input=form.starter(section, _flow(shown), _flow(shown[0])),
+        input=form.starter(section, _flow(shown), "" if example is None else _flow(example)),
         split=_split_line(look.key) if "split" not in form.refused_keys else "",
         output=f"out/{name}",
         found="\n".join(f"# {line}".rstrip() for line in look.lines),

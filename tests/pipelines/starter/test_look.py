@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.feather
 import pyarrow.ipc
 import pyarrow.parquet as pq
 import pytest
@@ -147,6 +148,22 @@ def test_the_config_of_ugly_data_is_valid_and_runs_as_it_is(kind: str, shardmill
     assert (int(rejected[1]) if rejected else 0) == summary["counts"]["rejected"]
     shown = re.findall(r"^#   (.*?)  +(?:int64|float|bytes)(?: list)? ", text, re.MULTILINE)
     assert sorted(shown) == sorted(printable(feature["name"]) or '""' for feature in summary["schema"])
+
+
+@pytest.mark.parametrize("suffix", ["parquet", "arrow"])
+def test_the_column_that_is_kept_exact_is_the_first_of_float64_or_none_is_named(
+    suffix: str, shardmill: Shardmill
+) -> None:
+    write = pq.write_table if suffix == "parquet" else pa.feather.write_feather
+    doubles = {"id": [1, 2], "half": pa.array([1.0, 2.0], pa.float32()), "price: eur": [0.1, 0.2], "x": [1.0, 2.0]}
+    write(pa.table(doubles), f"a.{suffix}")
+    write(pa.table({"id": [1, 2], "name": ["a", "b"]}), f"b.{suffix}")
+    (line,) = [line for line in starter([f"a.{suffix}"]).splitlines() if line.startswith("  columns: {}")]
+    assert line == "  columns: {}                 # {'price: eur': {as: bytes}} keeps float64 exact"
+    assert "  columns: {}" in starter([f"b.{suffix}"]).splitlines()
+    assert shardmill("init", f"a.{suffix}", "-o", "a.yaml").code == 0
+    Path("a.yaml").write_text(Path("a.yaml").read_text().replace(line, "  columns: {'price: eur': {as: bytes}}"))
+    assert shardmill("convert", "a.yaml", "--dry-run").code == 0
 
 
 def test_each_type_has_its_reason_and_three_records_are_shown() -> None:

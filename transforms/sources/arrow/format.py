@@ -25,8 +25,9 @@ class ArrowInput(Options):
 _STARTER: Final = """\
   # columns: {columns}
 schema:
-  columns: {{}}                 # {{{column}: {{as: bytes}}}} keeps float64 exact
+  columns: {{}}{exact}
 """
+_EXACT: Final = "                 # {{{column}: {{as: bytes}}}} keeps float64 exact"
 
 
 class ArrowFormat(Format[ArrowInput]):
@@ -38,6 +39,7 @@ class ArrowFormat(Format[ArrowInput]):
     projects = True
     takes_types = True
     shows_columns = True
+    example_type = "double"
 
     def source(self, options: ArrowInput, settings: Settings) -> Source:
         """Return the source of Arrow files."""
@@ -60,7 +62,7 @@ class ArrowFormat(Format[ArrowInput]):
 
     def starter(self, options: ArrowInput, columns: str, column: str) -> str:  # noqa: ARG002
         """Return the keys that matter most, and those of `schema`."""
-        return _STARTER.format(columns=columns, column=column)
+        return _STARTER.format(columns=columns, exact=_EXACT.format(column=column) if column else "")
 
 
 FORMAT: Final = ArrowFormat()

@@ -27,8 +27,9 @@ _STARTER: Final = """\
   checksums: true             # verify the pages that carry one
   # columns: {columns}
 schema:
-  columns: {{}}                 # {{{column}: {{as: bytes}}}} keeps float64 exact
+  columns: {{}}{exact}
 """
+_EXACT: Final = "                 # {{{column}: {{as: bytes}}}} keeps float64 exact"
 
 
 class ParquetFormat(Format[ParquetInput]):
@@ -40,6 +41,7 @@ class ParquetFormat(Format[ParquetInput]):
     projects = True
     takes_types = True
     shows_columns = True
+    example_type = "double"
 
     def source(self, options: ParquetInput, settings: Settings) -> Source:
         """Return the source of Parquet files."""
@@ -63,7 +65,7 @@ class ParquetFormat(Format[ParquetInput]):
 
     def starter(self, options: ParquetInput, columns: str, column: str) -> str:  # noqa: ARG002
         """Return the keys that matter most, and those of `schema`."""
-        return _STARTER.format(columns=columns, column=column)
+        return _STARTER.format(columns=columns, exact=_EXACT.format(column=column) if column else "")
 
 
 FORMAT: Final = ParquetFormat()

@@ -107,6 +107,9 @@ class Format(Generic[OptionsT]):
     shows_columns: ClassVar[bool] = False
     """Whether a starter config names columns: the first file is looked at for them."""
 
+    example_type: ClassVar[str | None] = None
+    """The Arrow type of the one `column` that a starter config names; None for a column of any type."""
+
     @abstractmethod
     def source(self, options: OptionsT, settings: Settings) -> Source:
         """Return the source that reads what the options name.
@@ -138,7 +141,7 @@ class Format(Generic[OptionsT]):
         return None
 
     def starter(self, options: OptionsT, columns: str, column: str) -> str:  # noqa: ARG002
-        """Return the lines of a starter config after `paths`; `columns` and `column` are names, as YAML."""
+        """Return the lines of a starter config after `paths`; `columns` and `column` are names, as YAML, or ""."""
         return ""
 
     def field_bytes(self, limits: Limits) -> int:
