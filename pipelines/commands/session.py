@@ -271,7 +271,7 @@ def _show_kept(session: Session, error: ShardmillError) -> None:
 def _left_in_store(staging: str) -> str:
     from ..screens.terminal import shown_path
 
-    where = shown_path(os.path.dirname(os.path.dirname(staging)))
+    where = shlex.quote(shown_path(os.path.dirname(os.path.dirname(staging))))
     return (
         f"what was staged is in {shown_path(staging)}, and is not used again: shardmill gc {where} --delete removes "
         f"it when it is a week old"

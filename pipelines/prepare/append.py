@@ -23,7 +23,7 @@ from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.manifest.naming import dataset_name, names_its_count
 from ...transforms.format.schema.schema import Schema
 from ...transforms.format.splits.folders import settling
-from ...transforms.format.wording.printable import printable_path
+from ...transforms.format.wording.printable import printable_path, shell_path
 from ...transforms.sources.contract.planning import make_plan
 from ...transforms.sources.contract.source import Listing, Source, Survey
 from ...transforms.sources.files.open_file import is_object
@@ -232,7 +232,7 @@ def _settled_statistics(config: Config, latest: Manifest, where: str) -> str:
     if "stats" in config.model_fields_set and config.stats != level:
         raise UsageError(
             f'stats is "{config.stats}", and "{level}" in {where}: an append adds to what is counted; leave it out, or '
-            f"count all of it: shardmill stats {printable_path(config.output.path)} --write"
+            f"count all of it: shardmill stats {shell_path(config.output.path)} --write"
             f"{' --full' if config.stats == 'full' else ''}"
         )
     return level

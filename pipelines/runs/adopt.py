@@ -51,7 +51,7 @@ from ...transforms.format.manifest.naming import (
 from ...transforms.format.schema.schema import Schema
 from ...transforms.format.sidecars.record_index import index_data
 from ...transforms.format.sidecars.sidecar_files import sidecar_files
-from ...transforms.format.wording.printable import counted, printable, printable_path
+from ...transforms.format.wording.printable import counted, printable, printable_path, shell_path
 from ...transforms.format.wording.sizes import LEAST_SHARD_BYTES
 from ...transforms.sources.tfrecord.inputs import is_dataset
 from ...transforms.sources.tfrecord.observed_schema import Observation, observe_together
@@ -108,7 +108,7 @@ def adopt_files(
         facts = list(run(_look_at, [os.path.join(folder, one) for one in names]))
     except SchemaError as error:
         what, _, _ = str(error).rpartition("; ")
-        where = printable_path(folder)
+        where = shell_path(folder)
         raise SchemaError(
             f"{what}; merge them as plain bytes: shardmill merge {where} -o FOLDER --records opaque"
         ) from error
@@ -170,7 +170,7 @@ def _files(folder: str, name: str | None, split: str | None) -> list[str]:
     if not os.path.isdir(folder):
         raise InputError(f"{where}: is no folder; adopt takes the folder that holds TFRecord files")
     if is_dataset(os.fsencode(folder)):
-        raise TargetError(f"{where}: is a dataset, with a manifest of its own: shardmill info {where}")
+        raise TargetError(f"{where}: is a dataset, with a manifest of its own: shardmill info {shell_path(folder)}")
     if split is not None and not is_split_name(split):
         raise UsageError(f'--split: "{printable(split)}" is not {_NAME}')
     if name is not None and DATASET_NAME.fullmatch(name) is None:
@@ -262,7 +262,7 @@ def _check(folder: str, facts: Sequence[FileFacts]) -> None:
     if len(forms) > 1:
         raise UsageError(
             f"{printable_path(forms[True])} is compressed, and {printable_path(forms[False])} is not; a dataset is one "
-            f"or the other: shardmill merge {printable_path(folder)} -o FOLDER makes it so"
+            f"or the other: shardmill merge {shell_path(folder)} -o FOLDER makes it so"
         )
     kinds: dict[str, tuple[str, str]] = {}
     for found in facts:

@@ -25,7 +25,7 @@ from ...transforms.dataset.storage.storage_at import storage_at
 from ...transforms.errors import CommitError, TargetError, UsageError
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.manifest.naming import STAGING_FOLDER
-from ...transforms.format.wording.printable import printable_path
+from ...transforms.format.wording.printable import printable_path, shell_path
 from ...transforms.sources.contract.source import Source
 from ..config.model import Config
 from ..engines.engine import Engine
@@ -176,8 +176,10 @@ def _dataset_in(path: str, *, finish: bool = False) -> Manifest:
         TargetError: there is none.
     """
     if not list_generations(path):
-        where = printable_path(path)
-        raise TargetError(f"{where}: holds no dataset to append to; make one: shardmill convert SOURCE... -o {where}")
+        raise TargetError(
+            f"{printable_path(path)}: holds no dataset to append to; make one: shardmill convert SOURCE... -o "
+            f"{shell_path(path)}"
+        )
     if finish:
         finish_publish(path)
     return read_manifest(path)

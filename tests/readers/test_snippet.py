@@ -69,6 +69,16 @@ def test_every_sample_is_read_with_all_its_features(
     assert all(name in said for name in shown)
 
 
+@pytest.mark.parametrize("reader", ["tf", "keras", "tfds", "tfrecord", "grain"])
+@pytest.mark.parametrize("name", ["my data [v1]", "a [0-9] b", "what? [a]*", "[[x]"])
+def test_a_folder_with_signs_of_globs_is_read(tmp_path: Path, shardmill: Shardmill, reader: str, name: str) -> None:
+    table = pa.table({"id": range(6), "kind": ["cat", "owl"] * 3})
+    convert(data=table, output=tmp_path / "of" / name, schema={"columns": {"kind": {"label": True}}})
+    screen = shardmill("snippet", reader, str(tmp_path / "of" / name))
+    assert screen.code == 0, screen.err
+    (ran_alone if reader == "tfrecord" else ran)(screen.out, tmp_path)
+
+
 @pytest.mark.parametrize("reader", ["grain", "keras"])
 def test_every_sample_is_read_or_what_it_lacks_is_said(
     any_sample: Dataset, tmp_path: Path, shardmill: Shardmill, reader: str

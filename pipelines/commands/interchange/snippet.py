@@ -13,7 +13,7 @@ from ....transforms.format.manifest.naming import index_path
 from ....transforms.format.sidecars.croissant import NAME as CROISSANT
 from ....transforms.format.snippets.programs import PROGRAMS
 from ....transforms.format.snippets.subject import Subject
-from ....transforms.format.wording.printable import printable, printable_path
+from ....transforms.format.wording.printable import printable, printable_path, shell_path
 
 if TYPE_CHECKING:
     from ...screens.screen import Screen
@@ -33,13 +33,15 @@ def snippet_command(reader: str, path: str, split: str | None, screen: Screen) -
     subject = Subject.of(path, manifest, split, _decoded(path, manifest))
     first = manifest.splits[subject.split].shards[0].path
     if reader == "dali" and not subject.gzip and storage_at(path).size(index_path(first, "text")) is None:
-        where = printable_path(path)
         raise UsageError(
-            f"{where}: DALI reads shards by text indexes, which are missing: shardmill index {where} --text"
+            f"{printable_path(path)}: DALI reads shards by text indexes, which are missing: shardmill index "
+            f"{shell_path(path)} --text"
         )
     if reader == "mlcroissant" and storage_at(path).size(CROISSANT) is None:
-        where = printable_path(path)
-        raise UsageError(f"{where}: croissant.json is missing: shardmill export {where} -o {where}/{CROISSANT}")
+        raise UsageError(
+            f"{printable_path(path)}: croissant.json is missing: shardmill export {shell_path(path)} -o "
+            f"{shell_path(f'{path}/{CROISSANT}')}"
+        )
     code = PROGRAMS[reader](subject)
     if screen.as_json:
         screen.data({"path": printable_path(path), "reader": reader, "split": subject.split, "code": code})

@@ -15,7 +15,7 @@ from ....transforms.errors import DamageError, UsageError
 from ....transforms.format.manifest.manifest import Manifest
 from ....transforms.format.schema.schema import Schema
 from ....transforms.format.splits.splitter import DEFAULT_SPLIT
-from ....transforms.format.wording.printable import printable_path
+from ....transforms.format.wording.printable import printable_path, shell_path
 from ....transforms.sources.files.listing import holds_dataset
 from ....transforms.sources.tfrecord.inputs import split_in_name
 from ....transforms.sources.tfrecord.source import TfrecordSource
@@ -60,7 +60,7 @@ def stats_command(path: str, screen: Screen, *, level: Level, write: bool) -> in
     elif write:
         raise UsageError(
             f"{printable_path(path)}: --write writes beside the shards of a dataset, and this is none; make one: "
-            f"shardmill merge {printable_path(path)} -o FOLDER --set stats=true"
+            f"shardmill merge {shell_path(path)} -o FOLDER --set stats=true"
         )
     else:
         shown = _of_files(path, level)

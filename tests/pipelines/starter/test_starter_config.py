@@ -14,6 +14,7 @@ from shardmill.pipelines.starter.starter_config import starter_text
 from shardmill.transforms.dataset.records.record_file import write_records
 from shardmill.transforms.errors import ConfigError
 
+from ...command_line import Shardmill
 from ...examples import example_from_values
 
 
@@ -51,6 +52,17 @@ def test_the_config_loads_and_names_the_sources_from_its_own_folder(
         {"input": {"format": kind, "paths": [f"data/{file}"]}, "output": {"path": "o"}, "name": "my_pets"}
     )
     assert {**config.to_json(), "input": None, "output": None} == {**plain.to_json(), "input": None, "output": None}
+
+
+def test_the_commands_that_init_prints_quote_the_path_of_the_config(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, shardmill: Shardmill
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("my c [0].csv").write_text("a,b\n1,2\n")
+    screen = shardmill("init", "my c [0].csv", "-o", "my c.yaml")
+    assert (screen.code, screen.err) == (0, "Wrote my c.yaml; now: shardmill convert 'my c.yaml' --dry-run\n")
+    assert "# Run it: shardmill convert 'my c.yaml'\n" in Path("my c.yaml").read_text()
+    assert shardmill("convert", "my c.yaml", "--dry-run").code == 0
 
 
 def test_names_that_yaml_would_misread_are_quoted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

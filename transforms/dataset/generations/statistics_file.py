@@ -11,6 +11,7 @@ from typing import Final
 from ...errors import DamageError
 from ...format.manifest.manifest import Manifest
 from ...format.manifest.naming import staged_sidecar
+from ...format.wording.printable import shell_path
 from ...statistics.figures import Statistics
 from ...statistics.stats_json import STATS_JSON, STATS_TFDV, StatsDocument, StatsProblem, parse_stats, stats_json
 from ...statistics.tally import Tally
@@ -80,7 +81,7 @@ def _document(root: str, manifest: Manifest) -> StatsDocument | None:
         if records != {name: split.records for name, split in manifest.splits.items()}:
             raise DamageError(
                 f"{storage.path(path)}: its records by split are not those of the manifest; make it again: "
-                f"shardmill stats {root} --write"
+                f"shardmill stats {shell_path(root)} --write"
             )
         return found
     return None

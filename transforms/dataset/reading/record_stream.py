@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ...errors import DamageError, InputError
 from ...format.manifest.manifest import Manifest, ShardEntry
-from ...format.wording.printable import printable_path
+from ...format.wording.printable import printable_path, shell_path
 from ..generations.manifest_files import locate_shard
 from ..records.record_file import read_record_batches
 from ..records.record_scan import RecordRun
@@ -63,5 +63,5 @@ class RecordStream:
         if records != entry.records:
             raise DamageError(
                 f"{printable_path(path)}: {records} records, the manifest states {entry.records}: the file was cut "
-                f"between two records, or replaced; shardmill verify {printable_path(self.path)} finds the place"
+                f"between two records, or replaced; shardmill verify {shell_path(self.path)} finds the place"
             )

@@ -24,7 +24,7 @@ from ...format.buffers.payloads import Payloads
 from ...format.manifest.manifest import Manifest, ShardEntry
 from ...format.manifest.naming import index_path
 from ...format.sidecars.record_index import offsets_in
-from ...format.wording.printable import counted, printable_path
+from ...format.wording.printable import counted, printable_path, shell_path
 from ...stores.common.store_url import is_store_url
 from ..generations.manifest_files import locate_shard
 from ..records.record_file import open_regular
@@ -166,7 +166,7 @@ class RecordAccess:
     def _cut(self, entry: ShardEntry, found: str) -> DamageError:
         return DamageError(
             f"{found}, the manifest states {entry.records} to byte {entry.bytes}: the file, or its index, was cut or "
-            f"replaced; shardmill verify {printable_path(self._path)} finds the place"
+            f"replaced; shardmill verify {shell_path(self._path)} finds the place"
         )
 
     def _indexed(self, entry: ShardEntry) -> I64 | None:
@@ -189,7 +189,7 @@ class RecordAccess:
                     return _mapped(storage.path(path))
                 return offsets_in(storage.read(path), kind)
             except ValueError as error:
-                fix = f"shardmill index --overwrite {printable_path(self._path)} makes it again"
+                fix = f"shardmill index --overwrite {shell_path(self._path)} makes it again"
                 raise DamageError(f"{printable_path(storage.path(path))}: it is no index; {fix}") from error
         return None
 

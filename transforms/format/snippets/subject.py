@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from glob import escape
 
 from ...errors import UsageError
 from ..manifest.manifest import Manifest
@@ -51,12 +52,21 @@ class Subject:
         return self.manifest.compression == "gzip"
 
     @property
+    def folder_glob(self) -> str:
+        """The glob that matches the folder alone, for Python's `glob` and for TensorFlow."""
+        return escape(self.path.rstrip("/"))
+
+    @property
     def globs(self) -> list[str]:
         """The globs of the split's shards, with the folder."""
+        return [f"{self.folder_glob}/{name}" for name in self.names]
+
+    @property
+    def names(self) -> list[str]:
+        """The globs of the split's shards, without the folder."""
         splits = self.manifest.splits
         others = [shard.path for name, split in splits.items() if name != self.split for shard in split.shards]
-        found = shard_globs([shard.path for shard in splits[self.split].shards], others)
-        return [f"{self.path.rstrip('/')}/{glob}" for glob in found]
+        return shard_globs([shard.path for shard in splits[self.split].shards], others)
 
     @property
     def pictures(self) -> tuple[Feature, ...]:

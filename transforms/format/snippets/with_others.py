@@ -10,7 +10,7 @@ from ..manifest.naming import index_path
 from ..schema.schema import Feature
 from ..sidecars.croissant import NAME as CROISSANT
 from ..sidecars.croissant import classes_of
-from ..wording.printable import printable
+from ..wording.printable import printable, printable_path, shell_path
 from .subject import Subject, quoted
 
 _SIDE: Final = 224
@@ -72,8 +72,8 @@ def dali_program(subject: Subject) -> str:
     """
     if subject.gzip:
         raise UsageError(
-            f"{printable(subject.path)}: DALI reads no compressed shards; rebuild it: shardmill rebuild "
-            f"{printable(subject.path)} -o out/for-dali --compression none"
+            f"{printable_path(subject.path)}: DALI reads no compressed shards; rebuild it: shardmill rebuild "
+            f"{shell_path(subject.path)} -o out/for-dali --compression none"
         )
     read = [one for one in subject.features if not one.nullable and (one.kind != "bytes" or one.shape == ())]
     left = [one for one in subject.features if one not in read]
@@ -128,8 +128,7 @@ def _dali_pixels(feature: Feature) -> list[str]:
 
 
 def _index_globs(subject: Subject) -> list[str]:
-    folder = subject.path.rstrip("/")
-    return [f"{folder}/{index_path(glob[len(folder) + 1 :], 'text')}" for glob in subject.globs]
+    return [f"{subject.folder_glob}/{index_path(glob, 'text')}" for glob in subject.names]
 
 
 def tfrecord_program(subject: Subject) -> str:

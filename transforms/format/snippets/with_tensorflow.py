@@ -9,7 +9,7 @@ from typing import Final
 from ...errors import UsageError
 from ..nested.keys import FLAT_VALUES, ROW_LENGTHS
 from ..schema.schema import Feature
-from ..wording.printable import printable
+from ..wording.printable import printable, printable_path, shell_path
 from .subject import Subject, quoted
 
 _DTYPES: Final = {"int64": "tf.int64", "float": "tf.float32", "bytes": "tf.string"}
@@ -97,11 +97,10 @@ def tfds_program(subject: Subject) -> str:
         UsageError: the dataset does not have the files by which TFDS opens it.
     """
     if "dataset_info.json" not in subject.manifest.sidecars:
-        where = printable(subject.path)
         raise UsageError(
-            f"{where}: has no dataset_info.json, by which TFDS opens a folder; compressed datasets have none, nor do "
-            f"those whose output.sidecars lack tfds: shardmill rebuild {where} -o out/for-tfds --compression none "
-            f"--set 'output.sidecars=[tfds, tfx]'"
+            f"{printable_path(subject.path)}: has no dataset_info.json, by which TFDS opens a folder; compressed "
+            f"datasets have none, nor do those whose output.sidecars lack tfds: shardmill rebuild "
+            f"{shell_path(subject.path)} -o out/for-tfds --compression none --set 'output.sidecars=[tfds, tfx]'"
         )
     return _join(
         "import tensorflow_datasets as tfds",

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 from typing import Final
 
 VALUE_LIMIT: Final = 80
@@ -90,6 +91,15 @@ def printable_path(path: str | bytes) -> str:
     """
     held = path if isinstance(path, bytes) else path.encode("utf-8", "surrogateescape")
     return escaped(_redacted_urls(held.decode("utf-8", "backslashreplace")))
+
+
+def shell_path(path: str | bytes) -> str:
+    """Return a path as an argument of a command that a user may type: a printable path, in quotes where it needs them.
+
+    >>> print(shell_path("out/a"), shell_path("my data [v1]"))
+    out/a 'my data [v1]'
+    """
+    return shlex.quote(printable_path(path))
 
 
 def counted(number: int, noun: str) -> str:

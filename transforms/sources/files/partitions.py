@@ -8,12 +8,11 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
 from ...errors import InputError
-from ...format.wording.printable import printable, printable_path
+from ...format.wording.printable import printable, shell_path
 from ..contract.call import Call
 
 if TYPE_CHECKING:
@@ -99,12 +98,8 @@ def _refuse_splits(listing: Listing, paths: Sequence[str], call: Call) -> None:
         (first, one), (second, other) = sorted(found.items(), key=lambda item: "train" not in item[0].lower())[:2]
         raise InputError(
             f'the folders "{printable(first)}" and "{printable(second)}" look like splits, and files of tables are '
-            f"read as one; convert each folder as its split: shardmill {call.command} {_quoted(one)} -o "
-            f"{_quoted(call.output)} --split {first.lower()}, then shardmill append {_quoted(other)} -o "
-            f"{_quoted(call.output)} --split {second.lower()}; to read all files as one split: "
+            f"read as one; convert each folder as its split: shardmill {call.command} {shell_path(one)} -o "
+            f"{shell_path(call.output)} --split {first.lower()}, then shardmill append {shell_path(other)} -o "
+            f"{shell_path(call.output)} --split {second.lower()}; to read all files as one split: "
             f"--set input.partitions=none"
         )
-
-
-def _quoted(path: str) -> str:
-    return shlex.quote(printable_path(path))

@@ -21,7 +21,7 @@ from typing import Final
 from ...dataset.generations.manifest_files import locate_shard, read_manifest
 from ...errors import InputError
 from ...format.manifest.manifest import Manifest, ShardEntry
-from ...format.wording.printable import printable_path
+from ...format.wording.printable import shell_path
 from ...stores.common.store_url import parse_store_url
 from ...stores.connect import store_at
 from ..contract.source import SourceEntry
@@ -162,7 +162,7 @@ class _Finder:
         if entry.bytes != shard.bytes:
             raise InputError(
                 f"{entry.name}: {entry.bytes} bytes, the manifest states {shard.bytes}; it was cut or replaced: "
-                f"shardmill verify {printable_path(folder)}"
+                f"shardmill verify {shell_path(folder)}"
             )
         return InputFile(entry, index, split, shard.records)
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import ast
 import json
+import re
+from glob import glob
 from pathlib import Path
 
 import pyarrow as pa
@@ -36,6 +38,24 @@ def test_every_program_is_python_that_names_the_dataset_and_its_split(
         assert named or "out/croissant.json" in screen.out  # which has all splits
         said = json.loads(shardmill("snippet", reader, "out", *arguments, "--json").out)
         assert (said["code"], said["split"]) == (screen.out, split)
+
+
+def test_a_folder_with_signs_of_a_shell_and_of_globs_is_quoted_and_matches_itself_alone(
+    out: Path, shardmill: Shardmill, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    odd = out.parent / "my data [v1]*"
+    out.rename(odd)
+    monkeypatch.chdir(out.parent)
+    err = shardmill("snippet", "dali", odd.name).err
+    assert "shardmill index 'my data [v1]*' --text\n" in err
+    err = shardmill("snippet", "mlcroissant", odd.name).err
+    assert "shardmill export 'my data [v1]*' -o 'my data [v1]*/croissant.json'\n" in err
+    assert shardmill("index", odd.name, "--text").code == 0
+    for reader, names in (("tfrecord", ["tfrecord"]), ("dali", ["tfrecord", "tfrecord.idx"]), ("tf", ["tfrecord"])):
+        program = shardmill("snippet", reader, odd.name).out
+        globs = [json.loads(found) for found in re.findall(r'(?:glob|list_files)\(("[^"]*")', program)]
+        assert len(globs) == len(names)
+        assert all(glob(one) for one in globs), globs
 
 
 def test_the_program_of_tf_data_has_the_kind_and_shape_of_each_feature(out: Path, shardmill: Shardmill) -> None:
