@@ -63,6 +63,7 @@ def test_a_dry_run_tells_the_records_of_splits_that_are_folders(tmp_path: Path) 
 
 
 def test_the_line_of_progress_expects_the_shards_that_a_dry_run_shows(files: Path) -> None:
+    (files / "t.csv").write_text("a\n" + "".join(f"{row}\n" for row in range(200)))
     config = load_config(
         {
             "input": {"paths": [str(files / "t.csv")]},

@@ -10,19 +10,22 @@ some may never begin: so each says which pass it is of, and the first one claims
 
 from __future__ import annotations
 
-from typing import Final
+from typing import Any, Final
 
-import torch
+SIZE: Final = 7
+"""The numbers of a position."""
 
-_EPOCH, _START, _BEGUN, _IS_SET, _CLAIMED, _PASS = 0, 1, 2, 3, 4, slice(5, 7)
-_SIZE: Final = 7
+_EPOCH, _START, _BEGUN, _IS_SET, _CLAIMED, _SEED, _NUMBER = range(SIZE)
 
 
 class EpochPosition:
-    """The epoch, and the global batch from which its first pass goes on; `is_set` where the user has set the epoch."""
+    """The epoch, and the global batch from which its first pass goes on; `is_set` where the user has set the epoch.
 
-    def __init__(self) -> None:
-        self._shared = torch.zeros(_SIZE, dtype=torch.int64).share_memory_()
+    `shared` is a tensor of `SIZE` int64, of zeros at first.
+    """
+
+    def __init__(self, shared: Any) -> None:
+        self._shared = shared
 
     @property
     def epoch(self) -> int:
@@ -59,9 +62,8 @@ class EpochPosition:
 
     def start_of_pass(self, number: tuple[int, int]) -> int:
         """Return the global batch at which a pass begins; `number` is that of all its workers, and of no other pass."""
-        this = torch.tensor(number)
-        if self.is_claimed and not torch.equal(self._shared[_PASS], this):
+        if self.is_claimed and (int(self._shared[_SEED]), int(self._shared[_NUMBER])) != number:
             self._shared[_START] = 0
-        self._shared[_PASS] = this
+        self._shared[_SEED], self._shared[_NUMBER] = number
         self._shared[_CLAIMED] = self._shared[_BEGUN]
         return self.start

@@ -25,7 +25,7 @@ from ...stores.common.store_url import is_store_url
 from ..rows.numbered_rows import NumberedRows
 from .batch_reader import BatchReader
 from .epoch_batches import EpochBatches
-from .epoch_position import EpochPosition
+from .epoch_position import SIZE, EpochPosition
 from .numpy_columns import NumpyColumns, Ragged, Values
 from .row_order import BLOCKS_IN_WINDOW, Order, ShuffledBlocks, order_of
 
@@ -86,7 +86,7 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
         self._seed, self._lanes = options.seed, LANES * options.world
         held = sum(entry.bytes for entry in rows.entries)
         self._block_rows = max(1, len(rows) * BLOCK_BYTES // max(held, 1))
-        self._position = EpochPosition()
+        self._position = EpochPosition(torch.zeros(SIZE, dtype=torch.int64).share_memory_())
         self._passes = 0  # that this very reader has begun
         self._taken = 0  # batches that it has given of the pass
         self._reader_of_state: list[int] | None = None

@@ -55,10 +55,7 @@ def keras_program(subject: Subject) -> str:
     target = subject.label or (always[-1] if always else None)
     inputs = pictures[:1] or [one for one in numbers if one != target]
     if target is None or not inputs:
-        raise UsageError(
-            f"{printable(subject.path)}: Keras needs numbers or pictures to learn from, and a label or a number to "
-            f"predict; make one of a column: --set schema.columns.NAME.label=true"
-        )
+        raise UsageError(f"{printable_path(subject.path)}: {_nothing_to_learn(subject)}")
     count = subject.manifest.splits[subject.split].records
     classes = len(subject.manifest.labels.get(target.name, ()))
     loss = "sparse_categorical_crossentropy" if classes else "mse"
@@ -90,6 +87,18 @@ def keras_program(subject: Subject) -> str:
     )
 
 
+def _nothing_to_learn(subject: Subject) -> str:
+    if subject.pictures and not subject.decoded:
+        return (
+            f"TensorFlow does not decode {printable(subject.pictures[0].name)}, as some pictures are WebP, or GIF "
+            f"beside others; convert them again with --set image.encode.format=jpeg"
+        )
+    return (
+        "Keras needs numbers or pictures to learn from, and a label or a number to predict; make one of a column: "
+        "--set schema.columns.NAME.label=true"
+    )
+
+
 def tfds_program(subject: Subject) -> str:
     """Return a program that reads batches with TensorFlow Datasets.
 
@@ -97,10 +106,12 @@ def tfds_program(subject: Subject) -> str:
         UsageError: the dataset does not have the files by which TFDS opens it.
     """
     if "dataset_info.json" not in subject.manifest.sidecars:
+        why = "compressed datasets have none, nor do those whose output.sidecars lack tfds"
+        if subject.manifest.details.adopted and not subject.gzip:
+            why = "files that were adopted have none where their names are not those that TFDS takes"
         raise UsageError(
-            f"{printable_path(subject.path)}: has no dataset_info.json, by which TFDS opens a folder; compressed "
-            f"datasets have none, nor do those whose output.sidecars lack tfds: shardmill rebuild "
-            f"{shell_path(subject.path)} -o out/for-tfds --compression none --set 'output.sidecars=[tfds, tfx]'"
+            f"{printable_path(subject.path)}: has no dataset_info.json, by which TFDS opens a folder; {why}: shardmill "
+            f"rebuild {shell_path(subject.path)} -o out/for-tfds --compression none --set 'output.sidecars=[tfds, tfx]'"
         )
     return _join(
         "import tensorflow_datasets as tfds",

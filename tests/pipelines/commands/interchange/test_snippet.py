@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
+from PIL import Image
 from shardmill.pipelines import convert
 from shardmill.transforms.format.snippets.programs import PROGRAMS
 
@@ -74,3 +75,21 @@ def test_what_cannot_be_is_refused_with_the_choices(out: Path, tmp_path: Path, s
     convert(data=pa.table({"text": ["a"]}), output=tmp_path / "texts", sidecars=["tfx"])
     assert "Keras needs numbers or pictures to learn from" in shardmill("snippet", "keras", "texts").err
     assert "has no dataset_info.json" in shardmill("snippet", "tfds", "texts").err
+
+
+def test_pictures_that_tensorflow_does_not_decode_and_names_that_tfds_does_not_take_are_the_causes_that_are_named(
+    tmp_path: Path, shardmill: Shardmill
+) -> None:
+    for name, kind in (("a", "JPEG"), ("b", "WEBP")):
+        (tmp_path / "pets" / name).mkdir(parents=True)
+        Image.new("RGB", (8, 8)).save(tmp_path / "pets" / name / f"1.{kind.lower()}", kind)
+    convert(tmp_path / "pets", output=tmp_path / "out")
+    screen = shardmill("snippet", "keras", "out")
+    assert "TensorFlow does not decode image/encoded, as some pictures are WebP" in screen.err
+    assert "--set image.encode.format=jpeg" in screen.err
+    convert(data={"n": [1, 2]}, output=tmp_path / "ours")
+    (tmp_path / "theirs").mkdir()
+    (tmp_path / "ours/train-00000.tfrecord").rename(tmp_path / "theirs/data.tfrecord-00000-of-00001")
+    assert shardmill("adopt", "theirs").code == 0
+    screen = shardmill("snippet", "tfds", "theirs")
+    assert "files that were adopted have none where their names are not those that TFDS takes" in screen.err

@@ -1,0 +1,41 @@
+"""From where the passes over an epoch begin."""
+
+from __future__ import annotations
+
+import numpy as np
+from shardmill.transforms.dataset.frameworks.epoch_position import SIZE, EpochPosition
+
+
+def position() -> EpochPosition:
+    return EpochPosition(np.zeros(SIZE, np.int64))
+
+
+def test_the_first_pass_begins_where_a_state_says_with_all_its_workers_and_each_one_behind_it_at_the_front() -> None:
+    place = position()
+    place.begin(2, 47)
+    assert [place.start_of_pass((1234, 1)) for _ in range(3)] == [47, 47, 47]
+    assert [place.start_of_pass((999, 1)) for _ in range(2)] == [0, 0]
+    assert (place.epoch, place.start) == (2, 0)
+
+
+def test_workers_that_persist_begin_a_pass_each_time() -> None:
+    place = position()
+    place.begin(0, 5)
+    assert [place.start_of_pass((7, 1)), place.start_of_pass((7, 2)), place.start_of_pass((7, 2))] == [5, 0, 0]
+
+
+def test_a_worker_that_loads_the_state_of_the_pass_behind_the_first_one_has_its_start_too() -> None:
+    place = position()
+    place.begin(1, 9)
+    assert place.start_of_pass((7, 1)) == 9
+    place.begin(1, 9)
+    assert place.start_of_pass((7, 1)) == 9
+    assert place.start_of_pass((8, 1)) == 0
+
+
+def test_another_epoch_begins_at_the_front() -> None:
+    place = position()
+    place.begin(1, 9)
+    place.begin(2)
+    assert not place.is_claimed
+    assert (place.start_of_pass((7, 1)), place.epoch, place.is_claimed) == (0, 2, True)
