@@ -424,6 +424,24 @@ def test_a_stateful_dataloader_behind_a_state_of_the_dataset_reads_whole_epochs(
     assert [len(rows_of(loader)) for _ in range(2)] == [157, 157]
 
 
+@pytest.mark.parametrize("workers", [1, 2, 3])
+@pytest.mark.parametrize("taken", [1, 56, 57])
+def test_a_stateful_dataloader_goes_on_in_the_rest_of_an_epoch_that_another_one_had_begun(
+    numbers: Dataset, workers: int, taken: int
+) -> None:
+    begun = numbers.torch(["n"], batch_rows=64, seed=1).state_dict(100)
+    batches, loader = stateful(numbers, workers)
+    batches.load_state_dict(begun)
+    before = [batch["n"].tolist() for batch in itertools.islice(loader, taken)]
+    state = loader.state_dict()
+    batches, loader = stateful(numbers, workers)
+    loader.load_state_dict(state)
+    batches.set_epoch(0)
+    found = before + rows_of(loader)
+    assert found == rows_of(numbers.torch(["n"], batch_rows=64, seed=1))[100:]
+    assert len(rows_of(loader)) == 157
+
+
 def test_a_state_of_another_generation_or_of_other_shards_is_refused(tmp_path: Path) -> None:
     for name, first in (("a", 0), ("b", 1)):
         convert(data={"n": np.arange(first, first + 100)}, output=tmp_path / name)

@@ -32,10 +32,6 @@ class EpochPosition:
         """The epoch whose batches come."""
         return int(self._shared[_EPOCH])
 
-    @epoch.setter
-    def epoch(self, epoch: int) -> None:
-        self._shared[_EPOCH] = epoch
-
     @property
     def start(self) -> int:
         """The global batch at which the pass begins that is going on, or comes."""

@@ -90,6 +90,7 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
         self._passes = 0  # that this very reader has begun
         self._taken = 0  # batches that it has given of the pass
         self._reader_of_state: list[int] | None = None
+        self._is_done = False  # whether the state that was loaded is of a reader with nothing left
         rows.plan(numpy.columns)
 
     def set_epoch(self, epoch: int) -> None:
@@ -161,7 +162,8 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
                 f"save state_dict(batches_consumed) of the dataset"
             )
         batches = self._batches(start)
-        return self._read(batches.of_worker(worker, workers, self._taken), batches, workers)
+        numbers = () if reader is not None and self._is_done else batches.of_worker(worker, workers, self._taken)
+        return self._read(numbers, batches, workers)
 
     def _read(self, numbers: Iterable[int], batches: EpochBatches, workers: int) -> Iterator[dict[str, Any]]:
         order = self._order()
@@ -219,18 +221,19 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
         """
         self._check(state)
         self._seed, self._lanes, self._block_rows = (int(state[name]) for name in ("seed", "lanes", "block_rows"))
-        epoch, start, taken, reader = int(state["epoch"]), int(state["batch"]), int(state["taken"]), state.get("reader")
-        if reader is None or self._has_left(reader, start, taken):
-            if reader is not None and self._position.is_set and epoch != self.epoch and reader[2] == 0:
-                said = (
-                    f"the state is of epoch {epoch}, which goes on, and set_epoch({self.epoch}) was called; with a "
-                    f"StatefulDataLoader begin with the epoch that you saved: range({epoch}, ...)"
-                )
-                warnings.warn(said, ShardmillWarning, stacklevel=2)
+        epoch, start, taken = int(state["epoch"]), int(state["batch"]), int(state["taken"])
+        reader: list[int] | None = state.get("reader")
+        is_done = reader is not None and not self._has_left(reader, start, taken)
+        is_other = reader is not None and self._position.is_set and epoch != self.epoch
+        if is_other and not is_done and reader is not None and reader[2] == 0:
+            said = (
+                f"the state is of epoch {epoch}, which goes on, and set_epoch({self.epoch}) was called; with a "
+                f"StatefulDataLoader begin with the epoch that you saved: range({epoch}, ...)"
+            )
+            warnings.warn(said, ShardmillWarning, stacklevel=2)
+        if not (is_other and is_done):
             self._begin(epoch, start)
-        elif not self._position.is_set:
-            self._position.epoch = epoch
-        self._taken, self._reader_of_state = taken, reader
+        self._taken, self._reader_of_state, self._is_done = taken, reader, is_done
 
     def _has_left(self, reader: Sequence[int], start: int, taken: int) -> bool:
         """Return whether a reader that has taken some batches has others left, of an epoch from `start` on."""
