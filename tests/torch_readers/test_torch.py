@@ -325,6 +325,32 @@ def test_the_epoch_behind_a_resumed_one_is_whole_also_where_it_is_not_set(number
     assert [len(rows_of(loader)) for _ in range(3)] == [57, 157, 157]
 
 
+@pytest.mark.parametrize("workers", [0, 2])
+def test_passes_with_one_seed_of_pytorch_are_told_apart(numbers: Dataset, workers: int) -> None:
+    batches = numbers.torch(["n"], batch_rows=64)
+    batches.load_state_dict(batches.state_dict(100))
+    found = []
+    for _ in range(3):
+        torch.manual_seed(0)
+        found.append(len(rows_of(DataLoader(batches, batch_size=None, num_workers=workers))))
+    assert found == [57, 157, 157]
+
+
+def test_a_state_of_a_reader_that_has_taken_nothing_may_be_loaded_by_any_others(numbers: Dataset) -> None:
+    batches = numbers.torch(["n"], batch_rows=64)
+    batches.load_state_dict(batches.state_dict())
+    loader = DataLoader(batches, batch_size=None, num_workers=2)
+    assert sorted(itertools.chain(*rows_of(loader))) == list(range(ROWS))
+
+
+def test_a_state_of_an_older_release_is_refused_as_such(numbers: Dataset) -> None:
+    batches = numbers.torch(["n"], batch_rows=64)
+    state = batches.state_dict(1)
+    del state["shards"]
+    with pytest.raises(UsageError, match="saved by an older release"):
+        batches.load_state_dict(state)
+
+
 @pytest.mark.parametrize("workers", [0, 1, 2])
 @pytest.mark.parametrize("persistent", [False, True])
 def test_a_pass_behind_a_resumed_one_that_was_broken_off_is_whole(

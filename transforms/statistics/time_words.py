@@ -41,11 +41,11 @@ class TimeWords:
 
         >>> TimeWords(pa.date32()).value(19753), TimeWords(pa.timestamp("ms")).value(1_706_702_400_500.0)
         ('2024-01-31', '2024-01-31 12:00:00.5')
-        >>> TimeWords(pa.time64("us")).value(47_107_500_000), TimeWords(pa.duration("s")).value(5400)
-        ('13:05:07.5', '1.5 h')
+        >>> TimeWords(pa.time64("us")).value(47_107_500_000), TimeWords(pa.duration("s")).value(90_061)
+        ('13:05:07.5', '1 day, 1:01:01')
         """
         if types.is_duration(self.kind):
-            return self.span(number)
+            return self._duration(number)
         if isinstance(number, float):
             step = 1 if types.is_date(self.kind) else max(self._per_second // 1000, 1)
             number = round(number / step) * step
@@ -54,6 +54,17 @@ class TimeWords:
             return f"{number:,}"
         found = found.rstrip("0").removesuffix(".") if "." in found else found
         return f"{found} UTC" if self.timezone is not None else found
+
+    def _duration(self, number: float) -> str:
+        """Return a duration with all its digits; one under a second, or a mean between, in the largest unit."""
+        seconds, rest = divmod(abs(int(number)), self._per_second)
+        if number != int(number) or not seconds:
+            return self.span(number)
+        days, of_day = divmod(seconds, _DAY)
+        parts = [] if not days else ["1 day"] if days == 1 else [f"{days:,} days"]
+        fraction = f"{rest:0{len(str(self._per_second)) - 1}d}".rstrip("0") if rest else ""
+        clock = f"{of_day // 3600}:{of_day // 60 % 60:02d}:{of_day % 60:02d}{f'.{fraction}' if fraction else ''}"
+        return f"{'-' if number < 0 else ''}{', '.join([*parts, clock])}"
 
     def span(self, number: float) -> str:
         """Return a duration, or a deviation, in the largest unit that it reaches.

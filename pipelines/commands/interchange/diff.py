@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Final
 
@@ -11,7 +10,7 @@ from rich.table import Table
 from ....transforms.dataset.comparison.compare import Difference, FigureDifference, compare
 from ....transforms.dataset.comparison.sides import Side
 from ....transforms.dataset.generations.manifest_files import read_manifest
-from ....transforms.format.wording.printable import printable, printable_path
+from ....transforms.format.wording.printable import printable, shell_path
 from ....transforms.format.wording.sizes import format_size
 
 if TYPE_CHECKING:
@@ -78,7 +77,7 @@ def _print(sides: tuple[Side, Side], found: Difference, read: list[RecordDiffere
 def _not_compared(sides: tuple[Side, Side], found: Difference) -> Iterator[str]:
     """Yield which figures are not compared, as a side has fewer than the other or none, and what to do."""
     for side, level in zip(sides, found.levels, strict=True):
-        command = f"shardmill stats {shlex.quote(printable_path(side.path))}"
+        command = f"shardmill stats {shell_path(side.path)}"
         if level is None:
             fix = f"{command} --write"
             if side.manifest.schema is None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -21,7 +20,7 @@ from ....transforms.format.sidecars.label_map import has_id_0
 from ....transforms.format.sidecars.sidecar_files import sidecar_files
 from ....transforms.format.wording.printable import counted, printable_path
 from ....transforms.format.wording.sizes import format_size
-from ....transforms.sources.contract.call import set_list
+from ....transforms.sources.contract.call import set_column
 
 if TYPE_CHECKING:
     from ...screens.screen import Screen
@@ -95,13 +94,10 @@ def _export_pictures(rows: ExportedRows, target: str) -> tuple[int, list[str]]:
 
 def _label_options(label: Feature, names: Sequence[str]) -> list[str]:
     """Return the options that read a column of names as a label again, with the numbers that the classes have."""
-    plain = label.name.isidentifier()
-    key = f"schema.columns.{label.name if plain else json.dumps(label.name, ensure_ascii=False)}"
+    listed = set_column(label.name, "label", json.dumps(list(names), ensure_ascii=False))
     if len(names) > _SHOWN:
-        listed = f"--set {shlex.quote(f'{key}.label=[...]')} (all {len(names):,} classes, in the order of info --json)"
-    else:
-        listed = set_list(f"{key}.label", names)
-    return [*([f"--set {shlex.quote(f'{key}.null=absent')}"] if label.nullable else []), listed]
+        listed = f"{set_column(label.name, 'label', '[...]')} (all {len(names):,} classes, in the order of info --json)"
+    return [*([set_column(label.name, "null", "absent")] if label.nullable else []), listed]
 
 
 def is_sidecar(name: str) -> bool:

@@ -243,6 +243,26 @@ def test_a_column_named_split_that_is_the_split_is_written_once_and_splits_again
         exported(first, tmp_path / "other.parquet")
 
 
+@pytest.mark.parametrize(
+    ("values", "names", "column"),
+    [
+        (pa.array([True, False, True]), {"true": "train", "false": "val"}, {}),
+        (pa.array([b"train", b"val", b"train"]), None, {}),
+        (pa.array(["b", "a", "b"]), {"1": "train", "0": "val"}, {"label": ["a", "b"]}),
+    ],
+    ids=["bools", "bytes", "classes"],
+)
+def test_values_of_a_column_named_split_are_those_that_its_rule_names(
+    tmp_path: Path, values: pa.Array, names: dict[str, str] | None, column: dict[str, Any]
+) -> None:
+    rule: dict[str, Any] = {"column": "split"} | ({} if names is None else {"names": names})
+    how: dict[str, Any] = {"schema": {"columns": {"split": column}}} if column else {}
+    first = made(pa.table({"split": values, "id": range(3)}), tmp_path / "first", split=rule, **how)
+    table = pq.read_table(exported(first, tmp_path / "table.parquet"))
+    assert sorted(table.to_pydict()["id"]) == [0, 1, 2]
+    assert table.schema.names == ["id", "split"]
+
+
 def test_lists_of_classes_are_exported_by_their_names(tmp_path: Path) -> None:
     (tmp_path / "labels").mkdir()
     (tmp_path / "labels/street-1.txt").write_text("1 0.5 0.5 0.2 0.2\n0 0.5 0.5 0.1 0.1\n")

@@ -143,8 +143,8 @@ def test_an_index_with_a_wrong_place_is_named(tmp_path: Path, entry: int) -> Non
     offsets[5] = entry
     offsets.tofile(path)
     dataset = open_dataset(tmp_path / "out")["train"]
-    for ask in (lambda: dataset.record(5), lambda: dataset.take([4, 5, 6])):
-        with pytest.raises(DamageError, match=r"(its index states a place|the file ends before it)"):
+    for ask in (lambda: dataset.record(4), lambda: dataset.take([4]), lambda: dataset.take([3, 4, 5, 6])):
+        with pytest.raises(DamageError, match="its index states a place that no record can have"):
             ask()
 
 

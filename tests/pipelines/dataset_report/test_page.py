@@ -188,7 +188,7 @@ def test_days_and_times_are_shown_as_such_with_the_integers_that_records_hold(pa
     convert(data=table, output=tmp_path / "out", stats=True)
     text, page = page_of(tmp_path / "out")
     numbers = {name: one.numbers for name, one in stats_of(tmp_path / "out").splits["train"].features.items()}
-    words = {"day": ("2024-01-31", "2024-05-09"), "clock": ("01:00:00", "01:01:39"), "took": ("0 s", "1.65 h")}
+    words = {"day": ("2024-01-31", "2024-05-09"), "clock": ("01:00:00", "01:01:39"), "took": ("0 s", "1:39:00")}
     words["at"] = ("2024-01-31 12:00:00 UTC", "2024-01-31 14:28:30 UTC")
     for name, (low, high) in words.items():
         found = dict(rows_by_split(page, name))["train"]

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +157,12 @@ def test_a_null_without_a_class_is_refused_with_a_setting_that_keeps_it_and_the_
     assert said in str(refused.value)
     convert("a.parquet", output="out", **settings(["cat", "dog"], null="absent"))
     assert labels_of()[0] == [0, None, 1]
+
+
+def test_the_setting_that_keeps_nulls_can_be_typed_for_a_column_of_any_name() -> None:
+    put({"id": [1, 2], "the kind": ["cat", None]})
+    with pytest.raises(TooManyRejects, match=re.escape("""--set 'schema.columns."the kind".null=absent'""")):
+        convert("a.parquet", output="out", **settings(["cat"], "the kind"))
 
 
 @pytest.mark.parametrize("said", [True, False])

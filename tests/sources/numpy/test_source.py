@@ -329,8 +329,8 @@ def test_text_in_a_record_of_a_whole_array_is_refused_with_the_key_that_takes_it
 
 
 def test_a_file_of_text_among_records_of_numbers_is_a_reject(tmp_path: Path) -> None:
-    np.save(tmp_path / "a.npy", np.zeros(2))
-    np.save(tmp_path / "b.npy", np.array(["a", "b", "c"]))
+    np.save(tmp_path / "a.npy", np.zeros((3, 2)))
+    np.save(tmp_path / "b.npy", np.array(["a", "b", "c"]))  # as long, and no column beside a record
     (rows,) = read(source_of(tmp_path))
     assert [reject.errors[0].code for reject in rows.rejects] == ["BAD_DTYPE"]
 

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Any, Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
+from pyarrow import types
 
 from ...errors import UsageError
 from ...format.wording.printable import printable, printable_path
@@ -88,7 +89,8 @@ class ExportedRows:
     def _check_split(self, split: str, values: pa.Array) -> None:
         """Check that the source's own column names the split: an append may have said it otherwise."""
         assert self.named_splits is not None
-        for value in map(str, pc.unique(values).to_pylist()):
+        numbers = values.indices if types.is_dictionary(values.type) else values  # a label is split by its numbers
+        for value in map(_text, pc.unique(numbers).to_pylist()):
             if self.named_splits.get(value, value) != split:
                 raise _two_splits(printable_path(self.dataset.path), self.splits)
 
@@ -96,6 +98,13 @@ class ExportedRows:
     def records(self) -> int:
         """How many rows there are, as the manifest states."""
         return sum(self.dataset.manifest.splits[name].records for name in self.splits)
+
+
+def _text(value: Any) -> str:
+    """Return a value as the rule of a split has it."""
+    if isinstance(value, bytes):
+        return value.decode("utf-8", "backslashreplace")
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _two_splits(where: str, splits: Sequence[str]) -> UsageError:

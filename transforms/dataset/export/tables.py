@@ -121,6 +121,8 @@ def csv_lines(columns: Sequence[pa.Array]) -> pa.Buffer:
     >>> csv_lines([pa.array([1.0, -0.0, 1e20]), pa.array(['a "b" c', "", None]), pa.array([1, 2, 3])]).to_pybytes()
     b'1.0,"a ""b"" c",1\n-0.0,"",2\n1e+20,,3\n'
     """
+    if not columns:
+        return pa.py_buffer(b"")
     rows = _joined(",", *map(_csv_cells, columns), null_handling="replace", null_replacement="")
     lines = _joined("\n", rows, "").cast(pa.large_binary())
     if not len(lines):

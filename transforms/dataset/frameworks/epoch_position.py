@@ -5,17 +5,21 @@
     set_epoch       ─▶ begin(3)          epoch 3 from its beginning
 
 A pass is what one iterator of a `DataLoader` reads, with all its workers. These do not begin at the same moment, and
-some may never begin: so each says which pass it is of, and the first one claims the position for its pass.
+some may never begin: so each says which pass it is of, and the first one claims the position for its pass. Passes
+differ in PyTorch's base seed; where a program sets the same one again, a worker that begins again is of another pass.
 """
 
 from __future__ import annotations
 
 from typing import Any, Final
 
-SIZE: Final = 7
-"""The numbers of a position."""
+MOST_WORKERS: Final = 1024
+"""Workers of one rank."""
 
-_EPOCH, _START, _BEGUN, _IS_SET, _CLAIMED, _SEED, _NUMBER = range(SIZE)
+_EPOCH, _START, _BEGUN, _IS_SET, _CLAIMED, _SEED, _NUMBER, _WORKERS = range(8)
+
+SIZE: Final = _WORKERS + MOST_WORKERS
+"""The numbers of a position: behind the others, for each worker whether it has begun."""
 
 
 class EpochPosition:
@@ -54,11 +58,14 @@ class EpochPosition:
     def begin(self, epoch: int, start: int = 0) -> None:
         """Set the position of the pass that comes."""
         self._shared[_EPOCH], self._shared[_START] = epoch, start
+        self._shared[_WORKERS:] = 0
         self._shared[_BEGUN] += 1
 
-    def start_of_pass(self, number: tuple[int, int]) -> int:
-        """Return the global batch at which a pass begins; `number` is that of all its workers, and of no other pass."""
-        if self.is_claimed and (int(self._shared[_SEED]), int(self._shared[_NUMBER])) != number:
+    def start_of_pass(self, worker: int, number: tuple[int, int]) -> int:
+        """Return the global batch at which a pass begins for a worker; `number` is that of all workers of the pass."""
+        begun, self._shared[_WORKERS + worker] = bool(self._shared[_WORKERS + worker]), 1
+        is_other = begun or (int(self._shared[_SEED]), int(self._shared[_NUMBER])) != number
+        if self.is_claimed and is_other:
             self._shared[_START] = 0
         self._shared[_SEED], self._shared[_NUMBER] = number
         self._shared[_CLAIMED] = self._shared[_BEGUN]

@@ -152,17 +152,21 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
         info = get_worker_info()
         worker, workers = (0, 1) if info is None else (info.id, info.num_workers)
         self._passes += 1
-        start = self._position.start_of_pass((0 if info is None else info.seed - info.id, self._passes))
+        start = self._position.start_of_pass(worker, (0 if info is None else info.seed - info.id, self._passes))
         reader, self._reader_of_state = self._reader_of_state, None
         if reader is None:
             self._taken = 0
-        elif reader != [self._options.rank, self._options.world, worker, workers]:
+        elif self._taken and reader != [self._options.rank, self._options.world, worker, workers]:
             raise UsageError(
                 f"the state is of reader {reader} (rank, world, worker, workers); to resume with others, "
                 f"save state_dict(batches_consumed) of the dataset"
             )
         batches = self._batches(start)
-        numbers = () if reader is not None and self._is_done else batches.of_worker(worker, workers, self._taken)
+        numbers = (
+            ()
+            if reader is not None and self._taken and self._is_done
+            else batches.of_worker(worker, workers, self._taken)
+        )
         return self._read(numbers, batches, workers)
 
     def _read(self, numbers: Iterable[int], batches: EpochBatches, workers: int) -> Iterator[dict[str, Any]]:
@@ -213,8 +217,8 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Go on where a state says, in the first pass from now on; `StatefulDataLoader` calls it when it is iterated.
 
-        A reader that had read its part of the epoch reads nothing in that pass. Where all of them had, the epoch is
-        over, and the one that was set comes.
+        A reader that had read its part of the epoch reads nothing in that pass. Behind a loop that came to its end
+        `StatefulDataLoader` begins another pass at once, which is of the epoch that was set.
 
         Raises:
             UsageError: it is a state of another dataset, or of batches of another size or order.
@@ -225,7 +229,7 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
         reader: list[int] | None = state.get("reader")
         is_done = reader is not None and not self._has_left(reader, start, taken)
         is_other = reader is not None and self._position.is_set and epoch != self.epoch
-        if is_other and not is_done and reader is not None and reader[2] == 0:
+        if is_other and not is_done:
             said = (
                 f"the state is of epoch {epoch}, which goes on, and set_epoch({self.epoch}) was called; with a "
                 f"StatefulDataLoader begin with the epoch that you saved: range({epoch}, ...)"
@@ -244,7 +248,9 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
     def _check(self, state: Mapping[str, Any]) -> None:
         """Raise UsageError where a state is of another dataset, or of batches of another size or order."""
         generation, rows = self._rows.manifest.generation, self._rows
-        if state.get("shards") != rows.digest:
+        if "shards" not in state:
+            raise UsageError("the state was saved by an older release, which did not name its shards; save it again")
+        if state["shards"] != rows.digest:
             if state.get("generation") != generation:
                 where = printable_path(rows.path)
                 raise UsageError(

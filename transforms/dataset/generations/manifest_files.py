@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import os
 import re
-import shlex
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -23,7 +22,7 @@ from ...format.manifest.naming import STAGING_FOLDER, generation_file, is_shard_
 from ...format.manifest.parser import parse_manifest, parse_overview
 from ...format.manifest.parts import LIMITS, parse_part, parts_named_in
 from ...format.manifest.strict_json import JsonError, parse_json
-from ...format.wording.printable import printable_path
+from ...format.wording.printable import printable_path, shell_path
 from ...stores.common.store_url import is_store_url
 from ..storage.storage_at import storage_at
 
@@ -78,15 +77,13 @@ def list_generations(root: str) -> tuple[int, ...]:
 
 def no_dataset(root: str) -> InputError:
     """Return the error of a folder that is no dataset, with the way to make one of the TFRecord files in it."""
-    where = printable_path(root)
-    said = f"{where}: no dataset: it has neither manifests/ nor manifest.json"
+    said = f"{printable_path(root)}: no dataset: it has neither manifests/ nor manifest.json"
     first = first_record_file(root)
     if first is None:
         return InputError(said)
-    file = shlex.quote(printable_path(os.path.join(root, first)))
     return InputError(
         f"{said}, but TFRecord files. To make a dataset of them, without changing them: shardmill adopt "
-        f"{shlex.quote(where)}; inspect and verify also take a single file: {file}"
+        f"{shell_path(root)}; inspect and verify also take a single file: {shell_path(os.path.join(root, first))}"
     )
 
 

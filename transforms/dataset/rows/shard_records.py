@@ -73,21 +73,22 @@ class PlainShard:
     read: ReadEach
     offsets: I64
     gap: int
+    size: int
 
     @classmethod
     def on_disk(cls, files: OpenFiles, path: str, name: str, offsets: I64) -> PlainShard:
         """Return the shard in a file."""
-        return cls(name, file_reader(files, path, name), offsets, _GAP_ON_DISK)
+        return cls(name, file_reader(files, path, name), offsets, _GAP_ON_DISK, int(offsets[-1]))
 
     @classmethod
     def in_store(cls, path: str, name: str, offsets: I64) -> PlainShard:
         """Return the shard in an object."""
-        return cls(name, object_reader(path), offsets, _GAP_IN_STORE)
+        return cls(name, object_reader(path), offsets, _GAP_IN_STORE, int(offsets[-1]))
 
     def payload(self, row: int) -> bytes:
         """Return the payload of a row, by one read."""
         start, stop = self.offsets[row : row + 2].tolist()
-        if not 0 <= start <= stop - FRAME_BYTES:
+        if not 0 <= start <= stop - FRAME_BYTES <= self.size - FRAME_BYTES:
             raise self.damage(row, _INDEX)
         (framed,) = self.read([(stop - start, start)])
         payload = framed[HEADER_BYTES:-FOOTER_BYTES]
@@ -101,7 +102,8 @@ class PlainShard:
     def frames(self, rows: I64) -> Payloads:
         """Return the framed records of rows in ascending order, unchecked; those near each other are read at once."""
         starts, stops = self.offsets[rows], self.offsets[rows + 1]
-        wrong = np.flatnonzero((stops - starts < FRAME_BYTES) | (starts < np.concatenate(([0], stops[:-1]))))
+        overlaps = starts < np.concatenate(([0], stops[:-1]))
+        wrong = np.flatnonzero((stops - starts < FRAME_BYTES) | overlaps | (stops > self.size))
         if len(wrong):
             raise self.damage(int(rows[wrong[0]]), _INDEX)
         firsts = self._firsts_of_reads(starts, stops)

@@ -22,7 +22,7 @@ from ...format.schema.arrow_types import plain_type
 from ...format.schema.column_types import is_string
 from ...format.wording.nearest import first_names, not_a_column
 from ...format.wording.printable import printable
-from ...sources.contract.call import set_list
+from ...sources.contract.call import set_column, set_list
 from ..step import Column, Stepped, as_text, is_text, with_column
 
 MOST_CLASSES: Final = 100_000
@@ -135,15 +135,16 @@ class Label:
         if not pc.any(missing).as_py():
             return ()
         shown = first_names(self.numbered, _SHOWN)
-        key = f"schema.columns.{printable(self.column)}"
+        add = f"add it to schema.columns.{printable(self.column)}.label, or fix the row"
+        keep = f"say what becomes of nulls: {set_column(self.column, 'null', 'absent')}, or drop_row"
         problems = []
         for row in pc.indices_nonzero(missing).to_pylist():
             value = values[row].as_py()
             if value is None:
-                text = f"there is no class for null; say what becomes of nulls: --set {key}.null=absent, or drop_row"
+                text = f"there is no class for null; {keep}"
                 error = CellError(self.column, "DECLARED_NOT_NULL", "null", "a class", text)
             else:
-                text = f'"{printable(_name(value))}" is no class: {shown}; add it to {key}.label, or fix the row'
+                text = f'"{printable(_name(value))}" is no class: {shown}; {add}'
                 error = CellError(self.column, "UNKNOWN_CLASS", printable(_name(value)), f"one of {shown}", text)
             problems.append(CellProblem(row, error))
         return tuple(problems)

@@ -77,6 +77,11 @@ class NpyHeader:
         in_c_order = not self.fortran_order or sum(n != 1 for n in self.shape) <= 1
         return in_c_order and self.stored_dtype == self.dtype
 
+    @property
+    def is_for_rows(self) -> bool:
+        """Whether only rows hold what the array has, and no record the whole of it."""
+        return self.dtype.kind in _ROWS_ONLY
+
     def check_whole(self) -> None:
         """Check that a record can hold the array as a whole, by its shape and bytes.
 

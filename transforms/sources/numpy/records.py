@@ -94,7 +94,7 @@ def survey_records(listing: Listing, choice: ArrayChoice, call: Call, *, told: b
     Raises:
         SchemaError: no file is sound, or the files, or the arrays of the only one, look like columns of one table.
     """
-    refuse_pairs(few_headers(listing, choice), call)
+    refuse_pairs([(entry, header) for entry, header in few_headers(listing, choice) if not header.is_for_rows], call)
     first, headers, choices = _first_headers(listing, choice)
     features = _features(headers)
     pieces = tuple(_piece(index, entry) for index, entry in enumerate(listing.entries))
