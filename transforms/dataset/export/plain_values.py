@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -73,15 +74,13 @@ def _with_inner(kind: pa.DataType, change: Callable[[pa.DataType], pa.DataType])
 
 def _shortest(values: pa.Array) -> pa.Array:
     """Return float32 as the float64 of fewest digits that round to them."""
+    shortest = _with_floats_as(pa.float64(), values.type)
+    return values if shortest == values.type else values.cast(_with_floats_as(pa.string(), values.type)).cast(shortest)
 
-    def with_floats(leaf: pa.DataType) -> Callable[[pa.DataType], pa.DataType]:
-        def change(kind: pa.DataType) -> pa.DataType:
-            return leaf if kind == pa.float32() else _with_inner(kind, change)
 
-        return change
-
-    shortest = with_floats(pa.float64())(values.type)
-    return values if shortest == values.type else values.cast(with_floats(pa.string())(values.type)).cast(shortest)
+def _with_floats_as(leaf: pa.DataType, kind: pa.DataType) -> pa.DataType:
+    """Return a type with `leaf` in the place of float32, wherever that is."""
+    return leaf if kind == pa.float32() else _with_inner(kind, partial(_with_floats_as, leaf))
 
 
 def _has_times(kind: pa.DataType) -> bool:

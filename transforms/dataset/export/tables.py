@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from ...errors import UsageError
+from ...format.buffers.arrow_memory import offsets_of
 from ...format.nested.keys import stored_type
 from ...format.schema.column_types import is_string
 from ...format.wording.printable import printable
@@ -127,8 +128,7 @@ def csv_lines(columns: Sequence[pa.Array]) -> pa.Buffer:
     lines = _joined("\n", rows, "").cast(pa.large_binary())
     if not len(lines):
         return pa.py_buffer(b"")
-    offsets = np.frombuffer(lines.buffers()[1], np.int64)
-    first, last = int(offsets[lines.offset]), int(offsets[lines.offset + len(lines)])
+    first, last = offsets_of(lines, np.int64)[[0, -1]].tolist()
     return lines.buffers()[2].slice(first, last - first)
 
 

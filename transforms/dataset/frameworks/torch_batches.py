@@ -162,11 +162,8 @@ class TorchBatches(IterableDataset):  # type: ignore[misc]  # torch is no depend
                 f"save state_dict(batches_consumed) of the dataset"
             )
         batches = self._batches(start)
-        numbers = (
-            ()
-            if reader is not None and self._taken and self._is_done
-            else batches.of_worker(worker, workers, self._taken)
-        )
+        has_read_all = reader is not None and self._taken > 0 and self._is_done
+        numbers = () if has_read_all else batches.of_worker(worker, workers, self._taken)
         return self._read(numbers, batches, workers)
 
     def _read(self, numbers: Iterable[int], batches: EpochBatches, workers: int) -> Iterator[dict[str, Any]]:

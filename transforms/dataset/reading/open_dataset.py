@@ -141,7 +141,8 @@ class Dataset(FrameworkViews):
             raise KeyError(f"no split {asked} in {printable_path(self.path)}; it has: {known}")
         if split == self.only:
             return self
-        return self._kept.splits.setdefault(split, replace(self, only=split))
+        found = self._kept.splits.get(split)
+        return self._kept.splits.setdefault(split, replace(self, only=split)) if found is None else found
 
     def __contains__(self, split: object) -> bool:
         """Return whether there is a split of this name."""
