@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any, TypeVar
 
+import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from shardmill.transforms.errors import SchemaError, SourceError, UsageError
 from shardmill.transforms.format.flow.rows import Rows
@@ -105,6 +106,37 @@ def test_what_pythons_csv_writer_wrote_is_read_back_at_any_block_size(
     assert [tuple(record.values()) for record in records(found)] == rows
     places = [part.origin.place(i) for part in found for i in range(part.batch.num_rows)]
     assert [place.row for place in places] == list(range(1, len(rows) + 1))
+
+
+@settings(max_examples=examples(60), deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(
+    st.lists(st.text(alphabet='ab,"\n\r\0é', max_size=40), min_size=1, max_size=12),
+    st.integers(2, 9),
+    st.integers(0, 1 << 30),
+    st.sampled_from([{}, {"fill_short_rows": True}, {"trim": True}, {"escape": "\\"}]),
+    st.sampled_from([csv.QUOTE_ALL, csv.QUOTE_MINIMAL]),
+)
+@example(["k" * 20 + "x" * 10, 'ab\0"c"zzz'], 2, 1, {}, csv.QUOTE_MINIMAL)
+def test_long_files_with_nul_bytes_are_read_as_pythons_csv_module_reads_them(
+    tmp_path: Path, pool: list[str], columns: int, seed: int, options: dict[str, Any], quoting: Any
+) -> None:
+    rng = np.random.default_rng(seed)
+    cells = rng.choice(np.array([*pool, "\0", "é" * 30], object), (110_000 // columns, columns)).tolist()
+    short = set(rng.integers(0, len(cells), 5).tolist()) if columns > 2 else set()
+    rows = [row[:-1] if i in short else row for i, row in enumerate(cells)]
+    text = io.StringIO()
+    csv.writer(text, quoting=quoting, lineterminator="\r\n").writerows([[f"c{i}" for i in range(columns)], *rows])
+    source = put(tmp_path, text.getvalue(), infer="none", null_values=(), **options)
+    found = read(source, survey_of(source))
+    wanted = list(csv.reader(io.StringIO(text.getvalue(), newline="")))[1:]
+    rejects = [reject.place.row for part in found for reject in part.rejects]
+    if options.get("fill_short_rows"):
+        wanted = [row if len(row) == columns else [*row, None] for row in wanted]
+        assert rejects == []
+    else:
+        assert rejects == [i + 1 for i in sorted(short)]
+        wanted = [row for row in wanted if len(row) == columns]
+    assert [list(record.values()) for record in records(found)] == wanted
 
 
 def test_auto_inference_of_a_large_source_reads_the_first_rows_of_each_file(tmp_path: Path) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 import re
 import shlex
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 import pyarrow as pa
@@ -22,6 +23,7 @@ from ..text.declared import text_type
 from ..text.open_text import BLOCK_BYTES, encoding_hint, is_utf8, to_utf8
 from .records.chunks import Chunk, CsvOrigin
 from .records.quote_bits import Dialect
+from .records.record_starts import record_ends
 from .records.usual_text import padded, usual_text
 
 
@@ -228,7 +230,28 @@ def _narrowed(column: pa.Array) -> pa.Array:
     return pa.array([None if cell is None else cell.decode().encode("latin-1") for cell in cells], pa.binary())
 
 
+_EXACT_CELLS: Final = 32_768
+"""Cells that pyarrow parses one by one; of later ones before version 26 a NUL is misread (apache/arrow#50481)."""
+
+
 def _read_csv(
+    parser: Parser, text: bytes, show: Callable[[str], str]
+) -> tuple[list[pa.Array], list[tuple[int, int, str]]]:
+    if b"\0" not in text:
+        return _read_part(parser, text, show)
+    found = record_ends(np.frombuffer(text, np.uint8), parser.dialect.usual)
+    rows = max(_EXACT_CELLS // len(parser.names), 1)
+    stops = found.ends[rows - 1 :: rows] + 1
+    parts, invalid, done = [], list[tuple[int, int, str]](), 0
+    for start, stop in itertools.pairwise(np.unique([0, *stops.tolist(), len(text)]).tolist()):
+        columns, odd = _read_part(parser, text[start:stop], show)
+        parts.append(columns)
+        invalid += [(done + number, width, shown) for number, width, shown in odd]
+        done += len(columns[0]) + len(odd)
+    return [pa.concat_arrays(column) for column in zip(*parts, strict=True)], invalid
+
+
+def _read_part(
     parser: Parser, text: bytes, show: Callable[[str], str]
 ) -> tuple[list[pa.Array], list[tuple[int, int, str]]]:
     invalid: list[tuple[int, int, str]] = []

@@ -27,7 +27,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -75,6 +75,11 @@ class Dialect:
     def is_odd(self) -> bool:
         """Whether more than the delimiter and the quote shape a record."""
         return self.trim or self.escape is not None or self.comment is not None
+
+    @property
+    def usual(self) -> Dialect:
+        """The dialect of text without comments, and without blanks around cells."""
+        return replace(self, comment=None, trim=False)
 
 
 @dataclass(frozen=True, slots=True)
