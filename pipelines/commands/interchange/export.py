@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from ....transforms.dataset.export.exported_rows import ExportedRows
@@ -62,7 +62,7 @@ def export_command(path: str, target: str, options: ExportOptions, screen: Scree
             f"of pictures, whose name has no ending"
         )
     check_new(target, overwrite=options.overwrite)
-    dataset = open_dataset(path, options.generation)
+    dataset = replace(open_dataset(path, options.generation), whole=True)
     rows = ExportedRows.plan(dataset, options.split, options.columns, one_table=not is_folder)
     pictures, classes = None, list[str]()
     if is_folder:

@@ -88,7 +88,7 @@ def _without(entries: Sequence[ShardEntry], common: Counter[tuple[int, int, str]
 
 
 def _digests(path: str, manifest: Manifest, entries: Sequence[ShardEntry]) -> Iterator[Digests]:
-    stream = RecordStream(path, manifest, entries, RecordAccess(path, manifest, entries))
+    stream = RecordStream(path, manifest, entries, RecordAccess(path, manifest, entries), whole=True)
     for _, run in stream.runs():
         for first in range(0, len(run), _AT_ONCE):
             yield digests_of_values(list(run.payloads.tail(first).head(_AT_ONCE)))

@@ -28,7 +28,7 @@ Run = Callable[[Callable[["FileCount"], Tally], Iterable["FileCount"]], Iterable
 
 @dataclass(frozen=True, slots=True)
 class FileCount:
-    """A file to count: its path or URL, its split, its size, and its records where a manifest states them."""
+    """A file to count: its path or URL, split and size, and the records and CRC32C that a manifest states."""
 
     path: str
     split: str
@@ -36,6 +36,7 @@ class FileCount:
     records: int | None
     schema: Schema
     level: Level
+    crc32c: str | None = None
 
 
 def counts_of(root: str, manifest: Manifest, level: Level) -> list[FileCount]:
@@ -53,6 +54,7 @@ def counts_of(root: str, manifest: Manifest, level: Level) -> list[FileCount]:
             shard.records,
             manifest.schema,
             level,
+            shard.crc32c,
         )
         for name, split in manifest.splits.items()
         for shard in split.shards
@@ -75,7 +77,7 @@ def count_one(file: FileCount) -> Tally:
     """Return what is counted of one file; raises what `count_records` raises."""
     name = printable_path(file.path)
     try:
-        tally = count_file(file.path, file.split, file.schema, file.level)
+        tally = count_file(file.path, file.split, file.schema, file.level, file.crc32c)
     except ExampleError as error:
         raise DamageError(
             f"{name}: {error.reason}; shardmill verify {shell_path(file.path)} finds the record"

@@ -84,12 +84,14 @@ class Dataset(FrameworkViews):
 
     Every method that takes a split reads all splits, in their order, if none is given. Records come in the order of
     the shards. Whatever a shard lacks of what the manifest states is a `DamageError`, raised when the shard's last
-    record has been yielded: a file that was cut between two records looks whole.
+    record has been yielded: a file that was cut between two records looks whole. With `whole` the CRC32C of each file
+    that is read from its start is compared too.
     """
 
     path: str
     manifest: Manifest
     only: str | None = None
+    whole: bool = False
     _kept: _Kept = field(default_factory=_Kept, init=False, compare=False)
 
     def __repr__(self) -> str:
@@ -317,7 +319,7 @@ class Dataset(FrameworkViews):
         """Return the records of a split, or of all."""
         entries = self._shards(split)
         if split is None or split == self.only:
-            return RecordStream(self.path, self.manifest, entries, self._rows.access)
+            return RecordStream(self.path, self.manifest, entries, self._rows.access, self.whole)
         return self[split]._stream(None)
 
     def _shards(self, split: str | None) -> tuple[ShardEntry, ...]:

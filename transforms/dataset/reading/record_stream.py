@@ -22,12 +22,16 @@ from ..storage.storage_at import storage_at
 
 @dataclass(frozen=True, slots=True)
 class RecordStream:
-    """The records of the shards `entries` of the dataset at `path`; `access` knows where they begin in indexed ones."""
+    """The records of the shards `entries` of the dataset at `path`; `access` knows where they begin in indexed ones.
+
+    With `whole` each file that is read from its start has the CRC32C that the manifest states.
+    """
 
     path: str
     manifest: Manifest
     entries: Sequence[ShardEntry]
     access: RecordAccess
+    whole: bool = False
 
     def runs(self, start: int = 0) -> Iterator[tuple[str, RecordRun]]:
         """Yield the records from number `start` on, from 0: the printable name of the shard, and some of its records.
@@ -46,11 +50,12 @@ class RecordStream:
         """Yield the records of a shard behind its first `left_out` ones."""
         begin = self.access.begin_of(number, left_out) if left_out else 0
         records, first = (left_out, left_out + 1) if begin else (0, 1)
+        stated = entry.crc32c if self.whole and not begin else None
         located, name = locate_shard(self.path, self.manifest, entry), os.path.join(self.path, entry.path)
         while True:
             path = os.path.join(self.path, located)
             try:
-                for run in read_record_batches(path, begin, first_record=first):
+                for run in read_record_batches(path, begin, first_record=first, stated_crc=stated):
                     new = run.behind(max(records, left_out))
                     records = max(records, run.first_record - 1 + len(run))
                     if len(new):

@@ -26,7 +26,7 @@ from ...stores.common.object_reader import ObjectReader
 from ...stores.common.store_url import is_store_url, parse_store_url
 from ...stores.connect import store_at
 from ..storage.incomplete_file import incomplete_file
-from .record_scan import RecordRun, scan_file
+from .record_scan import ChecksummedFile, RecordRun, scan_file, wrong_checksum
 
 _COPIED_BYTES: Final = 1 << 20
 
@@ -75,6 +75,7 @@ def read_record_batches(
     inflate_limits: InflateLimits | None = None,
     on_damage: Callable[[Damage], None] | None = None,
     on_member: OnMember | None = None,
+    stated_crc: str | None = None,
 ) -> Iterator[RecordRun]:
     """Yield the records of a TFRecord file in runs of about 2 MiB, from byte `start` on, which begins a record.
 
@@ -83,10 +84,11 @@ def read_record_batches(
     byte `stop` are read, which ends one.
     `on_member` is called where a gzip member begins. With `on_damage`, damage is handed to it instead of raised: a
     record whose data are damaged stays in its run and is named by `damaged`; after damage to the framing nothing
-    further can be found, and the iterator ends.
+    further can be found, and the iterator ends. `stated_crc` is the CRC32C that a manifest states of the whole file,
+    as 8 hex digits: the file is compared with it after its last record.
 
     Raises:
-        DamageError: the file is damaged or cut; the records before it have been yielded.
+        DamageError: the file is damaged or cut, or has another CRC32C; the records before it have been yielded.
         InputError: the path is not a regular file, or cannot be read.
     """
     name = printable_path(os.fspath(path))
@@ -94,10 +96,11 @@ def read_record_batches(
     def refuse(damage: Damage) -> None:
         raise DamageError(f"{name}: {damage}")
 
-    with open_regular(path, name) as file:
+    with open_regular(path, name) as opened:
+        file = ChecksummedFile(opened)
         yield from scan_file(
-            file,
-            size_of(file),
+            opened if stated_crc is None else file,
+            size_of(opened),
             start,
             stop,
             on_damage=on_damage or refuse,
@@ -107,6 +110,8 @@ def read_record_batches(
             inflate_limits=inflate_limits,
             on_member=on_member,
         )
+        if stated_crc is not None and f"{file.crc:08x}" != stated_crc:
+            raise DamageError(f"{name}: {wrong_checksum(file.crc, stated_crc)}")
 
 
 Compression = Literal["none", "gzip"]

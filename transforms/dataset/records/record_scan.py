@@ -17,6 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from ...format.buffers.checksum import crc32c
 from ...format.buffers.payloads import Payloads
 from ...format.tfrecord.framing import FRAME_BYTES, HEADER_BYTES
 from ...format.tfrecord.gzip_members import Form, InflateError, InflateLimits, OnMember, inflate, sniff_form
@@ -53,6 +54,36 @@ class ByteFile(Protocol):
 
     def seek(self, offset: int, whence: int = 0, /) -> int:
         """Go to a place, and return it."""
+
+
+class ChecksummedFile:
+    """An open file that is read in turn; `crc` is the CRC32C of the bytes read since the last `seek`."""
+
+    def __init__(self, file: ByteFile) -> None:
+        self._file = file
+        self.crc = 0
+
+    def read(self, size: int = -1, /) -> bytes:  # noqa: D102
+        data = self._file.read(size)
+        self.crc = crc32c(data, self.crc)
+        return data
+
+    def readinto(self, buffer: memoryview, /) -> int | None:  # noqa: D102
+        count = self._file.readinto(buffer)
+        self.crc = crc32c(buffer[: count or 0], self.crc)
+        return count
+
+    def seek(self, offset: int, whence: int = 0, /) -> int:  # noqa: D102
+        self.crc = 0
+        return self._file.seek(offset, whence)
+
+
+def wrong_checksum(crc: int, stated: str) -> str:
+    """Return the problem of a shard whose bytes have another CRC32C than its manifest states."""
+    return (
+        f"the checksum of its bytes is {crc:08x}, the manifest states {stated}: it was changed or replaced after it "
+        f"was written; restore it from a copy"
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

@@ -6,27 +6,33 @@ counts), and by the stage step (records in parts, lines in reject files). Planni
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from ...format.buffers.checksum import crc32c_combine
 from ...format.flow.blocks import EntryCounts
-from ...format.flow.observers import NOTES, notes_in
+from ...format.flow.observers import NOTES, READ, ReadRange, notes_in, ranges_in
 from ...format.flow.rows import Notes
 from ...format.manifest.manifest import RowCounts
+from ..records.record_scan import wrong_checksum
 from ..stage.spec import EntryInfo
 from ..stage.task_result import NO_ENTRY, NO_TASK, TaskResult
 
 
 @dataclass(frozen=True, slots=True)
 class Accounts:
-    """The counts and notes of each entry that any row came from, their sums, and what does not add up, in words."""
+    """The counts and notes of each entry that any row came from, their sums, and what does not add up, in words.
+
+    `changed` are shards whose bytes are not those that their manifest states, in words.
+    """
 
     entries: dict[int, EntryCounts]
     total: RowCounts
     by_code: dict[str, int]
     problems: tuple[str, ...]
     notes: Notes
+    changed: tuple[str, ...] = ()
 
     @property
     def notes_total(self) -> dict[str, int]:
@@ -57,6 +63,7 @@ class Ledger:
         self._notes: Counter[tuple[int, str]] = Counter()
         self._tasks: Counter[int] = Counter()
         self._bundles: Counter[str] = Counter()
+        self._ranges: defaultdict[int, list[ReadRange]] = defaultdict(list)
 
     def enter(self, result: TaskResult) -> TaskResult:
         """Add up a result; return it without what is added up."""
@@ -66,12 +73,14 @@ class Ledger:
         if result.rejects:
             self._by_code.update(result.rejects.by_code)
         self._notes.update(notes_in(result.observed))
+        for one in ranges_in(result.observed):
+            self._ranges[one.entry].append(one)
         self._problems += [(result.task, problem) for problem in _check_result(result)]
         if result.task != NO_TASK:
             self._tasks[result.task] += 1
         else:
             self._bundles[result.attempt] += 1
-        others = {name: summary for name, summary in result.observed.items() if name != NOTES}
+        others = {name: summary for name, summary in result.observed.items() if name not in (NOTES, READ)}
         return replace(result, counts=(), rows_read={}, observed=others)
 
     def settle(self, entries: Sequence[EntryInfo], tasks: int | None) -> Accounts:
@@ -93,7 +102,18 @@ class Ledger:
             dropped=sum(row.dropped for row in counts.values()),
         )
         by_code, notes = dict(sorted(self._by_code.items())), dict(sorted(self._notes.items()))
-        return Accounts(counts, total, by_code, tuple(problems), notes)
+        found = (_changed(ranges, entries[entry]) for entry, ranges in sorted(self._ranges.items()))
+        return Accounts(counts, total, by_code, tuple(problems), notes, tuple(filter(None, found)))
+
+
+def _changed(ranges: Sequence[ReadRange], info: EntryInfo) -> str | None:
+    """Return what is wrong with the bytes of a shard; None too where not all of it was read, or some was rejected."""
+    crc = size = 0
+    for one in sorted(ranges):
+        if one.start == size:
+            crc, size = crc32c_combine(crc, one.crc, one.bytes), size + one.bytes
+    stated = ranges[0].stated
+    return None if size != info.bytes or f"{crc:08x}" == stated else f"{info.name}: {wrong_checksum(crc, stated)}"
 
 
 def _check_result(result: TaskResult) -> list[str]:

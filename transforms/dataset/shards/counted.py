@@ -59,8 +59,8 @@ def count_shard(spec: DatasetSpec, split: str, path: str) -> None:
     spec.storage.replace(f"{spec.staging}/{_shard_file(path)}", json.dumps(tally.to_json()).encode())
 
 
-def count_file(path: str, split: str, schema: Schema, level: Level) -> Tally:
-    """Return what is counted of the records of one file.
+def count_file(path: str, split: str, schema: Schema, level: Level, stated_crc: str | None = None) -> Tally:
+    """Return what is counted of the records of one file, whose CRC32C is compared with `stated_crc`.
 
     Raises:
         ExampleError: a record is no Example of the schema.
@@ -69,7 +69,7 @@ def count_file(path: str, split: str, schema: Schema, level: Level) -> Tally:
     tally, decoder = Tally(level), ExampleDecoder(schema)
     names = [feature.name for feature in schema]
     name = os.path.basename(path)
-    for run in read_record_batches(path):
+    for run in read_record_batches(path, stated_crc=stated_crc):
         for first in range(0, len(run), decoder.rows_at_once):
             batch = decoder.decode(run.payloads.tail(first).head(decoder.rows_at_once))
             columns = list(columns_of(batch, schema, names).values())

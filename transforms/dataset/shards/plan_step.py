@@ -209,6 +209,8 @@ def _decide(spec: DatasetSpec, results: Sequence[TaskResult], accounts: Accounts
     failures = list(dict.fromkeys(text for result in results for text in result.failures))
     if failures:  # the counts of a task that broke do not add up: that is not a second problem
         return refuse("failed", _lines(failures))
+    if accounts.changed:
+        return replace(refuse("failed", _lines(accounts.changed)), again=True)
     if accounts.problems:
         refusal = refuse("failed", _lines(["rows do not add up; nothing was committed", *accounts.problems]))
         return replace(refusal, again=True)

@@ -21,7 +21,7 @@ from ..buffers.take import take_rows
 from ..buffers.views import I64
 from ..columns.feature_column import columns_of
 from ..flow.blocks import Block, EntryCounts, Frames, Narrowing
-from ..flow.observers import IMAGE_FORMATS, merged, narrowed_summary
+from ..flow.observers import IMAGE_FORMATS, READ, ReadRange, merged, narrowed_summary
 from ..flow.rejects import Reject
 from ..flow.rows import Rows
 from ..schema.schema import Schema
@@ -39,7 +39,7 @@ class FramedRows(Rows):
 
     `payloads` are framed where they are, and `crcs` their (unmasked) CRC32Cs. `batch` has a row for each, of the
     features that a rule looks at. `narrowed` is what the dataset that they come from lost when it was made, reported
-    once.
+    once. `read` is the range of a shard that ends with this batch.
     """
 
     split: str | None
@@ -47,6 +47,7 @@ class FramedRows(Rows):
     crcs: npt.NDArray[np.uint32]
     image_formats: tuple[str, ...] = ()
     narrowed: tuple[Narrowing, ...] = ()
+    read: ReadRange | None = None
 
     @property
     def bytes(self) -> int:
@@ -74,6 +75,8 @@ class FramedRows(Rows):
         if stated or isinstance(splitter, OneSplit):
             return self.to_block()
         self._check()
+        if not len(self.payloads):
+            return self._block({}, 0)
         kept = np.arange(len(self.payloads))
         given = self._candidates(kept, splitter, schema, memory)
         errors = dict(splitter.problems(given))
@@ -127,7 +130,9 @@ class FramedRows(Rows):
             frames,
             (EntryCounts(self._entry, read, written, len(rejects)),) if read else (),
             tuple(sorted(rejects, key=lambda reject: reject.place.record or 0)) if more else rejects,
-            narrowed_summary(self.narrowed) | ({IMAGE_FORMATS: list(self.image_formats)} if self.image_formats else {}),
+            narrowed_summary(self.narrowed)
+            | ({IMAGE_FORMATS: list(self.image_formats)} if self.image_formats else {})
+            | ({READ: [self.read]} if self.read else {}),
         )
 
 

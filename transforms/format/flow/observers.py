@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Final, Protocol, runtime_checkable
+from typing import Any, Final, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -34,6 +34,23 @@ DEALT: Final = "dealt"
 
 NOTES: Final = "notes"
 """Source entry, text, and how many rows: a list of such triples."""
+
+
+READ: Final = "read"
+"""The ranges of shards of datasets that were read: a list of `ReadRange`."""
+
+
+class ReadRange(NamedTuple):
+    """A range of the file of a source entry, with its CRC32C; `stated` is the CRC32C of the whole file, as hex digits.
+
+    A manifest states it.
+    """
+
+    entry: int
+    start: int
+    bytes: int
+    crc: int
+    stated: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -211,6 +228,10 @@ def _merge_notes(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
     return [[entry, text, count] for (entry, text), count in counts.items()]
 
 
+def _merge_read(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
+    return [*one, *other]
+
+
 def narrowed_summary(narrowings: Iterable[Narrowing]) -> Summaries:
     """Return what values lost as a summary, under its name; nothing if none were narrowed."""
     found: dict[str, Narrowing] = {}
@@ -235,6 +256,11 @@ def notes_in(observed: Mapping[str, Any]) -> Notes:
     return {(entry, text): count for entry, text, count in observed.get(NOTES, ())}
 
 
+def ranges_in(observed: Mapping[str, Any]) -> tuple[ReadRange, ...]:
+    """Return the ranges of shards that were read."""
+    return tuple(ReadRange(*one) for one in observed.get(READ, ()))
+
+
 def notes_summary(notes: Notes) -> Summaries:
     """Return notes on rows as a summary, under its name; nothing if there are none."""
     return {NOTES: [[entry, text, count] for (entry, text), count in notes.items()]} if notes else {}
@@ -245,4 +271,5 @@ _MERGES: Final[dict[str, Callable[[Any, Any], Any]]] = {
     IMAGE_FORMATS: _merge_formats,
     NOTES: _merge_notes,
     DEALT: _merge_dealt,
+    READ: _merge_read,
 }

@@ -56,12 +56,13 @@ def split_in_name(path: bytes) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """One file to read; of a shard, `split` and `records` are what the manifest of `dataset` (an index) says."""
+    """One file to read; the manifest of `dataset` (an index) states `split`, `records` and `crc32c` of a shard."""
 
     entry: SourceEntry
     dataset: int | None = None
     split: str | None = None
     records: int | None = None
+    crc32c: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +165,7 @@ class _Finder:
                 f"{entry.name}: {entry.bytes} bytes, the manifest states {shard.bytes}; it was cut or replaced: "
                 f"shardmill verify {shell_path(folder)}"
             )
-        return InputFile(entry, index, split, shard.records)
+        return InputFile(entry, index, split, shard.records, shard.crc32c)
 
 
 def is_dataset(folder: bytes) -> bool:

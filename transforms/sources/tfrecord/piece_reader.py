@@ -14,12 +14,15 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from ...dataset.records.record_scan import RecordRun, scan_file
+from ...dataset.records.record_scan import ChecksummedFile, RecordRun, scan_file
 from ...errors import SourceError
+from ...format.buffers.payloads import Payloads
 from ...format.buffers.take import take_rows
 from ...format.decode.decode_examples import NO_EXAMPLE, ExampleDecoder
 from ...format.encode.framed_rows import FramedRows, empty_batch
+from ...format.flow.observers import ReadRange
 from ...format.flow.rejects import CellError, Place, Reject
+from ...format.flow.rows import RowOrigin
 from ...format.schema.schema import Schema
 from ...format.tfrecord.framing import FRAME_BYTES, HEADER_BYTES
 from ...format.tfrecord.scan import WRONG_DATA, Damage, is_record_header
@@ -54,8 +57,11 @@ def read_runs(
     check_crc: bool = True,
     record_bytes_limit: int | None = None,
     page_origin: int = 0,
+    on_crc: Callable[[int], None] | None = None,
 ) -> Iterator[RecordRun]:
-    """Yield the records of a listed file in runs; the rest is as in `scan_file`.
+    """Yield the records of a listed file in runs, then call `on_crc` with the CRC32C of the bytes that were read.
+
+    The rest is as in `scan_file`.
 
     Raises:
         SourceError: it cannot be opened.
@@ -63,8 +69,9 @@ def read_runs(
     with open_listed(file, open_unbuffered) as opened:
         size = size_of(opened)
         expect(opened, [(start, size if stop is None else min(stop, size))])
+        summed = ChecksummedFile(opened)
         yield from scan_file(
-            opened,
+            opened if on_crc is None else summed,
             size,
             start,
             stop,
@@ -73,6 +80,8 @@ def read_runs(
             record_bytes_limit=record_bytes_limit,
             page_origin=page_origin,
         )
+        if on_crc is not None:
+            on_crc(summed.crc)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -123,16 +132,21 @@ class PieceReader:
             decoder = ExampleDecoder(self.frozen.schema, columns, refuse_other_messages=True)
         formats = _formats_decoder(self.frozen.schema)
         ordinal = self._first = first
+        crcs: list[int] = []
+        rejected = False
         for run in read_runs(
             piece, piece.start, piece.stop, on_damage=self._damages.append, record_bytes_limit=self.record_bytes,
-            page_origin=piece.start - self.before,
+            page_origin=piece.start - self.before, on_crc=crcs.append if piece.crc32c is not None else None,
         ):  # fmt: skip
             reasons = {damage.record - run.first_record: damage.reason for damage in self._take_damages(run)}
             batch = None if decoder is None else self._look(decoder, run, reasons)
+            rejected = rejected or bool(reasons)
             yield self._framed(task, ordinal, run, reasons, formats, batch)
             ordinal += 1
         if self._damages:
             raise self._broken(self._damages[0])
+        if piece.crc32c is not None and not rejected:  # damage that was found and counted explains another checksum
+            yield self._end(task, ordinal, ReadRange(piece.entry, piece.start, piece.bytes, crcs[0], piece.crc32c))
 
     def _look(self, decoder: ExampleDecoder, run: RecordRun, reasons: dict[int, str]) -> pa.RecordBatch:
         """Return the features that are looked at of the records without damage, and add to `reasons` what is wrong."""
@@ -166,6 +180,14 @@ class PieceReader:
             task, ordinal, piece.entry, empty_batch(len(rows)) if batch is None or not self.looked_at else batch,
             RecordOrigin(self, run, rows), rejects=rejects, split=piece.split, payloads=payloads, crcs=crcs,
             image_formats=found, narrowed=piece.narrowed if ordinal == self._first else (),
+        )  # fmt: skip
+
+    def _end(self, task: int, ordinal: int, read: ReadRange) -> FramedRows:
+        """Return a batch without records, which states the checksum of all that was read."""
+        nothing = Payloads.from_bytes([])
+        return FramedRows(
+            task, ordinal, self.piece.entry, empty_batch(0), RowOrigin(self.piece.name, 1), split=self.piece.split,
+            payloads=nothing, crcs=np.empty(0, np.uint32), read=read,
         )  # fmt: skip
 
     def _take_damages(self, run: RecordRun) -> list[Damage]:

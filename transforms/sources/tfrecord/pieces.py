@@ -37,7 +37,7 @@ class RecordsPiece(Piece):
 
     `answers_for` is how many records the file has, on its first piece, 0 on the others; None where nobody knows.
     Without `split` a rule says the split of each record. `check` says that each record is checked against the
-    schema. `narrowed` is reported once for a dataset.
+    schema. `narrowed` is reported once for a dataset. `crc32c` is what a manifest states of the whole file.
     """
 
     start: int
@@ -46,6 +46,7 @@ class RecordsPiece(Piece):
     answers_for: int | None
     check: bool = False
     narrowed: tuple[Narrowing, ...] = ()
+    crc32c: str | None = None
 
     def rows_by_entry(self) -> dict[int, int | None]:
         """Return the records of the file, or 0 where another piece of it answers for them."""

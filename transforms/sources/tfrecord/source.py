@@ -197,7 +197,7 @@ class TfrecordSource:
             whole: list[RecordsPiece] = []
             for split, index, file in group:
                 piece = whole_file(file.entry, index, split, file.records, compressed=compressed)
-                piece = replace(piece, check=file.entry.path in found.checked)
+                piece = replace(piece, check=file.entry.path in found.checked, crc32c=file.crc32c)
                 if file.dataset is not None and file.dataset not in reported and not found.opaque:
                     reported.add(file.dataset)
                     piece = replace(piece, narrowed=inputs.datasets[file.dataset].manifest.narrowed)
