@@ -5,11 +5,16 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from ...transforms.errors import UnseenError
+from ...transforms.errors import RunError, UnseenError
 from ...transforms.format.wording.printable import escaped, redacted
 from ..report.disk_errors import disk_error
 
 _RAISED: Final = re.compile(r"^((?:\w+\.)*)(\w+): (.*)$", re.MULTILINE)
+
+NO_WORKER: Final = "no Python worker could be started: "
+"""How a worker pool's answer begins that fails a job."""
+
+_NO_WORKER: Final = re.compile(f"{NO_WORKER}.*$", re.MULTILINE)
 
 _FIRST_CHARACTERS: Final = 200
 _LAST_CHARACTERS: Final = 400
@@ -32,8 +37,12 @@ def raised_in_worker(text: str) -> str | None:
 def lasting_error(text: str) -> Exception | None:
     """Return the error that a worker raised where no retry can help; None where one may.
 
-    That is a folder that the worker does not see (`UnseenError`), or what a disk refuses for good (it has the text).
+    That is a folder that the worker does not see (`UnseenError`), what a disk refuses for good (it has the text), or a
+    worker that does not start.
     """
+    no_worker = _NO_WORKER.search(text)
+    if no_worker is not None:
+        return RunError(in_one_line(no_worker[0]))
     raised = _last_raised(text)
     if raised is not None and raised[1] == UnseenError.__name__:
         return UnseenError(escaped(raised[2]))

@@ -38,6 +38,12 @@ from .surfaces import Surface, surface_of
 _STORE_SECONDS: Final = 3.0
 """The least time between two looks at a store: each is some requests, which are paid for."""
 
+_STALL_SECONDS: Final = 60.0
+"""What was written before says nothing of the time left once nothing has been written for so long."""
+
+_SAID_STALL_SECONDS: Final = 300.0
+"""Once nothing has been written for so long, the line says so."""
+
 _SHOWN_SECONDS: Final = 24 * 3600
 """A longer estimate is not shown: it comes from a run that has hardly begun, or that has stalled."""
 
@@ -144,8 +150,11 @@ class StagingReader:
         return sum(largest.values())
 
 
-def progress_line(progress: RunProgress, totals: Totals, seconds: float) -> str:
-    """Return the line for people; `seconds` is how long records have been written."""
+def progress_line(progress: RunProgress, totals: Totals, seconds: float, stalled: float = 0) -> str:
+    """Return the line for people.
+
+    Records have been written for `seconds`, and nothing was written in the last `stalled` seconds.
+    """
     if progress.phase == "Planning":
         return "Planning"
     if progress.phase == "Ending":
@@ -159,7 +168,9 @@ def progress_line(progress: RunProgress, totals: Totals, seconds: float) -> str:
     parts.append(f"{progress.shards:,}{_of(totals.shards)} shard{'' if shards == 1 else 's'}")
     if progress.phase == "Finishing":
         parts.append("assembling and publishing")
-    elif totals.bytes and 0 < progress.bytes < totals.bytes and seconds > 0:
+    elif stalled >= _SAID_STALL_SECONDS:
+        parts.append(f"no progress for {_duration(stalled)}")
+    elif totals.bytes and 0 < progress.bytes < totals.bytes and seconds > 0 and stalled < _STALL_SECONDS:
         left = seconds * (totals.bytes - progress.bytes) / progress.bytes
         parts += [f"{_duration(left)} left"] if left <= _SHOWN_SECONDS else []
     return f"{progress.phase}  {' · '.join(parts)}"
@@ -186,6 +197,7 @@ class ProgressWatcher:
         self._clock = clock
         self._first_bytes: tuple[float, int] | None = None
         self._shuffling = False
+        self._last: tuple[RunProgress, float] | None = None
         self._begun = 0.0
         self._ended = ""
         self._stop = Event()
@@ -212,15 +224,18 @@ class ProgressWatcher:
         now = self._clock()
         if progress.phase == "Shuffling" and not self._shuffling:
             self._shuffling, self._first_bytes = True, None  # what follows is counted from nothing
+        if self._last is None or self._last[0] != progress:
+            self._last = (progress, now)
+        stalled = now - self._last[1]
         if self._first_bytes is None and progress.bytes:
             self._first_bytes = (now, progress.bytes)
         if self._first_bytes is None:
-            return progress_line(progress, self._reader.totals(), 0)
+            return progress_line(progress, self._reader.totals(), 0, stalled)
         started, before = self._first_bytes
         # what was there at the first look was written in an unknown time: it counts for neither rate nor rest
         written = progress.bytes - before
         seconds = (now - started) * progress.bytes / written if written > 0 else 0
-        return progress_line(progress, self._reader.totals(), seconds)
+        return progress_line(progress, self._reader.totals(), seconds, stalled)
 
     def _run(self) -> None:
         with self._surface as surface:

@@ -7,10 +7,8 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -18,7 +16,7 @@ import pytest
 from shardmill.pipelines.engines.flink.cluster import Cluster
 
 from ..stores import servers
-from .running import BlindPool, shardmill, wait_for
+from .running import BlindPool, shardmill, worker_pool
 
 
 @pytest.fixture
@@ -32,15 +30,9 @@ def blind_pool(tmp_path: Path) -> Iterator[BlindPool]:
         pytest.skip(reason)
     hidden = tmp_path / "hidden"
     hidden.mkdir()
-    script = 'mount -t tmpfs none "$1" && exec "$2" -m shardmill.pipelines.engines.flink.worker_pool serve 0 blind'
-    command = [*unshared, "sh", "-c", script, "sh", str(hidden), sys.executable]
-    log = tmp_path / "pool.log"
-    with log.open("w") as said, subprocess.Popen(command, stderr=said, text=True) as process:
-        try:
-            found = wait_for(lambda: re.search(r"listening at (\S+)\n", log.read_text()), process)
-            yield BlindPool(found[1], hidden, Path(f"/proc/{process.pid}/root{hidden}"))
-        finally:
-            process.terminate()
+    hide = [*unshared, "sh", "-c", 'mount -t tmpfs none "$0" && exec "$@"', str(hidden)]
+    with worker_pool(tmp_path / "pool.log", *hide) as (address, process):
+        yield BlindPool(address, hidden, Path(f"/proc/{process.pid}/root{hidden}"))
 
 
 @pytest.fixture(scope="module")

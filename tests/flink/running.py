@@ -8,8 +8,9 @@ import os
 import re
 import subprocess
 import sys
+import textwrap
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,6 +32,37 @@ class BlindPool:
     address: str
     hidden: Path
     inside: Path
+
+
+def dying_workers(folder: Path, deaths: int, how: str = "os.kill(os.getpid(), signal.SIGKILL)") -> None:
+    """Make a folder which, in a worker pool's PYTHONPATH, lets its first workers die while they import."""
+    folder.mkdir()
+    (folder / "sitecustomize.py").write_text(
+        textwrap.dedent(f"""
+        import os, pathlib, signal, sys
+        died = pathlib.Path({str(folder)!r}, "died")
+        if "work" in sys.orig_argv:
+            number = int(died.read_text()) if died.exists() else 0
+            if number < {deaths}:
+                died.write_text(str(number + 1))
+                {how}
+        """)
+    )
+
+
+@contextlib.contextmanager
+def worker_pool(log: Path, *before: str, **environment: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    """Start a worker pool, and give its address and its process; the words `before` are of what starts it."""
+    command = [*before, sys.executable, "-m", "shardmill.pipelines.engines.flink.worker_pool", "serve", "0", "test"]
+    with (
+        log.open("w") as said,
+        subprocess.Popen(command, stderr=said, text=True, env={**os.environ, **environment}) as process,
+    ):
+        try:
+            found = wait_for(lambda: re.search(r"listening at (\S+)\n", log.read_text()), process)
+            yield found[1], process
+        finally:
+            process.terminate()
 
 
 def shardmill(*args: str, cwd: Path, check: bool = True) -> subprocess.CompletedProcess[str]:

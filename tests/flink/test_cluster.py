@@ -25,6 +25,7 @@ from ..stores import servers
 from .running import (
     CONFIGS,
     BlindPool,
+    dying_workers,
     fetched,
     on,
     same_bytes,
@@ -33,6 +34,7 @@ from .running import (
     wait_for,
     wait_until_ended,
     worker_at_work,
+    worker_pool,
     write_table,
 )
 
@@ -184,6 +186,29 @@ def test_an_output_that_workers_do_not_see_ends_the_run_with_its_name_and_nothin
     assert kept.startswith("kept for resuming: ")
     assert list(blind_pool.inside.iterdir()) == []
     assert latest(cluster)["state"] == "CANCELED", "it is tried no more"
+
+
+def test_python_workers_that_die_while_they_import_are_started_again(
+    cluster: Cluster, table: Path, tmp_path: Path
+) -> None:
+    dying_workers(tmp_path / "path", 3)
+    with worker_pool(tmp_path / "pool.log", PYTHONPATH=str(tmp_path / "path")) as (address, _):
+        shardmill(*TABLE, "dying", *on(cluster, pool=address), cwd=table)
+    assert (tmp_path / "path" / "died").read_text() == "3"
+    same_bytes(table / "local", table / "dying")
+    assert restarts(cluster) == 0
+
+
+def test_python_workers_that_always_die_end_the_run_with_how_they_ended(
+    cluster: Cluster, table: Path, tmp_path: Path
+) -> None:
+    dying_workers(tmp_path / "path", 1000)
+    with worker_pool(tmp_path / "pool.log", PYTHONPATH=str(tmp_path / "path")) as (address, _):
+        ended = shardmill(*TABLE, "dead", *on(cluster, pool=address), cwd=table, check=False)
+    assert ended.returncode == 1
+    assert "no Python worker could be started: it was started 6 times" in ended.stderr
+    assert "by signal SIGKILL, as when the machine runs out of memory" in ended.stderr
+    assert "Traceback" not in ended.stderr
 
 
 def test_a_python_worker_that_is_killed_at_its_task_changes_nothing(

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
-from ....transforms.errors import RunError, UnseenError, UsageError
+from ....transforms.errors import RunError, UsageError
 from ....transforms.format.wording.printable import escaped
 from ...config.runners import FlinkRunner
 from ...report.disk_errors import disk_error
@@ -276,7 +276,7 @@ def _failure(error: BaseException, server: subprocess.Popen[bytes], log: Path) -
         )
     text = str(error)
     lasting = lasting_error(text)
-    if isinstance(lasting, UnseenError):
+    if isinstance(lasting, RunError):
         return lasting
     raised = raised_in_worker(text)
     if raised is not None:

@@ -203,8 +203,26 @@ class TestProgressWatcher:
         now = [100.0]
         watcher = ProgressWatcher(str(tmp_path), Console(file=io.StringIO()), clock=lambda: now[0])
         first = watcher.line()
-        now[0] = 1000.0
+        now[0] = 399.0
         assert watcher.line() == first == "Converting  250 of about 1,000 records · 0 of about 4 shards"
+
+    def test_a_stall_hides_the_time_left_after_a_minute_and_is_said_after_five(self, tmp_path: Path) -> None:
+        write_plan(tmp_path)
+        now = [100.0]
+        watcher = ProgressWatcher(str(tmp_path), Console(file=io.StringIO()), clock=lambda: now[0])
+        write_part(tmp_path, 0, "aa", 10_000)
+        watcher.line()
+        now[0] = 101.0
+        write_part(tmp_path, 0, "bb", 20_000)
+        assert watcher.line().endswith(" left")
+        now[0] = 160.0
+        assert watcher.line().endswith(" left")
+        now[0] = 161.0
+        assert watcher.line().endswith(" shards")
+        now[0] = 401.0
+        assert watcher.line().endswith(" shards · no progress for 5 min 1 s")
+        write_part(tmp_path, 0, "cc", 30_000)
+        assert watcher.line().endswith(" left")
 
     def test_on_a_terminal_what_is_waited_for_is_shown_to_its_end(self, tmp_path: Path) -> None:
         write_plan(tmp_path)
