@@ -214,6 +214,11 @@ REJECT_WORDS: Final[dict[str, tuple[str, str]]] = {
         "The column that decides the split holds null, a value that is no split, or no date.",
         "Name the value in `split.names`, fill or fix it, or leave such rows out: `--where 'fold is not None'`.",
     ),
+    "BAD_QUOTE": (
+        'CSV: text follows the quote that closes a value, as in `"5" pipe"`.',
+        "Write each quote within the value twice. Where a backslash escapes quotes: `--set 'input.escape=\\'`. Where "
+        "only blanks follow: `--set input.trim=true`.",
+    ),
 }
 
 IMAGE_WORDS: Final[dict[str, str]] = {

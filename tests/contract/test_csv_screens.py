@@ -5,7 +5,9 @@ from __future__ import annotations
 import bz2
 import gzip
 import lzma
+import re
 import shlex
+import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -34,7 +36,8 @@ DAMAGED: dict[str, tuple[bytes | Files, Sequence[str], str]] = {
         b"a,b\n1,2,3\n4,5,6\n",
         [],
         "a.csv: every row that was read (2) has more than the 2 columns of the header; fix the header, skip lines "
-        "before it (--set input.skip_lines=N), or name the delimiter (--delimiter SIGN) or the columns (input.names)",
+        "before it (--set input.skip_lines=N), name the delimiter (--delimiter SIGN), or name the columns instead "
+        "(--no-header --set input.skip_lines=1 --set 'input.names=[a, b, ...]')",
     ),
     "quote never closed": (
         {"a.csv": b'a,b\n1,2\n3,"4\n5,6\n', "b.csv": b"a,b\n1,2\n"},
@@ -153,6 +156,26 @@ REJECTED: dict[str, tuple[bytes | Files, Sequence[str], str, Sequence[str], list
             "a.csv row 2: BAD_WIDTH: has 3 columns instead of 2: 3,4,5; fix the row: quote the values that hold the "
             'delimiter ","'
         ],
+        [{"a": 1, "b": 2}],
+    ),
+    "text after a closing quote, which swallows a row": (
+        b'a,b,c\n1,"5" pipe",x\n2,"N,y\n3,"z",w\n""4,5,6\n7,8,9\n',
+        [],
+        "3 of 4 rows were rejected (BAD_QUOTE 3)",
+        [
+            'a.csv row 1: column "b": BAD_QUOTE: "5" pipe" has text after its closing quote; write each quote within '
+            'the value twice: ""',
+            'a.csv row 2: column "b": BAD_QUOTE: "N,y\\n3,"z" has text after its closing quote',
+            'a.csv row 3: column "a": BAD_QUOTE: ""4 has text after its closing quote; write each quote within the '
+            'value twice: ""',
+        ],
+        [{"a": 7, "b": 8, "c": 9}],
+    ),
+    "a delimiter at the end of one row": (
+        b"a,b\n1,2\n3,4,\n",
+        [],
+        "1 of 2 rows was rejected (BAD_WIDTH 1)",
+        ['a.csv row 2: BAD_WIDTH: has 3 columns instead of 2: 3,4,; fix the row: take the delimiter "," off its end'],
         [{"a": 1, "b": 2}],
     ),
     "integer that is a fraction": (
@@ -315,6 +338,82 @@ def test_a_bad_row_is_named_and_the_good_ones_are_kept(desk: Any, case: str) -> 
     desk.assert_rejected([*files_of(body), *args], counts, lines, records or len)
 
 
+OPTIONS: dict[str, tuple[bytes, list[dict[str, Any]]]] = {
+    "backslashes": (
+        b'a,b\n1,"{\\"k\\": 1, \\"l\\": 2}"\n2,"x\\"y"\n',
+        [{"a": 1, "b": '{"k": 1, "l": 2}'}, {"a": 2, "b": 'x"y'}],
+    ),
+    "backslashes in the header": (b'a,"b \\"x\\""\n1,2\n', [{"a": 1, 'b "x"': 2}]),
+    "blanks after quotes": (b'a,b\n"1" ,"x, y"  \n2,"z"\n', [{"a": 1, "b": "x, y"}, {"a": 2, "b": "z"}]),
+    "blanks after quotes in the header": (b'"a" ,b\n1,2\n', [{"a": 1, "b": 2}]),
+    "a blank before a quote": (b'a,b\n1, "x, y"\n2, "z"\n', [{"a": 1, "b": "x, y"}, {"a": 2, "b": "z"}]),
+    "a blank before the first quote of each row": (b'a,b\n "x, y",z\n', [{"a": "x, y", "b": "z"}]),
+    "a delimiter at the end of every row": (b"a,b\n1,2,\n3,4,\n", [{"a": 1, "b": 2}, {"a": 3, "b": 4}]),
+    "such a delimiter, after lines that are skipped": (b"\n\na,b\n1,2,\n", [{"a": 1, "b": 2}]),
+}
+
+
+@pytest.mark.parametrize("case", OPTIONS)
+def test_the_options_that_a_message_names_read_the_file(desk: Any, case: str) -> None:
+    body, records = OPTIONS[case]
+    desk.put({"a.csv": body})
+    refused = desk.convert("a.csv")
+    assert refused.code in (1, 4)
+    options = ["--set input.trim=true"] * ("trim" in refused.err) or dict.fromkeys(
+        re.findall(r"--no-header|--set (?:'[^']*'|[^\s;]+)", refused.err)
+    )
+    shutil.rmtree(desk.root / "out", ignore_errors=True)
+    screen = desk.convert("a.csv", *shlex.split(" ".join(options)))
+    assert (screen.code, screen.err, desk.records()) == (0, "", records)
+
+
+@pytest.mark.parametrize("option", [["--set", 'input.null_values=["\\\\N"]'], ["--set", "input.comment=#"]])
+def test_an_escape_is_not_named_where_it_cannot_be_set(desk: Any, option: list[str]) -> None:
+    desk.put({"a.csv": b'a,b\n1,"{\\"k\\": 1}"\n'})
+    screen = desk.convert("a.csv", *option)
+    assert (screen.code, "input.escape" in screen.err, "BAD_QUOTE" in screen.err) == (4, False, True)
+
+
+LANES: dict[str, tuple[bytes, str, list[str]]] = {
+    "gzip": (gzip.compress(b'a,b\n1,"x" y\n2,"z"\n'), "a.csv", []),
+    "bzip2": (bz2.compress(b'a,b\n1,"x" y\n2,"z"\n'), "a.csv", []),
+    "UTF-16": ('a,b\n1,"x" y\n2,"z"\n'.encode("utf-16"), "a.csv", ["--set", "input.encoding=utf-16"]),
+    "Latin-1": ('a,b\n1,"\xe9" y\n2,"z"\n'.encode("latin-1"), "a.csv", ["--set", "input.encoding=latin-1"]),
+    "tabs": (b'a\tb\n1\t"x" y\n2\t"z"\n', "a.tsv", []),
+    "runs of blanks": (b'a  b\n1   "x"y\n2 "z"\n', "a.csv", ["--set", "input.trim=true"]),
+    "escapes": (b'a,b\n1,"x" y\n2,"z"\n', "a.csv", ["--set", "input.escape=\\"]),
+    "comments": (b'a,b\n#"\n1,"x" y\n2,"z"\n', "a.csv", ["--set", "input.comment=#"]),
+    "another quote": (b"a,b\n1,'x' y\n2,'z'\n", "a.csv", ["--set", "input.quote='"]),
+    "lone CRs": (b'a,b\r1,"x" y\r2,"z"\r', "a.csv", []),
+    "no header": (b'1,"x" y\n2,"z"\n', "a.csv", ["--no-header"]),
+    "names, no types": (
+        b'c,d\n1,"x" y\n2,"z"\n',
+        "a.csv",
+        ["--set", "input.names=[a, b]", "--set", "schema.infer=none"],
+    ),
+    "short rows that are filled": (b'a,b\n1,"x" y\n3\n2,"z"\n', "a.csv", ["--set", "input.short_rows=null"]),
+    "one column of a binary type": (
+        b'a,b\n1,"x" y\n2,"z"\n',
+        "a.csv",
+        ["--set", "schema.columns.b.type=binary"],
+    ),
+    "a column that is not read": (b'a,b\n1,"x" y\n2,"z"\n', "a.csv", ["--columns", "a"]),
+}
+
+
+@pytest.mark.parametrize("lane", LANES)
+def test_text_after_a_closing_quote_is_a_reject_however_the_file_is_read(desk: Any, lane: str) -> None:
+    body, name, args = LANES[lane]
+    desk.put({name: body})
+    assert "BAD_QUOTE" in desk.convert(name, *args, "--dry-run").out
+    refused = desk.convert(name, *args)
+    assert (refused.code, refused.err.count("BAD_QUOTE: ")) == (4, 1)
+    assert f"{name} row 1: " in refused.err
+    assert desk.convert(name, *args, "--max-rejects", "1").code == 0
+    last = [value for value in desk.records()[-1].values() if value not in (2, "2")]
+    assert last in (["z"], [b"z"], [])
+
+
 def test_a_fraction_behind_the_rows_that_were_looked_at_is_a_reject(desk: Any) -> None:
     text = b"x" * 6500
     desk.put({"a.csv": b"n,t\n" + b"1," + text + b"\n" + (b"2," + text + b"\n") * 10_500 + b"1.5,x\n"})
@@ -341,7 +440,7 @@ ACCEPTED: dict[str, tuple[bytes | Files, Sequence[str], Sequence[str], list[dict
         [{"n": 1}, {"n": 1}, {"n": 1}, {"n": 1, "s": "late"}],
     ),
     "line break in quotes": (b'i,t\n1,"a\nb"\n2,c\n', [], [], [{"i": 1, "t": "a\nb"}, {"i": 2, "t": "c"}]),
-    "stray quotes": (b'a,b\n"un"quoted,5" disk\n', [], [], [{"a": "unquoted", "b": '5" disk'}]),
+    "quotes within cells": (b'a,b\nun"quoted,5" disk\n', [], [], [{"a": 'un"quoted', "b": '5" disk'}]),
     "byte order mark": (b"\xef\xbb\xbfa,b\n1,2\n", [], [], [{"a": 1, "b": 2}]),
     "Latin-1, declared": (
         "a,b\n1,café\n".encode("latin-1"),

@@ -190,8 +190,8 @@ KINDS = {
             {"who": "alice", "what": 'This is "Alice\'s apple" so'},
             {"who": "bob", "what": '5" disk'},
             {"who": "eve", "what": 'say "x" y'},
-            {"who": "mal", "what": "ab"},
         ],
+        [(4, 4, "BAD_QUOTE")],
     ),
     "bzip2 of two streams, the first of which ends in a row": Kind(
         "pandas-dev/pandas#16036",

@@ -113,9 +113,9 @@ def test_an_unclosed_quote_fails_the_file_by_the_offset_of_the_opening_quote(tmp
         load(tmp_path, b'"a,b\n1,2\n')
 
 
-def test_a_stray_quote_is_read_as_arrow_reads_it(tmp_path: Path) -> None:
-    _, rows = load(tmp_path, b'a,b\n"un"quoted,5" disk\nx,6" disk\n')
-    assert table(rows) == [{"a": "unquoted", "b": '5" disk'}, {"a": "x", "b": '6" disk'}]
+def test_quotes_within_a_value_that_begins_with_none_are_kept(tmp_path: Path) -> None:
+    _, rows = load(tmp_path, b'a,b\nx ""y"",5" disk\nx,6" disk\n')
+    assert table(rows) == [{"a": 'x ""y""', "b": '5" disk'}, {"a": "x", "b": '6" disk'}]
 
 
 def test_a_utf8_byte_order_mark_is_stripped(tmp_path: Path) -> None:

@@ -77,7 +77,8 @@ def read_head(entry: SourceEntry, options: HeadOptions) -> FileHead:
     if text is None:
         return FileHead(entry.name, form, None, data, skipped=skipped)
     inner = plain_encoding(options.encoding) if form.located else "utf-8"
-    cells = header_cells(text, options.dialect, inner, entry.name, max(_WIDEST, 4 * options.columns))
+    most = max(_WIDEST, 4 * options.columns)
+    cells = header_cells(text, options.dialect, inner, entry.name, most, header=options.header)
     _refuse_json(text, entry.name)
     names, warnings = _name_columns(cells, entry.name, options)
     if not options.header:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import re
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, Final
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 from pyarrow import csv
 
@@ -21,10 +22,12 @@ from ...format.wording.printable import printable
 from ..text.cast import cast_column, cell_bytes, nullify, problem_of, type_noun
 from ..text.declared import text_type
 from ..text.open_text import BLOCK_BYTES, encoding_hint, is_utf8, to_utf8
+from ..text.pieces import Cut
 from .records.chunks import Chunk, CsvOrigin
 from .records.quote_bits import Dialect
-from .records.record_starts import record_ends
+from .records.record_starts import TornCell, record_ends, torn_cells
 from .records.usual_text import padded, usual_text
+from .signs import wrong_signs
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,13 +82,19 @@ class Parser:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Cells:
-    """The parsed records of a chunk as binary columns, and the rejects among them; `utf8`: all text is known to be."""
+    """The parsed records of a chunk as binary columns, and the rejects among them; `utf8`: all text is known to be.
+
+    `too_wide` of the rejects are, `trailing` by a delimiter at their end alone; `blank_quotes` have a blank before a
+    quote.
+    """
 
     columns: list[pa.Array]
     rows: int
     origin: CsvOrigin
     rejects: list[Reject]
     too_wide: int
+    trailing: int
+    blank_quotes: int
     utf8: bool
     names: tuple[str, ...] = ()
 
@@ -105,21 +114,35 @@ def parse_cells(parser: Parser, chunk: Chunk, name: str, entry: int, *, located:
     if parser.encoding != "utf-8":
         at = chunk.before.offset if located and text is chunk.text else None
         text = to_utf8(text, parser.encoding, name, at)
+    if chunk.torn:
+        text, torn = _without_torn_cells(parser, text)
+        present = _present(origin, rejects)
+        for number, error in torn.items():
+            record = number if present is None else present[number]
+            rejects[record] = Reject(entry, origin.place_of_record(record), (error,))
     # Arrow numbers the records that it is given; where some were taken out, look theirs up
-    present = [i for i in range(len(origin.sizes())) if i not in rejects] if rejects else None
+    present = _present(origin, rejects)
     utf8 = parser.encoding != "utf-8" or is_utf8(text)
     columns, invalid = _run_arrow(parser, text, utf8=utf8)
     if parser.fills and any(width < len(parser.names) for _, width, _ in invalid):
         columns, invalid = _fill(parser, text, invalid, utf8=utf8)
-    too_wide = 0
-    for number, actual, shown in invalid:
+    too_wide = trailing = blank = 0
+    for number, actual, row in invalid:
         record = number - 1 if present is None else present[number - 1]
         too_wide += actual > len(parser.names)
-        rejects[record] = Reject(entry, origin.place_of_record(record), (_bad_width(parser, actual, shown),))
+        trailing += _is_trailing(parser, actual, row)
+        blank += actual > len(parser.names) and _has_blank_quote(parser, row)
+        rejects[record] = Reject(entry, origin.place_of_record(record), (_bad_width(parser, actual, row),))
     missing = tuple(sorted(rejects))
     origin = replace(origin, missing=missing)
     rows = len(columns[0]) if columns else 0
-    return Cells(columns, rows, origin, [rejects[record] for record in missing], too_wide, utf8, parser.names)
+    found = [rejects[record] for record in missing]
+    return Cells(columns, rows, origin, found, too_wide, trailing, blank, utf8, parser.names)
+
+
+def _present(origin: CsvOrigin, rejects: Container[int]) -> list[int] | None:
+    """Return the numbers of the records that are left; None where all are."""
+    return [i for i in range(len(origin.starts())) if i not in rejects] if rejects else None
 
 
 def cast_cells(
@@ -192,8 +215,8 @@ def not_utf8(origin: CsvOrigin, names: Sequence[str], at: int) -> str:
 
 
 def _fill(
-    parser: Parser, text: bytes, invalid: Sequence[tuple[int, int, str]], *, utf8: bool
-) -> tuple[list[pa.Array], list[tuple[int, int, str]]]:
+    parser: Parser, text: bytes, invalid: Sequence[_OtherWidth], *, utf8: bool
+) -> tuple[list[pa.Array], list[_OtherWidth]]:
     """Parse text once more, with null cells where records have too few."""
     missing = {number - 1: len(parser.names) - width for number, width, _ in invalid if width < len(parser.names)}
     null = ""
@@ -208,19 +231,21 @@ def _fill(
 _ASCII_ONLY = bytes(range(128)) + b"?" * 128
 
 
-def _run_arrow(parser: Parser, text: bytes, *, utf8: bool = True) -> tuple[list[pa.Array], list[tuple[int, int, str]]]:
-    """Return the kept columns, and the number (from 1), width and text of each record of another width."""
+_OtherWidth = tuple[int, int, bytes]
+"""The number of a record of another width, from 1, its width and its text."""
+
+
+def _run_arrow(parser: Parser, text: bytes, *, utf8: bool = True) -> tuple[list[pa.Array], list[_OtherWidth]]:
+    """Return the kept columns, and the records of another width."""
     if utf8:
-        return _read_csv(parser, text, printable)
+        return _read_csv(parser, text)
     # Arrow hands over a record of another width as text, and fails where it is none.
-    if not _read_csv(parser, text.translate(_ASCII_ONLY), str)[1]:
-        return _read_csv(parser, text, printable)
+    if not _read_csv(parser, text.translate(_ASCII_ONLY))[1]:
+        return _read_csv(parser, text)
     # Let each byte be a character.
     wide = text.decode("latin-1").encode()
     nulls = tuple(value.encode().decode("latin-1") for value in parser.null_values)
-    columns, invalid = _read_csv(
-        replace(parser, null_values=nulls), wide, lambda shown: printable(shown.encode("latin-1"))
-    )
+    columns, invalid = _read_csv(replace(parser, null_values=nulls), wide, "latin-1")
     return [_narrowed(column) for column in columns], invalid
 
 
@@ -230,34 +255,32 @@ def _narrowed(column: pa.Array) -> pa.Array:
     return pa.array([None if cell is None else cell.decode().encode("latin-1") for cell in cells], pa.binary())
 
 
+TRIM: Final = "if blanks around cells are no part of them: --set input.trim=true"
+
 _EXACT_CELLS: Final = 32_768
 """Cells that pyarrow parses one by one; of later ones before version 26 a NUL is misread (apache/arrow#50481)."""
 
 
-def _read_csv(
-    parser: Parser, text: bytes, show: Callable[[str], str]
-) -> tuple[list[pa.Array], list[tuple[int, int, str]]]:
+def _read_csv(parser: Parser, text: bytes, encoding: str = "utf-8") -> tuple[list[pa.Array], list[_OtherWidth]]:
     if b"\0" not in text:
-        return _read_part(parser, text, show)
+        return _read_part(parser, text, encoding)
     found = record_ends(np.frombuffer(text, np.uint8), parser.dialect.usual)
     rows = max(_EXACT_CELLS // len(parser.names), 1)
     stops = found.ends[rows - 1 :: rows] + 1
-    parts, invalid, done = [], list[tuple[int, int, str]](), 0
+    parts, invalid, done = [], list[_OtherWidth](), 0
     for start, stop in itertools.pairwise(np.unique([0, *stops.tolist(), len(text)]).tolist()):
-        columns, odd = _read_part(parser, text[start:stop], show)
+        columns, odd = _read_part(parser, text[start:stop], encoding)
         parts.append(columns)
-        invalid += [(done + number, width, shown) for number, width, shown in odd]
+        invalid += [(done + number, width, record) for number, width, record in odd]
         done += len(columns[0]) + len(odd)
     return [pa.concat_arrays(column) for column in zip(*parts, strict=True)], invalid
 
 
-def _read_part(
-    parser: Parser, text: bytes, show: Callable[[str], str]
-) -> tuple[list[pa.Array], list[tuple[int, int, str]]]:
-    invalid: list[tuple[int, int, str]] = []
+def _read_part(parser: Parser, text: bytes, encoding: str) -> tuple[list[pa.Array], list[_OtherWidth]]:
+    invalid: list[_OtherWidth] = []
 
     def skip(row: Any) -> str:
-        invalid.append((row.number, row.actual_columns, show(row.text)))
+        invalid.append((row.number, row.actual_columns, row.text.encode(encoding)))
         return "skip"
 
     if not text:
@@ -293,22 +316,39 @@ def _convert_options(kept: tuple[str, ...], null_values: tuple[str, ...]) -> csv
     )
 
 
-def _bad_width(parser: Parser, actual: int, shown: str) -> CellError:
-    wanted = len(parser.names)
+def _is_trailing(parser: Parser, actual: int, row: bytes) -> bool:
+    """Return whether a record is too wide by a delimiter at its end alone."""
+    return actual == len(parser.names) + 1 and row.rstrip(b"\r\n").endswith(bytes([parser.dialect.delimiter]))
+
+
+def _has_blank_quote(parser: Parser, row: bytes) -> bool:
+    """Return whether a cell of a record begins with a blank and a quote, so that it is not quoted."""
+    delimiter, quote = parser.dialect.delimiter, parser.dialect.quote
+    if quote is None or quote not in row or delimiter in b" \t":
+        return False
+    return re.search(b"(^|%b)[ \t]+%b" % (re.escape(bytes([delimiter])), re.escape(bytes([quote]))), row) is not None
+
+
+def _bad_width(parser: Parser, actual: int, row: bytes) -> CellError:
+    wanted, dialect, shown = len(parser.names), parser.dialect, printable(row)
     plural = "" if actual == 1 else "s"
     if actual < wanted:
         fix = (
             "add the cells that it lacks (--set input.short_rows=null makes them null), or quote the value whose line "
             "break cuts the row"
         )
+    elif _is_trailing(parser, actual, row):
+        fix = f'take the delimiter "{printable(chr(dialect.delimiter))}" off its end'
     else:
-        fix = f'quote the values that hold the delimiter "{printable(chr(parser.dialect.delimiter))}"'
-        if parser.names[0].startswith("#") and parser.dialect.comment is None:
+        fix = f'quote the values that hold the delimiter "{printable(chr(dialect.delimiter))}"'
+        if parser.names[0].startswith("#") and dialect.comment is None:
             fix += "; or, if lines that begin with # are comments: --set 'input.comment=#'"
         elif wanted == 1:
             fix += "; or, if the header is further down: --set input.skip_lines=N"
-        elif '\\"' in shown and parser.dialect.escape is None:
+        elif b'\\"' in row and dialect.escape is None:
             fix += "; or, if a backslash escapes quotes: --set 'input.escape=\\'"
+        elif _has_blank_quote(parser, row):
+            fix = f"a blank is before a quote, so that the value is not quoted; {TRIM}"
     message = f"has {actual} column{plural} instead of {wanted}: {shown}; fix the row: {fix}"
     return CellError(None, "BAD_WIDTH", shown, f"{wanted} columns", message)
 
@@ -317,21 +357,58 @@ def _without_large_records(parser: Parser, origin: CsvOrigin, entry: int) -> tup
     """Cut the records out of a chunk that are over the limit."""
     sizes = origin.sizes()
     limit = parser.limits.record_bytes
-    large = np.flatnonzero(sizes > limit)
-    text = origin.chunk.text
-    starts = len(text) - np.cumsum(sizes[::-1])[::-1]
-    parts, rejects, done = [], {}, 0
-    for record in large.tolist():
-        begin, size = int(starts[record]), int(sizes[record])
-        parts.append(text[done:begin])
-        done = begin + size
+    large = np.flatnonzero(sizes > limit).tolist()
+    text, rejects = origin.chunk.text, {}
+    for record in large:
+        begin, size = int(origin.starts()[record]), int(sizes[record])
         shown = printable(text[begin : begin + 400])
         message = (
             f"{size} bytes are more than limits.record_bytes ({limit}); raise it: --set limits.record_bytes={size}"
         )
         error = CellError(None, "RECORD_TOO_LARGE", shown, f"at most {limit} bytes", message)
         rejects[record] = Reject(entry, origin.place_of_record(record), (error,))
-    return b"".join([*parts, text[done:]]), rejects
+    return _without_records(text, origin.starts(), large), rejects
+
+
+def _without_records(text: bytes, starts: npt.NDArray[np.int64], records: Iterable[int]) -> bytes:
+    """Return a text without some of its records, in order; it starts with the first one, or blank lines."""
+    edges, parts, done = [*starts.tolist(), len(text)], [], 0
+    for record in records:
+        parts.append(text[done : edges[record]])
+        done = edges[record + 1]
+    return b"".join([*parts, text[done:]])
+
+
+def _without_torn_cells(parser: Parser, text: bytes) -> tuple[bytes, dict[int, CellError]]:
+    """Cut the records out of usual text in which text follows a closing quote: Arrow would read another value."""
+    dialect = parser.dialect.usual
+    if dialect.quote is None or dialect.quote not in text:
+        return text, {}
+    usual = CsvOrigin("", Chunk(text, Cut(0, 0, 0, 0)), dialect, blank_rows=parser.blank_rows)
+    torn = torn_cells(np.frombuffer(text, np.uint8), dialect, usual.starts)
+    if not torn:
+        return text, {}
+    errors = {cell.record: _torn_cell(parser, text, cell) for cell in torn}
+    return _without_records(text, usual.starts(), errors), errors
+
+
+def _torn_cell(parser: Parser, text: bytes, cell: TornCell) -> CellError:
+    dialect, quote = parser.dialect, text[cell.closed : cell.closed + 1]
+    after = text[cell.closed + 1 : cell.stop]
+    signs = (chr(dialect.delimiter), quote.decode())
+    others = (None if dialect.comment is None else chr(dialect.comment), parser.null_values)
+    backslash = text[cell.closed - 1 : cell.closed] == b"\\" and dialect.escape is None
+    if not after.strip(b" \t") and not wrong_signs(*signs, None, *others, trim=True):
+        fix = TRIM
+    elif backslash and not wrong_signs(*signs, "\\", *others, trim=dialect.trim):
+        fix = "if a backslash escapes quotes: --set 'input.escape=\\'"
+    else:
+        fix = f"write each quote within the value twice: {2 * quote.decode()}"
+    names = parser.names
+    column = names[cell.column] if cell.column < len(names) else None
+    shown = printable(text[cell.start : cell.stop])
+    message = f"{shown} has text after its closing quote; {fix}"
+    return CellError(column, "BAD_QUOTE", shown, "no text after the closing quote", message)
 
 
 def _without_large_fields(
@@ -352,16 +429,21 @@ def _without_large_fields(
     return nullify(values, rows), found
 
 
-def header_cells(text: bytes, dialect: Dialect, encoding: str, name: str, most: int) -> tuple[str, ...]:
-    """Return the cells of one record as text.
+def header_cells(
+    text: bytes, dialect: Dialect, encoding: str, name: str, most: int, *, header: bool
+) -> tuple[str, ...]:
+    """Return the cells of one record as text; `header` tells whether they are names, and not a first row.
 
     Raises:
-        SourceError: it is not in its encoding.
+        SourceError: it is not in its encoding, or text follows the closing quote of a name.
         SchemaError: it has more than `most` cells.
     """
     text = usual_text(text, dialect)
     text = to_utf8(text, encoding, name, None if encoding != "utf-8" else 0).rstrip(b"\r\n") + b"\n"
     one = Parser(("f0",), ("f0",), dialect, null_values=())
+    torn = _without_torn_cells(one, text)[1] if header else {}
+    if torn:
+        raise SourceError(name, f"the header: {torn[0].message}")
     _, invalid = _run_arrow(one, text)  # a record of another width is reported with its width
     width = invalid[0][1] if invalid else 1
     if width > most:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -22,11 +23,12 @@ class CsvPiece(TextPiece):
     """Records after the header of a file.
 
     `columns` are the names of all columns of the file, in its order, `header_lines` the lines that its header ends
-    after.
+    after. Where `torn` is false, no text follows a quote that closes a cell.
     """
 
     columns: tuple[str, ...]
     header_lines: int = 0
+    torn: bool = True
 
 
 def file_pieces(index: int, entry: SourceEntry, head: FileHead, scan: FileScan | None) -> list[CsvPiece]:
@@ -50,6 +52,7 @@ def file_pieces(index: int, entry: SourceEntry, head: FileHead, scan: FileScan |
             streamed=scan is None,
             columns=head.names or (),
             header_lines=origin.lines + head.skipped,
+            torn=scan is None or scan.is_torn(start.offset),
         )
 
     if scan is None:
@@ -70,6 +73,7 @@ def read_chunks(pieces: Sequence[CsvPiece], parser: Parser, encoding: str) -> It
         SourceError: the file cannot be read, ends too soon, or (a stream) is damaged.
     """
     plain = [piece for piece in pieces if not piece.streamed]
+    torn = [piece.before.offset for piece in plain if piece.torn]
     for piece in pieces:
         if piece.streamed:
             for chunk in _stream_chunks(piece, parser, encoding):
@@ -85,7 +89,8 @@ def read_chunks(pieces: Sequence[CsvPiece], parser: Parser, encoding: str) -> It
                 text = file.read(size)
                 if len(text) != size:
                     raise SourceError(piece.name, "became shorter while it was read; run again")
-                yield piece, Chunk(text, piece.before, header_lines=piece.header_lines)
+                odd = bisect_left(torn, piece.before.offset) < bisect_left(torn, piece.stop)
+                yield piece, Chunk(text, piece.before, header_lines=piece.header_lines, torn=odd)
     except OSError as error:
         raise SourceError(plain[0].name, f"cannot be read: {error.strerror}") from error
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import groupby
+from itertools import count, groupby
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,11 +14,12 @@ from ...errors import SourceError
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.column_types import DEFAULT_UNIT, named_type
 from ...format.schema.schema import Choice, ColumnRule, Feature
+from ..contract.call import set_list
 from ..text.declared import declared_type
 from ..text.open_text import is_transparent
 from .infer_types import Evidence, explain, join_evidence, look_at_columns
 from .obstacles import Obstacles
-from .parse import Cells, Parser, check_utf8, parse_cells
+from .parse import TRIM, Parser, check_utf8, parse_cells
 from .pieces import CsvPiece, read_chunks
 
 
@@ -26,6 +27,7 @@ from .pieces import CsvPiece, read_chunks
 class PieceEvidence:
     """What a piece says: the rows that were read of it, how many were too wide, and the evidence for each column.
 
+    `too_wide`, `trailing` and `blank_quotes` are as in `Cells`.
     `empty` are the rows that have no value in any of several columns, as a line of delimiters gives. `blanks` and
     `nul` are set for streams only: for plain files the scan finds them.
     """
@@ -36,6 +38,8 @@ class PieceEvidence:
     blanks: int = 0
     nul: bool = False
     empty: int = 0
+    trailing: int = 0
+    blank_quotes: int = 0
 
 
 def look_at_piece(
@@ -55,9 +59,7 @@ def look_at_piece(
         first = chunk.before.records + (chunk.before.blanks if parser.blank_rows else 0)
         rows = cells.rows if limit is None else max(min(cells.rows, limit - first), 0)
         if rows < cells.rows:
-            cells = Cells(
-                [c.slice(0, rows) for c in cells.columns], rows, cells.origin, cells.rejects, cells.too_wide, cells.utf8
-            )
+            cells = replace(cells, columns=[c.slice(0, rows) for c in cells.columns], rows=rows)
         seen = look_at_columns(parser, cells, typed=typed)
         joined = PieceEvidence(
             joined.rows + rows + len(cells.rejects),
@@ -66,6 +68,8 @@ def look_at_piece(
             joined.blanks + (chunk.counts.blanks if chunk.counts else 0),
             joined.nul or (chunk.counts is not None and b"\0" in chunk.text),
             joined.empty + _count_empty(cells.columns),
+            joined.trailing + cells.trailing,
+            joined.blank_quotes + cells.blank_quotes,
         )
         if limit is not None and joined.rows >= limit:
             break
@@ -134,9 +138,20 @@ def refuse_wide_files(pieces: Sequence[CsvPiece], evidence: Sequence[PieceEviden
         rows = sum(found.rows for _, found in pairs)
         if rows and sum(found.too_wide for _, found in pairs) == rows:
             columns = "1 column" if len(names) == 1 else f"{len(names)} columns"
+            instead = f"--no-header --set input.skip_lines={pairs[0][0].header_lines}"
+            if sum(found.trailing for _, found in pairs) == rows:
+                last = next(name for i in count(len(names)) if (name := f"column_{i}") not in names)
+                raise SourceError(
+                    pairs[0][0].name,
+                    f"every row that was read ({rows}) ends with a delimiter, and the header does not; take it off, or "
+                    f"read an empty column more and leave it out: {instead} {set_list('input.names', [*names, last])} "
+                    f"--set 'input.exclude_columns=[{last}]'",
+                )
+            trim = f"; or, as a blank is before a quote, {TRIM}" if any(e.blank_quotes for _, e in pairs) else ""
             before = "--set 'input.comment=#'" if names[0].startswith("#") else "--set input.skip_lines=N"
             raise SourceError(
                 pairs[0][0].name,
                 f"every row that was read ({rows}) has more than the {columns} of the header; fix the header, skip "
-                f"lines before it ({before}), or name the delimiter (--delimiter SIGN) or the columns (input.names)",
+                f"lines before it ({before}), name the delimiter (--delimiter SIGN), or name the columns instead "
+                f"({instead} --set 'input.names=[a, b, ...]'){trim}",
             )

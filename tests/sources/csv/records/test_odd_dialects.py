@@ -29,6 +29,7 @@ from shardmill.transforms.sources.text.pieces import Cut
 from ....tiers import examples
 
 COMMA, QUOTE, ESCAPE, SIGN = (ord(sign) for sign in ',"\\#')
+PLAIN = Dialect(COMMA, QUOTE)
 DIALECTS = [
     Dialect(COMMA, QUOTE, escape=ESCAPE),
     Dialect(COMMA, None, escape=ESCAPE),
@@ -58,6 +59,7 @@ class Walk:
     dialect: Dialect
     ends: list[tuple[int, str, int]] = field(default_factory=list)
     rows: list[list[bytes]] = field(default_factory=list)
+    torn: list[bool] = field(default_factory=list)
     tail: str = ""
     is_open: bool = False
 
@@ -92,28 +94,31 @@ class Walk:
     def _record(self, at: int) -> int:
         text, dialect = self.text, self.dialect
         cells: list[list[tuple[int, bool]]] = [[]]  # each byte, and whether it was quoted or escaped
-        quoted, state = [False], "start"
+        quoted, state, torn = [False], "start", False
         while at < len(text) and (state == "quoted" or not self._line_end(at)):
             byte, then = text[at], text[at + 1] if at + 1 < len(text) else None
             is_blank = byte in dialect.blanks
+            between = byte == dialect.delimiter or (is_blank and dialect.delimiter in dialect.blanks)
+            torn |= state == "closed" and not between and not is_blank
             if byte == dialect.escape:
                 cells[-1].append((byte if then is None else then, True))
                 state, at = state if state == "quoted" else "plain", at + 1
             elif state == "quoted" and byte == dialect.quote and then != byte:
-                state = "plain"
+                state = "closed"
             elif state == "quoted":
                 at += byte == dialect.quote
                 cells[-1].append((byte, True))
             elif byte == dialect.quote and state == "start":
                 quoted[-1], state = True, "quoted"
-            elif byte == dialect.delimiter or (is_blank and dialect.delimiter in dialect.blanks):
+            elif between:
                 cells.append([])
                 quoted.append(False)
                 state = "start"
             elif not is_blank or state != "start":
                 cells[-1].append((byte, False))
-                state = "plain"
+                state = "plain" if state != "closed" or not is_blank else state
             at += 1
+        self.torn.append(torn)
         self.is_open = state == "quoted"
         for cell in cells:
             while cell and cell[-1][0] in dialect.blanks and not cell[-1][1]:
@@ -203,12 +208,13 @@ def test_records_are_rewritten_so_that_arrow_reads_the_cells_of_the_odd_dialect(
 @settings(max_examples=examples(200), deadline=None)
 @given(
     TEXTS,
-    st.sampled_from(DIALECTS),
+    st.sampled_from([PLAIN, *DIALECTS]),
     st.sampled_from([bytes, gzip.compress, lzma.compress]),
     st.sampled_from([b"", b"x\n", b'it"s\r\n\n', b"\r"]),
     st.booleans(),
 )
 @example(b'"a\n#",b\n#"\n1\nx,"y"\n', DIALECTS[2], bytes, b"x\n", True)
+@example(b'"5" pipe",b\n"N,1\n2,"x",3\n""y,"z" \n', PLAIN, bytes, b"", False)
 def test_a_file_in_small_pieces_gives_the_rows_and_the_lines_of_the_rejects_that_the_walk_gives(
     tmp_path_factory: pytest.TempPathFactory,
     text: bytes,
@@ -243,7 +249,8 @@ def test_a_file_in_small_pieces_gives_the_rows_and_the_lines_of_the_rejects_that
     rows = [
         [None if cell is None else cell.encode() for cell in row.values()] for p in parts for row in p.batch.to_pylist()
     ]
-    wanted = [row + [None] * (2 - len(row)) for row in walk.rows if len(row) == 2 or (fill and len(row) < 2)]
+    odd = [torn or len(row) > 2 or (len(row) < 2 and not fill) for row, torn in zip(walk.rows, walk.torn, strict=True)]
+    wanted = [row + [None] * (2 - len(row)) for row, bad in zip(walk.rows, odd, strict=True) if not bad]
     assert rows == wanted
     lines = [1, *(line + 1 for _, _, line in walk.ends)]
     starts = [
@@ -252,5 +259,7 @@ def test_a_file_in_small_pieces_gives_the_rows_and_the_lines_of_the_rejects_that
         if kind == "record"
     ]
     assert [reject.place.line for part in parts for reject in part.rejects] == [
-        line for line, row in zip(starts, walk.rows, strict=True) if len(row) > 2 or (len(row) < 2 and not fill)
+        line for line, bad in zip(starts, odd, strict=True) if bad
     ]
+    codes = [reject.errors[0].code for part in parts for reject in part.rejects]
+    assert [code == "BAD_QUOTE" for code in codes] == [torn for torn, bad in zip(walk.torn, odd, strict=True) if bad]

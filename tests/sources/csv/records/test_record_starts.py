@@ -19,6 +19,7 @@ from shardmill.transforms.sources.csv.records.record_starts import (
     safe_cut,
     scan_block,
     scan_runs,
+    torn_cells,
 )
 
 from ....tiers import examples
@@ -96,6 +97,52 @@ def test_the_parallel_scan_agrees_with_a_walk_byte_by_byte_at_any_block_size(
         found = record_ends(np.frombuffer(text, np.uint8), dialect)
         whole = [record for record in records if text[record[0]] in b"\r\n"]
         assert list(zip(found.ends.tolist(), found.blank.tolist(), found.lines.tolist(), strict=True)) == whole
+
+
+def torn_records(text: bytes) -> list[int]:
+    """Return the records that Python's csv module refuses by its own strict rule."""
+    found, begin = [], 0
+    for number, (end, _, _) in enumerate(walk(text)[0]):
+        try:
+            list(csv.reader(io.StringIO(text[begin : end + 1].decode(), newline=""), strict=True))
+        except csv.Error:
+            found.append(number)
+        begin = end + 1
+    return found
+
+
+@settings(max_examples=examples(500), deadline=None)
+@given(TEXTS, BLOCKS)
+@example(b'1,"N,5\n2,"x",3\n', 4)
+@example(b'""a,b\n"""a"b,"c"" d"\n', 1)
+def test_text_after_a_closing_quote_is_found_in_the_records_that_pythons_strict_csv_module_refuses(
+    text: bytes, block: int
+) -> None:
+    records, opened = walk(text)
+    if opened is None and records:
+        starts = np.array([0, *(end + 1 for end, _, _ in records[:-1])])
+        cells = torn_cells(np.frombuffer(text, np.uint8), COMMA, lambda: starts)
+        assert [cell.record for cell in cells] == torn_records(text)
+        scan = split(text, block)
+        assert all(scan.is_torn(int(starts[cell.record])) for cell in cells)
+        for cell in cells:
+            row = text[starts[cell.record] : cell.start]
+            assert cell.column == len(next(csv.reader([row.decode() + "x"]))) - 1
+            assert text[cell.closed] == ord('"')
+
+
+@settings(max_examples=examples(100), deadline=None)
+@given(
+    st.lists(st.lists(st.text(alphabet='",\n\r a;', max_size=9), min_size=3, max_size=3)),
+    st.sampled_from(["\n", "\r\n"]),
+)
+def test_the_scan_proves_that_no_text_follows_a_closing_quote_in_what_a_csv_writer_writes(
+    rows: list[list[str]], end: str
+) -> None:
+    text = io.StringIO()
+    csv.writer(text, quoting=csv.QUOTE_ALL, lineterminator=end).writerows([*rows, ["x"] * 3])
+    if "\r" not in text.getvalue().replace("\r\n", ""):
+        assert split(text.getvalue().encode(), 1 << 20).torn == (False, False)
 
 
 @settings(max_examples=examples(500), deadline=None)

@@ -55,13 +55,14 @@ class Chunk:
 
     `before` counts from the first data record, so without the header; its `offset` is that of the chunk. `counts` is
     what the chunk itself holds, where that is known; its `offset` is the chunk's size. `header_lines` are those of the
-    file that come before its data.
+    file that come before its data. Where `torn` is false, no text follows a quote that closes a cell.
     """
 
     text: bytes
     before: Cut
     counts: Cut | None = None
     header_lines: int = 0
+    torn: bool = True
 
 
 @dataclass(slots=True, eq=False)
@@ -113,10 +114,13 @@ class CsvOrigin:
         inside = self.chunk.text.count(b"\n", start, offset)
         return start, self.chunk.header_lines + self.chunk.before.lines + int(lines[record]) + inside + 1
 
+    def starts(self) -> npt.NDArray[np.int64]:
+        """Return where each record of the chunk starts."""
+        return self._layout()[0]
+
     def sizes(self) -> npt.NDArray[np.int64]:
         """Return the bytes of each record, its line end and blank lines after it included."""
-        starts, _ = self._layout()
-        return np.diff(starts, append=len(self.chunk.text))
+        return np.diff(self.starts(), append=len(self.chunk.text))
 
     def _layout(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
         if self._starts is None or self._lines is None:

@@ -91,7 +91,7 @@ class HalfScan:
     `first_blank` tells which it is, and `first_lines` counts the line ends up to it, within quotes too. `open_at` is
     the offset of the quote that opened the field which is open at the end, -1 if it was open from the start. With
     `first_comment` the first line that ends is a comment; `tail` tells whether what follows the last line end, if
-    anything does, is of a record.
+    anything does, is of a record. Where `torn` is false, no text follows a quote that closes a cell.
     """
 
     inside: bool
@@ -103,6 +103,7 @@ class HalfScan:
     open_at: int
     first_comment: bool = False
     tail: bool = True
+    torn: bool = field(default=True, compare=False)
 
 
 @dataclass(slots=True, eq=False)
@@ -144,10 +145,11 @@ class Scratch:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Lines:
-    """One bit a byte: the LFs that end lines, and those that end a blank line (None: there is none)."""
+    """One bit a byte: the LFs that end lines, those that end a blank line, and the CRs (None: there is none)."""
 
     ends: Words
     blank: Words | None
+    returns: Words | None
 
 
 def scan_bits(
@@ -164,10 +166,15 @@ def scan_bits(
         return None
     quotes = None if dialect.quote is None else _packed(data, dialect.quote, scratch)
     count = int(np.bitwise_count(lines.ends).sum())
+    # a quote before the block closed a cell, if that is outside
+    follows = before == dialect.quote and int(data[0]) not in (dialect.delimiter, LF, CR)
     if quotes is None:
-        return count, _half(lines, lines.ends, -1, inside=False), HalfScan(True, 0, 0, -1, False, 0, -1)
+        outside = replace(_half(lines, lines.ends, -1, inside=False), torn=follows)
+        return count, outside, HalfScan(True, 0, 0, -1, False, 0, -1, torn=False)
     parity = _prefix_xor(quotes, scratch)
-    strays = _strays(data, before, dialect, lines.ends, quotes, parity, scratch)
+    fences = _fences(data, dialect, lines, quotes, scratch)
+    torn = _torn(len(data), fences, quotes, parity, scratch)
+    strays = _strays(before, dialect, fences, quotes, parity, scratch)
     found = [bool(mask.any()) for mask in strays]
     if all(found):
         return None
@@ -186,7 +193,8 @@ def scan_bits(
         like = true if turn >= 0 else start
         inside = odd != bool(like)
         open_at = _last_opening(quotes, parity, like) if inside else -1
-        halves.append(_half(lines, ends[start], open_at, inside=inside))
+        half = _half(lines, ends[start], open_at, inside=inside)
+        halves.append(replace(half, torn=found[start] or torn[start] or (follows and not start)))
     return count, halves[0], halves[1]
 
 
@@ -204,7 +212,7 @@ def _lines(data: Bytes, before: int, scratch: Scratch) -> _Lines | None:
             return None
         blank |= _shifted(returns & blank, paired, scratch, carry=False)
     blank &= ends
-    return _Lines(ends, blank if blank.any() else None)
+    return _Lines(ends, blank if blank.any() else None, returns)
 
 
 def _packed(data: Bytes, value: int, scratch: Scratch) -> Words | None:
@@ -250,14 +258,34 @@ def _prefix_xor(mask: Words, scratch: Scratch) -> Words:
     return parity
 
 
+def _fences(data: Bytes, dialect: Dialect, lines: _Lines, quotes: Words, scratch: Scratch) -> Words:
+    """Return the quotes, the delimiters and the bytes of line ends."""
+    delimiters = _packed(data, dialect.delimiter, scratch)
+    fences = np.bitwise_or(lines.ends, quotes, out=scratch.words())
+    for mask in (delimiters, lines.returns):
+        if mask is not None:
+            fences |= mask
+    return fences
+
+
+def _torn(size: int, fences: Words, quotes: Words, parity: Words, scratch: Scratch) -> tuple[bool, bool]:
+    """Return, by start state, whether text follows a quote that closes a cell, but for the last byte of the block."""
+    last = np.uint64(1 << (size - 1) % 64)
+    with scratch.spare() as apart, scratch.spare() as closing:
+        np.right_shift(fences, _ONE, out=apart)
+        np.left_shift(fences[1:], _TOP, out=closing[:-1])
+        apart[:-1] |= closing[:-1]
+        np.invert(apart, out=apart)
+        apart &= quotes
+        apart[-1] &= ~last
+        inside = bool(np.bitwise_and(apart, parity, out=closing).any())
+        return bool(np.bitwise_xor(apart, closing, out=apart).any()), inside
+
+
 def _strays(
-    data: Bytes, before: int, dialect: Dialect, ends: Words, quotes: Words, parity: Words, scratch: Scratch
+    before: int, dialect: Dialect, fences: Words, quotes: Words, parity: Words, scratch: Scratch
 ) -> tuple[Words, Words]:
     """Return, by start state, the first quotes of runs that are outside, and not at the start of a field."""
-    delimiters = _packed(data, dialect.delimiter, scratch)
-    fences = np.bitwise_or(ends, quotes, out=scratch.words())
-    if delimiters is not None:
-        fences |= delimiters
     odd_places = _shifted(fences, scratch.words(), scratch, carry=before in (LF, dialect.delimiter))
     odd_places &= quotes
     odd_places ^= quotes

@@ -26,7 +26,8 @@ LF, CRLF and a lone CR end a line. A block edge never cuts a run of quotes or a 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -53,12 +54,20 @@ class BlockScan:
 
 @dataclass(frozen=True, slots=True)
 class FileScan:
-    """A whole file: its first record start in every block, its end, and the offset of a quote that never closes."""
+    """A whole file: its first record start in every block, its end, and the offset of a quote that never closes.
+
+    `torn[i]` tells whether, from `cuts[i]` to the next one, text may follow a quote that closes a cell.
+    """
 
     cuts: tuple[Cut, ...]
     end: Cut
     open_at: int | None
     nul: bool
+    torn: tuple[bool, ...]
+
+    def is_torn(self, offset: int) -> bool:
+        """Return `torn` of the cut at or before an offset."""
+        return self.torn[bisect_right(self.cuts, offset, key=lambda cut: cut.offset) - 1]
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -125,13 +134,16 @@ def scan_runs(data: Bytes, before: int, dialect: Dialect) -> tuple[int, HalfScan
 
 def fold_blocks(blocks: Iterable[BlockScan], start: int, size: int) -> FileScan:
     """Pick the true half of every block, in order; `start` is where the text begins, `size` where the file ends."""
-    cuts: list[Cut] = []
+    cuts = [Cut(start, 0, 0, 0)]
+    torn = [False]
     records = blanks = lines = 0
     inside, complete, nul, tail = False, True, False, True
     open_at = -1
     for block in blocks:
         half = block.halves[inside]
+        torn[-1] |= half.torn
         if half.first_end >= 0:
+            torn.append(half.torn)
             first = Cut(
                 offset=block.start + half.first_end + 1,
                 records=records + (not half.first_blank and not half.first_comment),
@@ -145,7 +157,8 @@ def fold_blocks(blocks: Iterable[BlockScan], start: int, size: int) -> FileScan:
         inside, complete, nul, tail = half.inside, block.complete, nul or block.nul, half.tail
     if not complete or inside:
         records, lines = records + (tail or inside), lines + (not complete)
-    return FileScan((Cut(start, 0, 0, 0), *cuts), Cut(size, records, blanks, lines), open_at if inside else None, nul)
+    end = Cut(size, records, blanks, lines)
+    return FileScan(tuple(cuts), end, open_at if inside else None, nul, tuple(torn))
 
 
 def record_ends(data: Bytes, dialect: Dialect, *, before: int = LF, inside: bool = False) -> RecordEnds:
@@ -162,6 +175,64 @@ def record_ends(data: Bytes, dialect: Dialect, *, before: int = LF, inside: bool
     open_at = _open_at(marks.positions, states)
     found = None if comment is None else comment[true]
     return RecordEnds(ends[true], blank[true], lines[true], bool(states[-1]), open_at, found, tail)
+
+
+@dataclass(frozen=True, slots=True)
+class TornCell:
+    """A cell of usual text whose closing quote, at `closed`, is followed by text; it is `text[start:stop]`.
+
+    `record` counts from 0, `column` the cells before it in its record.
+    """
+
+    record: int
+    column: int
+    start: int
+    closed: int
+    stop: int
+
+
+def torn_cells(data: Bytes, dialect: Dialect, starts: Callable[[], Positions]) -> list[TornCell]:
+    """Return the first torn cell of each record that has one; `starts` are those of the records.
+
+    A cell is closed by an odd run of quotes inside, and by an even one at the start of a field.
+    """
+    data = without_escapes(data, dialect)
+    quotes = _positions(data, dialect.quote) if dialect.quote is not None else np.empty(0, np.int64)
+    is_fence = np.zeros(256, bool)
+    is_fence[[dialect.delimiter, LF, CR]] = True
+    if _in_pairs(data, quotes, is_fence):
+        return []
+    firsts = quotes[np.diff(quotes, prepend=-2) != 1]
+    lengths = np.diff(np.searchsorted(quotes, firsts), append=len(quotes))
+    opens, odd = (firsts == 0) | is_fence[data[firsts - 1]], (lengths & 1).astype(bool)
+    states = _states(opens[odd], inside=False)
+    after = firsts + lengths
+    closes = np.where(states[np.searchsorted(firsts[odd], firsts)], odd, opens & ~odd)
+    closed = after[closes & (after < len(data)) & ~is_fence.take(data.take(after, mode="clip"))] - 1
+    if not len(closed):
+        return []
+    begins = starts()
+    records, first = np.unique(np.searchsorted(begins, closed, "right") - 1, return_index=True)
+    closed = closed[first]
+    edges = np.flatnonzero(is_fence[data])
+    edges = edges[~states[np.searchsorted(firsts[odd], edges)]]
+    delimiters = edges[data[edges] == dialect.delimiter]
+    columns = np.searchsorted(delimiters, closed) - np.searchsorted(delimiters, begins[records])
+    edges = np.concatenate([[-1], edges, [len(data)]])
+    at = np.searchsorted(edges, closed)
+    found = (records, columns, edges[at - 1] + 1, closed, edges[at])
+    return [TornCell(*cell) for cell in zip(*(part.tolist() for part in found), strict=True)]
+
+
+def _in_pairs(data: Bytes, quotes: Positions, is_fence: Flags) -> bool:
+    """Return whether every second quote opens a cell or follows one, and each other closes it or precedes one."""
+    if not len(quotes):
+        return True
+    around = is_fence.copy()
+    around[data[quotes[0]]] = True
+    before, after = quotes[0::2] - 1, quotes[1::2] + 1
+    before, after = before[before >= 0], after[after < len(data)]
+    return bool(around[data[after]].all()) and bool(around[data[before]].all())
 
 
 def quote_states(data: Bytes, dialect: Dialect) -> tuple[Positions, Flags]:
