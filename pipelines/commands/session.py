@@ -19,7 +19,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from types import FrameType
 from typing import TYPE_CHECKING, Any, Final, Self, TextIO
 
-from ...transforms.errors import RunError, ShardmillError, TooManyRejects
+from ...transforms.errors import DamageError, RunError, ShardmillError, TooManyRejects
 from ...transforms.stores.common.store_url import is_store_url
 from ..report.disk_errors import DiskError, disk_error
 
@@ -256,6 +256,8 @@ def _show_kept(session: Session, error: ShardmillError) -> None:
         kept = "kept for resuming"
         if isinstance(error, TooManyRejects):  # raised when all rows were read: so many suffice
             use = f"the same command with --max-rejects {error.counts['rejected']} resumes it"
+        elif isinstance(error, DamageError):  # of what was staged: the same command would find it again
+            use = "--set runner.resume=false starts over"
         elif getattr(error, "again", True):
             use = "the same command resumes it"
         else:

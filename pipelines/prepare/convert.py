@@ -126,11 +126,14 @@ def run_id_of(config: Config, prints: Fingerprints) -> str:
 
 
 def _shuffle_of(config: Config, plan: Plan) -> Shuffle | None:
-    """Return how all records are shuffled, None where they keep the order in which they are read."""
+    """Return how all records are shuffled, None where they keep the order in which they are read.
+
+    A run that resumes another must have its buckets: they follow from the estimate, which is staged with the plan.
+    """
     if config.shuffle is None or not spills(config):
         return None
     gzip = _GZIP_RATIO if config.output.compression == "gzip" else 1
-    return Shuffle.of(config.shuffle.seed, sum(plan.outputs) * gzip)
+    return Shuffle.of(config.shuffle.seed, plan.estimate.bytes * gzip)
 
 
 def spec_of(

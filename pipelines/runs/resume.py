@@ -108,6 +108,8 @@ def _usable(prepared: Prepared) -> tuple[tuple[TaskResult, ...], str | None]:
         return (), f"starting over: {', '.join(differences)} changed since the interrupted run"
     if not prepared.restored and (staged.tasks, staged.cut) != (total, cut_of(plan)):
         return (), "starting over: the interrupted run had cut the source into other tasks"
+    if spec.shuffle is not None and staged.bytes != plan.estimate.bytes:  # which the number of buckets follows from
+        return (), "starting over: the sample of the source gives another size than in the interrupted run"
     done = read_done_tasks(spec.storage, spec.staging, total)
     first = min(len(done), total)
     second = f", and {len(done) - first:,} of the second pass" if len(done) > first else ""

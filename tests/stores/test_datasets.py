@@ -99,6 +99,28 @@ def test_a_shuffle(tmp_path: Path, local: Local, out: str, monkeypatch: pytest.M
 
 
 @pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
+def test_an_exact_split_that_is_shuffled_and_whose_first_run_ended_with_all_tasks_staged(
+    tmp_path: Path, local: Local, out: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(task_ranges, "MIN_TASK_BYTES", 100_000)  # several buckets of little data
+    (tmp_path / "a.csv").write_text("id,text\n" + "".join(f"{i},{'x' * 300}\n" for i in range(2000)))
+    split = {"fractions": {"train": 0.5, "val": 0.5}, "by": "exact"}
+    settings: dict[str, Any] = {"shard_size": "64KiB", "shuffle": {"seed": 7}, "split": split}
+    with monkeypatch.context() as patch:
+        patch.setattr("shardmill.transforms.dataset.commit.write_generation.commit_generation", _fail)
+        with pytest.raises(OSError, match="the power went"):
+            convert({"input": {"paths": [str(tmp_path / "a.csv")]}, "name": "rows"}, output=out, **settings)
+    convert({"input": {"paths": [str(tmp_path / "a.csv")]}, "name": "rows"}, output=out, **settings)
+    found = {name: data for name, data in files_of(out).items() if not name.startswith(".staging/")}
+    assert found == files_of(local(str(tmp_path / "a.csv"), **settings))
+    assert verify_dataset(out).findings == ()
+
+
+def _fail(*_: object) -> None:
+    raise OSError("the power went")
+
+
+@pytest.mark.parametrize("bucket_url", S3_TOO, indirect=True)
 def test_images(local: Local, out: str) -> None:
     same(str(ROOT / "configs/samples/pets"), local, out, shard_size="64KiB", max_rejects=1)
 

@@ -1,4 +1,6 @@
-"""A hundred deaths of each command, and every fault at every call: not a part of CI, as it takes half an hour.
+"""A hundred deaths of each command, every fault at every call, and deaths at the tasks of all pairs of settings.
+
+They are not a part of CI, as they take an hour and a half.
 
 uv run pytest tests/faults/long
 SHARDMILL_KILLS=1000 SHARDMILL_KILLS_SEED=7 uv run pytest tests/faults/long
@@ -9,10 +11,12 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ...pipelines.runs.test_killed_pairs import PAIRS, assert_resumed_on_and_on, command_of, desk_with, refusal_of
 from ..test_every_call import assert_kept
 
 Deaths = Callable[[str, int, int], dict[str, Any]]
@@ -48,3 +52,13 @@ def test_every_fault_at_every_call_costs_no_record(program: Program, say: Say, c
     faults = {True: ["EIO"], False: ["KILL", "ENOSPC", "EIO"]}
     assert tried == {(*call, fault) for call in report["calls"] for fault in faults[call[0] == "look"]}
     say("faults", f"{command}: {len(tried)} faults at every call, {report['seconds']:.0f} s")
+
+
+@pytest.mark.timeout(36_000)
+@pytest.mark.parametrize("pair", [pair for pair in PAIRS if refusal_of(pair) is None])
+def test_settings_that_are_killed_at_their_tasks_again_and_again_end_in_the_bytes_of_an_undisturbed_run(
+    pair: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with desk_with(22_000, tmp_path, capsys) as desk:  # of several buckets and tasks as the product cuts them
+        desk.kills = True
+        assert_resumed_on_and_on(desk, *command_of(pair), "--shard-size", "1MiB", "--workers", "2")

@@ -21,7 +21,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from ...errors import RunError
+from ...errors import DamageError
 from ...format.buffers.checksum import add_digests, record_digests, unmask_each
 from ...format.flow.blocks import Frames
 from ...format.tfrecord.framing import FRAME_BYTES
@@ -49,7 +49,7 @@ def plan_second_pass(spec: DatasetSpec, results: Sequence[TaskResult]) -> Iterat
     They follow from what was spilled and the shard size, so that a plan made again is the same.
 
     Raises:
-        RunError: files were spilled in other buckets, by another plan.
+        DamageError: a spilled file is not what was spilled.
     """
     spilled: dict[str, list[Part]] = {}
     for result in sorted(results, key=lambda result: result.task):
@@ -116,7 +116,7 @@ def _bucket_sizes(spec: DatasetSpec, files: Sequence[SpilledFile]) -> npt.NDArra
         with spec.storage.open(path) as file:
             more = read_index(file, one.size, path).bucket_bytes
         if sizes is not None and len(sizes) != len(more):
-            raise RunError(f"{path} was spilled by another plan; begin again: --set runner.resume=false")
+            raise DamageError(f"{path}: is not what was spilled: it has {len(more)} buckets, not {len(sizes)}")
         sizes = more if sizes is None else sizes + more
     return np.zeros(0, np.int64) if sizes is None else sizes
 
