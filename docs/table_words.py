@@ -60,6 +60,7 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "schema.columns.<name>.name": "the column's name in the dataset",
     "schema.constants": "columns with one value in every row, like `{origin: web}`: text, int64, float32 or bool",
     "schema.columns.<name>.strip": '`true`: without blanks around a text; a text: without these signs too, like `"€%"`',
+    "schema.columns.<name>.negative": "`brackets`: `(268.75)` is -268.75",
     "schema.columns.<name>.decimal": 'the sign before the fraction of numbers that are written as text, like `","`',
     "schema.columns.<name>.thousands": 'the sign between thousands of such numbers, like `"."`',
     "schema.columns.<name>.format": 'the form of dates and times, like `"%d.%m.%Y"`, or a list of forms',

@@ -115,6 +115,7 @@ class ColumnConfig(_Section):
     decimal: Annotated[str, AfterValidator(check_sign)] = "."
     thousands: Annotated[str, AfterValidator(check_sign)] | None = None
     strip: bool | str = False
+    negative: Literal["brackets"] | None = None
     null: Annotated[Literal["absent", "drop_row", "error", "mask"] | Fill, BeforeValidator(check_null)] = "absent"
     file: Literal["path"] | None = None
     image: Literal["path", "bytes", "none"] | None = None
@@ -151,7 +152,7 @@ class ColumnConfig(_Section):
                 "image": self.image if key == "file" else None,
             }
             others = [name for name, value in given.items() if value]
-            others += ["strip, decimal, thousands or format"] if self.is_written else []
+            others += ["strip, decimal, thousands, negative or format"] if self.is_written else []
             if others:
                 what = "bytes of paths" if key == "file" else "the features of pictures"
                 raise ValueError(f"{key} does not go with {' and '.join(others)}: it makes {what}; leave one out")
@@ -160,7 +161,7 @@ class ColumnConfig(_Section):
     @property
     def is_written(self) -> bool:
         """Whether text is read in a form of its own."""
-        return bool(self.format or self.thousands or self.strip) or self.decimal != "."
+        return bool(self.format or self.thousands or self.strip or self.negative) or self.decimal != "."
 
     @property
     def is_picture(self) -> bool:

@@ -27,7 +27,7 @@ Those of one format are its own to name.
 
 _LATER_COLUMN_KEYS: Final[dict[str, Any]] = {
     "name": None, "label": False, "null": "absent", "format": None, "decimal": ".", "thousands": None, "strip": False,
-    "file": None, "image": None,
+    "negative": None, "file": None, "image": None,
 }  # fmt: skip
 """The same of the keys of a column in `schema.columns`."""
 

@@ -183,7 +183,8 @@ def _of_picture_folders(config: Config) -> list[Step]:
 
 def _written(name: str, rule: ColumnConfig) -> Written:
     formats = (rule.format,) if isinstance(rule.format, str) else tuple(rule.format or ())
-    return Written(name, _rule(rule), rule.strip, rule.decimal, rule.thousands or "", formats)
+    brackets = rule.negative == "brackets"
+    return Written(name, _rule(rule), rule.strip, rule.decimal, rule.thousands or "", formats, brackets)
 
 
 def _nulls_of(config: Config, *, of_files: bool) -> list[Nulls]:

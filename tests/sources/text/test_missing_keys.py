@@ -16,6 +16,8 @@ pytestmark = pytest.mark.usefixtures("without_engine")
         (["1,5", "2,25"], "float64", "decimal=,"),
         (["1.5"], "float64", ""),
         (["$1,234.50", "$3"], "float64", "strip=$ thousands=,"),
+        (["-$1,234.50", "$-3"], "float64", "strip=$ thousands=,"),
+        (["5-"], "float64", None),
         (["€ 5"], "int64", "strip=€ type=int64"),
         ([" 5 ", "6"], "int64", "strip=true type=int64"),
         (["cheap"], "float64", None),

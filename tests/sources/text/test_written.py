@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import datetime as dt
 import json
+import re
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -65,6 +67,113 @@ def test_blanks_as_signs_of_thousands_and_apostrophes() -> None:
 @given(value=st.integers(-(2**63), 2**63 - 1), sign=st.sampled_from([",", ".", " ", "'", "_"]))
 def test_every_integer_comes_back_from_its_groups(value: int, sign: str) -> None:
     assert read(Written("x", INT, thousands=sign), f"{value:,}".replace(",", sign)) == [value]
+
+
+MONEY = [
+    ("-$268.75", -268.75), ("$-268.75", -268.75), ("$268.75", 268.75), ("- $ 268.75", -268.75), ("+$1", 1.0),
+    ("268.75 $", 268.75), ("-268.75$", -268.75), ("$0.00", 0.0), (" -$ .5 ", -0.5), ("-$inf", float("-inf")),
+]  # fmt: skip
+UNCLEAR = [
+    "268.75-",
+    "$268.75-",
+    "--$5",
+    "-$-5",
+    "$-$-5",
+    "\u2212$5",
+    "(-5)",
+    "(5",
+    "5)",
+    "()",
+    "-(5)",
+    "((5))",
+    "$",
+    "-$",
+]
+BRACKETS = [("(268.75)", -268.75), ("($268.75)", -268.75), ("$(268.75)", -268.75), ("( $ 5 )", -5.0), ("(5)$", -5.0)]
+
+
+@pytest.mark.parametrize("brackets", [False, True])
+def test_what_strip_names_is_taken_off_on_both_sides_of_a_sign_and_the_sign_is_kept(brackets: bool) -> None:
+    step = Written("x", FLOAT, strip="$", brackets=brackets)
+    assert read(step, *(cell for cell, _ in MONEY)) == [value for _, value in MONEY]
+    assert read(step, *UNCLEAR) == ["BAD_TYPE"] * len(UNCLEAR)
+
+
+def test_brackets_are_less_than_zero_only_where_that_is_declared() -> None:
+    cells = [cell for cell, _ in BRACKETS]
+    assert read(Written("x", FLOAT, strip="$"), *cells) == ["BAD_TYPE"] * len(cells)
+    assert read(Written("x", FLOAT, strip="$", brackets=True), *cells) == [value for _, value in BRACKETS]
+    german = Written("x", INT, strip="€", decimal=",", thousands=".", brackets=True)
+    assert read(german, "(1.234 €)", "€ 7", "(1.23)") == [-1234, 7, "BAD_TYPE"]
+    assert read(Written("x", ColumnRule(), brackets=True), "(1.5)", "2") == [-1.5, 2.0]
+
+
+@settings(max_examples=examples(200), deadline=None)
+@given(
+    value=st.floats(allow_nan=False, allow_infinity=False),
+    before=st.text("$ €", max_size=3),
+    within=st.text("$ €", max_size=3),
+    after=st.text("$ €", max_size=3),
+)
+def test_every_number_keeps_its_sign_among_signs_of_money(value: float, before: str, within: str, after: str) -> None:
+    text, sign = repr(abs(value)), "-" if repr(value).startswith("-") else ""
+    assert read(Written("x", FLOAT, strip="$€"), f"{before}{sign}{within}{text}{after}") == [value]
+
+
+@pytest.mark.parametrize("key", ["type", "decimal", "thousands", "negative"])
+@pytest.mark.parametrize("strip", ["$-", "$+", "$5", "\u2212", "()", "$."])
+def test_strip_of_a_column_of_numbers_refuses_what_makes_another_number(
+    strip: str, key: str, shardmill: Shardmill
+) -> None:
+    value = {"type": "float64", "decimal": ",", "thousands": " ", "negative": "brackets"}[key]
+    Path("a.csv").write_text("x\n-$268.75\n$1\n")
+    if (key, strip) == ("decimal", "$."):
+        value, strip = ",", "$,"
+    with pytest.raises(SchemaError, match="off numbers, which makes other numbers of them") as caught:
+        convert("a.csv", output="out", schema={"columns": {"x": {"strip": strip, key: value}}})
+    options = re.findall(r"--set (?:'[^']*'|\S+)", str(caught.value))
+    typed = ["--set", f"schema.columns.x.type={'float64' if key != 'decimal' else 'string'}"]
+    if "$" in strip and key != "decimal":
+        assert shardmill("convert", "a.csv", "-o", "out", *typed, *shlex.split(" ".join(options))).code == 0
+        assert rows() == [{"x": -268.75}, {"x": 1.0}]
+
+
+def test_strip_of_a_column_of_text_takes_any_sign() -> None:
+    Path("a.csv").write_text("x\n--a--\n(b)\n")
+    convert("a.csv", output="out", schema={"columns": {"x": {"strip": "-()"}}})
+    assert rows() == [{"x": "a"}, {"x": "b"}]
+
+
+def _put_money(kind: str, cells: list[str]) -> str:
+    path = f"a.{kind}"
+    if kind == "parquet":
+        pq.write_table(pa.table({"n": range(len(cells)), "x": cells}), path)
+    else:
+        lines = [
+            json.dumps({"n": n, "x": cell}) if kind == "jsonl" else f'{n},"{cell}"' for n, cell in enumerate(cells)
+        ]
+        Path(path).write_text("\n".join([*([] if kind == "jsonl" else ["n,x"]), *lines, ""]))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["csv", "jsonl", "parquet"])
+@pytest.mark.parametrize("strip", [None, "€"])
+def test_the_options_that_a_reject_names_read_money_in_every_format(
+    kind: str, strip: str | None, shardmill: Shardmill
+) -> None:
+    path = _put_money(kind, ["-$1,268.75", "$-2", "($3.50)", "€4"])
+    given = ["--set", "schema.columns.x.type=float64", "--set", f"schema.columns.x.strip={strip or 'true'}"]
+    refused = shardmill("convert", path, "-o", "out", *given)
+    assert refused.code == 4
+    found = re.findall(r"--set (?:'(schema[^']*)'|(schema\S+))", refused.err)
+    options = {key: value for one in found for key, _, value in ["".join(one).partition("=")]}
+    options["schema.columns.x.strip"] = "".join(
+        sorted({sign for one in found for sign in "".join(one) if sign in "$€"})
+    )
+    assert options.keys() == {f"schema.columns.x.{key}" for key in ("strip", "thousands", "negative")}
+    words = [word for key, value in options.items() for word in ("--set", f"{key}={value}")]
+    assert shardmill("convert", path, "-o", "out", *given[:2], *words).code == 0
+    assert [row["x"] for row in rows()] == [-1268.75, -2.0, -3.5, 4.0]
 
 
 class TestDates:
@@ -192,10 +301,13 @@ def test_a_sign_or_a_form_that_is_none_is_refused_with_the_config(rule: dict[str
 @pytest.mark.parametrize(
     ("rule", "said"),
     [
-        ({"decimal": ","}, "strip, decimal, thousands and format are for text, and it holds int64; leave them out"),
+        (
+            {"decimal": ","},
+            "strip, decimal, thousands, negative and format are for text, and it holds int64; leave them out",
+        ),
         ({"format": "%H:%M", "type": "timestamp"}, "a form without a year (%Y or %y) is that of no"),
         ({"format": "%Y", "type": "int64"}, "a format is that of dates and times, and the type is int64"),
-        ({"decimal": ",", "type": "date"}, "decimal and thousands are signs of numbers, and the type is date32"),
+        ({"decimal": ",", "type": "date"}, "decimal, thousands and negative are for numbers, and the type is date32"),
     ],
 )
 def test_what_does_not_go_with_a_column_is_refused_by_name(rule: dict[str, Any], said: str) -> None:

@@ -40,7 +40,9 @@ from ..contract.source import Listing, ParallelMap, Source, Survey, UnitedFrozen
 
 _STEPS: Final = "give the steps that the dataset was made with"
 _RETYPE: Final = "declare the dataset's type, where the values fit: --set schema.columns.NAME.type=TYPE"
-_WRITTEN: Final = "or give the keys that read its text, as the dataset was made (strip, decimal, thousands, format)"
+_WRITTEN: Final = (
+    "or give the keys that read its text, as the dataset was made (strip, decimal, thousands, negative, format)"
+)
 
 _PICTURE_FACTS: Final = ("channels", "colorspace", "filename", "format", "height", "width")
 """What a picture becomes beside its bytes: features that no file has."""

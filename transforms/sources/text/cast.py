@@ -23,8 +23,10 @@ Text that is taken:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
 from typing import Any, Final
+from unicodedata import category
 
 import numpy as np
 import numpy.typing as npt
@@ -43,7 +45,7 @@ from ...format.buffers.arrow_memory import (
 from ...format.flow.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem
 from ...format.schema.column_types import natural_type
 from ...format.wording.printable import printable
-from ..contract.call import set_list
+from ..contract.call import set_column, set_list
 
 _INTEGER: Final = r"^(0|-?[1-9][0-9]*)$"
 _FINITE: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
@@ -58,6 +60,9 @@ _FRACTION: Final = re.compile(rb"-?[0-9]+[.][0-9]+([eE][+-]?[0-9]+)?")
 _NULL_WORDS: Final = frozenset({b"NA", b"N/A", b"n/a", b"NULL", b"null", b"None", b"nil", b"-", b"?"})
 """Text that most likely means null in a column of numbers: for the fix in a message, never for a decision."""
 
+_COMMAS_AS_POINTS: Final = str.maketrans(",.", ".,")
+_LONGEST_NUMBER: Final = 60
+
 _SLICE_ROWS: Final = 64
 
 Problem = tuple[str, str]
@@ -65,19 +70,25 @@ Problem = tuple[str, str]
 
 
 def cast_column(
-    cells: pa.Array, target: pa.DataType, column: str, *, null_words: bool = True
+    cells: pa.Array,
+    target: pa.DataType,
+    column: str,
+    *,
+    null_words: bool = True,
+    keys: Mapping[str, str] = MappingProxyType({}),
 ) -> tuple[pa.Array, list[CellProblem]]:
     """Cast binary cells to `target`; a cell that is not exactly such a value becomes null and a problem.
 
-    `column` is the name that the problems bear; with `null_words` a config may say which words are null. Strings are
-    taken to be checked for UTF-8 unless the cells are not.
+    `column` is the name that the problems bear; with `null_words` a config may say which words are null; `keys` say how
+    the column's numbers are written. Strings are taken to be checked for UTF-8 unless the cells are not.
     """
     proven = prove_column(cells, target)
     if proven is not None:
         return proven, []
     array, found = _find_problems(cells, target)
     return array, [
-        _cell_problem(row, cells[row].as_py(), problem, target, column, null_words=null_words) for row, problem in found
+        _cell_problem(row, cells[row].as_py(), problem, target, column, keys, null_words=null_words)
+        for row, problem in found
     ]
 
 
@@ -352,7 +363,14 @@ def _one_moment(cell: pa.Array, target: pa.DataType) -> pa.Scalar | Problem:
 
 
 def _cell_problem(
-    row: int, cell: bytes, problem: Problem, target: pa.DataType, column: str, *, null_words: bool
+    row: int,
+    cell: bytes,
+    problem: Problem,
+    target: pa.DataType,
+    column: str,
+    keys: Mapping[str, str],
+    *,
+    null_words: bool,
 ) -> CellProblem:
     code, text = problem
     value = printable(cell)
@@ -366,6 +384,8 @@ def _cell_problem(
         fix = f"--set schema.columns.{name}.type=string{also}"
     elif code == "BAD_TYPE" and pa.types.is_integer(target) and _FRACTION.fullmatch(cell):
         fix = f"--set schema.columns.{name}.type=float64"
+    elif code == "BAD_TYPE" and (options := number_options(cell.decode("utf-8", "replace"), target, column, keys)):
+        fix, also = options, f", or read it: {options}"
     else:
         fix = f"--set schema.columns.{name}.type=string"
     message = f'"{value}" {text}'
@@ -373,6 +393,34 @@ def _cell_problem(
     return CellProblem(
         row, CellError(column, code, value, type_noun(target), f"{message}; declare it: {fix}", in_append)
     )
+
+
+def number_options(cell: str, target: pa.DataType, column: str, keys: Mapping[str, str]) -> str:
+    """Return the options that read a cell as a number with a currency, percent or brackets; none where it is unclear.
+
+    `keys` are those of the column in `schema.columns` that are set.
+
+    >>> print(number_options("-$1,268.75", pa.float64(), "price", {"type": "float64"}))
+    --set 'schema.columns.price.strip=$' --set schema.columns.price.thousands=,
+    """
+    if not (pa.types.is_integer(target) or pa.types.is_floating(target)) or len(cell) > _LONGEST_NUMBER:
+        return ""
+    known = "" if keys.get("strip") == "true" else keys.get("strip", "")
+    units = "".join(dict.fromkeys(sign for sign in cell if sign == "%" or category(sign) == "Sc" or sign in known))
+    around = rf"[\s{re.escape(units)}]*"
+    plain = cell.translate(_COMMAS_AS_POINTS) if keys.get("decimal") == "," else cell
+    number = r"(?P<whole>[0-9]{1,3}(,[0-9]{3})+|[0-9]*)(?P<fraction>\.[0-9]+)?(?<=[0-9])"
+    found = re.fullmatch(rf"{around}((?P<open>\(){around}|[+-]?){around}{number}{around}(?P<close>\))?{around}", plain)
+    if found is None or (found["open"] is None) != (found["close"] is None) or not (units or found["open"]):
+        return ""
+    wanted = {"strip": known + "".join(sign for sign in units if sign not in known)}
+    wanted["thousands"] = ("." if plain != cell else ",") if "," in found["whole"] else ""
+    wanted["negative"] = "brackets" if found["open"] else ""
+    natural = natural_type(target)
+    wanted["type"] = (
+        "float64" if natural is None or (found["fraction"] and pa.types.is_integer(target)) else natural.name
+    )
+    return " ".join(set_column(column, key, value) for key, value in wanted.items() if value and value != keys.get(key))
 
 
 def problem_of(row: int, cell: Any, code: str, text: str, column: str, expected: str) -> CellProblem:

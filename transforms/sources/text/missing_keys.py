@@ -27,7 +27,7 @@ from .written import Written
 MOST_VALUES: Final = 100
 """Values of a column that are looked at."""
 
-_AROUND: Final = re.compile(r"([^0-9+.-]*)[0-9+.-].*?([^0-9]*)", re.DOTALL)
+_AROUND: Final = re.compile(r"([^0-9]*)[0-9].*?([^0-9]*)", re.DOTALL)
 _MOST_SIGNS: Final = 4
 _SIGNS: Final = ((".", ""), (".", ","), (",", ""), (",", "."), (",", " "), (".", " "), (",", "\u00a0"), (".", "'"))
 """The decimal sign and that of thousands; `1,234` has thousands, where all values look so."""
@@ -56,9 +56,7 @@ def missing_keys(values: Mapping[str, Sequence[str]], features: Mapping[str, Fea
 
 def _keys(way: Written) -> dict[str, str]:
     """Return the keys of a column that is read so: its type too, where they do not imply it."""
-    strip = "true" if way.strip is True else way.strip or ""
-    given = {"strip": strip, "decimal": way.decimal, "thousands": way.thousands, "format": "".join(way.formats)}
-    keys = {key: value for key, value in given.items() if value and (key, value) != ("decimal", ".")}
+    keys = {key: value for key, value in way.keys.items() if key != "type"}
     text = [Column(pa.field(way.column, pa.string()))]
     if keys and way.plan(text)[0].field.type != replace(way, rule=ColumnRule()).plan(text)[0].field.type:
         own = {"type": way.rule.type, "unit": way.rule.unit, "timezone": way.rule.timezone}
@@ -78,7 +76,9 @@ def _candidates(name: str, cells: Sequence[str], feature: Feature) -> Iterator[W
         yield from (Written(name, rule, formats=(form,)) for form in forms)
     elif pa.types.is_integer(target) or pa.types.is_floating(target):
         around = [found for cell in cells if (found := _AROUND.fullmatch(cell.strip()))]
-        signs = "".join(dict.fromkeys(sign for one in around for sign in one[1] + one[2] if not sign.isspace()))
+        signs = "".join(
+            dict.fromkeys(sign for one in around for sign in one[1] + one[2] if not (sign.isspace() or sign in "+-."))
+        )
         strip = signs or any(cell != cell.strip() for cell in cells)
         if len(signs) <= _MOST_SIGNS and all(map(_is_unit, signs)):
             yield from (Written(name, rule, strip, *both) for both in _SIGNS)

@@ -1,7 +1,9 @@
-"""Text as people write values: `schema.columns.NAME.{strip, decimal, thousands, format}`.
+"""Text as people write values: `schema.columns.NAME.{strip, decimal, thousands, negative, format}`.
 
     " 1.234,50 €"   strip: "€", thousands: ".", decimal: ","     1234.5
     "12 %"          strip: "%"                                    12
+    "-$268.75"      strip: "$"                                    -268.75
+    "($268.75)"     strip: "$", negative: brackets                -268.75
     "31.12.2024"    format: "%d.%m.%Y"                            2024-12-31
 
 A cell that is not written so is a reject: groups of thousands have three digits each, and a day that its month does not
@@ -25,14 +27,18 @@ from ...errors import SchemaError
 from ...format.flow.rejects import CellProblem
 from ...format.schema.column_types import natural_type
 from ...format.schema.schema import ColumnRule
-from ...format.wording.printable import printable
+from ...format.wording.printable import printable, quoted
 from ...recipe.step import Column, Stepped, as_text, is_text, with_column
-from .cast import cast_column, problem_of, type_noun
+from ..contract.call import set_column
+from .cast import cast_column, number_options, problem_of, type_noun
 from .declared import declared_type
 
 _SPECIAL: Final = r"(?i)^[+-]?(nan|inf|infinity)$"
 _ONLY_PYTHON: Final = ("%f", "%z")
 """Parts of a format that Arrow's strptime does not read, or reads and forgets."""
+
+_SIGNS: Final = "+-\u2010\u2011\u2012\u2013\u2014\u2212\ufe63\uff0b\uff0d()"
+"""What may say whether a number is less than zero."""
 
 _HOURS: Final = ("%H", "%I", "%M", "%S", "%p")
 _YEARS: Final = ("%Y", "%y")
@@ -48,6 +54,16 @@ class Written:
     decimal: str = "."
     thousands: str = ""
     formats: tuple[str, ...] = ()
+    brackets: bool = False
+
+    @property
+    def keys(self) -> dict[str, str]:
+        """The keys of `schema.columns` that make the column read so."""
+        strip = self.strip if isinstance(self.strip, str) else "true" if self.strip else ""
+        negative = "brackets" if self.brackets else ""
+        given = {"strip": strip, "decimal": self.decimal, "thousands": self.thousands, "negative": negative}
+        given |= {"format": "".join(self.formats), "type": self.rule.type or ""}
+        return {key: value for key, value in given.items() if value and (key, value) != ("decimal", ".")}
 
     @property
     def reads(self) -> tuple[str, ...]:
@@ -66,7 +82,7 @@ class Written:
         name, column = printable(self.column), known[self.column]
         if not is_text(column):
             raise SchemaError(
-                f'column "{name}": strip, decimal, thousands and format are for text, and it holds '
+                f'column "{name}": strip, decimal, thousands, negative and format are for text, and it holds '
                 f"{printable(str(column.field.type))}; leave them out"
             )
         target = self._target()
@@ -78,8 +94,12 @@ class Written:
             and not all(any(y in form for y in _YEARS) for form in self.formats)
         ):
             raise SchemaError(f'column "{name}": a form without a year (%Y or %y) is that of no {type_noun(target)}')
-        if (self.thousands or self.decimal != ".") and not (types.is_floating(target) or types.is_integer(target)):
-            raise SchemaError(f'column "{name}": decimal and thousands are signs of numbers, and the type is {target}')
+        if types.is_floating(target) or types.is_integer(target):
+            self._check_strip()
+        elif self.thousands or self.decimal != "." or self.brackets:
+            raise SchemaError(
+                f'column "{name}": decimal, thousands and negative are for numbers, and the type is {target}'
+            )
         made = Column(column.field.with_type(target), reason=self._reason(), rule=self._own_rule())
         return [made if one.name == self.column else one for one in columns]
 
@@ -92,9 +112,29 @@ class Written:
         if self.formats:
             values, problems = self._moments(text)
         else:
-            values, problems = self._numbers(text)
+            values, problems = self._numbers(self._signed(text), held)
         problems = [_as_held(problem, held[problem.row].as_py()) for problem in problems]
         return Stepped(with_column(batch, self.column, values), None, tuple(problems))
+
+    def _check_strip(self) -> None:
+        """Refuse to strip what makes another number of a number.
+
+        Raises:
+            SchemaError: `strip` has a sign, a digit or the decimal sign.
+        """
+        given = self.strip if isinstance(self.strip, str) else ""
+        bad = [sign for sign in given if sign in _SIGNS or sign == self.decimal or sign.isnumeric()]
+        if not bad:
+            return
+        left = "".join(sign for sign in given if sign not in bad)
+        keys = [("strip", left if left.strip() else "true")]
+        keys += [("negative", "brackets")] if {"(", ")"} & set(bad) else []
+        taken = quoted("".join(bad))
+        raise SchemaError(
+            f'column "{printable(self.column)}": strip: {quoted(given)} takes {taken} off numbers, which '
+            "makes other numbers of them; what strip names is taken off on both sides of a minus: "
+            + " ".join(set_column(self.column, *key) for key in keys)
+        )
 
     def _stripped(self, text: pa.Array) -> pa.Array:
         if self.strip is False:
@@ -104,7 +144,19 @@ class Written:
             text = pc.utf8_trim_whitespace(pc.utf8_trim(text, characters=self.strip))
         return text
 
-    def _numbers(self, text: pa.Array) -> tuple[pa.Array, list[CellProblem]]:
+    def _signed(self, text: pa.Array) -> pa.Array:
+        """Return numbers whose sign is their first character."""
+        target = self._target()
+        if not (types.is_floating(target) or types.is_integer(target)):
+            return text
+        around = rf"[\s\p{{Z}}{re.escape(self.strip)}]*" if isinstance(self.strip, str) else r"[\s\p{Z}]*"
+        if isinstance(self.strip, str):
+            text = pc.replace_substring_regex(text, rf"(?s)^{around}([+-]?){around}(.*?){around}$", r"\1\2")
+        if self.brackets:
+            text = pc.replace_substring_regex(text, rf"(?s)^\({around}(.*?){around}\)$", r"-\1")
+        return text
+
+    def _numbers(self, text: pa.Array, held: pa.Array) -> tuple[pa.Array, list[CellProblem]]:
         target = self._target()
         bad = np.zeros(0, np.int64)
         if self.thousands or self.decimal != ".":
@@ -117,13 +169,14 @@ class Written:
         if len(bad):
             text = pc.if_else(pa.array(~np.isin(np.arange(len(text)), bad)), text, pa.scalar(None, text.type))
         cells = text.cast(pa.large_binary()).cast(pa.binary())
-        values, problems = cast_column(cells, target, self.column)
+        values, problems = cast_column(cells, target, self.column, keys=self.keys)
         example = f"1{self.thousands}234{self.decimal}5" if types.is_floating(target) else f"1{self.thousands}234"
-        said = f"is not a number that is written like {example}; fix the cell, or the signs in schema.columns"
-        problems += [
-            problem_of(row, shown[row].as_py().encode(), "BAD_TYPE", said, self.column, type_noun(target))
-            for row in bad.tolist()
-        ]
+        for row in bad.tolist():
+            options = number_options(held[row].as_py(), target, self.column, self.keys)
+            fix = f"declare it: {options}" if options else "fix the cell"
+            said = f"is not a number that is written like {example}; {fix}"
+            cell = shown[row].as_py().encode()
+            problems.append(problem_of(row, cell, "BAD_TYPE", said, self.column, type_noun(target)))
         return values, sorted(problems, key=lambda problem: problem.row)
 
     def _form(self) -> str:
@@ -203,7 +256,7 @@ class Written:
             dated = any(part in form for form in self.formats for part in _YEARS)
             kind = pa.date32() if not timed else pa.timestamp("us") if dated else pa.time64("us")
         else:
-            kind = pa.float64() if self.thousands or self.decimal != "." else pa.string()
+            kind = pa.float64() if self.thousands or self.decimal != "." or self.brackets else pa.string()
         known = natural_type(kind)
         assert known is not None
         return ColumnRule(known.name, self.rule.as_, self.rule.unit, self.rule.timezone, self.rule.nullable)
@@ -211,6 +264,7 @@ class Written:
     def _reason(self) -> str:
         said = {"strip": self.strip or "", "thousands": self.thousands, "format": " or ".join(self.formats)}
         said["decimal"] = "" if self.decimal == "." else self.decimal
+        said["negative"] = "brackets" if self.brackets else ""
         return ", ".join(f"{key} {value!r}" for key, value in said.items() if value)
 
 
