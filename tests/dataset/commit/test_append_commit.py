@@ -26,7 +26,7 @@ from shardmill.transforms.dataset.shards.plan_step import Plan, plan_dataset
 from shardmill.transforms.dataset.shards.source_list import HeldSource, read_held_sources
 from shardmill.transforms.dataset.stage.spec import DatasetSpec, EntryInfo
 from shardmill.transforms.dataset.storage.local_storage import LocalStorage
-from shardmill.transforms.errors import CommitError
+from shardmill.transforms.errors import CommitError, DamageError
 from shardmill.transforms.format.manifest.manifest import Manifest, ShardEntry
 from shardmill.transforms.format.manifest.naming import index_path
 from shardmill.transforms.format.schema.schema import Feature, Schema
@@ -339,3 +339,44 @@ def test_records_are_those_that_were_appended_in_order(tmp_path: Path) -> None:
     held = prepare_target(created)
     assert held is not None
     assert held.generation == 1
+
+
+@pytest.mark.parametrize(
+    "name", ["train-00007.tfrecord", "index/train-00007.offsets", "sources/00000002.jsonl", "rejects/00000002.jsonl"]
+)
+@pytest.mark.parametrize("kind", ["file", "dangling link"])
+def test_a_name_that_is_taken_is_seen_before_the_commit_and_the_same_append_ends_once_it_is_free(
+    tmp_path: Path, name: str, kind: str
+) -> None:
+    write(spec_of(tmp_path))
+    assert not (tmp_path / "out" / name).exists()
+    (tmp_path / "out" / name).parent.mkdir(exist_ok=True)
+    if kind == "file":
+        (tmp_path / "out" / name).write_text("mine")
+    else:
+        (tmp_path / "out" / name).symlink_to(tmp_path / "nowhere")
+    spec = append_spec(tmp_path, 2, max_rejects=1)
+    outcome = write_generation(spec, stage_all(spec, rows=700, rejects=1))
+    assert outcome.manifest is None
+    assert f"{name} is in the way" in str(outcome.refusal)
+    assert read_manifest(str(tmp_path / "out")).generation == 1
+    (tmp_path / "out" / name).unlink()
+    (tmp_path / "nowhere").write_text("nothing may be written here")
+    again = append_spec(tmp_path, 2, max_rejects=1)
+    assert write_generation(again, stage_all(again, rows=700, rejects=1)).manifest is not None
+    assert (tmp_path / "nowhere").read_text() == "nothing may be written here"
+
+
+@pytest.mark.parametrize("content", [b"no JSON", None])
+def test_a_damaged_or_linked_features_json_is_an_error_that_names_it(tmp_path: Path, content: bytes | None) -> None:
+    write(spec_of(tmp_path))
+    path = tmp_path / "out/features.json"
+    path.unlink()
+    if content is None:
+        path.symlink_to(tmp_path / "nowhere")
+    else:
+        path.write_bytes(content)
+    with pytest.raises(DamageError, match=r"features\.json: (is not JSON; remove it|a link)"):
+        add(tmp_path, 2)
+    path.unlink()
+    assert add(tmp_path, 3).manifest is not None

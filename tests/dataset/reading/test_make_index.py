@@ -16,7 +16,7 @@ from shardmill.transforms.dataset.integrity.verify import verify_dataset
 from shardmill.transforms.dataset.reading.make_index import make_indexes
 from shardmill.transforms.dataset.records import record_offsets
 from shardmill.transforms.dataset.records.record_file import write_records
-from shardmill.transforms.errors import DamageError
+from shardmill.transforms.errors import DamageError, TargetError
 
 ROWS = 3000
 
@@ -105,3 +105,15 @@ def test_an_empty_file_has_one_offset(tmp_path: Path) -> None:
     make_indexes([str(tmp_path / "a.tfrecord")])
     assert (tmp_path / "index/a.offsets").read_bytes() == bytes(8)
     assert record_offsets.read_offsets(str(tmp_path / "a.tfrecord")).tolist() == np.zeros(1).tolist()
+
+
+def test_an_index_folder_that_is_a_link_is_refused_and_nothing_changes_behind_it(tmp_path: Path) -> None:
+    (tmp_path / "out").mkdir()
+    write_records(tmp_path / "out/a.tfrecord", [b"one"])
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/a.offsets").write_text("mine")
+    (tmp_path / "out/index").symlink_to(tmp_path / "elsewhere")
+    for overwrite in (False, True):
+        with pytest.raises(TargetError, match="index: a link; a dataset's folders are its own"):
+            make_indexes([str(tmp_path / "out/a.tfrecord")], overwrite=overwrite)
+    assert (tmp_path / "elsewhere/a.offsets").read_text() == "mine"

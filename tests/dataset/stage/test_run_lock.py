@@ -7,7 +7,7 @@ import threading
 from pathlib import Path
 
 import pytest
-from shardmill.transforms.dataset.stage.run_lock import hold_run, is_held
+from shardmill.transforms.dataset.stage.run_lock import hold_run, hold_sidecars, is_held
 from shardmill.transforms.dataset.stage.spec import DatasetSpec
 from shardmill.transforms.errors import TargetError
 
@@ -93,3 +93,14 @@ def test_a_folder_that_cannot_be_made_is_refused(tmp_path: Path) -> None:
     (tmp_path / "out").write_bytes(b"mine")
     with pytest.raises(TargetError, match="cannot be written"), hold_run(spec_of(tmp_path)):
         pass
+
+
+@pytest.mark.parametrize("lock", ["sidecars.lock", f"{'a' * 16}.lock"])
+def test_a_lock_that_is_a_link_is_refused_and_makes_no_file_elsewhere(tmp_path: Path, lock: str) -> None:
+    spec = spec_of(tmp_path)
+    (tmp_path / "out/.staging").mkdir(parents=True)
+    (tmp_path / "out/.staging" / lock).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(TargetError, match=f"{lock}: a link"), hold_run(spec), hold_sidecars(spec.storage):
+        pass
+    assert not is_held(spec.storage, spec.run_id)
+    assert not (tmp_path / "elsewhere").exists()

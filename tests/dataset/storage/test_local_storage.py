@@ -6,11 +6,13 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from shardmill.transforms.dataset.shard_plan.shard_plan import CutPoint, Part, PartRange
 from shardmill.transforms.dataset.storage.local_storage import LocalStorage
+from shardmill.transforms.errors import TargetError
 
 
 def storage_in(root: Path) -> LocalStorage:
@@ -173,3 +175,33 @@ def test_removing_what_is_not_there_is_no_error(tmp_path: Path) -> None:
     storage.remove_if_empty("kept")
     assert storage.list("kept") == ["file"]
     assert storage.list("none") == []
+
+
+@pytest.mark.parametrize("folder", ["index", "run/parts"])
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda storage, path: storage.replace(path, b"theirs"),
+        lambda storage, path: storage.put_if_absent(path, b"theirs"),
+        lambda storage, path: storage.create_part(path).abandon(),
+        lambda storage, path: storage.place("file", path),
+        lambda storage, path: storage.publish("file", path),
+        lambda storage, path: storage.concatenate(path, ["file"]),
+        lambda storage, path: storage.remove(path),
+        lambda storage, path: storage.remove_tree(path),
+        lambda storage, path: storage.remove_any(path),
+    ],
+    ids=["replace", "put_if_absent", "create_part", "place", "publish", "concatenate", "remove", "remove_tree", "any"],
+)
+def test_nothing_is_made_or_removed_behind_a_folder_that_is_a_link(
+    tmp_path: Path, folder: str, change: Callable[[LocalStorage, str], object]
+) -> None:
+    (tmp_path / "elsewhere").mkdir()
+    (tmp_path / "elsewhere/a").write_text("mine")
+    (tmp_path / "out/run").mkdir(parents=True)
+    (tmp_path / "out/file").write_text("a file of the dataset")
+    (tmp_path / "out" / folder).symlink_to(tmp_path / "elsewhere")
+    with pytest.raises(TargetError, match=f"{folder}: a link; a dataset's folders are its own"):
+        change(storage_in(tmp_path / "out"), f"{folder}/a")
+    assert os.listdir(tmp_path / "elsewhere") == ["a"]
+    assert (tmp_path / "elsewhere/a").read_text() == "mine"

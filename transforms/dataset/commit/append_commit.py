@@ -13,16 +13,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from ...errors import DamageError
 from ...format.buffers.checksum import add_digests
 from ...format.flow.blocks import Narrowing
 from ...format.manifest.manifest import Manifest, SplitEntry
 from ...format.manifest.naming import INDEX_FOLDER, index_path, shard_file_name, staged_file, staged_sidecar
+from ...format.manifest.parts import LIMITS
 from ...format.sidecars.sidecar_files import groups_of
-from ..generations.manifest_files import PartCache, list_generations, read_manifest
+from ...format.wording.printable import printable_path
+from ..generations.manifest_files import PartCache, list_generations, read_file, read_manifest
 from ..shards.plan_step import ShardJob
 from ..shards.source_list import read_held_sources
 from ..stage.spec import AppendTo, DatasetSpec
@@ -134,9 +136,14 @@ def image_formats_in_all(spec: DatasetSpec, latest: Manifest, added: Sequence[st
     if "features.json" not in latest.sidecars:
         return None
     for path in (staged_sidecar(latest.run.staging, "features.json"), "features.json"):  # as it is published
-        with suppress(FileNotFoundError):
-            shape = _image_shape(json.loads(spec.storage.read(path)))
-            return {_STILL: ("jpeg", *added), _FILM: ("gif", *added)}.get(shape)
+        try:
+            data = read_file(spec.path, path, LIMITS.bytes)
+        except DamageError:
+            if spec.storage.lies_at(path):
+                raise
+            continue
+        shape = _image_shape(_parsed(data, spec.storage.path(path)))
+        return {_STILL: ("jpeg", *added), _FILM: ("gif", *added)}.get(shape)
     return None
 
 
@@ -163,6 +170,13 @@ def _narrowed_in_all(before: Sequence[Narrowing], added: Sequence[Narrowing]) ->
     for entry in added:
         narrowed[entry.name] = narrowed[entry.name].plus(entry) if entry.name in narrowed else entry
     return tuple(narrowed[name] for name in sorted(narrowed))
+
+
+def _parsed(data: bytes, path: str) -> Any:
+    try:
+        return json.loads(data)
+    except ValueError:
+        raise DamageError(f"{printable_path(path)}: is not JSON; remove it, and run the command again") from None
 
 
 def _image_shape(document: Any) -> tuple[str, ...]:

@@ -132,6 +132,8 @@ def _commit(spec: DatasetSpec, draft: Draft, jobs: Sequence[ShardJob], limits: M
     documents = Documents(manifest, limits)
     if (problem := documents.problem()) is not None:
         return _too_large(spec, manifest, problem)
+    if superseded is None and (refusal := _in_the_way(spec, manifest)) is not None:
+        return refusal
     if _put(spec, manifest, documents):
         return Commit(manifest, superseded)
     return find_commit(spec) or _lost(spec, manifest.generation)
@@ -157,7 +159,10 @@ def _append(
         documents = Documents(manifest, limits)
         if (problem := documents.problem()) is not None:
             return _too_large(spec, manifest, problem)
-        if _put(spec, manifest, documents, held.named):
+        refusal = _in_the_way(spec, manifest)
+        if refusal is not None and list_generations(spec.path)[-1] == latest.generation:
+            return refusal
+        if refusal is None and _put(spec, manifest, documents, held.named):
             return Commit(manifest)
         known = find_commit(spec)
         if known is not None:
@@ -178,6 +183,24 @@ def _too_large(spec: DatasetSpec, manifest: Manifest, problem: str) -> Refusal:
         "commit",
         f"the manifest of {shards:,} shards would have {problem}; nothing of this run was committed; take a larger "
         f"shard size",
+    )
+
+
+def _in_the_way(spec: DatasetSpec, manifest: Manifest) -> Refusal | None:
+    """Refuse a generation one of whose names is taken, by a file or a link: it could never be published.
+
+    A store would be asked for each name; there a conditional copy finds the same later.
+    """
+    if not spec.storage.has_locks:
+        return None
+    shards = [shard.path for shard in manifest.own_shards]
+    names = [*shards, *(index_path(path, kind) for path in shards for kind in spec.index_kinds)]
+    names += [name for name in (manifest.rejects.path, manifest.source.list) if name is not None]
+    taken = next(filter(spec.storage.lies_at, names), None)
+    if taken is None:
+        return None
+    return _refused(
+        spec, "commit", f"{taken} is in the way: it is no file of this dataset; move it elsewhere and run again"
     )
 
 

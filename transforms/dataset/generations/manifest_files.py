@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from ...errors import DamageError, InputError, TargetError
+from ...errors import DamageError, InputError
 from ...format.manifest.manifest import Manifest, ShardEntry
 from ...format.manifest.naming import STAGING_FOLDER, generation_file, is_shard_path, staged_file
 from ...format.manifest.parser import parse_manifest, parse_overview
@@ -24,6 +24,7 @@ from ...format.manifest.parts import LIMITS, parse_part, parts_named_in
 from ...format.manifest.strict_json import JsonError, parse_json
 from ...format.wording.printable import printable_path, shell_path
 from ...stores.common.store_url import is_store_url
+from ..storage.local_storage import linked_folder
 from ..storage.storage_at import storage_at
 
 LINE_LIMIT: Final = 64 << 20
@@ -279,9 +280,7 @@ def check_own_folders(root: str) -> None:
     for name in _OWN_FOLDERS:
         path = os.path.join(root, name)
         if os.path.islink(path):
-            raise TargetError(
-                f"{printable_path(path)}: a link; a dataset's folders are its own: move what it leads to here"
-            )
+            raise linked_folder(path)
 
 
 def _read(root: str, path: str, parts: PartCache | None) -> Manifest:

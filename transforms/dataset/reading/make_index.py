@@ -16,6 +16,7 @@ from typing import Any
 from ...format.manifest.naming import IndexKind, index_path
 from ...format.sidecars.record_index import index_data
 from ...format.wording.printable import printable_path
+from ..generations.manifest_files import check_own_folders
 from ..records.record_file import open_regular
 from ..records.record_offsets import read_offsets
 from ..records.record_scan import tell_form
@@ -56,6 +57,7 @@ def make_indexes(
     Raises:
         InputError: a file cannot be read.
         DamageError: a file is damaged or cut; the indexes of those before it are made.
+        TargetError: the folder `index` is a link.
         OSError: an index cannot be written.
     """
     return list(run(partial(_make_one, kind=kind, overwrite=overwrite), files))
@@ -63,6 +65,7 @@ def make_indexes(
 
 def _make_one(path: str, kind: IndexKind, *, overwrite: bool) -> MadeIndex:
     folder, name = os.path.split(path)
+    check_own_folders(folder)
     storage, index = storage_at(folder), index_path(name, kind)
     made = partial(MadeIndex, path, storage.path(index))
     if _is_compressed(path):

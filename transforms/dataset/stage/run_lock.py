@@ -9,15 +9,20 @@ safe without it. Stores have no locks: there each run has a folder of its own.
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 from collections.abc import Iterator
+from typing import Final
 
 from ...errors import TargetError
 from ...format.manifest.naming import STAGING_FOLDER
+from ...format.wording.printable import printable_path
 from ..generations.manifest_files import check_own_folders
 from ..storage.contract import Storage
 from .spec import DatasetSpec
+
+_FLAGS: Final = os.O_CLOEXEC | os.O_NOFOLLOW
 
 
 @contextlib.contextmanager
@@ -87,9 +92,11 @@ def is_held(storage: Storage, run_id: str) -> bool:
     if not storage.has_locks:
         return False
     try:
-        file = os.open(storage.path(f"{STAGING_FOLDER}/{run_id}.lock"), os.O_RDONLY | os.O_CLOEXEC)
-    except FileNotFoundError:
-        return False
+        file = os.open(storage.path(f"{STAGING_FOLDER}/{run_id}.lock"), os.O_RDONLY | _FLAGS)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ELOOP):
+            return False
+        raise
     try:
         return _is_locked(file)
     finally:
@@ -119,9 +126,13 @@ def _locked(path: str, *, wait: bool) -> int:
     while True:
         os.makedirs(os.path.dirname(path), exist_ok=True)
         try:
-            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            file = os.open(path, os.O_RDWR | os.O_CREAT | _FLAGS, 0o666)
         except FileNotFoundError:  # another run ended, and took the empty folder away meanwhile
             continue
+        except OSError as error:
+            if error.errno == errno.ELOOP:
+                raise TargetError(f"{printable_path(path)}: a link; a lock of Shardmill is a file: remove it") from None
+            raise
         try:
             fcntl.flock(file, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
             if os.path.exists(path) and os.path.samestat(os.fstat(file), os.stat(path)):

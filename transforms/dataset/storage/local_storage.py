@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from io import BufferedReader
 from typing import ClassVar, Final
 
-from ...errors import InputError
+from ...errors import InputError, TargetError
 from ...format.buffers.checksum import crc32c
 from ...format.manifest.naming import STAGING_FOLDER
 from ...format.wording.printable import printable_path
@@ -173,7 +173,7 @@ class LocalStorage:
     def remove(self, path: str) -> None:
         """Remove a file, if it is there."""
         with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.path(path))
+            os.unlink(self._own(path))
 
     def remove_seen(self, seen: Mapping[str, FileStatus]) -> set[str]:
         """Remove files that are still those that were seen, by path; return the paths where nothing is any more."""
@@ -192,9 +192,10 @@ class LocalStorage:
 
     def remove_tree(self, folder: str) -> None:
         """Remove a folder and what is in it, if it is there; another process may be doing the same."""
-        while os.path.lexists(self.path(folder)):
-            with contextlib.suppress(FileNotFoundError), errors_named(self.path(folder)):
-                shutil.rmtree(self.path(folder))
+        full = self._own(folder)
+        while os.path.lexists(full):
+            with contextlib.suppress(FileNotFoundError), errors_named(full):
+                shutil.rmtree(full)
 
     def remove_any(self, path: str) -> None:
         """Remove a file, a link, or a folder and what is in it, if it is there."""
@@ -204,8 +205,21 @@ class LocalStorage:
         else:
             self.remove(path)
 
+    def _own(self, path: str) -> str:
+        """Return the absolute path of a file to make or remove, which no link leads out of the dataset's folder.
+
+        Raises:
+            TargetError: a folder on the way is a link.
+        """
+        folder = self.root
+        for name in path.split("/")[:-1]:
+            folder = os.path.join(folder, name)
+            if os.path.islink(folder):
+                raise linked_folder(folder)
+        return self.path(path)
+
     def _with_folders(self, path: str) -> str:
-        full = self.path(path)
+        full = self._own(path)
         _make_folders(os.path.dirname(full))
         return full
 
@@ -226,6 +240,11 @@ class LocalStorage:
                 os.unlink(temporary)
             raise
         self.sync(os.path.dirname(path))
+
+
+def linked_folder(path: str) -> TargetError:
+    """Return the error of a folder of a dataset that is a link: writes and removals would go elsewhere."""
+    return TargetError(f"{printable_path(path)}: a link; a dataset's folders are its own: move what it leads to here")
 
 
 def _status(path: str) -> FileStatus:
