@@ -730,6 +730,72 @@ def test_names_for_a_file_without_a_header_do_not_take_its_first_row(desk: Any) 
     assert len(desk.records()) == 2
 
 
+FIRST_ROWS: dict[str, bytes] = {
+    "a question mark": b"?,5.5,foo\n1,2.5,bar\n3,4.5,baz\n",
+    "a word for null alone": b"NA,foo\n1,bar\n2,baz\n",
+    "a dash": b"foo,-\nbar,1.5\nbaz,2.5\n",
+    "a null of databases": b"\\N,foo\n1,bar\n2,baz\n",
+    "bools beside text": b"true,x\nfalse,y\ntrue,z\n",
+    "bools as other programs write them": b"x,FALSE\ny,TRUE\nz,TRUE\n",
+    "one number beside a column of numbers with a word": b"?,7\n1,8\n2,9\n",
+    "a number beside a name": b"price,7\n1,8\n2,9\n",
+    "two numbers far apart": b"10,20\n3,4\n5,6\n",
+    "a year beside a number": b"1,2020\n2,2021\n3,2022\n",
+    "a fraction": b"foo,0.5\nbar,1.5\nbaz,2.5\n",
+    "an infinity": b"foo,inf\nbar,1.5\nbaz,2.5\n",
+}
+
+
+@pytest.mark.parametrize("names", [False, True])
+@pytest.mark.parametrize("case", FIRST_ROWS)
+def test_a_first_row_that_may_be_a_header_stops_the_run_and_both_commands_go_on(
+    desk: Any, case: str, names: bool
+) -> None:
+    body = FIRST_ROWS[case]
+    first = body.split(b"\n")[0].decode()
+    desk.put({"a.csv": body})
+    count = first.count(",") + 1
+    args = ["--set", f"input.names=[{', '.join('abc'[:count])}]"] if names else []
+    for more in (["--dry-run"], []):
+        refused = desk.convert("a.csv", *args, *more)
+        assert (refused.code, refused.err.count("first line looks like data, not like a header: ")) == (1, 1)
+    assert first in refused.err
+    desk.assert_nothing_committed()
+    data, header = re.findall(r"if it is (?:data|a header): (--no-header|--set input.header=true)", refused.err)
+    own = shlex.split(f"--no-header --set 'input.names=[{', '.join('abc'[:count])}]'")
+    for options, rows in ((shlex.split(data), 3), (shlex.split(header), 2), (own, 3)):
+        assert desk.convert("a.csv", *args, *options, "--overwrite").code == 0
+        assert len(desk.records()) == rows
+
+
+def test_declared_columns_do_not_hide_a_first_row_that_names_replace(desk: Any) -> None:
+    desk.put({"a.csv": b"5.5,x\n1,y\n"})
+    declared = ["--set", "schema.columns.a.type=float64", "--set", "schema.columns.b.type=string"]
+    refused = desk.convert("a.csv", *declared, "--set", "input.names=[a, b]")
+    assert (refused.code, "first line looks like data" in refused.err) == (1, True)
+    assert desk.convert("a.csv", *declared, "--set", "input.names=[a, b]", "--no-header").code == 0
+    assert desk.records() == [{"a": 5.5, "b": "x"}, {"a": 1.0, "b": "y"}]
+
+
+def test_the_words_for_null_of_the_user_are_no_name_of_a_column_of_numbers(desk: Any) -> None:
+    desk.put({"a.csv": b"missing,x\n1,y\n", "b.csv": b"missing,x\n1,y\n"})
+    refused = desk.convert("a.csv", "--set", 'input.null_values=["", missing]')
+    assert (refused.code, "first line looks like data" in refused.err) == (1, True)
+    assert desk.convert("b.csv").code == 0
+    assert desk.records() == [{"missing": 1, "x": "y"}]
+
+
+@pytest.mark.parametrize(
+    "header",
+    ["Na,K", "missing,unknown", ",a", "1_1,1_2", "country,2019", "2000,2005,2020", "0,1", "x,0", "5,10,15", "true,x"],
+)
+def test_names_that_only_resemble_data_are_a_header(desk: Any, header: str) -> None:
+    row = ",".join(str(i + 3) for i in range(header.count(",") + 1))
+    desk.put({"a.csv": f"{header}\n{row}\n{row}\n".encode()})
+    assert desk.convert("a.csv").code == 0
+    assert len(desk.records()) == 2
+
+
 @pytest.mark.parametrize(
     ("columns", "command"),
     [

@@ -27,6 +27,13 @@ from .records.record_starts import record_ends
 _WIDEST: Final = 400_000
 """Columns, or four times `limits.columns`: some of so many may be chosen; of more not even the names are looked at."""
 
+_YEARS: Final = range(1800, 2101)
+_NULL_NAMES: Final = frozenset((
+    "-", "--", ".", "..", "?", "??", "NA", "N/A", "n/a", "#N/A", "NaN", "nan", "NULL", "null", "None", "nil", "\\N",
+    "(null)", "<NA>", "<null>",
+))  # fmt: skip
+"""What means null where it is the name of a column of numbers; "Na", "missing" and "unknown" may be names."""
+
 _LINE_CELLS: Final = 20
 _TRIM: Final = "; to take blanks off all cells: --set input.trim=true"
 _SHOWN: Final = 5
@@ -165,45 +172,53 @@ def refuse_names_of_other_headers(heads: Sequence[FileHead]) -> None:
 
 
 def refuse_data_as_header(
-    heads: Sequence[FileHead], features: Sequence[Feature], rules: Container[str]
+    heads: Sequence[FileHead],
+    features: Sequence[Feature],
+    rules: Container[str],
+    null_values: Sequence[str],
+    *,
+    renamed: bool,
 ) -> tuple[str, ...]:
-    """Refuse a header that looks like a row: every column of numbers has a number for a name in the file.
+    """Refuse a header that looks like a row.
 
-    Return what is to be said of one that may be a row, and is taken for names: even numbers, or where all is text.
+    A column of numbers has a number for a name, or a word that means null; or a column of bools has `true` or `false`.
+    Years, and numbers in even steps, are names (pandas' own 0, 1, 2). Where the columns of files differ, each header is
+    looked at. Columns that are declared have no say, unless the header is `renamed` to names of a user's own: then a
+    first row would be lost without a word.
 
-    Where the columns of files differ, each header is looked at.
-
-    Names of a user's own replace the header, so that a first row would be lost without a word. Numbers in even steps
-    are names (pandas' own 0, 1, 2; years). Declared columns have no say.
+    Return what is to be said of one that may be a row, and is taken for names: of numbers, or where all is text.
 
     Raises:
         SourceError: the first record of a file is not a header.
     """
     headers = {frozenset(head.names): head for head in reversed(heads) if head.names is not None}
-    found = [_what_header_may_be(heads, head, features, rules) for head in reversed(headers.values())]
-    return tuple(note for notes in found for note in notes)
+    nulls = _NULL_NAMES.union(null_values) - {""}
+    found: list[str] = []
+    for head in reversed(headers.values()):
+        cells = dict(zip(head.names or (), head.cells, strict=True))
+        own = [feature for feature in features if feature.name in cells]
+        undeclared = [feature for feature in own if renamed or feature.name not in rules]
+        if len(undeclared) == len(own) and all(feature.type == "string" for feature in own):
+            found += _header_of_text(heads, head)
+            continue
+        numbers = [cells[feature.name] for feature in undeclared if feature.type in ("int64", "float64")]
+        bools = [cells[feature.name].lower() for feature in undeclared if feature.type == "bool"]
+        known = [number for number in map(_number, numbers) if number is not None]
+        is_data = not nulls.isdisjoint(numbers) or not {"true", "false"}.isdisjoint(bools)
+        if is_data or not (_are_even(known) or all(number in _YEARS for number in known)):
+            raise _looks_like_data(head.name, head.cells, "--set input.header=true", renamed=renamed)
+        if known:
+            what = f"{head.name}: the first line is the header, though it holds numbers"
+            found.append(f"{what}: {_line(head.cells)}; if it is data: --no-header")
+    return tuple(found)
 
 
-def _what_header_may_be(
-    heads: Sequence[FileHead], head: FileHead, features: Sequence[Feature], rules: Container[str]
-) -> tuple[str, ...]:
-    cells = dict(zip(head.names or (), head.cells, strict=True))
-    features = [feature for feature in features if feature.name in cells]
-    names = [cells[f.name] for f in features if f.name not in rules and f.type in ("int64", "float64")]
-    numbers = [_number(name) for name in names]
-    known = [number for number in numbers if number is not None]
-    steps = {b - a for a, b in pairwise(known)}
-    even = all(number.is_integer() for number in known) and (len(steps - {0}) == len(steps) == 1 or known in ([0], [1]))
-    if all(f.type == "string" and f.name not in rules for f in features):
-        return _header_of_text(heads, head)
-    if not names or len(known) < len(numbers):
-        return ()
-    if even:
-        line = printable(",".join(head.cells))
-        return (
-            f"{head.name}: the first line is the header, though it holds numbers: {line}; if it is data: --no-header",
-        )
-    raise _looks_like_data(head.name, head.cells, "--set input.header=true")
+def _are_even(numbers: Sequence[float]) -> bool:
+    """Return whether numbers are names by their order: two that follow each other, more in even steps, or 0 or 1."""
+    steps = {b - a for a, b in pairwise(numbers)}
+    if not all(number.is_integer() for number in numbers) or len(steps) > 1 or 0 in steps:
+        return False
+    return steps == {1} or len(numbers) > 2 or numbers in ([0], [1])
 
 
 def _header_of_text(heads: Sequence[FileHead], head: FileHead) -> tuple[str, ...]:
@@ -215,11 +230,12 @@ def _header_of_text(heads: Sequence[FileHead], head: FileHead) -> tuple[str, ...
     return (f"{head.name}: the first line is the header: {line}; if it is data: --no-header",)
 
 
-def _looks_like_data(file: str, cells: Sequence[str], else_: str) -> SourceError:
+def _looks_like_data(file: str, cells: Sequence[str], else_: str, *, renamed: bool = False) -> SourceError:
+    names = "" if renamed else ", or with names of your own: --no-header --set 'input.names=[a, b, ...]'"
     return SourceError(
         file,
-        f"the first line looks like data, not like a header: {_line(cells)}; if it is data: --no-header, or with "
-        f"names of your own: --no-header --set 'input.names=[a, b, ...]'; if it is a header: {else_}",
+        f"the first line looks like data, not like a header: {_line(cells)}; if it is data: --no-header{names}; if it "
+        f"is a header: {else_}",
     )
 
 
@@ -230,7 +246,7 @@ def _line(cells: Sequence[str]) -> str:
 
 def _number(text: str) -> float | None:
     try:
-        return float(text)
+        return None if "_" in text else float(text)
     except ValueError:
         return None
 

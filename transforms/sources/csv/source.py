@@ -168,7 +168,10 @@ class CsvSource:
             parser, self.rules, seen, infer=self.infer, whole=whole, lacking=lacking
         )
         unsure = self.check_header and self.header and self.infer != "none"
-        of_header = refuse_data_as_header(heads, features, self.rules) if unsure else ()
+        renamed = self.names is not None
+        of_header = (
+            refuse_data_as_header(heads, features, self.rules, self.null_values, renamed=renamed) if unsure else ()
+        )
         schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
         warnings = [*apart_warning(files_apart(of_files)), *header_warnings(heads)]
         warnings += table_warnings(heads, scans, pieces, evidence, parser, whole=whole)
