@@ -66,7 +66,7 @@ def code(text: object) -> str:
 
 ARROW: Final[tuple[pa.DataType, ...]] = (
     *(one.arrow("us", zone) for one in TYPES.values() if one.declarable for zone in (None, "UTC")[: 1 + one.timezone]),
-    pa.dictionary(pa.int32(), pa.string()), pa.null(), pa.list_(pa.int64()), pa.list_(pa.float32()),
+    pa.timestamp("ns"), pa.dictionary(pa.int32(), pa.string()), pa.null(), pa.list_(pa.int64()), pa.list_(pa.float32()),
     pa.list_(pa.string()), pa.list_(pa.float32(), 4),
     pa.fixed_shape_tensor(pa.int16(), (2, 3)),
 )  # fmt: skip

@@ -132,18 +132,94 @@ def test_a_whole_number_that_float32_does_not_hold_is_a_reject(desk: Any, value:
 TIMES = pa.array([1_700_000_000_000_000_000 + n * 1_001 for n in range(500)], pa.timestamp("ns"))
 
 
-def test_nanoseconds_stay_nanoseconds_where_values_hold_them_and_the_screen_says_so(desk: Any) -> None:
+def units(desk: Any, name: str = "out") -> dict[str, str | None]:
+    return {feature.name: feature.unit for feature in open_dataset(desk.root / name).manifest.schema or ()}
+
+
+def test_times_of_ns_stay_in_ns_with_and_without_statistics_and_whatever_their_values_are(desk: Any) -> None:
     whole = TIMES.cast(pa.timestamp("us"), safe=False).cast(pa.timestamp("ns"))
-    put(desk, fine=TIMES, whole=whole, day=[None, 1] * 250, lists=pa.array([[t] for t in TIMES]))
-    lines = screen_lines(desk, "a.parquet")
-    told = "values hold nanoseconds, so it is in ns; otherwise it would be in us"
-    assert [line for line in lines if "Warning" in line] == [
-        f'Warning: column "fine": {told}',
-        f'Warning: column "lists": {told}',
-    ]
-    features = {f.name: f.unit for f in open_dataset(desk.root / "out").manifest.schema or ()}
-    assert features == {"fine": "ns", "whole": "us", "day": None, "lists": "ns"}
-    assert desk.inspect_json()["fine"] == [TIMES[0].value]
+    ends = pa.concat_arrays([whole[:1], TIMES[1:-1], whole[-1:]])  # its least and largest values are whole us
+    columns = {
+        "ends": ends, "whole": whole, "day": [None, 1] * 250, "lists": pa.array([[t] for t in TIMES]),
+        "kinds": TIMES.dictionary_encode(), "nulls": pa.nulls(500, pa.timestamp("ns")),
+        "clock": pa.array(range(500), pa.time64("ns")), "took": pa.array(range(500), pa.duration("ns")),
+        "s": TIMES.cast(pa.timestamp("s"), safe=False), "ms": pa.array(range(500), pa.time32("ms")),
+    }  # fmt: skip
+    for statistics in (True, False):
+        pq.write_table(pa.table(columns), desk.root / "a.parquet", write_statistics=statistics)
+        assert [line for line in screen_lines(desk, "a.parquet", "--overwrite") if "Warning" in line] == []
+        in_ns = dict.fromkeys(["ends", "whole", "lists", "kinds", "nulls", "clock", "took"], "ns")
+        assert units(desk) == {"day": None, **in_ns, "s": "us", "ms": "us"}
+        table = open_dataset(desk.root / "out").to_arrow()
+        assert table["ends"].combine_chunks().equals(ends)
+        assert table["whole"].type == pa.timestamp("ns")
+        assert table["lists"].combine_chunks().flatten().equals(TIMES)
+
+
+def test_times_of_ns_within_nested_columns_stay_in_ns(desk: Any) -> None:
+    kinds = {"t": pa.timestamp("ns", "UTC"), "m": pa.map_(pa.string(), pa.time64("ns")), "ms": pa.timestamp("ms")}
+    rows = [{"t": 1001, "m": [("k", 7)], "ms": 5}, None]
+    nested = pa.array(rows, pa.struct(kinds))
+    ragged = pa.array([[[1, 2], []], None], pa.list_(pa.list_(pa.timestamp("ns"))))
+    put(desk, s=nested, l=ragged)
+    screen_lines(desk, "a.parquet")
+    assert {name: unit for name, unit in units(desk).items() if unit} == {
+        "s/t": "ns", "s/m/value": "ns", "s/ms": "us", "l/ragged_flat_values": "ns",
+    }  # fmt: skip
+    table = open_dataset(desk.root / "out").to_arrow()
+    assert (table["s"].to_pylist(), table["l"].to_pylist()) == (nested.to_pylist(), ragged.to_pylist())
+
+
+def test_a_unit_that_is_declared_for_a_nested_column_is_that_of_its_times(desk: Any) -> None:
+    put(desk, s=pa.array([{"t": 1_000_000, "n": 1}, {"t": 1, "n": 2}], pa.struct({"t": NS, "n": pa.int8()})))
+    args = ["a.parquet", "--set", "schema.columns.s.unit=ms"]
+    fix = 'column "s": PRECISION_LOSS: "s/t": 1 ns is not a whole number of ms; keep it exact: --set schema.columns.s'
+    assert f"{fix}.unit=ns" in desk.convert(*args).err
+    assert desk.convert(*args, "--max-rejects", "1").code == 0
+    assert (units(desk)["s/t"], [row["s"]["t"].microsecond for row in desk.records()]) == ("ms", [1000])
+    refused = desk.convert("a.parquet", "--set", "schema.columns.s.unit=ns", "--overwrite")
+    assert refused.code == 0
+    put(desk, s=pa.array([{"n": 1}]))
+    refused = desk.convert("a.parquet", "--set", "schema.columns.s.unit=ns", "--overwrite")
+    assert 'column "s": a unit does not fit struct<n: int64>, which holds no times' in refused.err
+
+
+NS, US = pa.timestamp("ns"), pa.timestamp("us")
+OLD = -11_644_473_600_000_000
+"""The year 1601, in microseconds, which nanoseconds do not hold."""
+
+
+def numbers(desk: Any) -> list[int]:
+    column = open_dataset(desk.root / "out").to_arrow()["x"].combine_chunks()
+    return sorted((column.field(0) if pa.types.is_struct(column.type) else column).cast(pa.int64()).to_pylist())
+
+
+@pytest.mark.parametrize("nested", [False, True])
+@pytest.mark.parametrize("more", [[], ["--set", "input.columns_differ=union"], ["--limit", "9"]])
+@pytest.mark.parametrize("first", ["ns", "us"])
+def test_files_of_us_and_of_ns_are_one_column_of_ns_that_rejects_what_ns_cannot_hold(
+    desk: Any, nested: bool, more: list[str], first: str
+) -> None:
+    def column(values: list[int], kind: pa.DataType) -> pa.Array:
+        array = pa.array(values, kind)
+        return pa.StructArray.from_arrays([array], ["t"]) if nested else array
+
+    files = {"ns": column([1, 2], NS), "us": column([3, OLD], US)}
+    for number, unit in enumerate([first, "us" if first == "ns" else "ns"]):
+        put(desk, f"{number}.parquet", x=files[unit])
+    screen = desk.convert("0.parquet", "1.parquet", *more)
+    where = '"x/t": ' if nested else ""
+    line = (
+        f'{"1" if first == "ns" else "0"}.parquet row group 0 row 2: column "x": INT_OVERFLOW: {where}{OLD} us is '
+        f"beyond the int64 range in ns; keep it exact: --set schema.columns.x.unit=us"
+    )
+    assert line in screen.err
+    assert desk.convert("0.parquet", "1.parquet", *more, "--max-rejects", "1").code == 0
+    name = "x/t" if nested else "x"
+    assert (units(desk)[name], numbers(desk)) == ("ns", [1, 2, 3000])
+    proposed = ["--set", "schema.columns.x.unit=us", "--max-rejects", "2", "--overwrite"]
+    assert desk.convert("0.parquet", "1.parquet", *more, *proposed).code == 0
+    assert (units(desk)[name], numbers(desk)) == ("us", [OLD, 3])
 
 
 def test_a_unit_that_is_declared_wins(desk: Any) -> None:
@@ -156,11 +232,15 @@ def test_nanoseconds_in_memory_stay_too(desk: Any) -> None:
     for name, table in (("out", pa.table({"t": TIMES})), ("lists", pa.table({"t": pa.array([[TIMES[1]], None])}))):
         summary = convert(data=table, output=desk.root / name)
         assert (summary.manifest.counts.rejected, [f.unit for f in summary.manifest.schema or ()]) == (0, ["ns"])
-        assert [w for w in summary.warnings if w.startswith('column "t": values hold nanoseconds')]
+        assert summary.warnings == ()
 
 
-def test_an_append_keeps_the_unit_of_the_dataset(desk: Any) -> None:
-    for name, times in (("us", TIMES[:1]), ("ns", TIMES)):
-        convert(data=pa.table({"t": times}), output=desk.root / name)
-        convert_again = append(data=pa.table({"t": TIMES[:2]}), output=desk.root / name, max_rejects=1)
-        assert convert_again.manifest.counts.rejected == (1 if name == "us" else 0)
+@pytest.mark.parametrize("wrap", [lambda values: values, lambda values: pa.StructArray.from_arrays([values], ["t"])])
+def test_an_append_keeps_the_unit_of_the_dataset(desk: Any, wrap: Any) -> None:
+    whole = TIMES[:1].cast(US, safe=False)
+    for name, times in (("us", whole), ("ns", TIMES)):
+        convert(data=pa.table({"t": wrap(times)}), output=desk.root / name)
+        for more, rejected in ((TIMES[:2], name == "us"), (whole, False), (pa.array([OLD], US), name == "ns")):
+            again = append(data=pa.table({"t": wrap(more)}), output=desk.root / name, max_rejects=1, force=True)
+            assert again.manifest.counts.rejected == rejected
+        assert set(units(desk, name).values()) - {None} == {name}

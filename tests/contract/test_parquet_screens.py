@@ -106,7 +106,8 @@ DAMAGED: dict[str, tuple[Files, str]] = {
     "a flipped bit in a page": (
         {"a.parquet": flipped(), "b.parquet": GOOD},
         "a.parquet: row group 1 (rows from 101) is damaged: could not verify page integrity, CRC checksum verification "
-        "failed for page_ordi…; copy or write the file again",
+        "failed for page_ordi…; copy or write the file again, or read it without checksums: --set "
+        "input.checksums=false",
     ),
 }
 
@@ -122,7 +123,7 @@ def test_all_damaged_files_of_a_run_are_named(desk: Any) -> None:
     desk.put({"a.parquet": flipped(), "b.parquet": GOOD, "c.parquet": flipped()})
     text = (
         "row group 1 (rows from 101) is damaged: could not verify page integrity, CRC checksum verification failed for "
-        "page_ordi…; copy or write the file again"
+        "page_ordi…; copy or write the file again, or read it without checksums: --set input.checksums=false"
     )
     screen = desk.convert("a.parquet", "b.parquet", "c.parquet", "--set", "output.shard_size=64KiB")
     desk.assert_refused(screen, 1, f"a.parquet: {text}\nc.parquet: {text}")

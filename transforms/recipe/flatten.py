@@ -13,10 +13,10 @@ from ..format.flow.rejects import CellProblem
 from ..format.manifest.details import ColumnEntry
 from ..format.nested.flatten import JSON, Flattened, empty_array, flatten_column
 from ..format.nested.keys import MASK, PRESENT, has_decimals, is_flat, stored_type
-from ..format.nested.type_documents import type_document, with_floats
+from ..format.nested.type_documents import type_document, type_of_document, with_floats
 from ..format.nested.unsupported import refuse_unsupported, without_json
-from ..format.schema.arrow_checks import counts_nanoseconds
-from ..format.schema.arrow_types import type_words
+from ..format.schema.arrow_checks import times_within
+from ..format.schema.arrow_types import ColumnLayout, type_words
 from ..format.schema.column_types import named_type
 from ..format.schema.schema import ColumnRule
 from ..format.wording.printable import printable
@@ -78,7 +78,7 @@ class Flatten:
             reason = f'of "{printable(column.name)}" ({_short(kind)})'
             for flat in _flattened(column.name, empty_array(kind), wanted[column.name]).columns:
                 field = pa.field(flat.name, flat.values.type, flat.nullable)
-                rule = ColumnRule(unit="ns") if counts_nanoseconds(_values_of(field.type)) else None
+                rule = ColumnRule(unit=getattr(ColumnLayout.of(field.name, field.type).scalar, "unit", None))
                 own = _short(kind) if flat.name == column.name else reason
                 planned.append(Column(field, reason=own, rule=rule))
         return planned
@@ -143,7 +143,8 @@ def following(
 ) -> dict[str, ColumnRule]:
     """Return rules for an append: columns are kept as the dataset keeps them, whose features have these kinds.
 
-    A decimal has its form, and a nested column is one that may be null where it is so in the dataset.
+    A decimal has its form, and a nested column is one that may be null where it is so in the dataset, with times in
+    the unit that they have there.
     """
     found, known = dict(rules), {entry.name: entry for entry in entries}
     for column in columns:
@@ -156,6 +157,9 @@ def following(
             rule = replace(rule, as_=JSON)
         elif entry is not None and entry.features != (column.name,) and rule.nullable is None:
             rule = replace(rule, nullable=entry.null == "present")
+        if entry is not None and rule.unit is None and types.is_nested(column.field.type):
+            units = times_within(type_of_document(entry.type))
+            rule = replace(rule, unit=units.pop()) if len(units) == 1 else rule
         found[column.origin] = rule
     return found
 
@@ -167,6 +171,8 @@ def _form(column: Column, rule: ColumnRule) -> str | None:
         SchemaError: the column has no such form.
     """
     kind, name = column.field.type, printable(column.name)
+    if rule.unit is not None and not times_within(kind):
+        raise SchemaError(f'column "{name}": a unit does not fit {_short(kind)}, which holds no times')
     forms = (*((*_DECIMAL_FORMS,) if has_decimals(kind) else ()), *(() if types.is_decimal(kind) else (JSON,)))
     if rule.as_ is not None and rule.as_ not in forms:
         raise SchemaError(
@@ -186,7 +192,3 @@ def _form(column: Column, rule: ColumnRule) -> str | None:
 
 def _short(kind: pa.DataType) -> str:
     return printable(type_words(kind))
-
-
-def _values_of(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if types.is_large_list(kind) else kind

@@ -10,6 +10,7 @@ import pyarrow as pa
 from ..errors import RunError
 from ..format.columns.lists import cast_lists
 from ..format.flow.rows import Rows
+from ..format.nested.fit_times import fit_times
 from ..format.schema.arrow_types import is_list
 from ..format.schema.column_types import is_binary, is_string
 from ..format.wording.printable import printable
@@ -22,16 +23,20 @@ def is_untyped(kind: pa.DataType) -> bool:
 
 
 def as_surveyed(rows: Rows, fields: pa.Schema) -> Rows:
-    """Return a batch whose columns have the types of the survey: those of one file may be narrower, or null."""
-    batch = rows.batch
+    """Return a batch whose columns have the types of the survey: those of one file may be narrower, or null.
+
+    A time that has no exact number of the surveyed unit is a problem of its row.
+    """
+    batch, problems = rows.batch, list(rows.problems)
     wanted = [fields.field(name).type for name in batch.schema.names]
     if batch.schema.types == wanted:
         return rows
-    arrays = [
-        column if column.type == kind else cast_lists(column, kind)
-        for column, kind in zip(batch.columns, wanted, strict=True)
-    ]
-    return replace(rows, batch=pa.RecordBatch.from_arrays(arrays, names=batch.schema.names))
+    arrays = []
+    for name, column, kind in zip(batch.schema.names, batch.columns, wanted, strict=True):
+        fitted, found = fit_times(name, column, kind)
+        arrays.append(fitted if fitted.type == kind else cast_lists(fitted, kind))
+        problems += found
+    return replace(rows, batch=pa.RecordBatch.from_arrays(arrays, names=batch.schema.names), problems=tuple(problems))
 
 
 def as_planned(batch: pa.RecordBatch, planned: Mapping[str, Column], file: str) -> pa.RecordBatch:

@@ -5,13 +5,17 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pyarrow as pa
 
 from ..errors import SchemaError
 from ..format.flow.rows import Rows
+from ..format.nested.flatten import JSON
 from ..format.nested.keys import is_any_list, is_flat
-from ..format.schema.arrow_types import arrow_type_of, feature_of
+from ..format.schema.arrow_checks import in_unit
+from ..format.schema.arrow_types import arrow_type_of, default_unit, feature_of
+from ..format.schema.column_types import UNITS
 from ..format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ..format.sidecars.tfds import labels_file_name
 from ..format.wording.printable import printable
@@ -91,7 +95,7 @@ class RecipeSource:
         if self.limit is not None:
             survey = first_rows(self.source, survey, self.limit)
         inner = survey.frozen
-        fields = fields_of(survey)
+        fields = _in_units(fields_of(survey), survey.frozen.schema, self.rules)
         given = [Column(column, column.name, labels=inner.labels.get(column.name)) for column in fields]
         found = replace(self, recipe=learn(self.source, survey, self.recipe, given, run))
         columns = found.recipe.plan(given)
@@ -171,6 +175,28 @@ def fields_of(survey: Survey) -> pa.Schema:
     if survey.fields:
         return pa.schema(survey.fields)
     return pa.schema([pa.field(one.name, arrow_type_of(one), one.nullable) for one in survey.frozen.schema])
+
+
+def _in_units(fields: pa.Schema, schema: Schema, rules: Mapping[str, ColumnRule]) -> pa.Schema:
+    """Return the fields of a source with the units in which times are kept: in nested columns us, ns or the declared.
+
+    A flat column keeps its unit, unless it is kept in a coarser one. So no file's times pass through a finer unit,
+    which does not hold far ones.
+    """
+    kept = {feature.name: feature.unit for feature in schema}
+    found = []
+    for one in fields:
+        rule, kind = rules.get(one.name, ColumnRule()), one.type
+        if not is_flat(kind):
+            kind = kind if rule.as_ == JSON and rule.unit is None else in_unit(kind, rule.unit or default_unit)
+        elif (unit := kept.get(one.name)) is not None:
+            kind = in_unit(kind, partial(_coarser, unit=unit))
+        found.append(one.with_type(kind))
+    return pa.schema(found)
+
+
+def _coarser(kind: pa.DataType, unit: str) -> str:
+    return min(str(kind.unit), unit, key=UNITS.index)
 
 
 def _features(columns: Sequence[Column], survey: Survey) -> tuple[list[Feature], tuple[Choice, ...]]:

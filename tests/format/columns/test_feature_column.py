@@ -120,9 +120,9 @@ def test_float64_as_bytes_is_exact(values: list[float]) -> None:
 @pytest.mark.parametrize(
     ("array", "rule", "problem"),
     [
-        (pa.array([1001, 1000], pa.timestamp("ns")), None, (0, "PRECISION_LOSS", "1001 ns")),
-        (pa.array([1001, 1000], pa.time64("ns")), None, (0, "PRECISION_LOSS", "1001 ns")),
-        (pa.array([-1, -1000], pa.duration("ns")), None, (0, "PRECISION_LOSS", "-1 ns")),
+        (pa.array([1001, 1000], pa.timestamp("ns")), ColumnRule(unit="us"), (0, "PRECISION_LOSS", "1001 ns")),
+        (pa.array([1001, 1000], pa.time64("ns")), ColumnRule(unit="us"), (0, "PRECISION_LOSS", "1001 ns")),
+        (pa.array([-1, -1000], pa.duration("ns")), ColumnRule(unit="us"), (0, "PRECISION_LOSS", "-1 ns")),
         (pa.array([2**62, 1], pa.timestamp("s")), None, (0, "INT_OVERFLOW", f"{2**62} s")),
         (pa.array([1500, 1000], pa.timestamp("ms")), ColumnRule(unit="s"), (0, "PRECISION_LOSS", "1500 ms")),
     ],

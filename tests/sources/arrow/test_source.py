@@ -72,7 +72,7 @@ def test_rows_are_read_by_record_batches_in_either_format(tmp_path: Path, form: 
     assert [piece.rows for piece in survey.pieces] == ([1000] if whole else [300, 300, 300, 100])
     assert [part.origin.place(0).row for part in rows] == [1, 301, 601, 901]
     assert all(part.batch.schema.field("t").type == pa.timestamp("ns", "UTC") for part in rows)
-    assert {feature.name: feature.unit for feature in survey.frozen.schema}["t"] == "us"
+    assert {feature.name: feature.unit for feature in survey.frozen.schema}["t"] == "ns"
 
 
 def test_a_stream_without_dictionaries_is_read_in_pieces(tmp_path: Path) -> None:
@@ -120,13 +120,13 @@ def test_record_batches_of_any_size_come_in_parts(tmp_path: Path, monkeypatch: p
     assert table_of(rows) == TABLE.to_pylist()
 
 
-def test_nanoseconds_in_values_make_their_column_one_of_nanoseconds(tmp_path: Path) -> None:
-    table = pa.table({"t": pa.array([1, 2], pa.timestamp("ns")), "u": pa.array([1000, 2000], pa.timestamp("ns"))})
+def test_the_unit_of_a_column_follows_from_its_type_whatever_its_values_are(tmp_path: Path) -> None:
+    table = pa.table({"t": pa.array([1, 2], pa.timestamp("ns")), "u": pa.array([1000, 2000], pa.timestamp("ms"))})
     for form in ("file", "stream"):
         write(tmp_path / "a.arrow", table, form)
         survey, _ = load(tmp_path)
         assert {feature.name: feature.unit for feature in survey.frozen.schema} == {"t": "ns", "u": "us"}
-        assert survey.warnings == ('column "t": values hold nanoseconds, so it is in ns; otherwise it would be in us',)
+        assert survey.warnings == ()
 
 
 def test_columns_are_chosen_and_types_declared(tmp_path: Path) -> None:

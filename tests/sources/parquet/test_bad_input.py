@@ -319,3 +319,62 @@ def test_files_that_differ_are_named_with_the_field_and_both_types(tmp_path: Pat
         source.survey(source.list_files(), map_in_turn)
     assert str(caught.value).startswith(message)
     assert caught.value.exit_code == 2
+
+
+def with_footer(path: Path, table: pa.Table, old: bytes, new: bytes) -> None:
+    """Write a file, and then change its footer by hand, of the same pages."""
+    pq.write_table(table, path, store_schema=False)
+    data = path.read_bytes()
+    start = footer_start(data)
+    assert data[start:].count(old) >= 1
+    footer = data[start:-8].replace(old, new)
+    path.write_bytes(data[:start] + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+
+
+MAPS = pa.array([[("a", 1)]], pa.map_(pa.string(), pa.int64()))
+UNSUPPORTED: dict[str, tuple[pa.Array, bytes, bytes, str]] = {
+    "decimals of 77 digits": (
+        pa.array([None], pa.decimal256(76, 2)), b"\x98\x01", b"\x9a\x01", "decimals of at most 76 digits, or as text",
+    ),
+    "map keys that may be null": (
+        MAPS, b"\x15\x0c%\0\x18\x03key", b"\x15\x0c%\2\x18\x03key", "map keys that are required",
+    ),
+    "integers of 128 bits": (
+        pa.array([1], pa.int8()), b"\x13\x08\x11", b"\x13\x80\x11", "integers of at most 64 bits, or as text",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", UNSUPPORTED)
+def test_a_file_of_types_that_pyarrow_does_not_read_is_not_called_damaged(tmp_path: Path, case: str) -> None:
+    column, old, new, fix = UNSUPPORTED[case]
+    with_footer(tmp_path / "a.parquet", pa.table({"x": column}), old, new)
+    with pytest.raises(SourceError, match=r"^a\.parquet: pyarrow does not support what the file holds: ") as caught:
+        convert(tmp_path / "a.parquet")
+    assert fix in str(caught.value)
+    assert "damaged" not in str(caught.value)
+
+
+def test_a_page_of_an_encoding_that_pyarrow_does_not_read_is_not_called_damaged(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    pq.write_table(pa.table({"x": [1, 2, 3]}), path, use_dictionary=False, compression="none")
+    data = path.read_bytes()
+    encoding = data.index(b"\x15\x06\x15\0\x15\x06\x15\x06")
+    path.write_bytes(data[: encoding + 3] + b"\x28" + data[encoding + 4 :])
+    with pytest.raises(SourceError) as caught:
+        convert(path)
+    assert str(caught.value) == (
+        "a.parquet: pyarrow does not support what the file holds: Unknown encoding type; write it again with encodings "
+        "that it reads, such as PLAIN and dictionaries"
+    )
+
+
+def test_values_that_are_not_of_the_arrow_schema_in_the_footer_are_named_by_their_column(tmp_path: Path) -> None:
+    path = tmp_path / "a.parquet"
+    fixed = pa.schema({"id": pa.int64(), "f": pa.list_(pa.int64(), 2)})
+    table = pa.table({"id": [1, 2], "f": pa.array([[1, 2, 3], None], pa.list_(pa.int64()))})
+    with pq.ParquetWriter(path, table.schema, store_schema=False) as writer:
+        writer.write_table(table)
+        writer.add_key_value_metadata({"ARROW:schema": base64.b64encode(fixed.serialize().to_pybytes()).decode()})
+    with pytest.raises(SourceError, match=r'^a\.parquet: column "f" is fixed_size_list<.*>.2. by the Arrow schema in'):
+        convert(path)

@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 from shardmill.transforms.errors import SourceError
 from shardmill.transforms.format.columns.feature_column import feature_column
 from shardmill.transforms.format.flow.rows import Rows
-from shardmill.transforms.format.schema.arrow_types import feature_of
 from shardmill.transforms.format.schema.schema import ColumnRule
 from shardmill.transforms.sources.contract.source import Task, map_in_turn
 from shardmill.transforms.sources.parquet import source as parquet_source
@@ -185,12 +184,12 @@ STORED = {
 
 
 @pytest.mark.parametrize("case", STORED)
-def test_a_column_that_nanoseconds_hold_is_what_pyarrow_reads(tmp_path: Path, case: str) -> None:
+def test_a_column_that_is_declared_in_ns_is_what_pyarrow_reads(tmp_path: Path, case: str) -> None:
     write(tmp_path / "a.parquet", {"x": STORED[case], "n": range(len(STORED[case]))})
     table = pq.ParquetFile(tmp_path / "a.parquet").read()
-    (rows,) = read(tmp_path / "a.parquet")
-    assert rows.batch.schema.equals(table.schema.remove_metadata())
-    assert pa.Table.from_batches([rows.batch]).equals(table)
+    (rows,) = read(tmp_path / "a.parquet", "ns")
+    rows.batch.validate(full=True)
+    assert rows.batch.to_pydict() == table.to_pydict()
     assert rows.problems == ()
 
 
@@ -230,9 +229,7 @@ def test_a_far_time_in_one_batch_changes_no_other_batch(tmp_path: Path) -> None:
     values = np.arange(40_000)
     values[35_000] = SPARK
     write(tmp_path / "a.parquet", {"x": pa.array(values, pa.timestamp("us"))})
-    assert [rows.batch.column(0).type for rows in read(tmp_path / "a.parquet")] == [
-        pa.timestamp("ns"), pa.timestamp("us"),
-    ]  # fmt: skip
+    assert [rows.batch.column(0).type for rows in read(tmp_path / "a.parquet")] == [pa.timestamp("us")] * 2
     assert converted(tmp_path / "a.parquet") == (values.tolist(), {})
 
 
@@ -272,10 +269,8 @@ def test_what_is_wrong_with_a_value_is_said_with_the_unit_that_keeps_it(tmp_path
 def test_near_times_are_said_to_be_inexact_in_the_same_words_whatever_is_in_their_batch(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     write_raw(path, raw_array([split(1500)]))
-    source = ParquetSource((path.name,), str(path.parent))
-    found = source.survey(source.list_files(), map_in_turn)
-    (rows,) = source.read(Task(0, found.pieces), found.frozen)
-    (alone,) = feature_column(rows.batch.column(0), found.frozen.schema.features[0]).problems
+    (rows,) = read(path)
+    (alone,) = rows.problems
     write_raw(path, raw_array([split(1500), split(SPARK * 1000)]))
     (rows,) = read(path)
     (beside,) = rows.problems
@@ -316,7 +311,7 @@ def test_null_lists_of_fixed_size_and_int96_change_the_footer_together(
     seen = changes(monkeypatch)
     columns = {
         "f": pa.array([[1, 2], None], pa.list_(pa.int32(), 2)),
-        "large": pa.array([[1], None], pa.large_list(pa.timestamp("ns"))),
+        "large": pa.array([[1000], None], pa.large_list(pa.timestamp("ns"))),
         "x": pa.array([1, 2], pa.timestamp("us")),
     }
     write(tmp_path / "a.parquet", columns)
@@ -350,8 +345,81 @@ def test_a_sliced_column_is_read_from_its_offset() -> None:
     moments = Moments.of(values)
     assert [moments.total(i) for i in range(3)] == [0, SPARK * 1000, 3000]
     lists = pa.ListArray.from_arrays([0, 1, 1, 3], raw_array([split(1000), split(2000), split(3000)])).slice(1)
-    feature, _ = feature_of(pa.field("x", pa.list_(pa.timestamp("ns"))))
-    array, problems = exact_timestamps(lists, feature)
+    array, problems = exact_timestamps("x", lists, pa.list_(pa.timestamp("us")))
     array.validate(full=True)
-    assert array.cast(pa.list_(pa.int64())).to_pylist() == [[], [2000, 3000]]
+    assert array.cast(pa.list_(pa.int64())).to_pylist() == [[], [2, 3]]
     assert problems == ()
+
+
+MANY = [[1, SPARK], None, [], [2]]
+NESTED: dict[str, pa.Array] = {
+    "struct": pa.array([{"t": 1}, None, {"t": None}, {"t": SPARK}], pa.struct({"t": pa.timestamp("us")})),
+    "struct of a struct": pa.array([{"s": {"n": 1, "t": SPARK}}] * 4, pa.struct(
+        {"s": pa.struct({"n": pa.int8(), "t": pa.timestamp("us")})}
+    )),
+    "list": pa.array(MANY, pa.list_(pa.timestamp("us"))),
+    "list of lists": pa.array([[one] * 2 if one else one for one in MANY], pa.list_(pa.list_(pa.timestamp("us")))),
+    "list of structs": pa.array(
+        [[{"a": "x", "t": SPARK}, {"a": "y", "t": 2}], [], None, [{"a": None, "t": 3}]],
+        pa.list_(pa.struct({"a": pa.string(), "t": pa.timestamp("us")})),
+    ),
+    "map to times": pa.array([[("k", SPARK)], [], None, [("l", 2)]], pa.map_(pa.string(), pa.timestamp("us"))),
+    "map of times": pa.array([[(SPARK, 1)], [], None, [(2, 3)]], pa.map_(pa.timestamp("us"), pa.int8())),
+    "fixed lists": pa.array([[1, SPARK], None, [3, 4], None], pa.list_(pa.timestamp("us"), 2)),
+    "struct of lists of maps": pa.array(
+        [{"l": [[("k", SPARK)]]}, {"l": []}, {"l": None}, None],
+        pa.struct({"l": pa.list_(pa.map_(pa.string(), pa.timestamp("us")))}),
+    ),
+}  # fmt: skip
+"""Columns of four rows with INT96 among their leaves, in which far times have no number in ns."""
+
+OTHERS: dict[str, pa.Array] = {
+    "before": pa.array([{"a": 1, "b": [1, 2]}] * 4, pa.struct({"a": pa.int8(), "b": pa.list_(pa.int8())})),
+    "t": pa.array([SPARK, None, 1, 2], pa.timestamp("us")),
+    "m": pa.array([[("k", 1)]] * 4, pa.map_(pa.string(), pa.int64())),
+    "u": pa.array([1, 2, None, SPARK], pa.timestamp("us")),
+}
+"""Columns around them: with and without INT96, of one leaf and of several."""
+
+
+def around(case: str) -> pa.Table:
+    return pa.table({"before": OTHERS["before"], "x": NESTED[case], **{name: OTHERS[name] for name in ("t", "m", "u")}})
+
+
+@pytest.mark.parametrize("case", NESTED)
+def test_int96_in_and_around_nested_columns_is_read_as_it_was_written(tmp_path: Path, case: str) -> None:
+    table = around(case)
+    write(tmp_path / "a.parquet", {name: table[name] for name in table.column_names}, row_group_size=3)
+    for columns in (None, ("x",), ("m", "u"), ("u", "x"), ("t",)):
+        found = [rows.batch for rows in read(tmp_path / "a.parquet", columns=columns)]
+        for batch in found:
+            batch.validate(full=True)
+        wanted = table if columns is None else table.select([one for one in table.column_names if one in columns])
+        assert pa.Table.from_batches(found).to_pydict() == wanted.to_pydict()
+
+
+@pytest.mark.parametrize("case", NESTED)
+def test_a_nested_time_that_has_no_number_of_the_unit_is_a_problem_of_its_row_alone(tmp_path: Path, case: str) -> None:
+    write(tmp_path / "a.parquet", {"x": NESTED[case]})
+    (rows,) = read(tmp_path / "a.parquet", "ns")
+    rows.batch.validate(full=True)
+    far = ["9999" in str(one) for one in NESTED[case].to_pylist()]
+    assert [problem.row for problem in rows.problems] == [row for row, is_far in enumerate(far) if is_far]
+    for problem in rows.problems:
+        assert (problem.error.column, problem.error.code) == ("x", "INT_OVERFLOW")
+        assert problem.error.message.endswith("keep it exact: --set schema.columns.x.unit=us")
+    wanted = [None if is_far else one for one, is_far in zip(cells(NESTED[case]), far, strict=True)]
+    assert cells(rows.batch.column(0)) == wanted
+
+
+def cells(column: pa.Array) -> list[Any]:
+    """Return cells as Python's values, times as datetimes."""
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {key: plain(one) for key, one in value.items()}
+        if isinstance(value, list | tuple):
+            return [plain(one) for one in value]
+        return value.to_pydatetime() if hasattr(value, "to_pydatetime") else value
+
+    return [plain(value) for value in column.to_pylist()]

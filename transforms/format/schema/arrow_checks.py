@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from functools import partial
 from typing import Final, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 
-from ..wording.printable import printable
 from .arrow_types import is_list
-from .column_types import is_binary, is_string
-from .schema import ColumnRule
+from .column_types import UNITS, is_binary, is_string, natural_type
 
 _WIDEST_INTEGER: Final = 64
 _BARE = (
@@ -105,7 +102,8 @@ def meaning(kind: pa.DataType) -> pa.DataType:
 def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
     """Return the type that holds all values of two types exactly, None if there is none: integers and floats widen.
 
-    The fields of structs are found by name, and are in the order of the first.
+    Of two units of time it is the finer one: far times are rejects there. The fields of structs are found by name, and
+    are in the order of the first.
 
     >>> common_type(pa.int32(), pa.int64()), common_type(pa.uint8(), pa.int8()), common_type(pa.int64(), pa.float64())
     (DataType(int64), DataType(int16), None)
@@ -120,6 +118,9 @@ def common_type(one: pa.DataType, other: pa.DataType) -> pa.DataType | None:
         return _type_of_fields(one, other, common_type, common_type)
     if pa.types.is_floating(one) and pa.types.is_floating(other):
         return max(one, other, key=lambda kind: kind.bit_width)
+    if has_unit(one) and has_unit(other):
+        finer = in_unit(one, max(one.unit, other.unit, key=UNITS.index))
+        return finer if finer == in_unit(other, finer.unit) else None
     if not (pa.types.is_integer(one) and pa.types.is_integer(other)):
         return None
     narrow, wide = sorted((one, other), key=lambda kind: (kind.bit_width, pa.types.is_signed_integer(kind)))
@@ -217,38 +218,52 @@ def _fixed_size(kind: pa.DataType) -> int | None:
     return kind.list_size if pa.types.is_fixed_size_list(kind) else None
 
 
-def counts_nanoseconds(kind: pa.DataType) -> bool:
-    """Return whether values, or those of lists, are times in nanoseconds.
+def has_unit(kind: pa.DataType) -> bool:
+    """Return whether values of a type count a unit of time."""
+    return bool(pa.types.is_timestamp(kind) or pa.types.is_time(kind) or pa.types.is_duration(kind))
 
-    >>> counts_nanoseconds(pa.list_(pa.timestamp("ns"))), counts_nanoseconds(pa.timestamp("us"))
-    (True, False)
+
+def times_within(kind: pa.DataType) -> set[str]:
+    """Return the units of the times among the values of a type, at any depth.
+
+    >>> times_within(pa.struct({"a": pa.int8(), "b": pa.list_(pa.timestamp("ns"))}))
+    {'ns'}
     """
+    found: set[str] = set()
+
+    def note(time: pa.DataType) -> str:
+        found.add(time.unit)
+        return str(time.unit)
+
+    in_unit(kind, note)
+    return found
+
+
+def in_unit(kind: pa.DataType, unit: str | Callable[[pa.DataType], str]) -> pa.DataType:
+    """Return a type whose times, at any depth, are in one unit, or each in that which a function returns.
+
+    >>> in_unit(pa.list_(pa.timestamp("ns")), "us")
+    ListType(list<item: timestamp[us]>)
+    """
+    if has_unit(kind):
+        known = natural_type(kind)
+        assert known is not None
+        return known.arrow(unit if isinstance(unit, str) else unit(kind), getattr(kind, "tz", None))
+    of = partial(in_unit, unit=unit)
+    if isinstance(kind, pa.FixedShapeTensorType):
+        value = of(kind.value_type)
+        return kind if value == kind.value_type else pa.fixed_shape_tensor(value, kind.shape)
+    if pa.types.is_dictionary(kind):
+        value = of(kind.value_type)
+        return kind if value == kind.value_type else value
     if is_list(kind) or pa.types.is_fixed_size_list(kind):
-        return counts_nanoseconds(kind.value_type)
-    timed: bool = pa.types.is_timestamp(kind) or pa.types.is_duration(kind) or pa.types.is_time64(kind)
-    return timed and str(kind.unit) == "ns"
-
-
-def holds_nanoseconds(column: pa.Array) -> bool:
-    """Return whether a column of times in nanoseconds holds one that is finer than microseconds."""
-    while pa.types.is_nested(column.type):
-        column = column.flatten()
-    raw = np.asarray(column.drop_null().view(pa.int64()))
-    return bool((raw % 1000).any())
-
-
-def in_nanoseconds(rule: ColumnRule | None) -> ColumnRule:
-    """Return the rule of a column whose values hold nanoseconds: in ns, unless another unit is declared."""
-    rule = rule or ColumnRule()
-    return rule if rule.unit is not None else replace(rule, unit="ns")
-
-
-def nanoseconds_warning(names: Sequence[str]) -> tuple[str, ...]:
-    """Return what a user should know of columns that are in ns since their values are."""
-    return tuple(
-        f'column "{printable(name)}": values hold nanoseconds, so it is in ns; otherwise it would be in us'
-        for name in names
-    )
+        value = of(kind.value_type)
+        return kind if value == kind.value_type else with_value_type(kind, value)
+    if pa.types.is_struct(kind):
+        return pa.struct([field.with_type(of(field.type)) for field in kind])
+    if pa.types.is_map(kind):
+        return pa.map_(*(field.with_type(of(field.type)) for field in (kind.key_field, kind.item_field)))
+    return kind
 
 
 def check_batch(batch: pa.RecordBatch, *, as_numbers: bool = False) -> None:

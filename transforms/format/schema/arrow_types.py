@@ -164,6 +164,15 @@ def _declared_form(name: str, type_: ColumnType, rule: ColumnRule) -> Form:
     return form
 
 
+def default_unit(scalar: pa.DataType) -> str:
+    """Return the unit in which times of a type are kept unless another is declared: ns stays ns.
+
+    >>> default_unit(pa.time64("ns")), default_unit(pa.timestamp("s")), default_unit(pa.date32())
+    ('ns', 'us', 'us')
+    """
+    return "ns" if getattr(scalar, "unit", None) == "ns" else DEFAULT_UNIT
+
+
 def _unit_and_timezone(
     name: str, type_: ColumnType, scalar: pa.DataType, rule: ColumnRule
 ) -> tuple[str | None, str | None]:
@@ -171,7 +180,7 @@ def _unit_and_timezone(
         if rule.unit is not None or rule.timezone is not None:
             raise SchemaError(f'column "{printable(name)}": a unit or a timezone does not fit type {type_.name}')
         return None, None
-    unit = rule.unit or DEFAULT_UNIT
+    unit = rule.unit or default_unit(scalar)
     if unit not in UNITS:
         raise SchemaError(f'column "{printable(name)}": unit "{printable(unit)}" is none of {", ".join(UNITS)}')
     held = scalar.tz if types.is_timestamp(scalar) else None

@@ -12,13 +12,7 @@ from typing import Final, Literal
 import pyarrow as pa
 
 from ...errors import SchemaError, SourceError
-from ...format.schema.arrow_checks import (
-    check_names,
-    counts_nanoseconds,
-    holds_nanoseconds,
-    storage_column,
-    storage_type,
-)
+from ...format.schema.arrow_checks import check_names, storage_type
 from ...format.wording.printable import printable
 from ..contract.selection import Selection
 from ..contract.source import ListedFile, SourceEntry
@@ -46,14 +40,13 @@ class ArrowHead:
     """The data of one file that planning needs.
 
     `schema` has the chosen columns, `columns` the names of all; a column is nullable where there are nulls in it, and
-    `null_reasons` says so. `in_ns` are the columns whose values hold nanoseconds.
+    `null_reasons` says so.
     """
 
     name: str
     columns: tuple[str, ...]
     schema: pa.Schema
     null_reasons: tuple[str, ...]
-    in_ns: frozenset[str]
     form: Form
     batches: tuple[BatchPlace, ...]
 
@@ -99,12 +92,11 @@ def read_head(entry: SourceEntry, selection: Selection) -> ArrowHead:
             if kinds and dictionaries_have_nulls(data, entry.bytes, in_turn=form != "file"):
                 for i in kinds:
                     fields[i], reasons[i] = fields[i].with_nullable(True), "nulls among the values of dictionaries"
-            in_ns = _in_nanoseconds(data, form, [one.name for one in chosen if counts_nanoseconds(one.type)], places)
     except (SourceError, SchemaError):
         raise
     except READ_ERRORS as error:
         raise SourceError(entry.name, f"is not a sound Arrow file: {printable(error)}") from error
-    return ArrowHead(entry.name, tuple(schema.names), pa.schema(fields), tuple(reasons), in_ns, form, tuple(places))
+    return ArrowHead(entry.name, tuple(schema.names), pa.schema(fields), tuple(reasons), form, tuple(places))
 
 
 def schema_of(data: pa.NativeFile, form: Form) -> pa.Schema:
@@ -190,21 +182,3 @@ def _nulls(
         # A column of nulls is nullable without rows too; what a union holds is not counted.
         fields.append(pa.field(column.name, kind, bool(nulls) or pa.types.is_null(kind) or pa.types.is_union(kind)))
     return fields, reasons
-
-
-def _in_nanoseconds(
-    data: pa.NativeFile, form: Form, names: Sequence[str], places: Sequence[BatchPlace]
-) -> frozenset[str]:
-    """Return which of some columns of times hold nanoseconds: only these columns are read for it."""
-    if not names:
-        return frozenset()
-    schema = schema_of(data, form)
-    numbered = [(number, place.start) for number, place in enumerate(places)]
-    found = set()
-    for batch in read_batches(data, form, [schema.get_field_index(name) for name in names], numbered):
-        for name in names:
-            column = storage_column(batch.column(name))
-            column.validate(full=True)
-            if name not in found and holds_nanoseconds(column):
-                found.add(name)
-    return frozenset(found)

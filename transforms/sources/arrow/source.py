@@ -126,7 +126,8 @@ class ArrowSource:
             check_stamp(first)
             for batch, problems, piece, done in self._read_file(pieces):
                 origin = RowOrigin(piece.name, piece.first_row + done + 1)
-                yield as_united(Rows(task.ordinal, ordinal, piece.entry, batch, origin, problems), frozen)
+                rows = Rows(task.ordinal, ordinal, piece.entry, _as_stored(batch), origin, problems)
+                yield as_united(rows, frozen)
                 ordinal += 1
             check_stamp(first)
 
@@ -148,7 +149,7 @@ class ArrowSource:
                         piece, done = next(owners), 0
                     for part in _parts(batch):
                         checked, problems = checked_batch(part)
-                        yield _as_stored(checked), problems, piece, done
+                        yield checked, problems, piece, done
                         done += part.num_rows
                     if form != "stream in turn":
                         _check_rows(piece, done)

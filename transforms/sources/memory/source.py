@@ -21,7 +21,6 @@ from ...errors import SchemaError, SourceError
 from ...format.flow.rows import RowOrigin, Rows
 from ...format.nested.keys import is_flat
 from ...format.nested.unsupported import refuse_unsupported, without_json
-from ...format.schema.arrow_checks import counts_nanoseconds, holds_nanoseconds, in_nanoseconds, nanoseconds_warning
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, ColumnRule, Schema
 from ...format.wording.nearest import not_a_column
@@ -78,8 +77,6 @@ class MemorySource:
         pieces: list[MemoryPiece] = []
         with self._open(entry) as reader:
             nulls = dict.fromkeys(reader.schema.names, 0)
-            times = {f.name for f in reader.schema if counts_nanoseconds(f.type)}
-            in_ns: set[str] = set()
             for number in range(reader.num_record_batches):
                 batch = reader.get_batch(number)
                 first_row = pieces[-1].first_row + (pieces[-1].rows or 0) if pieces else 0
@@ -91,14 +88,9 @@ class MemorySource:
                 )  # fmt: skip
                 for column, name in zip(batch.columns, reader.schema.names, strict=True):
                     nulls[name] += column.null_count
-                    if name in times - in_ns and holds_nanoseconds(column):
-                        in_ns.add(name)
-            rules = self.rules | {name: in_nanoseconds(self.rules.get(name)) for name in in_ns}
-            schema, choices = self._schema(reader.schema, nulls, rules)
+            schema, choices = self._schema(reader.schema, nulls)
             fields = [column.with_nullable(nulls[column.name] > 0) for column in reader.schema]
-        warned = sorted(name for name in in_ns if rules[name] != self.rules.get(name))
-        warnings = (*self.warnings, *nanoseconds_warning(warned))
-        return Survey(Frozen(schema), choices, tuple(pieces), warnings, fields=tuple(fields))
+        return Survey(Frozen(schema), choices, tuple(pieces), self.warnings, fields=tuple(fields))
 
     def read(self, task: Task, frozen: Frozen) -> Iterator[Rows]:  # noqa: ARG002
         """Yield the rows of a task, a batch for each piece; nothing is copied out of the mapped file.
@@ -112,17 +104,15 @@ class MemorySource:
                 batch = reader.get_batch(piece.batch)
                 yield Rows(task.ordinal, ordinal, 0, batch, RowOrigin(self.name, piece.first_row + 1))
 
-    def _schema(
-        self, schema: pa.Schema, nulls: dict[str, int], rules: dict[str, ColumnRule]
-    ) -> tuple[Schema, tuple[Choice, ...]]:
+    def _schema(self, schema: pa.Schema, nulls: dict[str, int]) -> tuple[Schema, tuple[Choice, ...]]:
         for name in self.rules:
             if name not in nulls:
                 raise SchemaError(not_a_column("schema.columns", name, schema.names))
-        refuse_unsupported(without_json(schema, rules), self.name, _without)
+        refuse_unsupported(without_json(schema, self.rules), self.name, _without)
         features, choices = [], []
         for column in filter(lambda one: is_flat(one.type), schema):
             count = nulls[column.name]
-            feature, why = feature_of(column.with_nullable(count > 0), rules.get(column.name))
+            feature, why = feature_of(column.with_nullable(count > 0), self.rules.get(column.name))
             features.append(feature)
             known = f"nullable: {count} nulls" if count else "not null: there are no nulls in it"
             choices.append(Choice(column.name, feature.type, f"{why}; {known}"))

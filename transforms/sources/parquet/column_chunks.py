@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from .thrift_compact import BINARY, LISTS, NUMBERS, STRUCT, ThriftError, ThriftReader
+from .thrift_compact import LISTS, NUMBERS, STRUCT, ThriftError, ThriftReader
 
 _FILE_ROWS, _FILE_ROW_GROUPS, _FILE_ENCRYPTION = 3, 4, 8
 _GROUP_COLUMNS, _GROUP_ROWS = 1, 3
@@ -25,8 +25,6 @@ _WIDTHS: Final = {1: 4, 2: 8, 3: 12, 4: 4, 5: 8}
 long runs, values take a small part of that."""
 _META_STATISTICS, _META_SIZES = 12, 16
 _NULL_COUNT: Final = 3
-_EXTREMES: Final = frozenset({1, 2, 5, 6})
-"""`max` and `min`, as older and as newer writers state them."""
 
 _UNENCODED_BYTES: Final = 1
 
@@ -39,8 +37,7 @@ class EncryptedError(ValueError):
 class Chunk:
     """One column of one row group: where it starts, its size in the file, and that of its values in memory or so.
 
-    `nulls` is None where no statistics count them. `odd` says that the least or the largest value, as int64, is no
-    multiple of 1000, as far as statistics state them: of nanoseconds, that some are finer than microseconds.
+    `nulls` is None where no statistics count them.
     """
 
     start: int
@@ -48,7 +45,6 @@ class Chunk:
     compressed: int
     unpacked: int
     nulls: int | None
-    odd: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,13 +121,13 @@ def _read_chunk(reader: ThriftReader, kind: int) -> Chunk:
 
 def _read_meta(reader: ThriftReader) -> Chunk:
     numbers: dict[int, int] = {}
-    nulls, odd = None, False
+    nulls = None
     unencoded = 0
     for number, kind in reader.fields():
         if number in _META_NUMBERS and kind in NUMBERS:
             numbers[number] = reader.number()
         elif number == _META_STATISTICS and kind == STRUCT:
-            nulls, odd = _read_statistics(reader)
+            nulls = reader.numbers(frozenset({_NULL_COUNT})).get(_NULL_COUNT)
         elif number == _META_SIZES and kind == STRUCT:
             unencoded = reader.numbers(frozenset({_UNENCODED_BYTES})).get(_UNENCODED_BYTES, 0)
         else:
@@ -147,18 +143,4 @@ def _read_meta(reader: ThriftReader) -> Chunk:
     if min(start, values, compressed) < 0:
         raise ThriftError("a column chunk has a negative offset or size")
     decoded = values * _WIDTHS.get(numbers.get(_TYPE, -1), 0)
-    return Chunk(start, values, compressed, max(uncompressed, compressed, unencoded, decoded), nulls, odd)
-
-
-def _read_statistics(reader: ThriftReader) -> tuple[int | None, bool]:
-    """Return how many nulls there are, and whether an extreme is an int64 that is not a multiple of 1000."""
-    nulls, odd = None, False
-    for number, kind in reader.fields():
-        if number == _NULL_COUNT and kind in NUMBERS:
-            nulls = reader.number()
-        elif number in _EXTREMES and kind == BINARY:
-            value = reader.binary()
-            odd = odd or (len(value) == 8 and int.from_bytes(value, "little", signed=True) % 1000 != 0)
-        else:
-            reader.skip(kind)
-    return nulls, odd
+    return Chunk(start, values, compressed, max(uncompressed, compressed, unencoded, decoded), nulls)

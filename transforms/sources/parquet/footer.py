@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -17,13 +17,15 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from ...errors import SchemaError, SourceError
-from ...format.schema.arrow_checks import check_names, counts_nanoseconds, storage_type
+from ...format.schema.arrow_checks import check_names, in_unit, storage_type
+from ...format.schema.column_types import DEFAULT_UNIT
 from ...format.wording.printable import printable
 from ..contract.selection import Selection
 from ..contract.source import ListedFile, SourceEntry
 from ..files.open_file import OpenFile, is_object, open_file, open_listed, size_of
 from ..files.stamp import check_stamp
 from .column_chunks import ChunkGroup, EncryptedError, read_groups
+from .int96_reader import has_int96
 from .lists import is_fixed_list
 from .pages import PackedSpans, pack_spans
 
@@ -34,7 +36,20 @@ _MAGIC: Final = b"PAR1"
 _ENCRYPTED_MAGIC: Final = b"PARE"
 _SMALLEST: Final = 12
 WRITE_AGAIN: Final = "copy or write the file again"
+_UNCHECKED: Final = "--set input.checksums=false"
 _DAMAGED: Final = "its Parquet footer is damaged"
+_UNSUPPORTED: Final = (
+    ("map keys must be annotated as required", "map keys that are required, as the format demands"),
+    ("precision", "decimals of at most 76 digits, or as text"),
+    ("bit width", "integers of at most 64 bits, or as text"),
+    ("unknown encoding", "encodings that it reads, such as PLAIN and dictionaries"),
+    ("cannot be applied to primitive type", "types that it reads"),
+    ("not implemented", "types and compressions that it reads"),
+    ("not supported", "types and compressions that it reads"),
+    ("unsupported", "types and compressions that it reads"),
+)
+"""What pyarrow says of sound files that it does not read, and with what they are to be written again."""
+
 _ENCRYPTED: Final = "encrypted Parquet is not supported; decrypt it first"
 _BUFFERS_BYTES: Final = 16 << 20
 _SMALLEST_BUFFER_BYTES: Final = 4 << 10
@@ -63,7 +78,7 @@ class Footer:
 
     `schema` has the chosen columns in the file's order, and `columns` the names of all. `null_reasons` says, for each
     chosen one, why it is or is not nullable: its field's `nullable` is the answer. `checksums` is None where there is
-    no page to tell. `in_ns` are the columns whose statistics show nanoseconds.
+    no page to tell.
     """
 
     name: str
@@ -72,11 +87,24 @@ class Footer:
     null_reasons: tuple[str, ...]
     groups: tuple[RowGroup, ...]
     checksums: bool | None
-    in_ns: frozenset[str] = frozenset()
 
 
 ChangeFooter = Callable[[bytes], bytes]
 """A function that changes the schema in a footer (the bytes between the pages and its length), for the same pages."""
+
+
+def unreadable(error: BaseException, damaged: str) -> str:
+    """Return what is wrong with a file, given what pyarrow said of it; `damaged` is what is damaged unless it is sound.
+
+    Checksums are said to be wrong by pyarrow too where writers computed them in another way.
+    """
+    says = printable(str(error).rstrip("."))
+    ours = not isinstance(error, pa.ArrowException | OSError)
+    again = None if ours else next((fix for words, fix in _UNSUPPORTED if words in says.lower()), None)
+    if again is not None:
+        return f"pyarrow does not support what the file holds: {says}; write it again with {again}"
+    unchecked = f", or read it without checksums: {_UNCHECKED}" if "CRC" in says else ""
+    return f"{damaged}: {says}; {WRITE_AGAIN}{unchecked}"
 
 
 def open_parquet(
@@ -91,7 +119,8 @@ def open_parquet(
 
     `opened` is the same file, open to read.
 
-    With `changes` its columns are what the changed footer says: see `lists` and `int96_reader`.
+    INT96 has the type `timestamp[us]`. With `changes` columns are what the changed footer says: see `lists` and
+    `int96_reader`.
 
     Raises:
         SourceError: it is not a Parquet file, it is cut, encrypted, or its footer cannot be read.
@@ -107,13 +136,16 @@ def open_parquet(
             pre_buffer=False,
             buffer_size=buffer_bytes,
             page_checksum_verification=checksums,
+            coerce_int96_timestamp_unit=DEFAULT_UNIT,
         )
     except READ_ERRORS as error:
-        raise SourceError(file.name, f"{_DAMAGED}: {printable(error)}; {WRITE_AGAIN}") from error
+        raise SourceError(file.name, unreadable(error, _DAMAGED)) from error
 
 
-def read_footer(entry: SourceEntry, selection: Selection) -> Footer:
+def read_footer(entry: SourceEntry, selection: Selection, units: Mapping[str, str | None]) -> Footer:
     """Return what the footer of a listed file says of the chosen columns (None: all of them).
+
+    `units` are declared, by column: INT96 has none of its own.
 
     Raises:
         SchemaError: a chosen column is not there.
@@ -122,13 +154,13 @@ def read_footer(entry: SourceEntry, selection: Selection) -> Footer:
     check_stamp(entry)
     with open_listed(entry, open_file) as opened, open_parquet(entry, opened) as file:
         try:
-            return _footer_of(file, opened, entry, selection)
+            return _footer_of(file, opened, entry, selection, units)
         except (SourceError, SchemaError):
             raise
         except EncryptedError as error:
             raise SourceError(entry.name, _ENCRYPTED) from error
         except READ_ERRORS as error:
-            raise SourceError(entry.name, f"{_DAMAGED}: {printable(error)}; {WRITE_AGAIN}") from error
+            raise SourceError(entry.name, unreadable(error, _DAMAGED)) from error
 
 
 def choose_columns(schema: pa.Schema, selection: Selection, name: str) -> tuple[list[int], list[int]]:
@@ -148,7 +180,7 @@ def choose_columns(schema: pa.Schema, selection: Selection, name: str) -> tuple[
     leaves: list[int] = []
     first = 0
     for index, field in enumerate(schema):
-        count = _leaf_count(field.type)
+        count = leaf_count(field.type)
         if field.name in wanted:
             fields.append(index)
             leaves.extend(range(first, first + count))
@@ -181,10 +213,12 @@ def _check_ends(opened: OpenFile, name: str) -> None:
         )
 
 
-def _footer_of(file: pq.ParquetFile, opened: OpenFile, entry: SourceEntry, selection: Selection) -> Footer:
+def _footer_of(
+    file: pq.ParquetFile, opened: OpenFile, entry: SourceEntry, selection: Selection, units: Mapping[str, str | None]
+) -> Footer:
     schema: pa.Schema = file.schema_arrow
     fields, leaves = choose_columns(schema, selection, entry.name)
-    rows, chunk_groups = read_groups(_footer_bytes(opened), leaves, sum(_leaf_count(field.type) for field in schema))
+    rows, chunk_groups = read_groups(_footer_bytes(opened), leaves, sum(leaf_count(field.type) for field in schema))
     fixed = _fixed_lists(schema, fields)
     groups = tuple(_row_group(group, i, entry, fixed) for i, group in enumerate(chunk_groups))
     in_groups = sum(group.rows for group in groups)
@@ -192,19 +226,20 @@ def _footer_of(file: pq.ParquetFile, opened: OpenFile, entry: SourceEntry, selec
         raise SourceError(
             entry.name, f"{_DAMAGED}: {rows} rows, but its row groups add up to {in_groups}; {WRITE_AGAIN}"
         )
-    chosen, reasons, in_ns, first = [], [], set(), 0
+    chosen, reasons, first = [], [], 0
     for index in fields:
         field = schema.field(index)
         check_names(field.type)
         nullable, reason = _nullable(field, first, chunk_groups)
-        if counts_nanoseconds(field.type) and any(group.chunks[first].odd for group in chunk_groups):
-            in_ns.add(field.name)
-        first += _leaf_count(field.type)
-        chosen.append(pa.field(field.name, storage_type(field.type), nullable=nullable))
+        kind, unit = storage_type(field.type), units.get(field.name)
+        if unit is not None and has_int96(file.schema, leaves[first : first + leaf_count(field.type)]):
+            kind = in_unit(kind, unit)
+        first += leaf_count(field.type)
+        chosen.append(pa.field(field.name, kind, nullable=nullable))
         reasons.append(reason)
     checksums = _has_checksums(opened, chunk_groups)
     names = tuple(schema.names)
-    return Footer(entry.name, names, pa.schema(chosen), tuple(reasons), groups, checksums, frozenset(in_ns))
+    return Footer(entry.name, names, pa.schema(chosen), tuple(reasons), groups, checksums)
 
 
 def _footer_bytes(opened: OpenFile) -> bytes:
@@ -229,7 +264,7 @@ def _fixed_lists(schema: pa.Schema, fields: Sequence[int]) -> list[tuple[int, in
     for field in (schema.field(index) for index in fields):
         if field.nullable and is_fixed_list(field.type):
             leaves.append((first, _values_of(field.type)))
-        first += _leaf_count(field.type)
+        first += leaf_count(field.type)
     return leaves
 
 
@@ -282,15 +317,15 @@ def _is_nested(kind: pa.DataType) -> bool:
     return pa.types.is_nested(kind) or isinstance(kind, pa.BaseExtensionType)
 
 
-def _leaf_count(kind: pa.DataType) -> int:
+def leaf_count(kind: pa.DataType) -> int:
     """Return the number of Parquet columns that an Arrow type is stored in."""
     if isinstance(kind, pa.BaseExtensionType):
-        return _leaf_count(kind.storage_type)
+        return leaf_count(kind.storage_type)
     if pa.types.is_map(kind):
-        return _leaf_count(kind.key_type) + _leaf_count(kind.item_type)
+        return leaf_count(kind.key_type) + leaf_count(kind.item_type)
     if pa.types.is_struct(kind):
-        return sum(_leaf_count(field.type) for field in kind)
-    return _leaf_count(kind.value_type) if pa.types.is_nested(kind) else 1
+        return sum(leaf_count(field.type) for field in kind)
+    return leaf_count(kind.value_type) if pa.types.is_nested(kind) else 1
 
 
 def _has_checksums(opened: OpenFile, groups: Sequence[ChunkGroup]) -> bool | None:

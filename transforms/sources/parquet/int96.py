@@ -2,9 +2,8 @@
 
     [nanoseconds of the day: int64][Julian day: int32]    little-endian; day 2440588 is 1970-01-01
 
-They reach over millions of years in nanoseconds, and no int64 does. So a batch whose values all have a `timestamp[ns]`
-becomes that, as Arrow reads it. Any other batch is computed in the unit of its feature, and a value that is not exact
-there is a problem of its row.
+They reach over millions of years in nanoseconds, and no int64 does. So they are computed in the unit of their feature,
+and a value that is not exact there is a problem of its row.
 
 Some writers store nanoseconds that are negative or longer than a day (pyarrow 19: every time before 1970). They count
 from the beginning of the day, whatever they are.
@@ -23,20 +22,16 @@ import pyarrow as pa
 
 from ...format.buffers.arrow_memory import raw_values, valid_mask
 from ...format.buffers.views import I64
-from ...format.columns.lists import cells_of, plain_array
 from ...format.columns.numbers import BadValues
 from ...format.flow.rejects import CellError, CellProblem
-from ...format.schema.arrow_checks import with_value_type
-from ...format.schema.arrow_types import is_list
-from ...format.schema.column_types import DEFAULT_UNIT, UNITS
+from ...format.nested.fit_times import fit_times
+from ...format.schema.column_types import DEFAULT_UNIT, UNITS, is_binary
 from ...format.schema.schema import Feature
 
 RAW_BYTES: Final = 12
 _RAW: Final = np.dtype([("nanos", "<i8"), ("day", "<i4")])
 _EPOCH_DAY: Final = 2_440_588
 _DAY: Final = 86_400 * 10**9
-_LIST_BUFFERS: Final = ((pa.types.is_fixed_size_list, 1), (pa.types.is_list, 2), (pa.types.is_large_list, 2))
-_VIEW_BUFFERS: Final = 3
 
 Mask = npt.NDArray[np.bool_]
 
@@ -82,51 +77,22 @@ class Moments:
         return int(self.days[position]) * _DAY + int(self.nanos[position])
 
 
-def exact_timestamps(column: pa.Array, feature: Feature) -> tuple[pa.Array, tuple[CellProblem, ...]]:
-    """Return a column of raw INT96 values, or lists of them, as timestamps, and the rows that have no exact ones.
+def exact_timestamps(name: str, column: pa.Array, kind: pa.DataType) -> tuple[pa.Array, tuple[CellProblem, ...]]:
+    """Return a column whose raw INT96 values, at any depth, are times of the units of `kind`, and its inexact rows.
 
-    The cells of these rows are null. Lists keep their layout where all values have a `timestamp[ns]`.
+    The cells of these rows are null.
 
     Raises:
         pa.ArrowException: a value is not of 12 bytes.
     """
-    found = _in_nanoseconds(plain_array(column))
-    return (found, ()) if found is not None else _in_unit(column, feature)
+    return fit_times(name, column, kind, _ticks_of, is_binary)
 
 
-def _in_nanoseconds(column: pa.Array) -> pa.Array | None:
-    """Return a column as `timestamp[ns]`, or None if that cannot hold all of its values."""
-    if is_list(column.type) or pa.types.is_fixed_size_list(column.type):
-        values = _in_nanoseconds(plain_array(column.values))
-        if values is None:
-            return None
-        own = next((count for test, count in _LIST_BUFFERS if test(column.type)), _VIEW_BUFFERS)
-        kind = with_value_type(column.type, values.type)
-        buffers = column.buffers()[:own]
-        return pa.Array.from_buffers(kind, len(column), buffers, column.null_count, column.offset, [values])
-    ticks, exact = Moments.of(column).ticks("ns")
-    return _array(pa.timestamp("ns"), ticks, valid_mask(column)) if exact.all() else None
-
-
-def _in_unit(column: pa.Array, feature: Feature) -> tuple[pa.Array, tuple[CellProblem, ...]]:
-    unit = feature.unit or DEFAULT_UNIT
-    cells = cells_of(column, feature)
-    moments = Moments.of(cells.values)
+def _ticks_of(values: pa.Array, feature: Feature) -> tuple[I64, list[tuple[int, CellError]]]:
+    moments, unit = Moments.of(values), feature.unit or DEFAULT_UNIT
     ticks, exact = moments.ticks(unit)
-    errors: dict[int, CellError] = {}
-    for position in np.flatnonzero(~exact).tolist():
-        row = cells.row_of(position)
-        if row not in errors:  # a row has one problem: of a list, its first
-            errors[row] = _bad_value(moments.total(position), feature, unit).error(feature.name, 0)
-    present = np.ones(len(column), np.bool_) if cells.present is None else cells.present.copy()
-    present[list(errors)] = False
-    kind = pa.timestamp(unit)
-    if cells.offsets is None:
-        array = _array(kind, ticks, present)
-    else:
-        values = _array(kind, ticks, valid_mask(cells.values))
-        array = _array(pa.large_list(kind), cells.offsets, present, values)
-    return array, tuple(CellProblem(row, error) for row, error in errors.items())
+    bad = np.flatnonzero(~exact).tolist()
+    return ticks, [(at, _bad_value(moments.total(at), feature, unit).error(feature.name, 0)) for at in bad]
 
 
 def _bad_value(total: int, feature: Feature, unit: str) -> BadValues:
@@ -149,10 +115,3 @@ def _is_exact(total: int, unit: str) -> bool:
 
 def _nanos_of(unit: str) -> int:
     return int(1000 ** (len(UNITS) - 1 - UNITS.index(unit)))
-
-
-def _array(kind: pa.DataType, numbers: I64, valid: Mask | None, *children: pa.Array) -> pa.Array:
-    """Return an array whose one buffer beside the validity is int64 numbers: of lists, `len + 1` offsets."""
-    bitmap = None if valid is None else pa.py_buffer(np.packbits(valid, bitorder="little"))
-    length = len(numbers) - len(children)
-    return pa.Array.from_buffers(kind, length, [bitmap, pa.py_buffer(numbers)], children=list(children) or None)

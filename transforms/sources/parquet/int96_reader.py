@@ -32,9 +32,9 @@ _LENGTH: Final = bytes((0x05, 2 << 1, RAW_BYTES << 1))
 """Field 2, `type_length`, an int32 of 12: its number is written in full, so it may come after any other field."""
 
 
-def int96_positions(schema: pq.ParquetSchema, leaves: Sequence[int]) -> list[int]:
-    """Return which of some leaves are INT96: positions in `leaves`, and so of columns that have one leaf each."""
-    return [position for position, leaf in enumerate(leaves) if schema.column(leaf).physical_type == "INT96"]
+def has_int96(schema: pq.ParquetSchema, leaves: Sequence[int]) -> bool:
+    """Return whether one of some leaves is INT96."""
+    return any(schema.column(leaf).physical_type == "INT96" for leaf in leaves)
 
 
 def footer_of_raw_int96(footer: bytes) -> bytes:

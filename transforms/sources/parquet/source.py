@@ -17,8 +17,9 @@ from ...errors import SourceError
 from ...format.flow.rejects import CellProblem
 from ...format.flow.rows import RowOrigin, Rows
 from ...format.nested.impossible_values import checked_batch
-from ...format.schema.arrow_checks import storage_column
-from ...format.schema.schema import ColumnRule, Feature, Schema
+from ...format.schema.arrow_checks import in_unit, storage_column, storage_type
+from ...format.schema.column_types import DEFAULT_UNIT
+from ...format.schema.schema import ColumnRule, Schema
 from ...format.wording.printable import printable
 from ..contract.call import Call
 from ..contract.selection import Selection
@@ -31,9 +32,19 @@ from ..registry.conform import DatasetSchema
 from ..registry.formats import suffixes_of
 from ..typed.survey_columns import survey_columns
 from ..typed.united import as_united
-from .footer import READ_ERRORS, WRITE_AGAIN, ChangeFooter, Footer, choose_columns, open_parquet, read_footer
+from .footer import (
+    READ_ERRORS,
+    WRITE_AGAIN,
+    ChangeFooter,
+    Footer,
+    choose_columns,
+    leaf_count,
+    open_parquet,
+    read_footer,
+    unreadable,
+)
 from .int96 import exact_timestamps
-from .int96_reader import footer_of_raw_int96, int96_positions
+from .int96_reader import footer_of_raw_int96, has_int96
 from .lists import cast_as_written, footer_of_plain_lists
 from .pages import PackedSpans, PageBombError, check_pages, chunk_ranges
 
@@ -117,7 +128,12 @@ class ParquetSource:
             SourceError: a file is not sound, or two of its columns have one name.
         """
         footers = run(
-            partial(read_footer, selection=self.selection.of_one_among(len(listing.entries))), listing.entries
+            partial(
+                read_footer,
+                selection=self.selection.of_one_among(len(listing.entries)),
+                units={name: rule.unit for name, rule in self.rules.items()},
+            ),
+            listing.entries,
         )
         found = survey_columns(footers, self.rules, self.selection)
         pieces = tuple(
@@ -173,8 +189,7 @@ class ParquetSource:
 
         file = open_with()
         fields, leaves = choose_columns(file.schema_arrow, self.selection, piece.name)
-        features = {feature.name: feature for feature in schema}
-        int96 = {i: features[file.schema_arrow.field(fields[i]).name] for i in int96_positions(file.schema, leaves)}
+        int96 = self._int96_types(file, fields, leaves, schema)
         changes = [footer_of_raw_int96] if int96 else []
         if int96:
             file = open_with(*changes)
@@ -182,21 +197,37 @@ class ParquetSource:
         if null_lists:
             written = pa.schema([file.schema_arrow.field(index) for index in fields])
             file = open_with(*changes, footer_of_plain_lists)
-        return _Columns(file, leaves, written, int96)
+        return _Columns(piece.name, file, leaves, written, int96)
+
+    def _int96_types(
+        self, file: pq.ParquetFile, fields: Sequence[int], leaves: Sequence[int], schema: Schema
+    ) -> dict[int, pa.DataType]:
+        """Return the types of the chosen columns with INT96 among their leaves, by position."""
+        units = {name: rule.unit for name, rule in self.rules.items()}
+        units |= {feature.name: feature.unit for feature in schema}
+        found, first = {}, 0
+        for position, index in enumerate(fields):
+            field = file.schema_arrow.field(index)
+            last = first + leaf_count(field.type)
+            if has_int96(file.schema, leaves[first:last]):
+                found[position] = in_unit(storage_type(field.type), units.get(field.name) or DEFAULT_UNIT)
+            first = last
+        return found
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Columns:
     """The chosen columns of an open file, and what they become after decoding.
 
-    `written` is the schema to cast to, where the file was opened without its own; `int96` are the features of columns
-    that come as raw INT96 values, by position.
+    `written` is the schema to cast to, where the file was opened without its own; `int96` are the types of columns in
+    which times come as raw INT96 values, by position.
     """
 
+    name: str
     file: pq.ParquetFile
     leaves: list[int]
     written: pa.Schema | None
-    int96: dict[int, Feature]
+    int96: dict[int, pa.DataType]
 
     def batches(self, row_group: int, rows: int) -> Iterator[pa.RecordBatch]:
         """Decode a row group, in batches of so many rows."""
@@ -207,13 +238,13 @@ class _Columns:
 
     def finish(self, batch: pa.RecordBatch) -> tuple[pa.RecordBatch, tuple[CellProblem, ...]]:
         """Return a decoded batch in the types of the survey, and the problems that this shows."""
-        batch = _as_stored(batch) if self.written is None else _as_written(batch, self.written)
+        batch = _as_stored(batch) if self.written is None else _as_written(batch, self.written, self.name)
         if not self.int96:
             return batch, ()
         columns = batch.columns
         problems: tuple[CellProblem, ...] = ()
-        for position, feature in self.int96.items():
-            columns[position], found = exact_timestamps(columns[position], feature)
+        for position, kind in self.int96.items():
+            columns[position], found = exact_timestamps(batch.schema.names[position], columns[position], kind)
             problems += found
         return pa.RecordBatch.from_arrays(columns, names=batch.schema.names), problems
 
@@ -226,6 +257,22 @@ def _read_row_group(
     `read` reads in the same file.
     """
     done = 0
+    for batch, problems in _decoded(columns, read, piece, batch_rows):
+        finished, found = columns.finish(batch)
+        yield finished, found + problems, done
+        done += batch.num_rows
+    if done != piece.rows:
+        raise SourceError(
+            piece.name, f"row group {piece.row_group} is damaged: its footer says {piece.rows} rows, its pages do not; "
+            f"{WRITE_AGAIN}"
+        )  # fmt: skip
+
+
+def _decoded(
+    columns: _Columns, read: ReadAt, piece: ParquetPiece, batch_rows: int
+) -> Iterator[tuple[pa.RecordBatch, tuple[CellProblem, ...]]]:
+    """Yield the batches of one row group as they are decoded; only errors of decoding are damage of the file."""
+    done = 0
     try:
         check_pages(read, piece.spans, piece.rows or 0)
         for batch in columns.batches(piece.row_group, batch_rows):
@@ -233,9 +280,7 @@ def _read_row_group(
                 continue
             if isinstance(piece.rows, int) and done + batch.num_rows > piece.rows:
                 break
-            batch, impossible = checked_batch(batch)
-            finished, found = columns.finish(batch)
-            yield finished, found + impossible, done
+            yield checked_batch(batch)
             done += batch.num_rows
     except PageBombError as error:
         column = printable(columns.file.schema.column(columns.leaves[error.chunk]).path)
@@ -251,12 +296,7 @@ def _read_row_group(
             # Arrow refuses the dictionary as a whole, so no row can be named.
             fix = "write the column as plain text or as bytes"
             raise SourceError(piece.name, f"{where}: text that is not UTF-8 in a dictionary; {fix}") from error
-        raise SourceError(piece.name, f"{where} is damaged: {printable(error)}; {WRITE_AGAIN}") from error
-    if done != piece.rows:
-        raise SourceError(
-            piece.name, f"row group {piece.row_group} is damaged: its footer says {piece.rows} rows, its pages do not; "
-            f"{WRITE_AGAIN}"
-        )  # fmt: skip
+        raise SourceError(piece.name, unreadable(error, f"{where} is damaged")) from error
 
 
 def _unpack(name: str, rows: int) -> str:
@@ -276,8 +316,15 @@ def _as_stored(batch: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, names=batch.schema.names)
 
 
-def _as_written(batch: pa.RecordBatch, written: pa.Schema) -> pa.RecordBatch:
-    columns = [cast_as_written(column, kind) for column, kind in zip(batch.columns, written.types, strict=True)]
+def _as_written(batch: pa.RecordBatch, written: pa.Schema, name: str) -> pa.RecordBatch:
+    columns = []
+    for column, wanted in zip(batch.columns, written, strict=True):
+        try:
+            columns.append(cast_as_written(column, wanted.type))
+        except pa.ArrowInvalid as error:
+            where = f'column "{printable(wanted.name)}" is {wanted.type} by the Arrow schema in the footer'
+            text = f"{where}, and its values are not: {printable(error)}; write the file again"
+            raise SourceError(name, text) from error
     return pa.RecordBatch.from_arrays(columns, names=written.names)
 
 

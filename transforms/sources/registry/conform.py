@@ -25,7 +25,7 @@ from ...errors import SchemaError
 from ...format.manifest.details import ColumnEntry
 from ...format.nested.keys import is_flat
 from ...format.nested.type_documents import type_of_document
-from ...format.schema.arrow_checks import common_type, meaning, promoted_type, without_nulls
+from ...format.schema.arrow_checks import common_type, in_unit, meaning, promoted_type, without_nulls
 from ...format.schema.arrow_types import arrow_type_of
 from ...format.schema.column_types import column_type
 from ...format.schema.difference import differing_features, same_feature, schemas_side_by_side
@@ -192,6 +192,10 @@ def _recipe_under(
     )
     kinds = {feature.name: feature.kind for feature in dataset.schema}
     found = replace(found, rules=following(found.rules, columns, kinds, dataset.columns))
+    if isinstance(found.source, Ruled):  # it may read times that have no unit of their own, in nested columns too
+        nested = {one.name for one in fields_of(survey) if not is_flat(one.type)}
+        rules = {name: rule for name, rule in found.rules.items() if name in nested}
+        found = replace(found, source=found.source.with_rules({**found.source.rules, **rules}))
     for column in columns:
         read = column.origin or column.form
         if read in own and column.name in wanted:
@@ -217,11 +221,17 @@ def _with_nested_types(survey: Survey, columns: Sequence[Column], dataset: Datas
     common = promoted_type if union else common_type
     fields = [
         field.with_type(types[field.name])
-        if field.name in types and common(types[field.name], field.type) == meaning(types[field.name])
+        if field.name in types and _holds(types[field.name], field.type, common)
         else field
         for field in survey.fields
     ]
     return replace(survey, fields=tuple(fields))
+
+
+def _holds(wanted: pa.DataType, own: pa.DataType, common: Callable[[pa.DataType, pa.DataType], Any]) -> bool:
+    """Return whether a type holds the values of another, whatever the units of their times are."""
+    found: bool = common(in_unit(wanted, "ns"), in_unit(own, "ns")) == meaning(in_unit(wanted, "ns"))
+    return found
 
 
 def _with_types_of_nulls(survey: Survey, dataset: DatasetSchema, names: Mapping[str, str]) -> Survey:

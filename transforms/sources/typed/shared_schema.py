@@ -37,10 +37,6 @@ class FileColumns(Protocol):
     def null_reasons(self) -> tuple[str, ...]:
         """The reason why each chosen column may hold nulls, or not."""
 
-    @property
-    def in_ns(self) -> frozenset[str]:
-        """The columns whose values are known to hold nanoseconds."""
-
 
 @dataclass(frozen=True, slots=True)
 class SharedColumns:

@@ -11,7 +11,6 @@ import pyarrow as pa
 from ...errors import SchemaError
 from ...format.nested.keys import is_flat
 from ...format.nested.unsupported import refuse_unsupported, without_json
-from ...format.schema.arrow_checks import in_nanoseconds, nanoseconds_warning
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, ColumnRule, Feature, Schema
 from ...format.wording.nearest import not_a_column
@@ -54,19 +53,15 @@ def survey_columns(
     found = shared_columns(files, union=selection.union)
     shared = found.schema
     refuse_unsupported(without_json(shared, rules), first.name, exclude_columns)
-    features, choices, in_ns = [], [], []
+    features, choices = [], []
     for column, reason, file in zip(shared, found.reasons, found.files, strict=True):
         if not is_flat(column.type):
             continue
-        rule = rules.get(column.name)
-        if any(column.name in file.in_ns for file in files):
-            in_ns += [column.name] if rule is None or rule.unit is None else []
-            rule = in_nanoseconds(rule)
-        feature, choice = _feature(column, rule, reason, file)
+        feature, choice = _feature(column, rules.get(column.name), reason, file)
         features.append(feature)
         choices.append(choice)
     schema = Schema(tuple(sorted(features, key=lambda feature: feature.name)))
-    warnings = (*apart_warning(found.apart), *nanoseconds_warning(in_ns))
+    warnings = apart_warning(found.apart)
     if len(shared) > MANY_COLUMNS:
         many = f"{first.name}: {len(shared)} columns are read for every row; input.columns keeps only some"
         warnings = (many, *warnings)
