@@ -431,10 +431,11 @@ def test_the_loser_of_the_very_last_race_stops_too(tmp_path: Path, monkeypatch: 
 def test_a_file_that_is_in_the_way_is_never_overwritten(tmp_path: Path) -> None:
     spec = spec_of(tmp_path)
     results = stage_all(spec)
-    (tmp_path / "out/train-00003.tfrecord").write_bytes(b"mine")
+    mine = b"mine" * (65_520 // 4)  # the size of the shard: only its bytes tell it from one that is published already
+    (tmp_path / "out/train-00003.tfrecord").write_bytes(mine)
     with pytest.raises(CommitError, match=r"train-00003\.tfrecord is in the way"):
         write_generation(spec, results)
-    assert (tmp_path / "out/train-00003.tfrecord").read_bytes() == b"mine"
+    assert (tmp_path / "out/train-00003.tfrecord").read_bytes() == mine
     (tmp_path / "out/train-00003.tfrecord").unlink()
     assert finish_publish(spec.path) == read_manifest(spec.path)
     assert len(list(open_dataset(spec.path).records("train"))) == 15000

@@ -193,10 +193,13 @@ def _in_the_way(spec: DatasetSpec, manifest: Manifest) -> Refusal | None:
     """
     if not spec.storage.has_locks:
         return None
-    shards = [shard.path for shard in manifest.own_shards]
-    names = [*shards, *(index_path(path, kind) for path in shards for kind in spec.index_kinds)]
+    storage, shards = spec.storage, manifest.own_shards
+    # a file of a shard's size may be that shard: publishing compares their checksums
+    free = {shard.path for shard in shards if storage.size(shard.path) == shard.bytes}
+    names = [shard.path for shard in shards]
+    names += [index_path(path, kind) for path in names for kind in spec.index_kinds]
     names += [name for name in (manifest.rejects.path, manifest.source.list) if name is not None]
-    taken = next(filter(spec.storage.lies_at, names), None)
+    taken = next((name for name in names if name not in free and storage.lies_at(name)), None)
     if taken is None:
         return None
     return _refused(
