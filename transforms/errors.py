@@ -5,6 +5,7 @@
     │   ├── SourceError                     an input file is corrupt as a whole
     │   ├── CommitError                     another writer was first, or the outcome is unknown
     │   ├── UnseenError                     a worker does not see the folder that the launcher writes to
+    │   ├── ReplacedError                   the dataset was replaced after it was opened
     │   └── StoreError                      an object store cannot be reached, or fails again and again
     ├── UsageError      (ValueError)    2   the call, the config or the target is wrong
     │   ├── ConfigError                     a config file, with every problem in it
@@ -54,6 +55,10 @@ class CommitError(RunError):
 
 class UnseenError(RunError):
     """A worker does not see the folder that the launcher writes to: trying again changes nothing."""
+
+
+class ReplacedError(RunError):
+    """The dataset was replaced after it was opened: its other rows are no longer there. Open it again."""
 
 
 class StoreError(RunError):

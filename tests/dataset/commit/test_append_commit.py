@@ -17,9 +17,9 @@ from shardmill.transforms.dataset.commit.outcome import WriteOutcome, read_outco
 from shardmill.transforms.dataset.commit.publish import complete_publish, finish_publish, moves_of, publish_file
 from shardmill.transforms.dataset.commit.target import prepare_target
 from shardmill.transforms.dataset.commit.write_generation import write_generation
+from shardmill.transforms.dataset.generations import opened_generation
 from shardmill.transforms.dataset.generations.manifest_files import lineage, read_manifest
 from shardmill.transforms.dataset.integrity.verify import verify_dataset
-from shardmill.transforms.dataset.reading import record_stream
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
 from shardmill.transforms.dataset.shards.assemble import assemble_shard
 from shardmill.transforms.dataset.shards.plan_step import Plan, plan_dataset
@@ -268,13 +268,13 @@ def test_a_reader_finds_a_shard_that_is_published_while_it_looks(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write(spec_of(tmp_path))
-    real, left = record_stream.locate_shard, [2]
+    real, left = opened_generation.locate_shard, [2]
 
     def late(root: str, manifest: Manifest, shard: ShardEntry) -> str:
         left[0] -= 1
         return ".staging/gone/" + shard.path if left[0] >= 0 and left[0] % 2 else real(root, manifest, shard)
 
-    monkeypatch.setattr(record_stream, "locate_shard", late)
+    monkeypatch.setattr(opened_generation, "locate_shard", late)
     assert sum(1 for _ in open_dataset(tmp_path / "out").records("train")) == 15000
 
 

@@ -37,7 +37,7 @@ def test_a_dataset_without_an_index_is_read_by_the_one_that_is_made(tmp_path: Pa
     shards = without_indexes(tmp_path)
     wanted = list(open_dataset(tmp_path / "out").records())
     assert outcomes(make_indexes(shards)) == ["made"] * len(shards)
-    monkeypatch.setattr("shardmill.transforms.dataset.rows.record_access.read_offsets", None)  # no shard is scanned
+    monkeypatch.setattr("shardmill.transforms.dataset.rows.record_access.offsets_of", None)  # no shard is scanned
     dataset = open_dataset(tmp_path / "out")["train"]
     assert [dataset.record(number) for number in (0, ROWS - 1, 1234)] == [wanted[0], wanted[-1], wanted[1234]]
 

@@ -22,6 +22,7 @@ import numpy.typing as npt
 
 from ...checks.digests import DIGEST, digests_of_values
 from ...format.manifest.manifest import Manifest, ShardEntry
+from ..generations.opened_generation import OpenedGeneration
 from ..reading.record_stream import RecordStream
 from ..rows.record_access import RecordAccess
 
@@ -88,7 +89,8 @@ def _without(entries: Sequence[ShardEntry], common: Counter[tuple[int, int, str]
 
 
 def _digests(path: str, manifest: Manifest, entries: Sequence[ShardEntry]) -> Iterator[Digests]:
-    stream = RecordStream(path, manifest, entries, RecordAccess(path, manifest, entries), whole=True)
+    generation = OpenedGeneration(path, manifest)
+    stream = RecordStream(generation, entries, RecordAccess(generation, entries), whole=True)
     for _, run in stream.runs():
         for first in range(0, len(run), _AT_ONCE):
             yield digests_of_values(list(run.payloads.tail(first).head(_AT_ONCE)))

@@ -12,7 +12,7 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -72,8 +72,25 @@ def list_generations(root: str) -> tuple[int, ...]:
         names = storage_at(root).list("manifests")
     except OSError as error:
         raise InputError(f"{_shown(root, 'manifests')}: cannot be read: {error.strerror}") from error
+    return numbers_in(names)
+
+
+def numbers_in(names: Iterable[str]) -> tuple[int, ...]:
+    """Return the numbers of the generations that are among the names in `manifests/`, in order."""
     numbers = (int(match[1]) for name in names if (match := _GENERATION_NAME.fullmatch(name)))
     return tuple(sorted(number for number in numbers if number))
+
+
+def replacements(parents: Mapping[int, int | None]) -> dict[int, int]:
+    """Return by which generation each one was replaced that was, of the parents of those whose manifests are read."""
+    found: dict[int, int] = {}
+    line: list[int] = []
+    for number, parent in sorted(parents.items()):
+        if parent is None:
+            found |= dict.fromkeys(line, number)
+            line = []
+        line.append(number)
+    return found
 
 
 def no_dataset(root: str) -> InputError:
@@ -225,11 +242,12 @@ def locate_shard(root: str, manifest: Manifest, shard: ShardEntry) -> str:
     else:
         staged = _staged_by(root, shard)
     storage = storage_at(root)
-    if staged is not None and storage.lies_at(staged):
+    is_there = storage.lies_at if storage.has_locks else lambda path: storage.size(path) is not None
+    if staged is not None and is_there(staged):
         try:
             check_regular(root, staged)
         except DamageError:
-            if storage.lies_at(staged):
+            if is_there(staged):
                 raise
         else:
             return staged

@@ -10,7 +10,8 @@
     dataset.to_pandas("train")            all of them, as a DataFrame
     dataset.arrays("train")               each record as NumPy arrays, in their own dtypes and shapes
 
-What was opened is one generation: an append or a replacement that comes later does not change it.
+What was opened is one generation: an append that comes later does not change it. A shard that is opened after the
+dataset was replaced is a `ReplacedError`, before a record of it is read.
 """
 
 from __future__ import annotations
@@ -32,9 +33,8 @@ from ...format.manifest.naming import is_split_name
 from ...format.schema.schema import Schema
 from ...format.wording.printable import printable, printable_path
 from ...statistics.figures import Statistics
-from ...stores.common.store_url import is_store_url
 from ..frameworks.arrays import ArrayReader
-from ..generations.manifest_files import read_manifest
+from ..generations.opened_generation import OpenedGeneration, open_generation
 from ..generations.shard_places import locate_shards
 from ..generations.statistics_file import read_stats
 from ..rows.numbered_rows import NumberedRows
@@ -56,18 +56,20 @@ def open_dataset(path: str | os.PathLike[str], generation: int | None = None) ->
         frame = dataset.to_pandas("val", ["id", "zip"])
 
     Raises:
-        InputError: the folder holds no dataset, or no such generation.
+        InputError: the folder holds no dataset, no such generation, or one that was replaced.
         DamageError: its manifest is damaged.
     """
-    root = os.fspath(path)
-    root = root.rstrip("/") if is_store_url(root) else root
-    return Dataset(root, read_manifest(root, generation))
+    opened = open_generation(path, generation)
+    dataset = Dataset(opened.path, opened.manifest)
+    dataset._kept.generation = opened
+    return dataset
 
 
 @dataclass(slots=True)
 class _Kept:
     """What a dataset keeps, made when it is first asked for; another process makes its own."""
 
+    generation: OpenedGeneration | None = None
     rows: NumberedRows | None = None
     splits: dict[str, Dataset] = field(default_factory=dict)
 
@@ -144,7 +146,10 @@ class Dataset(FrameworkViews):
         if split == self.only:
             return self
         found = self._kept.splits.get(split)
-        return self._kept.splits.setdefault(split, replace(self, only=split)) if found is None else found
+        if found is None:
+            found = self._kept.splits.setdefault(split, replace(self, only=split))
+            found._kept.generation = self._generation
+        return found
 
     def __contains__(self, split: object) -> bool:
         """Return whether there is a split of this name."""
@@ -174,7 +179,8 @@ class Dataset(FrameworkViews):
         Raises:
             DamageError: they are damaged, or not of the records that the manifest states.
         """
-        return read_stats(self.path, self.manifest)
+        with self._generation.unchanged():
+            return read_stats(self.path, self.manifest)
 
     def shard_paths(self, split: str | None = None) -> list[str]:
         """Return where the shards of a split are, in order.
@@ -183,8 +189,9 @@ class Dataset(FrameworkViews):
             UsageError: there is no such split.
             DamageError: a shard is missing.
         """
-        places = locate_shards(self.path, self.manifest, self._shards(split))
-        return [os.path.join(self.path, place.located()) for place in places]
+        with self._generation.unchanged():
+            places = locate_shards(self.path, self.manifest, self._shards(split))
+            return [os.path.join(self.path, place.located()) for place in places]
 
     def records(self, split: str | None = None) -> Iterator[bytes]:
         """Yield the records of a split, unparsed; both CRCs of each are checked.
@@ -257,10 +264,16 @@ class Dataset(FrameworkViews):
         return self._rows.take(indices, columns)
 
     @property
+    def _generation(self) -> OpenedGeneration:
+        if self._kept.generation is None:
+            self._kept.generation = OpenedGeneration(self.path, self.manifest)
+        return self._kept.generation
+
+    @property
     def _rows(self) -> NumberedRows:
         """The rows by number, of all splits or of the one."""
         if self._kept.rows is None:
-            self._kept.rows = NumberedRows(self.path, self.manifest, self._shards(None))
+            self._kept.rows = NumberedRows(self._generation, self._shards(None))
         return self._kept.rows
 
     def to_arrow(
@@ -319,7 +332,7 @@ class Dataset(FrameworkViews):
         """Return the records of a split, or of all."""
         entries = self._shards(split)
         if split is None or split == self.only:
-            return RecordStream(self.path, self.manifest, entries, self._rows.access, self.whole)
+            return RecordStream(self._generation, entries, self._rows.access, self.whole)
         return self[split]._stream(None)
 
     def _shards(self, split: str | None) -> tuple[ShardEntry, ...]:

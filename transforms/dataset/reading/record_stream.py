@@ -6,29 +6,26 @@ store keeps nothing that is removed: there it is read again, as far as the recor
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from ...errors import DamageError, InputError
-from ...format.manifest.manifest import Manifest, ShardEntry
-from ...format.wording.printable import printable_path, shell_path
-from ..generations.manifest_files import locate_shard
-from ..records.record_file import read_record_batches
+from ...errors import DamageError
+from ...format.manifest.manifest import ShardEntry
+from ...format.wording.printable import shell_path
+from ..generations.opened_generation import OpenedGeneration
+from ..records.record_file import scan_opened
 from ..records.record_scan import RecordRun
 from ..rows.record_access import RecordAccess
-from ..storage.storage_at import storage_at
 
 
 @dataclass(frozen=True, slots=True)
 class RecordStream:
-    """The records of the shards `entries` of the dataset at `path`; `access` knows where they begin in indexed ones.
+    """The records of the shards `entries` of a generation; `access` knows where they begin in indexed ones.
 
     With `whole` each file that is read from its start has the CRC32C that the manifest states.
     """
 
-    path: str
-    manifest: Manifest
+    generation: OpenedGeneration
     entries: Sequence[ShardEntry]
     access: RecordAccess
     whole: bool = False
@@ -37,6 +34,7 @@ class RecordStream:
         """Yield the records from number `start` on, from 0: the printable name of the shard, and some of its records.
 
         Raises:
+            ReplacedError: the generation was replaced; no record of another one was yielded.
             DamageError: a shard is missing, damaged or cut, or has another number of records than the manifest states.
         """
         before = 0
@@ -51,22 +49,20 @@ class RecordStream:
         begin = self.access.begin_of(number, left_out) if left_out else 0
         records, first = (left_out, left_out + 1) if begin else (0, 1)
         stated = entry.crc32c if self.whole and not begin else None
-        located, name = locate_shard(self.path, self.manifest, entry), os.path.join(self.path, entry.path)
+        name, opened = self.generation.name(entry), self.generation.open(entry)
         while True:
-            path = os.path.join(self.path, located)
-            try:
-                for run in read_record_batches(path, begin, first_record=first, stated_crc=stated):
-                    new = run.behind(max(records, left_out))
-                    records = max(records, run.first_record - 1 + len(run))
-                    if len(new):
-                        yield printable_path(name), new
-                break
-            except (InputError, FileNotFoundError):
-                if located == entry.path or storage_at(self.path).lies_at(located):
-                    raise
-                located = locate_shard(self.path, self.manifest, entry)
+            with opened:
+                try:
+                    for run in scan_opened(opened, name, begin, first_record=first, stated_crc=stated):
+                        new = run.behind(max(records, left_out))
+                        records = max(records, run.first_record - 1 + len(run))
+                        if len(new):
+                            yield name, new
+                    break
+                except FileNotFoundError:  # an object that was removed or replaced
+                    opened = self.generation.open_again(entry)
         if records != entry.records:
             raise DamageError(
-                f"{printable_path(path)}: {records} records, the manifest states {entry.records}: the file was cut "
-                f"between two records, or replaced; shardmill verify {shell_path(self.path)} finds the place"
+                f"{name}: {records} records, the manifest states {entry.records}: the file was cut between two "
+                f"records, or replaced; shardmill verify {shell_path(self.generation.path)} finds the place"
             )

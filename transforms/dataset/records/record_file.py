@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from io import FileIO
 from tempfile import TemporaryFile
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 
@@ -92,26 +92,46 @@ def read_record_batches(
         InputError: the path is not a regular file, or cannot be read.
     """
     name = printable_path(os.fspath(path))
-
-    def refuse(damage: Damage) -> None:
-        raise DamageError(f"{name}: {damage}")
-
     with open_regular(path, name) as opened:
-        file = ChecksummedFile(opened)
-        yield from scan_file(
-            opened if stated_crc is None else file,
-            size_of(opened),
+        yield from scan_opened(
+            opened,
+            name,
             start,
             stop,
-            on_damage=on_damage or refuse,
             first_record=first_record,
             check_crc=check_crc,
             record_bytes_limit=record_bytes_limit,
             inflate_limits=inflate_limits,
+            on_damage=on_damage,
             on_member=on_member,
+            stated_crc=stated_crc,
         )
-        if stated_crc is not None and f"{file.crc:08x}" != stated_crc:
-            raise DamageError(f"{name}: {wrong_checksum(file.crc, stated_crc)}")
+
+
+def scan_opened(
+    opened: FileIO | ObjectReader,
+    name: str,
+    start: int = 0,
+    stop: int | None = None,
+    *,
+    on_damage: Callable[[Damage], None] | None = None,
+    stated_crc: str | None = None,
+    **options: Any,
+) -> Iterator[RecordRun]:
+    """Yield the records of an open file in runs: `read_record_batches`, with `name` for its messages.
+
+    Raises:
+        DamageError: the file is damaged or cut; the records before it have been yielded.
+        FileNotFoundError: an object was replaced or removed after it was opened.
+    """
+
+    def refuse(damage: Damage) -> None:
+        raise DamageError(f"{name}: {damage}")
+
+    file = opened if stated_crc is None else ChecksummedFile(opened)
+    yield from scan_file(file, size_of(opened), start, stop, on_damage=on_damage or refuse, **options)
+    if isinstance(file, ChecksummedFile) and f"{file.crc:08x}" != stated_crc:
+        raise DamageError(f"{name}: {wrong_checksum(file.crc, str(stated_crc))}")
 
 
 Compression = Literal["none", "gzip"]

@@ -14,9 +14,10 @@ import pyarrow as pa
 from ...errors import DamageError, UsageError
 from ...format.buffers.payloads import Payloads
 from ...format.decode.decode_examples import ExampleDecoder, ExampleError
-from ...format.manifest.manifest import Manifest, ShardEntry
+from ...format.manifest.manifest import ShardEntry
 from ...format.schema.schema import Schema
 from ...format.wording.printable import printable_path
+from ..generations.opened_generation import OpenedGeneration
 from .record_access import RecordAccess
 from .row_reader import RowReader
 from .source_columns import SourceColumns
@@ -27,13 +28,14 @@ Numbers = Sequence[int] | npt.NDArray[np.integer]
 class NumberedRows:
     """The rows of the shards `entries`, from 0 in their order; threads may share it."""
 
-    def __init__(self, path: str, manifest: Manifest, entries: Sequence[ShardEntry]) -> None:
-        self.path, self.manifest, self.entries = path, manifest, tuple(entries)
-        self.access = RecordAccess(path, manifest, self.entries)
+    def __init__(self, generation: OpenedGeneration, entries: Sequence[ShardEntry]) -> None:
+        self.generation, self.entries = generation, tuple(entries)
+        self.path, self.manifest = generation.path, generation.manifest
+        self.access = RecordAccess(generation, self.entries)
         self._plans: dict[tuple[str, ...] | None, tuple[SourceColumns, ExampleDecoder]] = {}
 
     def __reduce__(self) -> tuple[type[NumberedRows], tuple[object, ...]]:
-        return type(self), (self.path, self.manifest, self.entries)
+        return type(self), (self.generation, self.entries)
 
     def __len__(self) -> int:
         return len(self.access)

@@ -7,9 +7,8 @@ import resource
 import threading
 from collections import OrderedDict
 from collections.abc import Callable
+from io import RawIOBase
 from typing import Final
-
-from ..records.record_file import open_regular
 
 MOST_OPEN: Final = min(max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4, 64), 4096)
 """The most files that are open at a time, of each kind: a quarter of what the process may have."""
@@ -20,13 +19,8 @@ class OpenFile:
 
     __slots__ = ("number",)
 
-    def __init__(self, path: str, name: str) -> None:
-        """Open a regular file; `name` is its name in messages.
-
-        Raises:
-            InputError: it is not there, or no regular file.
-        """
-        with open_regular(path, name) as opened:
+    def __init__(self, opened: RawIOBase) -> None:
+        with opened:
             self.number = os.dup(opened.fileno())
 
     def __del__(self, close: Callable[[int], None] = os.close) -> None:  # at its end a process takes `os` apart
@@ -35,24 +29,20 @@ class OpenFile:
 
 
 class OpenFiles:
-    """Open files by their paths; one that has not been asked for in a long time is closed when its readers are done."""
+    """Open files by number; one that has not been asked for in a long time is closed when its readers are done."""
 
     def __init__(self) -> None:
-        self._open: OrderedDict[str, OpenFile] = OrderedDict()
+        self._open: OrderedDict[int, OpenFile] = OrderedDict()
         self._lock = threading.Lock()
 
-    def at(self, path: str, name: str) -> OpenFile:
-        """Return the file at a path, which is opened where it is not; `name` is its name in messages.
-
-        Raises:
-            InputError: it is not there, or no regular file.
-        """
+    def at(self, number: int, open_it: Callable[[], RawIOBase]) -> OpenFile:
+        """Return the file of a number, which `open_it` opens where it is not open; raises what that raises."""
         with self._lock:
-            file = self._open.get(path)
+            file = self._open.get(number)
             if file is None:
-                file = self._open[path] = OpenFile(path, name)
+                file = self._open[number] = OpenFile(open_it())
                 if len(self._open) > MOST_OPEN:
                     self._open.popitem(last=False)
             else:
-                self._open.move_to_end(path)
+                self._open.move_to_end(number)
             return file

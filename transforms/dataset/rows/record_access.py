@@ -21,18 +21,18 @@ import numpy.typing as npt
 
 from ...errors import DamageError, UsageError
 from ...format.buffers.payloads import Payloads
-from ...format.manifest.manifest import Manifest, ShardEntry
+from ...format.manifest.manifest import ShardEntry
 from ...format.manifest.naming import index_path
 from ...format.sidecars.record_index import offsets_in
 from ...format.wording.printable import counted, printable_path, shell_path
 from ...stores.common.store_url import is_store_url
-from ..generations.manifest_files import locate_shard
-from ..records.record_file import open_regular
-from ..records.record_offsets import read_offsets
+from ..generations.opened_generation import OpenedGeneration
+from ..records.record_file import open_regular, scan_opened
+from ..records.record_offsets import offsets_of
 from ..storage.storage_at import storage_at
 from . import open_files
 from .open_files import OpenFiles
-from .shard_records import GzipShard, PlainShard, payloads_in
+from .shard_records import GAP_IN_STORE, GAP_ON_DISK, GzipShard, PlainShard, ShardFile, payloads_in
 
 I64 = npt.NDArray[np.int64]
 
@@ -40,8 +40,9 @@ I64 = npt.NDArray[np.int64]
 class RecordAccess:
     """The records of some shards, by their number from 0; threads may share it, and processes that are forked."""
 
-    def __init__(self, path: str, manifest: Manifest, entries: Sequence[ShardEntry]) -> None:
-        self._path, self._manifest, self._entries = path, manifest, tuple(entries)
+    def __init__(self, generation: OpenedGeneration, entries: Sequence[ShardEntry]) -> None:
+        self._generation, self._entries = generation, tuple(entries)
+        self._path, self._manifest = generation.path, generation.manifest
         self._stops = list(accumulate(entry.records for entry in entries))
         self._known: dict[int, PlainShard | GzipShard] = {}
         self._mapped: deque[int] = deque()
@@ -49,7 +50,7 @@ class RecordAccess:
         self._lock = threading.Lock()
 
     def __reduce__(self) -> tuple[type[RecordAccess], tuple[object, ...]]:
-        return type(self), (self._path, self._manifest, self._entries)
+        return type(self), (self._generation, self._entries)
 
     def __len__(self) -> int:
         return self._stops[-1] if self._stops else 0
@@ -117,7 +118,7 @@ class RecordAccess:
     def place(self, index: int) -> str:
         """Return the shard and the number of a record in it, for a message."""
         shard, first = self._place(index)
-        return f"{self._name(shard)} record {index - first + 1}"
+        return f"{self._generation.name(self._entries[shard])} record {index - first + 1}"
 
     def _place(self, number: int) -> tuple[int, int]:
         """Return the shard of a record, and the number of its first record."""
@@ -130,9 +131,6 @@ class RecordAccess:
             raise IndexError(f"no record {index}; there are {len(self):,}")
         return number
 
-    def _name(self, shard: int) -> str:
-        return printable_path(os.path.join(self._path, self._entries[shard].path))
-
     def _shard(self, number: int) -> PlainShard | GzipShard:
         known = self._known.get(number)
         if known is None:
@@ -142,26 +140,33 @@ class RecordAccess:
         return known
 
     def _open(self, number: int) -> PlainShard | GzipShard:
-        entry, name = self._entries[number], self._name(number)
-        path = os.path.join(self._path, locate_shard(self._path, self._manifest, entry))
-        if self._manifest.compression != "none":
-            return GzipShard.read(path, name, entry)
+        entry = self._entries[number]
+        name, file = self._generation.name(entry), ShardFile(self._generation, entry, self._files, number)
+        with self._generation.explained():
+            if self._manifest.compression != "none":
+                return GzipShard.read(file, name, entry)
+            return self._open_plain(number, file, name)
+
+    def _open_plain(self, number: int, file: ShardFile, name: str) -> PlainShard:
+        """Open an uncompressed shard: its index first, as the check comes after all that was opened."""
+        entry, in_store = self._entries[number], is_store_url(self._path)
         offsets = self._indexed(entry)
         if offsets is None:
-            offsets = read_offsets(path)
-        elif not (is_store_url(path) or offsets.flags.owndata):  # a map keeps its file open
+            offsets = file.scanned(lambda opened: offsets_of(scan_opened(opened, name, check_crc=False)))
+        elif not (in_store or offsets.flags.owndata):  # a map keeps its file open
             self._mapped.append(number)
             if len(self._mapped) > open_files.MOST_OPEN:
                 self._known.pop(self._mapped.popleft(), None)
         if len(offsets) != entry.records + 1 or offsets[0] != 0 or offsets[-1] != entry.bytes:
             found = f"{counted(max(len(offsets) - 1, 0), 'record')} to byte {offsets[-1] if len(offsets) else 0}"
             raise self._cut(entry, f"{name}: {found}")
-        if is_store_url(path):
-            return PlainShard.in_store(path, name, offsets)
-        size = os.path.getsize(path)
+        if in_store:
+            return PlainShard(name, file.read_in_store, offsets, GAP_IN_STORE, entry.bytes)
+        size = os.fstat(file.held().number).st_size
+        self._generation.check()  # the shard may have been open before its index was mapped
         if size != entry.bytes:
             raise self._cut(entry, f"{name}: {counted(size, 'byte')}")
-        return PlainShard.on_disk(self._files, path, name, offsets)
+        return PlainShard(name, file.reader_on_disk(), offsets, GAP_ON_DISK, entry.bytes)
 
     def _cut(self, entry: ShardEntry, found: str) -> DamageError:
         return DamageError(
@@ -182,12 +187,14 @@ class RecordAccess:
             path = index_path(entry.path, kind)
             if kind == "text" and path not in self._manifest.sidecars:
                 continue
-            if not storage.lies_at(path):
+            if storage.has_locks and not storage.lies_at(path):
                 continue
             try:
                 if kind == "binary" and storage.has_locks:
                     return _mapped(storage.path(path))
                 return offsets_in(storage.read(path), kind)
+            except FileNotFoundError:
+                continue
             except ValueError as error:
                 fix = f"shardmill index --overwrite {shell_path(self._path)} makes it again"
                 raise DamageError(f"{printable_path(storage.path(path))}: it is no index; {fix}") from error

@@ -11,7 +11,9 @@ import threading
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from functools import partial
+from io import FileIO
+from typing import Final, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -22,17 +24,18 @@ from ...format.buffers.payloads import Payloads
 from ...format.manifest.manifest import ShardEntry
 from ...format.tfrecord.framing import FOOTER_BYTES, FRAME_BYTES, HEADER_BYTES
 from ...format.wording.printable import counted
-from ...stores.common.store_url import parse_store_url
-from ...stores.connect import store_at
-from ..records.record_file import read_record_batches
+from ...stores.common.object_reader import ObjectReader
+from ..generations.opened_generation import OpenedGeneration
+from ..records.record_file import scan_opened
 from ..records.record_offsets import offsets_of
 from ..records.record_scan import RecordRun
-from .open_files import OpenFiles
+from .open_files import OpenFile, OpenFiles
 
 I64 = npt.NDArray[np.int64]
+T = TypeVar("T")
 
-_GAP_ON_DISK: Final = 4 << 10
-_GAP_IN_STORE: Final = 256 << 10
+GAP_ON_DISK: Final = 4 << 10
+GAP_IN_STORE: Final = 256 << 10
 """Bytes between two records from which these are read by themselves: reading them too costs less than another read."""
 
 _MOST_AT_ONCE: Final = 8 << 20
@@ -47,22 +50,56 @@ ReadEach = Callable[[Sequence[tuple[int, int]]], list[bytes]]
 """Read so many bytes from an offset on, each (bytes, offset); fewer only at the end."""
 
 
-def file_reader(files: OpenFiles, path: str, name: str) -> ReadEach:
-    """Return what reads a file on disk, which is opened when it is needed."""
+class ShardFile:
+    """A shard of a generation as a file, which is opened when it is needed, and again where it is no longer open.
 
-    def read(pieces: Sequence[tuple[int, int]]) -> list[bytes]:
-        file = files.at(path, name)
-        number, pread = file.number, os.pread
-        return [pread(number, size, offset) for size, offset in pieces]
+    On a disk `files` keeps it open under its `number`. In a store the version that was opened first is read; where that
+    is removed, as it was staged, the one of the shard's final name.
+    """
 
-    return read
+    def __init__(self, generation: OpenedGeneration, entry: ShardEntry, files: OpenFiles, number: int) -> None:
+        self._generation, self._entry, self._files, self._number = generation, entry, files, number
+        self._object: ObjectReader | None = None
 
+    def scanned(self, scan: Callable[[FileIO | ObjectReader], T]) -> T:
+        """Return what `scan` makes of the shard, open at its beginning.
 
-def object_reader(path: str) -> ReadEach:
-    """Return what reads ranges of an object of a store."""
-    url = parse_store_url(path)
-    store = store_at(url)
-    return lambda pieces: [store.read(url.key, offset, offset + size) for size, offset in pieces]
+        Raises:
+            ReplacedError: the generation was replaced.
+            DamageError: the shard is missing, or what `scan` raises.
+        """
+        while True:
+            with self._generation.open(self._entry) if self._object is None else self._object.again() as opened:
+                if isinstance(opened, ObjectReader):
+                    self._object = opened
+                try:
+                    return scan(opened)
+                except FileNotFoundError:
+                    self._object = self._generation.open_again(self._entry)
+
+    def held(self) -> OpenFile:
+        """Return the file on disk; raises what `OpenedGeneration.open` raises."""
+        return self._files.at(self._number, partial(self._generation.open, self._entry))
+
+    def reader_on_disk(self) -> ReadEach:
+        """Return what reads pieces of the file."""
+        at, number, open_it = self._files.at, self._number, partial(self._generation.open, self._entry)
+
+        def read(pieces: Sequence[tuple[int, int]]) -> list[bytes]:
+            file = at(number, open_it)
+            descriptor, pread = file.number, os.pread
+            return [pread(descriptor, size, offset) for size, offset in pieces]
+
+        return read
+
+    def read_in_store(self, pieces: Sequence[tuple[int, int]]) -> list[bytes]:
+        """Read pieces of the object; see `ReadEach`."""
+
+        def scan(opened: FileIO | ObjectReader) -> list[bytes]:
+            assert isinstance(opened, ObjectReader)
+            return [opened.read_range(offset, offset + size) for size, offset in pieces]
+
+        return self.scanned(scan)
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,16 +111,6 @@ class PlainShard:
     offsets: I64
     gap: int
     size: int
-
-    @classmethod
-    def on_disk(cls, files: OpenFiles, path: str, name: str, offsets: I64) -> PlainShard:
-        """Return the shard in a file."""
-        return cls(name, file_reader(files, path, name), offsets, _GAP_ON_DISK, int(offsets[-1]))
-
-    @classmethod
-    def in_store(cls, path: str, name: str, offsets: I64) -> PlainShard:
-        """Return the shard in an object."""
-        return cls(name, object_reader(path), offsets, _GAP_IN_STORE, int(offsets[-1]))
 
     def payload(self, row: int) -> bytes:
         """Return the payload of a row, by one read."""
@@ -156,28 +183,33 @@ class GzipShard:
     The run of records that was read last is kept.
     """
 
-    path: str
+    file: ShardFile
+    name: str
     members: list[int]
     rows: list[int]
     _last: RecordRun | None = None
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
     @classmethod
-    def read(cls, path: str, name: str, entry: ShardEntry) -> GzipShard:
+    def read(cls, file: ShardFile, name: str, entry: ShardEntry) -> GzipShard:
         """Read a shard to find its members.
 
         Raises:
             DamageError: it is damaged, or has another number of records.
         """
-        begun: list[tuple[int, int]] = []
-        runs = read_record_batches(path, check_crc=False, on_member=lambda start, made: begun.append((start, made)))
-        starts = offsets_of(runs)[:-1]
+
+        def scan(opened: FileIO | ObjectReader) -> tuple[I64, list[tuple[int, int]]]:
+            begun: list[tuple[int, int]] = []
+            runs = scan_opened(opened, name, check_crc=False, on_member=lambda start, made: begun.append((start, made)))
+            return offsets_of(runs)[:-1], begun
+
+        starts, begun = file.scanned(scan)
         if len(starts) != entry.records:
             raise DamageError(f"{name}: {counted(len(starts), 'record')}, the manifest states {entry.records}")
         rows = np.searchsorted(starts, [made for _, made in begun])
         pairs = zip(begun, rows.tolist(), strict=True)
         usable = [(at, row) for (at, made), row in pairs if row < len(starts) and starts[row] == made]
-        return cls(path, [at for at, _ in usable], [row for _, row in usable])
+        return cls(file, name, [at for at, _ in usable], [row for _, row in usable])
 
     def payload(self, row: int) -> bytes:
         """Return the payload of a row."""
@@ -193,6 +225,11 @@ class GzipShard:
         if self._last is not None and 0 <= row + 1 - self._last.first_record < len(self._last):
             return self._last
         member = bisect_right(self.rows, row) - 1
-        runs = read_record_batches(self.path, self.members[member], first_record=self.rows[member] + 1)
-        self._last = next(run for run in runs if row + 1 < run.first_record + len(run))
+        start, first = self.members[member], self.rows[member] + 1
+
+        def scan(opened: FileIO | ObjectReader) -> RecordRun:
+            runs = scan_opened(opened, self.name, start, first_record=first)
+            return next(run for run in runs if row + 1 < run.first_record + len(run))
+
+        self._last = self.file.scanned(scan)
         return self._last

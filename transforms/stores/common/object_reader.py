@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from typing import TYPE_CHECKING, Any
 
-from .object_store import ObjectStore
+from .object_store import ObjectInfo, ObjectStore
 from .read_ahead import read_ahead
 
 if TYPE_CHECKING:
@@ -53,19 +53,29 @@ class ObjectReader(SeekableObject):
     `size` is that of the content. What was read last is kept, so that a look at the first bytes costs no request more.
     """
 
-    def __init__(self, store: ObjectStore, key: str) -> None:
-        """Open an object.
+    def __init__(self, store: ObjectStore, key: str, info: ObjectInfo | None = None) -> None:
+        """Open an object; `info` is what was found of it before.
 
         Raises:
             FileNotFoundError: there is none.
         """
-        info = store.head(key)
-        if info is None:
-            raise FileNotFoundError(errno.ENOENT, "no such object", f"{store.scheme}://{store.bucket}/{key}")
-        super().__init__(info.size)
-        self._store, self._key, self._version = store, key, info.version
+        self.info = store.found(key) if info is None else info
+        super().__init__(self.info.size)
+        self._store = store
         self._piece, self._piece_start = memoryview(b""), 0
         self._coming: Iterator[bytes] | None = None
+
+    def again(self) -> ObjectReader:
+        """Open the same content once more, from its beginning; no request is made."""
+        return ObjectReader(self._store, self.info.key, self.info)
+
+    def read_range(self, start: int, end: int) -> bytes:
+        """Return the bytes from `start` up to `end`, wherever the position is; threads may share it.
+
+        Raises:
+            FileNotFoundError: the content is no longer there.
+        """
+        return self._store.read(self.info.key, start, end, version=self.info.version)
 
     def readinto(self, buffer: WriteableBuffer, /) -> int:
         """Fill a buffer as far as there are bytes at hand, at least with one unless the end is reached."""
@@ -90,7 +100,7 @@ class ObjectReader(SeekableObject):
         """Take as the piece the one that begins at the next byte to read."""
         if self._coming is None or self._at != self._piece_start + len(self._piece):
             self._let_go()
-            self._coming = read_ahead(self._store, self._key, self._at, self.size, version=self._version)
+            self._coming = read_ahead(self._store, self.info.key, self._at, self.size, version=self.info.version)
         self._piece, self._piece_start = memoryview(next(self._coming)), self._at
 
     def _let_go(self) -> None:

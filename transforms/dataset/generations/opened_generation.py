@@ -1,0 +1,203 @@
+"""A generation that a reader has opened: whatever happens to the folder, it reads the records of that one or none.
+
+    open a shard ─▶ then look: is the manifest still the one that was opened, and is no newer one made from nothing?
+                    yes: the open shard is of this generation      no: `ReplacedError`, before a record of it is read
+
+A commit comes before the files of its generation get their names. So a shard of another generation that was opened
+under one of these names is always noticed by a look that comes after. A file on a disk stays what it is while it is
+open. An object is pinned by its version. A generation is known by its commit: a folder that was removed and converted
+again holds another generation of the same number.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from io import FileIO
+
+from ...errors import DamageError, InputError, ReplacedError
+from ...format.manifest.manifest import Manifest, ShardEntry
+from ...format.manifest.naming import generation_file
+from ...format.manifest.parser import parse_overview
+from ...format.manifest.parts import LIMITS
+from ...format.wording.printable import printable_path, shell_path
+from ...stores.common.object_reader import ObjectReader
+from ...stores.common.store_url import is_store_url
+from ..records.record_file import open_regular
+from ..storage.contract import Storage
+from ..storage.storage_at import storage_at
+from .manifest_files import list_generations, locate_shard, numbers_in, read_file, read_manifest
+
+Identity = tuple[object, ...]
+"""What tells a file from any other of its name."""
+
+
+class OpenedGeneration:
+    """One generation of the dataset at `path`; threads may share it, and each process has its own copy."""
+
+    def __init__(self, path: str, manifest: Manifest, identity: Identity | None = None) -> None:
+        """Take a manifest that was read; `identity` is that of its file before it was read, where that is known."""
+        self.path, self.manifest = path, manifest
+        self._identity = identity
+        self._last = manifest.generation  # of itself and the appends to it that were seen
+
+    def name(self, entry: ShardEntry) -> str:
+        """Return how messages call a shard."""
+        return printable_path(os.path.join(self.path, entry.path))
+
+    def open_again(self, entry: ShardEntry) -> ObjectReader:
+        """Open the object of a shard whose object was open and is no longer there.
+
+        Raises:
+            ReplacedError: the generation was replaced.
+            DamageError: the shard is missing, or the object is not that of the manifest.
+        """
+        opened = self.open(entry)
+        assert isinstance(opened, ObjectReader)
+        crc = opened.info.crc32c
+        if opened.size != entry.bytes or (crc is not None and f"{crc:08x}" != entry.crc32c):
+            raise DamageError(
+                f"{self.name(entry)}: changed while it was read, and is not the shard of the manifest: "
+                f"shardmill verify {shell_path(self.path)}"
+            )
+        return opened
+
+    def open(self, entry: ShardEntry) -> FileIO | ObjectReader:
+        """Open a shard under the name that it has by now.
+
+        Raises:
+            ReplacedError: the generation was replaced.
+            DamageError: the shard is missing, or is no regular file.
+        """
+        while True:
+            located = None
+            try:
+                located = locate_shard(self.path, self.manifest, entry)
+                opened = open_regular(os.path.join(self.path, located), self.name(entry))
+            except (DamageError, InputError):
+                self.check()
+                if located in (None, entry.path) or storage_at(self.path).lies_at(located):
+                    raise
+                continue  # it was published at this moment
+            try:
+                self.check()
+            except BaseException:
+                opened.close()
+                raise
+            return opened
+
+    def check(self) -> None:
+        """Check that the generation was not replaced: whatever was opened before belongs to it.
+
+        Raises:
+            ReplacedError: it was replaced, or removed.
+            DamageError: a newer manifest is damaged.
+        """
+        found = self.replacement()
+        if found is not None:
+            raise ReplacedError(
+                f"{printable_path(self.path)}: generation {self.manifest.generation} {found} after it was opened; "
+                f"open the dataset again"
+            )
+
+    @contextmanager
+    def explained(self) -> Iterator[None]:
+        """Raise `ReplacedError` in place of the error of a file that is missing or damaged as it was replaced."""
+        try:
+            yield
+        except (DamageError, InputError, FileNotFoundError):
+            self.check()
+            raise
+
+    @contextmanager
+    def unchanged(self) -> Iterator[None]:
+        """Check at the end that all that was read within was of this generation, before its result is used.
+
+        Raises:
+            ReplacedError: it was not.
+        """
+        with self.explained():
+            yield
+        self.check()
+
+    def replacement(self) -> str | None:
+        """Return what has happened to the generation, None while the dataset holds it.
+
+        Raises:
+            DamageError: a newer manifest is damaged.
+        """
+        storage, number = storage_at(self.path), self.manifest.generation
+        while True:
+            numbers, identity = _look(storage, number)
+            if identity is None:
+                return "was removed"
+            if identity != self._identity:
+                own = _overview(storage, number if numbers else None)
+                if own is None:
+                    continue
+                if own.run.commit_id != self.manifest.run.commit_id:
+                    return f"was removed, and another dataset was made there ({own.run.created}),"
+                self._identity = identity
+            for one in (one for one in numbers if one > self._last):
+                newer = _overview(storage, one)
+                if newer is None:
+                    break
+                if newer.parent != self._last:
+                    return f"was replaced by generation {one}"
+                self._last = one
+            else:
+                return None
+
+
+def open_generation(path: str | os.PathLike[str], generation: int | None = None) -> OpenedGeneration:
+    """Open a generation of a dataset, by default the latest; a link to the folder is followed now, and never again.
+
+    Raises:
+        InputError: the folder holds no dataset, no such generation, or one that was replaced.
+        DamageError: the manifest is damaged.
+    """
+    root = os.fspath(path)
+    if is_store_url(root):
+        root = root.rstrip("/")
+    elif os.path.realpath(root) != os.path.abspath(root):
+        root = os.path.realpath(root)
+    numbers, identity = _look(storage_at(root), generation)
+    opened = OpenedGeneration(root, read_manifest(root, generation or (numbers[-1] if numbers else None)), identity)
+    found = opened.replacement() if opened.manifest.generation in numbers[:-1] else None
+    if found is not None:
+        raise InputError(
+            f"{printable_path(root)}: generation {generation} {found}: its rows are no longer there; without a number "
+            f"the latest is read, which is {numbers[-1]}"
+        )
+    return opened
+
+
+def _look(storage: Storage, number: int | None) -> tuple[tuple[int, ...], Identity | None]:
+    """Return the numbers of all generations, and what identifies the manifest of one: by default of the latest.
+
+    A store is asked once. The lone `manifest.json` of a copy stands for any number.
+    """
+    listed = None if storage.has_locks else dict(storage.entries("manifests"))
+    numbers = list_generations(storage.root) if listed is None else numbers_in(listed)
+    if not numbers:
+        status = storage.status("manifest.json")
+    else:
+        path = generation_file("manifests", number or numbers[-1], "json")
+        status = storage.status(path) if listed is None else listed.get(os.path.basename(path))
+    return numbers, None if status is None else (*status.identity, status.size, status.changed)
+
+
+def _overview(storage: Storage, number: int | None) -> Manifest | None:
+    """Return what a manifest states but for its parts, None if it is no longer there.
+
+    Raises:
+        DamageError: it is damaged.
+    """
+    path = "manifest.json" if number is None else generation_file("manifests", number, "json")
+    try:
+        return parse_overview(read_file(storage.root, path, LIMITS.bytes), printable_path(storage.path(path)))[0]
+    except (DamageError, FileNotFoundError):
+        if storage.status(path) is not None:
+            raise
+        return None
