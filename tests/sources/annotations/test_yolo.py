@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 from PIL import Image
 from shardmill.pipelines import convert
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
-from shardmill.transforms.errors import TooManyRejects
+from shardmill.transforms.errors import SourceError, TooManyRejects
 
 from ...command_line import Shardmill
 from ...label_numbers import in_numbers
@@ -77,6 +78,39 @@ def test_the_names_of_classes_are_those_beside_the_labels(path: str, text: str) 
     (row,) = run()
     assert row["image/object/class/label"] == [1]
     assert open_dataset("out").labels == {"image/object/class/label": ("cat", "dog")}
+
+
+def test_names_of_classes_are_kept_as_they_are_written() -> None:
+    picture("1", "".join(f"{number} 0.5 0.5 0.2 0.4\n" for number in range(5)))
+    Path("data.yaml").write_text("names: [no, on, 12:30, 1e3, ~]\n")
+    run()
+    names = ("no", "on", "12:30", "1e3", "~")
+    assert open_dataset("out").labels == {"image/object/class/label": names}
+    Path("data.yaml").unlink()
+    Path("labels/classes.txt").write_text("\ufeffno\non\n12:30\n1e3\n~\n")
+    run()
+    assert open_dataset("out").labels == {"image/object/class/label": names}
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("names: {100000000: a}\n", 'names: "100000000" is not the number of a class, 0 to 99,999; fix it'),
+        ("names: {-1: a}\n", 'names: "-1" is not the number of a class'),
+        ("names: {cat: 0}\n", 'names: "cat" is not the number of a class'),
+        ("a: &a [x, x]\nb: &b [*a, *a]\nnames: *b\n", "cannot be read: it has aliases"),
+        ("names: [cat\n", "cannot be read: while parsing a flow sequence"),
+        ("names: " + "[" * 5000, "cannot be read: "),
+        ("x: [" + "a, " * 300_000 + "]", "far too many values"),
+        ("# " + "x" * (5 << 20), "it is over 4 MiB"),
+    ],
+)
+def test_a_data_yaml_whose_names_cannot_be_read_ends_the_run_and_is_named(text: str, said: str) -> None:
+    picture("1", "1 0.5 0.5 0.2 0.4\n")
+    Path("data.yaml").write_text(text)
+    with pytest.raises(SourceError, match=re.escape(said)) as error:
+        run()
+    assert "data.yaml" in str(error.value)
 
 
 def test_names_may_be_given() -> None:

@@ -22,6 +22,7 @@ from typing import Any, Final
 
 import yaml
 
+from ...errors import SourceError
 from ...format.wording.printable import printable
 from ..contract.source import ParallelMap, SourceEntry
 from ..files.open_file import open_file, open_listed
@@ -31,6 +32,14 @@ from .rows import Annotated, Picture, annotated
 
 NAMES: Final = ("classes.txt", "obj.names")
 CONFIGS: Final = ("data.yaml", "dataset.yaml", "data.yml")
+_CONFIG_BYTES: Final = 4 << 20
+"""A `data.yaml` of 20,000 classes has 600 KB."""
+
+_NODES: Final = 200_000
+
+_CLASS_DIGITS: Final = 5
+"""The number of a class has so many digits: a name is kept for each number up to the greatest."""
+
 _BOX: Final = 5
 _CORNERS: Final = 3
 
@@ -39,7 +48,7 @@ def read_yolo(entries: Sequence[SourceEntry], options: AnnotationOptions, run: P
     """Return what the files say; one that is none of YOLO's, or whose picture is not there, has an error.
 
     Raises:
-        SourceError: a file cannot be opened.
+        SourceError: a file cannot be opened, or the file with the names of classes cannot be read.
     """
     labels = os.path.commonpath([os.path.dirname(entry.path) for entry in entries]) if entries else b""
     beside = beside_labels(os.fsdecode(labels))
@@ -81,25 +90,62 @@ def beside_labels(labels: str) -> Beside:
                 return _config_in(path)
         for name in NAMES:
             if os.path.isfile(path := os.path.join(folder, name)):
-                with open(path, encoding="utf-8", errors="replace") as file:
-                    return Beside(tuple(line.strip() for line in file.read().splitlines()))
+                with open(path, encoding="utf-8-sig", errors="replace") as file:
+                    return Beside(tuple(line.strip() for line in file.read(_CONFIG_BYTES).splitlines()))
         folder = os.path.dirname(folder)
     return Beside()
 
 
+class _Config(yaml.SafeLoader):
+    """Composes the nodes of a `data.yaml`, without aliases: they make a short file mean billions of values."""
+
+    nodes = 0
+
+    def compose_node(self, parent: yaml.Node | None, index: int) -> yaml.Node | None:
+        self.nodes += 1
+        if self.nodes > _NODES or self.check_event(yaml.AliasEvent):
+            raise yaml.YAMLError("it has aliases, or far too many values")
+        return super().compose_node(parent, index)
+
+
 def _config_in(path: str) -> Beside:
-    with open(path, encoding="utf-8", errors="replace") as file:
-        try:
-            document = yaml.safe_load(file)
-        except yaml.YAMLError:
-            return Beside()
-    if not isinstance(document, dict):
-        return Beside()
-    names, points = document.get("names"), document.get("kpt_shape")
-    if isinstance(names, dict) and names and all(isinstance(number, int) and number >= 0 for number in names):
-        names = [names.get(number, number) for number in range(max(names) + 1)]
-    shape = points if isinstance(points, list) and [type(one) for one in points] == [int, int] else [0]
-    return Beside(tuple(map(str, names)) if isinstance(names, list) else (), math.prod(shape))
+    """Return what a `data.yaml` says: names of classes as they are written, so that `no` is "no".
+
+    Raises:
+        SourceError: it is not YAML, or numbers classes as nobody does.
+    """
+    with open(path, encoding="utf-8-sig", errors="replace") as file:
+        text = file.read(_CONFIG_BYTES + 1)
+    try:
+        if len(text) > _CONFIG_BYTES:
+            raise yaml.YAMLError(f"it is over {_CONFIG_BYTES >> 20} MiB")
+        root = yaml.compose(text, Loader=_Config)
+    except (yaml.YAMLError, RecursionError) as error:
+        why = " ".join(str(error).split())
+        raise SourceError(printable(path), f"its names of classes cannot be read: {why}; fix it") from error
+    values = {key.value: value for key, value in root.value} if isinstance(root, yaml.MappingNode) else {}
+    return Beside(_names_in(values.get("names"), path), math.prod(_numbers_in(values.get("kpt_shape")) or [0]))
+
+
+def _names_in(node: yaml.Node | None, path: str) -> tuple[str, ...]:
+    if isinstance(node, yaml.SequenceNode):
+        return tuple(str(one.value) for one in node.value if isinstance(one, yaml.ScalarNode))
+    if not isinstance(node, yaml.MappingNode):
+        return ()
+    names = {str(key.value): str(value.value) for key, value in node.value if isinstance(value, yaml.ScalarNode)}
+    odd = next((one for one in names if not (one.isdecimal() and len(one) <= _CLASS_DIGITS)), None)
+    if odd is not None:
+        what = f'"{printable(odd[:80])}" is not the number of a class, 0 to {10**_CLASS_DIGITS - 1:,}'
+        raise SourceError(printable(path), f"names: {what}; fix it")
+    by_number = {int(number): name for number, name in names.items()}
+    return tuple(by_number.get(number, str(number)) for number in range(max(by_number, default=-1) + 1))
+
+
+def _numbers_in(node: yaml.Node | None) -> list[int]:
+    """Return the two numbers of a `kpt_shape`; none where it is of another form."""
+    values = [one.value for one in node.value] if isinstance(node, yaml.SequenceNode) else []
+    shape = [int(one) for one in values if isinstance(one, str) and one.isdecimal() and len(one) <= _CLASS_DIGITS]
+    return shape if len(shape) == len(values) == 2 else []
 
 
 def _pictures_in(root: str) -> dict[str, str]:
