@@ -114,7 +114,8 @@ def test_an_append_has_the_unit_of_the_dataset(desk: Any) -> None:
     assert ended.value.code == 4
     assert (
         'b.parquet row group 0 row 1: column "x": INT_OVERFLOW: 253402300799999999000 ns is beyond the int64 range in '
-        "ns; the type is the dataset's: fix the file"
+        "ns; the unit is the dataset's: fix the file, or convert all files to a new dataset (shardmill convert ... "
+        "-o FOLDER)"
     ) in desk.capsys.readouterr().err
     with pytest.raises(SystemExit) as ended:
         main(["append", "b.parquet", "c.parquet", "-o", "out", "--workers", "1", "--max-rejects", "1"])

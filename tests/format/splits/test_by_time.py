@@ -46,6 +46,13 @@ def test_a_row_is_strictly_before_its_bound(kind: pa.DataType) -> None:
     assert split_of(pa.array(DAYS).cast(kind), TimeSplits("day", BOUNDS, "test")) == (SPLITS, [])
 
 
+def test_a_bound_beyond_the_range_of_nanoseconds_is_after_or_before_all_rows() -> None:
+    ends = pa.array([-(2**63), 0, 2**63 - 1], pa.timestamp("ns"))
+    assert split_of(ends, TimeSplits("day", (("train", "3000-01-01"),), "test"))[0] == ["train"] * 3
+    bounds = (("train", "1600-01-01"), ("val", "2000-01-01"))
+    assert split_of(ends, TimeSplits("day", bounds, "test"))[0] == ["val", "val", "test"]
+
+
 def test_text_in_iso_8601_is_compared_as_time() -> None:
     texts = [day.isoformat() for day in DAYS]
     texts += ["2023-12-31T23:59:59.9999999", "2024-01-01 00:00", "2024-01-01T00:30+01:00", "20240201", "2024-01-31T23Z"]

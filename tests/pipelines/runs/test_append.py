@@ -207,7 +207,8 @@ class TestOtherSources:
         with pytest.raises(TooManyRejects) as refused:
             append(sources(str(tmp_path / "b.parquet")), output=tmp_path / "out")
         assert "schema.columns" not in str(refused.value)
-        assert str(refused.value).count("the type is the dataset's: fix the file") == 3
+        assert str(refused.value).count("the type is the dataset's: fix the file") == 2
+        assert str(refused.value).count("the unit is the dataset's: fix the file, or convert all files to a new") == 1
 
     def test_arrays_of_another_shape_are_not_to_be_declared(self, tmp_path: Path) -> None:
         for name, width in (("a", 2), ("b", 3)):

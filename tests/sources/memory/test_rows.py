@@ -89,3 +89,33 @@ def test_tables_and_frames_one_by_one_are_one_table_under_the_schema_of_the_firs
         table(iter([frames[0], pd.DataFrame({"c": [1]})]))
     with pytest.raises(DataError, match="data is a dict"):
         table(iter([frames[0], {"a": 1}]))
+
+
+EXACT = pd.Timestamp("2020-01-01 00:00:00.000000001")
+
+
+@pytest.mark.parametrize(
+    ("data", "wanted"),
+    [
+        ([{"t": EXACT}, {"t": None}], [EXACT, None]),
+        ([{"t": {"a": [EXACT]}}], [{"a": [EXACT]}]),
+        ([{"t": pd.Timedelta(1)}], [pd.Timedelta(1)]),
+        (pd.DataFrame({"t": pd.Series([EXACT, pd.NaT, None], dtype=object)}), [EXACT, None, None]),
+        ({"t": np.array([EXACT, None], object)}, [EXACT, None]),
+    ],
+)
+def test_times_of_pandas_in_ns_keep_their_nanoseconds(data: object, wanted: list[Any]) -> None:
+    assert table(data)["t"].to_pylist() == wanted
+
+
+def test_times_of_python_are_in_us() -> None:
+    assert table([{"t": EXACT.to_pydatetime(warn=False)}])["t"].type == pa.timestamp("us")
+
+
+def test_a_later_table_may_count_time_in_another_unit_where_that_is_exact() -> None:
+    us, ns = pa.table({"t": pa.array([1], pa.timestamp("us"))}), pa.table({"t": pa.array([2000], pa.timestamp("ns"))})
+    assert table(iter([us, ns]))["t"].cast(pa.int64()).to_pylist() == [1, 2]
+    assert table(iter([ns, us]))["t"].cast(pa.int64()).to_pylist() == [2000, 1000]
+    fine = pa.table({"t": pa.array([2001], pa.timestamp("ns"))})
+    with pytest.raises(SchemaError, match=r'part 2: column "t": Casting from timestamp\[ns\] .* would lose data: 2001'):
+        table(iter([us, fine]))

@@ -14,7 +14,7 @@ from pyarrow import types
 from ..buffers.arrow_memory import bits, raw_values, valid_mask
 from ..buffers.views import I64
 from ..flow.blocks import Narrowing
-from ..flow.rejects import TYPE_IS_THE_DATASETS, CellError
+from ..flow.rejects import TYPE_IS_THE_DATASETS, UNIT_IS_THE_DATASETS, CellError
 from ..schema.column_types import DEFAULT_UNIT, UNITS
 from ..schema.schema import Feature
 from ..wording.printable import printable
@@ -49,9 +49,8 @@ class BadValues:
         text = f"{quoted} {self.says}"
         if not self.fix:
             return CellError(column, self.code, value, self.expected, text)
-        return CellError(
-            column, self.code, value, self.expected, f"{text}; {self.fix}", f"{text}; {TYPE_IS_THE_DATASETS}"
-        )
+        in_append = f"{text}; {UNIT_IS_THE_DATASETS if '.unit=' in self.fix else TYPE_IS_THE_DATASETS}"
+        return CellError(column, self.code, value, self.expected, f"{text}; {self.fix}", in_append)
 
 
 def int64_values(values: pa.Array, feature: Feature) -> tuple[I64, list[BadValues]]:

@@ -34,6 +34,9 @@ class Place:
 
 
 TYPE_IS_THE_DATASETS: Final = "the type is the dataset's: fix the file"
+UNIT_IS_THE_DATASETS: Final = (
+    "the unit is the dataset's: fix the file, or convert all files to a new dataset (shardmill convert ... -o FOLDER)"
+)
 """The fix of a cell that does not fit, in an append: there no other type can be declared."""
 
 

@@ -34,6 +34,7 @@ from .splitter import Assigned, Candidates, present_rows, scalar_feature
 
 _KEY: Final = "split.before.column"
 _DAY: Final = 86_400_000_000
+_INT64_END: Final = 1 << 63
 _MICROSECONDS: Final = {"s": 1_000_000, "ms": 1_000, "us": 1}
 _EPOCH: Final = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 
@@ -114,7 +115,9 @@ class TimeSplits:
         """Return how many bounds each row is not before, and by row the texts that are no dates."""
         feature = scalar_feature(given.schema, self.column, _KEY)
         column = given.columns[self.column]
-        bounds = np.array([_bound(feature, text) for _, text in self.bounds], np.int64)
+        known = [_bound(feature, text) for _, text in self.bounds]
+        # Nanoseconds reach from 1677 to 2262: all rows are before a later bound, and none before an earlier one.
+        bounds = np.array([max(bound, -_INT64_END) for bound in known if bound < _INT64_END], np.int64)
         values, bad = _moments(column, given.rows) if feature.kind == "bytes" else (column.values, {})
         return np.searchsorted(bounds, values, "right").astype(np.int64), bad
 

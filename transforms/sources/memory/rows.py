@@ -16,6 +16,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from ...errors import DataError, SchemaError, UsageError
+from ...format.schema.arrow_checks import common_type, has_unit, in_unit, times_within
 from ...format.wording.printable import printable
 from .mixed_values import CONVERSION_ERRORS, mixed_column_error
 
@@ -66,6 +67,25 @@ def tables_of_parts(parts: Iterable[object], as_table: Callable[[object], pa.Tab
         schema = schema or table.schema
 
 
+def array_of_values(values: Any, *, from_pandas: bool | None = None) -> pa.Array:
+    """Return Python values as an Arrow array; times of pandas that are in ns make it one of ns.
+
+    Arrow takes them for Python's own datetimes, and cuts their nanoseconds off silently.
+    """
+    found = pa.array(values, from_pandas=from_pandas)
+    if not times_within(found.type) or not any(_is_in_ns(value) for value in values):
+        return found
+    return pa.array(values, in_unit(found.type, "ns"), from_pandas=from_pandas)
+
+
+def _is_in_ns(value: object) -> bool:
+    if isinstance(value, Mapping):
+        return any(map(_is_in_ns, value.values()))
+    if isinstance(value, list | tuple):
+        return any(map(_is_in_ns, value))
+    return getattr(value, "unit", None) == "ns"
+
+
 def first_of(items: Iterator[Any]) -> tuple[Any, Iterator[Any]]:
     """Return the first item, and an iterator that has it still.
 
@@ -113,7 +133,7 @@ def _table(rows: Sequence[Row], first: int) -> pa.Table:
 
 def _column(name: str, values: list[Any], first: int) -> pa.Array:
     try:
-        return pa.array(values)
+        return array_of_values(values)
     except CONVERSION_ERRORS as error:
         fix = "give the column one type"
         raise mixed_column_error("data", name, values, error, fix=fix, first_row=first) from error
@@ -140,7 +160,8 @@ def _fitted_column(column: pa.ChunkedArray, field: pa.Field, where: str) -> pa.C
     if column.type.equals(field.type):
         return column
     reason = f"is {column.type}, and {field.type} in the first rows"
-    if pa.types.is_null(column.type) or (_is_numeric(column.type) and _is_numeric(field.type)):
+    times = has_unit(column.type) and common_type(column.type, field.type) is not None
+    if pa.types.is_null(column.type) or times or (_is_numeric(column.type) and _is_numeric(field.type)):
         try:
             return column.cast(field.type)  # checked: what the type does not hold exactly is an error
         except pa.ArrowException as error:

@@ -13,12 +13,12 @@ import pyarrow as pa
 
 from ...errors import DataError, SchemaError, UsageError
 from ...format.nested.impossible_values import checked_batch
-from ...format.schema.arrow_checks import storage_column, storage_type
+from ...format.schema.arrow_checks import storage_column, storage_type, times_within
 from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable
 from ..numpy.array_columns import column_of_array
 from .mixed_values import CONVERSION_ERRORS, mixed_column_error, reason_of
-from .rows import first_of, table_of_rows, tables_of_parts, tables_of_rows
+from .rows import array_of_values, first_of, table_of_rows, tables_of_parts, tables_of_rows
 
 _NO_ROWS: Final = (str, bytes, bytearray, np.ndarray, set, frozenset)
 """What can be gone through and is neither a list nor an iterator of rows."""
@@ -209,6 +209,10 @@ def _of_dataframe(frame: Any) -> MemoryTable:
         warnings.append("DataFrame: its index, which has no name, is not written; reset_index() makes it columns")
     try:
         table = pa.Table.from_pandas(frame.set_axis(names, axis=1), preserve_index=False)
+        for index, field in enumerate(table.schema):
+            if frame.dtypes.iloc[index].kind == "O" and times_within(field.type):
+                column = array_of_values(frame.iloc[:, index], from_pandas=True)
+                table = table.set_column(index, field.name, column)
     except CONVERSION_ERRORS as error:
         raise _mixed_frame(frame, names, error) from error
     for field in table.schema:
@@ -272,7 +276,7 @@ def _array_column(name: str, value: Any) -> pa.Array:
     if array.dtype.kind != "O":
         return column_of_array(name, array)
     try:
-        return pa.array(array)
+        return array_of_values(array)
     except CONVERSION_ERRORS as error:
         fix = "give the array one type, as with array.astype(str)"
         raise mixed_column_error("data", name, list(array), error, fix=fix) from error
