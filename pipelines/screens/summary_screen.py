@@ -83,7 +83,7 @@ def _narrowed(terminal: Terminal, manifest: Manifest) -> None:
     for entry in manifest.narrowed:
         zeros = f", {entry.underflows:,} became zero" if entry.underflows else ""
         error = f"relative error up to {entry.max_relative_error:.1e}{zeros}"
-        lost = error if entry.max_relative_error else "all exact"
+        lost = error if entry.max_relative_error else "every float64 kept exactly"
         values = f"{counted(entry.values, 'value')}{since}"
         terminal.text(f"Narrowed {in_lines(entry.name)}: {entry.from_} to {entry.to}, {values}, {lost}")
 

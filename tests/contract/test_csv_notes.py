@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
+import shutil
+from decimal import Decimal
 from typing import Any
 
 import pandas as pd
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from shardmill.pipelines import convert
 from shardmill.pipelines.runs.convert import run_convert
@@ -14,6 +19,7 @@ from shardmill.pipelines.runs.python_api import load_call
 from shardmill.pipelines.screens.screen import Screen
 from shardmill.transforms.dataset.generations.manifest_files import read_manifest
 from shardmill.transforms.dataset.reading.open_dataset import open_dataset
+from shardmill.transforms.errors import SchemaError
 from shardmill.transforms.sources.csv.parse import CsvLimits
 from shardmill.transforms.sources.csv.source import CsvSource
 
@@ -233,11 +239,71 @@ def test_a_csv_that_is_wholly_read_names_the_columns_in_which_nulls_were_found(d
 
 @pytest.mark.parametrize(
     ("price", "lost"),
-    [("1.5", "2 values, all exact"), ("1.1", "2 values, relative error up to 2.2e-08")],
+    [("1.5", "2 values, every float64 kept exactly"), ("1.1", "2 values, relative error up to 2.2e-08")],
 )
 def test_what_is_said_of_narrowing_is_true_of_exact_values(desk: Any, price: str, lost: str) -> None:
     desk.put({"a.csv": f"price\n{price}\n0.25\n".encode()})
     assert f"Narrowed price: float64 to float32, {lost}\n" in desk.convert("a.csv").out
+
+
+def test_an_integer_that_float64_rounds_is_never_called_exact(desk: Any) -> None:
+    desk.put({"a.csv": b"n,x\n1,9007199254740993\n2,1.5\n"})
+    screen = desk.convert("a.csv")
+    assert (screen.code, "Narrowed" in screen.out) == (0, False)
+    assert [row["x"] for row in desk.records()] == ["9007199254740993", "1.5"]
+    line = (
+        'a.csv row 1: column "x": PRECISION_LOSS: "9007199254740993" has more digits than a float64 can hold; declare '
+        "it: --set schema.columns.x.type=string"
+    )
+    shutil.rmtree(desk.root / "out")
+    args = ["a.csv", "--set", "schema.columns.x.type=float64"]
+    desk.assert_rejected(args, "1 of 2 rows was rejected (PRECISION_LOSS 1)", [line], [{"n": 2, "x": 1.5}])
+
+
+ROUNDED = 9007199254740993
+FLOATS = ["--set", "schema.columns.x.type=float64"]
+STRIPPED = [*FLOATS, "--set", "schema.columns.x.strip=true"]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "args"),
+    [
+        ("a.jsonl", [str(ROUNDED), "1.5"], FLOATS),
+        ("a.jsonl", [str(ROUNDED), "1.5"], STRIPPED),
+        ("a.jsonl", [ROUNDED, 1.5], []),
+        ("a.jsonl", [[ROUNDED], [1.5]], []),
+        ("a.parquet", [str(ROUNDED), "1.5"], STRIPPED),
+        ("a.parquet", [ROUNDED, 1], FLOATS),
+        ("a.parquet", [[ROUNDED], [1]], FLOATS),
+    ],
+)
+def test_other_formats_reject_it_too(desk: Any, name: str, values: list[Any], args: list[str]) -> None:
+    if name.endswith("parquet"):
+        pq.write_table(pa.table({"x": values}), desk.root / name)
+    else:
+        (desk.root / name).write_text("".join(json.dumps({"x": value}) + "\n" for value in values))
+    screen = desk.convert(name, *args)
+    assert (screen.code, screen.err.count("PRECISION_LOSS: "), "kept exactly" in screen.err) == (4, 1, False)
+
+
+@pytest.mark.parametrize(("value", "exact"), [(ROUNDED, False), (-ROUNDED, False), (ROUNDED - 1, True), (2**70, True)])
+def test_a_decimal_as_float_is_called_exact_only_where_it_is(desk: Any, value: int, exact: bool) -> None:
+    pq.write_table(
+        pa.table({"x": pa.array([Decimal(value), Decimal("0.5")], pa.decimal128(38, 1))}), desk.root / "a.parquet"
+    )
+    screen = desk.convert("a.parquet", "--set", "schema.columns.x.as=float")
+    assert (screen.code, "every float64 kept exactly" in screen.out) == (0, exact)
+    assert desk.records() == [{"x": float(value)}, {"x": 0.5}]
+    (narrowed,) = read_manifest(str(desk.root / "out")).narrowed
+    assert (narrowed.max_relative_error == 0) == exact
+    assert narrowed.max_relative_error < 1e-15
+
+
+@pytest.mark.parametrize("values", [[ROUNDED, 1.5], [[ROUNDED, 1.5], [1, 2]], [2**64 - 1, -1]])
+def test_lists_in_python_whose_integers_numpy_would_round_are_refused(desk: Any, values: list[Any]) -> None:
+    with pytest.raises(SchemaError, match='column "x"'):
+        convert(data={"x": values}, output=str(desk.root / "out"))
+    convert(data={"x": [2**53, 1.5, float("inf"), float("nan")]}, output=str(desk.root / "out"))
 
 
 @pytest.mark.parametrize(

@@ -520,7 +520,7 @@ class TestScreen:
         lines = [" ".join(line.split()) for line in text.splitlines()]
         assert "split added records in all shards in all bytes in all shard sizes" in lines
         assert any(line.startswith("train 1 3 2 ") for line in lines)
-        assert "Narrowed price: float64 to float32, 3 values in all generations, all exact" in lines
+        assert "Narrowed price: float64 to float32, 3 values in all generations, every float64 kept exactly" in lines
         code, text, _ = self.shardmill(capsys, "append", "a.csv", "b.csv", "-o", "out")
         assert (code, text.splitlines()[0]) == (0, "Nothing to do: out holds all 2 files; --force appends again.")
         code, text, _ = self.shardmill(capsys, "append", "b.csv", "-o", "out", "--json")

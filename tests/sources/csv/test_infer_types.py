@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from functools import reduce
 from itertools import permutations
 
 import pyarrow as pa
@@ -106,6 +107,20 @@ def test_evidence_joins_to_the_type_that_takes_both_in_either_order(first: str, 
     one, other = Evidence(first, 1), Evidence(second, 2)  # type: ignore[arg-type]
     assert join_evidence(one, other) == join_evidence(other, one)
     assert (join_evidence(one, other).kind, join_evidence(one, other).nulls) == (kind, 3)
+
+
+@pytest.mark.parametrize("integer", ["9007199254740993", "-9223372036854775807"])
+def test_an_integer_that_float64_rounds_is_text_beside_floats_in_any_piece(integer: str) -> None:
+    beside = look(integer, "1.5")
+    apart = [look(integer), look("7"), look("1.5"), look("")]
+    assert [one.kind for one in (beside, *apart)] == ["string", "int64", "int64", "float64", "null"]
+    for order in permutations(apart):
+        joined = reduce(join_evidence, order)
+        assert joined.kind == beside.kind == "string"
+        assert joined.because == f'"{integer}" (f.csv row 1) has more digits than a float64 can hold'
+    assert join_evidence(apart[0], apart[1]).kind == "int64"
+    assert join_evidence(look("9007199254740992"), look("1.5")).kind == "float64"
+    assert look("9007199254740992", "1.5").kind == "float64"
 
 
 def test_bools_and_integers_in_two_pieces_are_explained() -> None:

@@ -48,6 +48,8 @@ def slow_float(text: bytes) -> tuple[float | None, str | None]:
         return None, "FLOAT_OVERFLOW"
     if value == 0 and any(digit in b"123456789" for digit in re.split(rb"[eE]", text)[0]):
         return None, "FLOAT_UNDERFLOW"
+    if re.fullmatch(rb"[+-]?[0-9]+", text) and int(text) != int(value):
+        return None, "PRECISION_LOSS"
     return value, None
 
 
@@ -65,6 +67,7 @@ def test_an_integer_is_exactly_its_text_or_a_problem(
 
 @settings(max_examples=examples(400), deadline=None)
 @given(CELLS, st.integers(0, 3))
+@example([b"9007199254740993", b"9007199254740992", None, b"-0009007199254740993", b"+" + b"9" * 400, b"1e23"], 1)
 @example(
     [b"1e400", b"1e-400", b"0e5", b"-0", b"nan", b"-Infinity", b"nan(1)", b" 1", b"1 ", b"", b"0.000", b"0x1p3", b"5."],
     0,

@@ -16,6 +16,9 @@ _BELOW_FLOAT32: Final = (1 << 29) - 1
 """The bits of a float64 that float32 has no place for."""
 
 _MIDDLE: Final = 1 << 28
+_EXACT: Final = 2.0**53
+"""Up to here float64 holds every integer."""
+
 _STEPS: Final = 8  # Arrow's own cast may be some of the least steps beside the nearest float64
 
 
@@ -31,8 +34,9 @@ def decimal_text(values: pa.Array) -> pa.Array:
 def decimal_floats(values: pa.Array) -> pa.Array:
     """Return float64 values whose nearest float32, which records hold, is the nearest of the decimal itself.
 
-    A decimal just beside the middle of two float32 values may be that middle as float64, and then go to the wrong one.
-    Such values are moved by the least step towards the decimal.
+    A decimal just beside the middle of two float32 values may be that middle as float64, and then go to the wrong one;
+    and an integer beyond 2**53 may be a float32 as float64, so that nothing would seem lost. Such values are moved by
+    the least step towards the decimal.
     """
     floats = np.asarray(values.cast(pa.float64()).fill_null(0.0)).copy()
     below = floats.view(np.int64) & _BELOW_FLOAT32
@@ -44,6 +48,10 @@ def decimal_floats(values: pa.Array) -> pa.Array:
             middle = _middle(float(floats[position]))
             beside = np.inf if exact > middle else -np.inf
             floats[position] = middle if exact == middle else np.nextafter(middle, beside)
+    large = np.flatnonzero((np.abs(floats) >= _EXACT) & (floats.view(np.int64) & _BELOW_FLOAT32 == 0))
+    for position in large.tolist():
+        if (value := values[position].as_py()) is not None and value != int(floats[position]):
+            floats[position] = np.nextafter(floats[position], np.inf if value > int(floats[position]) else -np.inf)
     return pa.array(floats, pa.float64(), mask=np.asarray(values.is_null()) if values.null_count else None)
 
 

@@ -22,7 +22,7 @@ import pyarrow.compute as pc
 
 from ...format.buffers.arrow_memory import array_of, true_mask
 from ...format.wording.printable import printable
-from ..text.cast import first_problem, leading_zeros, nullify, prove_column
+from ..text.cast import cell_bytes, first_problem, leading_zeros, nullify, prove_column
 from .obstacles import Obstacles, find_obstacles
 from .parse import Cells, Parser
 
@@ -35,6 +35,10 @@ _TRIED_ROWS: Final = 64
 _DATE: Final = rb"[0-9]{4}-[0-9]{2}-[0-9]{2}(?![0-9])"
 _INTEGER_LIKE: Final = r"^[+-]?[0-9]+$"
 _NEGATIVE_ZERO: Final = b"-0"
+_LONG: Final = 16
+"""An integer of fewer characters is a float64."""
+
+_MORE_DIGITS: Final = "has more digits than a float64 can hold"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +46,8 @@ class Evidence:
     """What some rows say of a column: its type, its nulls, and for text a value that is nothing else, and its row.
 
     `obstacles` are the values without which text would be numbers, where they are few. With `float_elsewhere` these are
-    integers and `-0`, text by themselves and floats in a column that has floats in other rows.
+    integers and `-0`, text by themselves and floats in a column that has floats in other rows. `rounded` is an integer
+    that float64 does not hold, and its row: beside floats these are text.
     """
 
     kind: Kind
@@ -50,6 +55,7 @@ class Evidence:
     because: str = ""
     obstacles: Obstacles | None = None
     float_elsewhere: bool = False
+    rounded: str = ""
 
 
 def look_at_columns(parser: Parser, cells: Cells, *, typed: Sequence[str] = ()) -> tuple[Evidence, ...]:
@@ -64,9 +70,9 @@ def join_evidence(first: Evidence, second: Evidence) -> Evidence:
     """Return what two pieces of evidence say together.
 
     >>> join_evidence(Evidence("int64", 0), Evidence("float64", 2))
-    Evidence(kind='float64', nulls=2, because='', obstacles=None, float_elsewhere=False)
+    Evidence(kind='float64', nulls=2, because='', obstacles=None, float_elsewhere=False, rounded='')
     """
-    nulls = first.nulls + second.nulls
+    nulls, rounded = first.nulls + second.nulls, first.rounded or second.rounded
     first, second = _beside(first, second), _beside(second, first)
     kinds: set[Kind] = {first.kind, second.kind}
     kinds.discard("null")
@@ -77,10 +83,12 @@ def join_evidence(first: Evidence, second: Evidence) -> Evidence:
     else:
         kind = "string"
     because = first.because if first.kind == kind else second.because if second.kind == kind else ""
+    if kinds == {"int64", "float64"} and rounded:
+        return Evidence("string", nulls, f"{rounded} {_MORE_DIGITS}")
     if kind == "string" and not because and len(kinds) > 1:
         because = " and ".join(f"{name} values" for name in sorted(kinds)) + " in one column"
     if kind != "string":
-        return Evidence(kind, nulls, because)
+        return Evidence(kind, nulls, because, rounded=rounded)
     elsewhere = all(one.float_elsewhere or one.kind in ("null", "int64") for one in (first, second))
     return Evidence(kind, nulls, because, _join_obstacles(first, second), elsewhere)
 
@@ -111,7 +119,7 @@ def _look_at(column: pa.Array, cells: Cells) -> Evidence:
     if nulls == len(column):
         return Evidence("null", nulls)
     if _is_all(column, pa.int64()):
-        return Evidence("int64", nulls)
+        return Evidence("int64", nulls, rounded=_rounded(column, cells))
     if _is_all(column, pa.float64()):
         odd = _odd_integer(column, cells)
         if odd is None:
@@ -122,6 +130,14 @@ def _look_at(column: pa.Array, cells: Cells) -> Evidence:
     if _is_all(column, pa.bool_()):
         return Evidence("bool", nulls)
     return Evidence("string", nulls, _why_text(column, cells), _obstacles(column, cells))
+
+
+def _rounded(column: pa.Array, cells: Cells) -> str:
+    """Return an integer that float64 does not hold, with its place; nothing where there is none."""
+    if int(cell_bytes(column).max()) < _LONG:
+        return ""
+    problem = first_problem(column, pa.float64())
+    return "" if problem is None else _shown(column, problem[0], cells)
 
 
 def _obstacles(column: pa.Array, cells: Cells) -> Obstacles | None:
@@ -179,6 +195,9 @@ def _why_text(column: pa.Array, cells: Cells) -> str:
         shown = _shown(column, problem[0], cells)
         if re.match(_DATE, column[problem[0]].as_py()):
             return f"{shown} looks like a date; dates stay text unless declared (type: date or timestamp)"
+        if problem[1] == "PRECISION_LOSS":
+            is_int64 = prove_column(column.slice(problem[0], 1), pa.int64()) is not None
+            return f"{shown} {_MORE_DIGITS if is_int64 else 'is beyond int64'}"
         return f"text, e.g. {shown}"
     return _odd_integer(column, cells) or "text"
 

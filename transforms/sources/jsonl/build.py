@@ -13,7 +13,7 @@ import pyarrow as pa
 from ...format.buffers.arrow_memory import binary_array
 from ...format.flow.rejects import TYPE_IS_THE_DATASETS, CellError, CellProblem
 from ...format.wording.printable import printable
-from ..text.cast import cast_column
+from ..text.cast import cast_column, holds_integer
 from .strict import Number, Value
 from .types import MixedTypes, is_list, noun, type_of
 
@@ -114,7 +114,7 @@ class _Builder:
         if isinstance(value, Number):
             if pa.types.is_string(kind) or pa.types.is_boolean(kind):
                 return None, self._misfit(row, value, kind)
-            if pa.types.is_floating(kind) and _LONG_INTEGER.fullmatch(value) and not _is_exact(value):
+            if pa.types.is_floating(kind) and _LONG_INTEGER.fullmatch(value) and not holds_integer(value):
                 return None, self._problem(row, value, "PRECISION_LOSS", "has more digits than a float64 can hold")
             return b"0" if value == "-0" and pa.types.is_integer(kind) else value.encode(), None
         if isinstance(value, bool) and pa.types.is_boolean(kind):
@@ -148,11 +148,6 @@ class _Builder:
                 f"{message}; {fix or TYPE_IS_THE_DATASETS}",
             ),
         )  # fmt: skip
-
-
-def _is_exact(digits: str) -> bool:
-    """Return whether float64 holds an integer; a number beyond float64 is another problem."""
-    return len(digits) > 310 or float(digits) in (float("inf"), float("-inf")) or int(float(digits)) == int(digits)
 
 
 def _as_json(value: Any) -> str:

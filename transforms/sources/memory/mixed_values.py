@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Final
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from ...errors import SchemaError
@@ -15,6 +17,8 @@ CONVERSION_ERRORS: Final = (pa.ArrowException, ValueError, TypeError, OverflowEr
 
 _EXACT: Final = 2**53
 """Up to here every integer is a float64."""
+
+_ROUNDED: Final = "no float64 holds this integer exactly, and other values are float"
 
 
 def mixed_column_error(
@@ -38,6 +42,20 @@ def mixed_column_error(
     return SchemaError(f"{column}: {reason_of(error)}; {fix}")
 
 
+def refuse_rounded_integers(name: str, values: Sequence[object], array: npt.NDArray[np.float64], *, fix: str) -> None:
+    """Refuse Python integers beyond 2**53 that NumPy rounded, since floats are beside them in a list.
+
+    Raises:
+        SchemaError: there is one that no float64 holds.
+    """
+    if not (np.abs(array) >= _EXACT).any():
+        return
+    for row, cells in enumerate(np.array(values, object).reshape(len(array), -1), 1):
+        for value in cells:
+            if isinstance(value, int) and int(float(value)) != value:
+                raise SchemaError(f'data: column "{printable(name)}", {_shown(row, value)}: {_ROUNDED}; {fix}')
+
+
 def reason_of(error: BaseException) -> str:
     """Return the text of an error of pyarrow or NumPy in one line."""
     return "; ".join(printable(part) for part in error.args) or type(error).__name__
@@ -48,7 +66,7 @@ def _odd_value(values: Sequence[object], first_row: int, kinds: set[str]) -> str
     if kinds == {"int", "float"}:
         for row, value in enumerate(values, first_row):
             if isinstance(value, int) and abs(value) > _EXACT:
-                return f"{_shown(row, value)}: no float64 holds this integer exactly, and other values are float"
+                return f"{_shown(row, value)}: {_ROUNDED}"
     if len(kinds) == 1:
         for row, value in enumerate(values, first_row):
             try:

@@ -17,7 +17,7 @@ from ...format.schema.arrow_checks import storage_column, storage_type, times_wi
 from ...format.wording.nearest import nearest_name
 from ...format.wording.printable import printable
 from ..numpy.array_columns import column_of_array
-from .mixed_values import CONVERSION_ERRORS, mixed_column_error, reason_of
+from .mixed_values import CONVERSION_ERRORS, mixed_column_error, reason_of, refuse_rounded_integers
 from .rows import array_of_values, first_of, table_of_rows, tables_of_parts, tables_of_rows
 
 _NO_ROWS: Final = (str, bytes, bytearray, np.ndarray, set, frozenset)
@@ -273,12 +273,14 @@ def _array_column(name: str, value: Any) -> pa.Array:
         array[:] = value
     if array.ndim == 0:
         raise UsageError(f'data: "{printable(name)}" is a scalar; the first axis of all arrays is the row')
+    fix = "give the array one type, as with array.astype(str)"
+    if isinstance(value, list | tuple) and array.dtype == np.float64:
+        refuse_rounded_integers(name, value, array, fix=fix)
     if array.dtype.kind != "O":
         return column_of_array(name, array)
     try:
         return array_of_values(array)
     except CONVERSION_ERRORS as error:
-        fix = "give the array one type, as with array.astype(str)"
         raise mixed_column_error("data", name, list(array), error, fix=fix) from error
 
 

@@ -7,6 +7,7 @@ cast counts only if it is proven:
                      integer   the first byte is 1 to 9, or `-` before 1 to 9, or the text is `0`: given that the cast
                                took it, the text then has as many digits as the number
                      float     every value is finite, or its text says nan or inf; every zero's text has no digit 1 to 9
+                               and an integer beyond 2**53 is one that float64 holds
     slow path    only where that fails: classify each cell of this column by its text, and say what is wrong with it
 
 Text that is taken:
@@ -51,6 +52,10 @@ _INTEGER: Final = r"^(0|-?[1-9][0-9]*)$"
 _FINITE: Final = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _SPECIAL: Final = r"(?i)^[+-]?(nan|inf|infinity)$"
 NUMBER: Final = rf"{_FINITE}|{_SPECIAL}"
+_LONG_INTEGER: Final = r"^[+-]?[0-9]{16,}$"
+_EXACT: Final = 2.0**53
+"""Up to here float64 holds every integer."""
+
 _NOT_ZERO: Final = r"^[^eE]*[1-9]"
 _TRUE: Final = (b"true", b"True", b"TRUE")
 _FALSE: Final = (b"false", b"False", b"FALSE")
@@ -210,7 +215,25 @@ def _prove_floats(cells: pa.Array, target: pa.DataType) -> pa.Array | None:
         text = cells.take(array_of(zeros))
         if pc.any(pc.match_substring_regex(text, _NOT_ZERO)).as_py():
             return None
-    return values
+    return None if len(_rounded_integers(cells, numbers)) else values
+
+
+def _rounded_integers(cells: pa.Array, numbers: npt.NDArray[np.floating[Any]]) -> npt.NDArray[np.int64]:
+    """Return the rows whose text is an integer that float64 rounds; narrower floats are declared, and round."""
+    none = np.empty(0, np.int64)
+    with np.errstate(invalid="ignore"):
+        large = np.flatnonzero(np.abs(numbers) >= _EXACT) if numbers.dtype == np.float64 else none
+    if not len(large):
+        return none
+    texts = cells.take(array_of(large))
+    whole = np.flatnonzero(true_mask(pc.match_substring_regex(texts, _LONG_INTEGER)))
+    return np.array([large[row] for row in whole if not holds_integer(texts[int(row)].as_py().decode())], np.int64)
+
+
+def holds_integer(text: str) -> bool:
+    """Return whether float64 holds an integer exactly; a number beyond float64 is another problem."""
+    digits = text.lstrip("+-0") or "0"
+    return len(digits) > 310 or float(digits) == float("inf") or int(float(digits)) == int(digits)
 
 
 def _all_match(cells: pa.Array, rows: npt.NDArray[np.int64], pattern: str) -> bool:
@@ -301,6 +324,8 @@ def _float_problems(cells: pa.Array, target: pa.DataType) -> dict[int, Problem]:
         infinite = np.flatnonzero(mask & np.isinf(values))
         zero = np.flatnonzero(mask & (values == 0))
     found.update(dict.fromkeys(infinite.tolist(), ("FLOAT_OVERFLOW", f"is beyond what a {_width(target)} can hold")))
+    rounded = _rounded_integers(cells, np.where(mask, values, 0))
+    found.update(dict.fromkeys(rounded.tolist(), ("PRECISION_LOSS", "has more digits than a float64 can hold")))
     lost = zero[true_mask(pc.match_substring_regex(cells.take(array_of(zero)), _NOT_ZERO))]
     found.update(dict.fromkeys(lost.tolist(), ("FLOAT_UNDERFLOW", f"would become 0 as a {_width(target)}")))
     return found
@@ -375,7 +400,7 @@ def _cell_problem(
     code, text = problem
     value = printable(cell)
     name, also = printable(column), ""
-    if code == "PRECISION_LOSS":
+    if code == "PRECISION_LOSS" and not pa.types.is_floating(target):
         fix = f"--set schema.columns.{name}.unit=ns"
     elif code == "BAD_UTF8":
         fix, also = f"--set schema.columns.{name}.type=binary, or input.encoding", ", or set input.encoding"
