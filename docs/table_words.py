@@ -30,7 +30,7 @@ CONFIG_WORDS: Final[dict[str, str]] = {
     "input.columns_differ": "files whose columns differ are refused; `union`: the columns of all, with nulls",
     "input.checksums": "verify page checksums, where the file has them",
     "input.layout": "what folders mean: classes, splits, splits of classes, nothing; of archives those within them",
-    "input.check": "how far a picture is checked; `decode` also decodes its pixels",
+    "input.check": "how far pictures are checked; `strict` rejects [damaged JPEGs](pictures.md#damaged-jpegs)",
     "input.label_offset": "the number of the first class, at most 1000",
     "input.labels": "the classes in the order of their numbers; pictures of other folders are rejects",
     "input.annotations": "`{coco: [FILE, ...]}`, `{voc: FOLDER}` or `{yolo: FOLDER}`: files that name the pictures "

@@ -26,6 +26,8 @@ from ...transforms.format.manifest.naming import DEFAULT_SHARD_NAME, check_shard
 from ...transforms.format.schema.column_types import declarable_names
 from ...transforms.format.wording.printable import quoted
 from ...transforms.format.wording.sizes import DEFAULT_SHARD_SIZE, check_shard_size, parse_size
+from ...transforms.pictures.check import ImageCheck
+from ...transforms.pictures.facts import Check
 from ...transforms.pictures.preprocess.options import Preprocess
 from ...transforms.sources.registry.options import STRICT, Count, check_path
 from ...transforms.sources.registry.settings import Limits
@@ -282,6 +284,22 @@ class Config(_Section):
     _detected: tuple[str, ...] = PrivateAttr(default=())
     _picture_folders: tuple[str, ...] = PrivateAttr(default=())
     _split_of_dataset: bool = PrivateAttr(default=False)
+    _check: Check | None = PrivateAttr(default=None)
+
+    @property
+    def picture_check(self) -> Check:
+        """How far pictures are checked: `input.check`, or `check` of data that are given in Python."""
+        return self._check or ("structure" if self.input is None else self.input.check)
+
+    def with_check(self, check: object) -> Config:
+        """Return the config of data that are given in Python, whose pictures are checked so far.
+
+        Raises:
+            UsageError: there is no such check.
+        """
+        config = self.model_copy()
+        config._check = ImageCheck(check).level  # type: ignore[arg-type]
+        return config
 
     @property
     def statistics(self) -> Level | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from ...transforms.format.flow.observers import PICTURES
 from ...transforms.format.wording.printable import counted
 from .facts import ReportFacts
 from .markup import note, number, section, table, text_of
@@ -87,6 +88,10 @@ def checks_section(facts: ReportFacts) -> str:
 
 
 def _check(generation: int, name: str, check: Mapping[str, Any]) -> str:
+    if name == PICTURES:
+        title = f"<h3>Damaged or padded JPEG pictures in generation {generation}</h3>"
+        first = "".join(f"<li>{text_of(place)}</li>" for example in check["examples"] for place in example["places"])
+        return title + note(f"libjpeg warns of {number(check['records'])}. The first of them:") + f"<ul>{first}</ul>"
     columns = ", ".join(check["columns"]) or "the whole record"
     title = f"<h3>{text_of(name.capitalize())} in generation {generation}, by {text_of(columns)}</h3>"
     if "not_compared" in check:

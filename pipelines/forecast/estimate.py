@@ -22,11 +22,13 @@ import numpy as np
 import numpy.typing as npt
 
 from ...transforms.dataset.stage.max_rejects import rejects_allowed
+from ...transforms.format.flow.observers import warnings_check
 from ...transforms.sources.contract.planning import Amount, Estimate, Plan, sum_amounts
 from ...transforms.sources.contract.source import LazyPieces
 from ...transforms.stores.common.store_url import is_store_url
 from ..prepare.prepared import Prepared
 from ..report.forecast import Forecast
+from ..report.summary import picture_warnings
 from ..workers.worker_processes import WorkerProcesses
 from .sample import Batch, Place, Sample, take_sample
 
@@ -110,6 +112,7 @@ def forecast(
         allowed=rejects_allowed(prepared.spec.max_rejects, round(whole.rows)),
         disk_bytes=needed,
         free_bytes=_free_bytes(prepared.spec.path),
+        warnings=tuple(picture_warnings(warnings_check(sample.observed), sampled=True)),
     )
     return better, made
 

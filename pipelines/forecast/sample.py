@@ -11,13 +11,14 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import astuple, dataclass, replace
+from dataclasses import astuple, dataclass, field, replace
 from typing import Final
 
 import numpy as np
 
 from ...transforms.errors import RunError
 from ...transforms.format.flow.blocks import Block, Frames
+from ...transforms.format.flow.observers import WARNED, Summaries, merged
 from ...transforms.format.flow.rejects import Reject
 from ...transforms.sources.contract.planning import Amount, Plan, amounts_of, first_pieces, sum_amounts
 from ...transforms.sources.contract.source import LazyPieces, Piece, Task
@@ -77,7 +78,7 @@ class Sample:
     """What a sample gave.
 
     `seconds` are those of all processors, of reading, the recipe, encoding and gzip. With `whole` all rows of the
-    source are in it. `payloads` are the first records, without their framing.
+    source are in it. `payloads` are the first records, without their framing, `observed` the warnings of pictures.
     """
 
     places: tuple[Place, ...]
@@ -85,6 +86,7 @@ class Sample:
     rejects: tuple[Reject, ...]
     payloads: tuple[bytes, ...] = ()
     whole: bool = False
+    observed: Summaries = field(default_factory=dict)
 
     @property
     def rows(self) -> int:
@@ -119,6 +121,7 @@ class _Sampler:
         self._seconds = 0.0
         self._rejects: list[Reject] = []
         self._payloads: list[bytes] = []
+        self._observed: Summaries = {}
 
     def take(self) -> Sample:
         plan = self._prepared.plan
@@ -131,7 +134,9 @@ class _Sampler:
             place, ended = self._look(number, pieces[number], max(MOST_ROWS // len(chosen), 1))
             all_of_it &= ended
             places += [place] if place.batches else []
-        return Sample(tuple(places), self._seconds, tuple(self._rejects), tuple(self._payloads), all_of_it)
+        return Sample(
+            tuple(places), self._seconds, tuple(self._rejects), tuple(self._payloads), all_of_it, self._observed
+        )
 
     def _warm_up(self, piece: Piece) -> None:
         """Convert a batch that is not measured: what is loaded or compiled on the way is loaded once in a run."""
@@ -170,6 +175,8 @@ class _Sampler:
 
     def _keep(self, block: Block) -> None:
         self._rejects += block.rejects
+        warned = {name: one for name, one in block.observed.items() if name == WARNED}
+        self._observed = merged(self._observed, warned)
         for frames in block.splits.values():
             self._payloads += _payloads(frames, SHOWN_RECORDS - len(self._payloads))
 

@@ -15,7 +15,7 @@ from ...transforms.sources.registry.formats import FORMATS
 from ..config.model import Config
 
 LATER_KEYS: Final[dict[str, dict[str, Any]]] = {
-    "input": {"exclude_columns": [], "limit": None, "where": None},
+    "input": {"exclude_columns": [], "limit": None, "where": None, "check": "structure"},
     "schema": {"constants": {}, "files_root": None, "boxes": "reject"},
     "output": {"index": "binary"},
     "split": {"by": "hash", "stratify": None, "folds": None, "of": None, "column": None, "names": None, "before": None},

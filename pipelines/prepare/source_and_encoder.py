@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+from dataclasses import replace
 from typing import TYPE_CHECKING, Final
 
 from ...transforms.errors import UsageError
@@ -12,10 +13,10 @@ from ...transforms.format.schema.schema import ColumnRule
 from ...transforms.format.splits.splitter import DEFAULT_SPLIT
 from ...transforms.format.tfrecord.scan import RECORD_BYTES_LIMIT
 from ...transforms.format.wording.printable import printable_path, quoted
-from ...transforms.pictures.check import READABLE_FORMATS, ImageCheck
+from ...transforms.pictures.check import DECODED, READABLE_FORMATS, ImageCheck
 from ...transforms.recipe.picture_steps.boxes import BoxesByType
 from ...transforms.recipe.picture_steps.chosen_features import ChosenFeatures, is_feature_of
-from ...transforms.recipe.picture_steps.pictures import ExportedPictures, Pictures
+from ...transforms.recipe.picture_steps.pictures import ENCODED, ExportedPictures, Pictures
 from ...transforms.recipe.picture_steps.ready import ReadyByType
 from ...transforms.recipe.source import with_steps
 from ...transforms.recipe.step import Step, StepByType
@@ -241,7 +242,8 @@ def _by_type(config: Config) -> tuple[StepByType, ...]:
     boxes = BoxesByType(declared, config.schema_.boxes == "clip")
     steps: list[StepByType] = [ExportedPictures(declared, _image_check(config))]
     if config.image is not None:
-        steps.append(ReadyByType(config.pictures, boxes, pixels_limit=config.limits.pixels))
+        level = config.picture_check if config.picture_check in DECODED else "structure"
+        steps.append(ReadyByType(config.pictures, boxes, pixels_limit=config.limits.pixels, level=level))
     steps.append(boxes)
     pictures, options = _picture_names(config), config.input
     if options is not None and pictures:
@@ -252,9 +254,12 @@ def _by_type(config: Config) -> tuple[StepByType, ...]:
 
 
 def _image_check(config: Config) -> ImageCheck:
-    if config.pictures.format == "keep":
-        return ImageCheck(pixels_limit=config.limits.pixels, by_key=False)
-    return ImageCheck(formats=READABLE_FORMATS, pixels_limit=config.limits.pixels, loads_others=False, by_key=False)
+    level = config.picture_check
+    if level in DECODED and config.pictures.changes_pictures:
+        level = "structure"  # the step that decodes them checks their pixels
+    check = ImageCheck(level, pixels_limit=config.limits.pixels, by_key=False)
+    kept = config.pictures.format == "keep"
+    return check if kept else replace(check, formats=READABLE_FORMATS, loads_others=False)
 
 
 def _nulls(column: str, null: str | Fill) -> Nulls:
@@ -271,6 +276,7 @@ def encoder_of(config: Config, frozen: Frozen) -> RowEncoder:
         UsageError: the config splits what the source's folders split already, or allows records that cannot be read.
         SchemaError: the column that decides the split is not there, or none that can.
     """
+    _refuse_check_of_nothing(config, frozen)
     if config.split is not None and config.split.of is None and frozen.splits and not config.split_of_dataset:
         raise UsageError(_split_twice(config, frozen))
     if config.output.compression == "gzip" and config.limits.record_bytes > RECORD_BYTES_LIMIT:
@@ -288,6 +294,21 @@ def encoder_of(config: Config, frozen: Frozen) -> RowEncoder:
         field_bytes_limit=_field_bytes(config),
         observers=observers_of(config),
     )
+
+
+def _refuse_check_of_nothing(config: Config, frozen: Frozen) -> None:
+    """Refuse to check pictures where there are none, or only in records that are copied as they are.
+
+    Raises:
+        UsageError: it is asked for.
+    """
+    form = None if config.input is None else config.input.format
+    if config.picture_check == "structure" or form == "images":
+        return
+    copied = form == "tfrecord"
+    if copied or not any(feature.name.endswith(f"/{ENCODED}") for feature in frozen.schema):
+        why = "existing records are copied as they are" if copied else "there are no pictures"
+        raise UsageError(f"input.check is {config.picture_check}, but {why}; leave the key out")
 
 
 def checks_of(config: Config) -> tuple[Duplicates | Leaks, ...]:

@@ -20,7 +20,7 @@ class Forecast:
     largest relative error of the sizes that is likely: 0 where all rows were sampled, but for gzip, None where not even
     the number of rows is known. `splits_counted` says that each split has the records and bytes of the sample, which
     had all rows. `rejects` are expected of all rows, and `allowed` how many the run allows. On the disk of the output
-    it takes `disk_bytes` at most, and `free_bytes` are free there (None: unknown).
+    it takes `disk_bytes` at most, and `free_bytes` are free there (None: unknown). `warnings` are of pictures in it.
     """
 
     rows: int
@@ -37,6 +37,7 @@ class Forecast:
     allowed: int
     disk_bytes: int
     free_bytes: int | None
+    warnings: tuple[str, ...] = ()
 
     @property
     def fails(self) -> bool:
@@ -46,6 +47,7 @@ class Forecast:
     def to_json(self) -> dict[str, Any]:
         """Return the member `forecast` of what `--dry-run --json` prints."""
         shown = {key: round(one, 3) if isinstance(one, float) else one for key, one in asdict(self).items()}
+        del shown["warnings"]  # they are among those of the plan
         return {**shown, "fails": self.fails}
 
     def lines(self, path: str) -> Iterator[str]:

@@ -13,6 +13,7 @@ from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass, field
 from typing import Any, Protocol, TypeAlias
 
+from ...transforms.format.flow.observers import PICTURES
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.format.schema.schema import Choice, Schema
 from ...transforms.format.wording.printable import counted, printable_path
@@ -287,6 +288,21 @@ def oversize_warnings(manifest: Manifest) -> list[str]:
         "have shards of their own"
         for name, split in manifest.splits.items()
         if split.unit_bytes > manifest.shard_size
+    ]
+
+
+def picture_warnings(checks: Mapping[str, Mapping[str, Any]], *, sampled: bool = False) -> list[str]:
+    """Return a warning for the pictures that libjpeg warns of, with the first of them."""
+    check = checks.get(PICTURES)
+    if check is None:
+        return []
+    count, first = check["records"], [text for example in check["examples"] for text in example["places"]]
+    more = f" and {count - len(first):,} more" if count > len(first) else ""
+    where, they = " in the sample" if sampled else "", "it" if count == 1 else "them"
+    verb = "is" if count == 1 else "are"
+    return [
+        f"{counted(count, 'JPEG picture')}{where} {verb} damaged or padded, says libjpeg (input.check=strict rejects "
+        f"{they}): {', '.join(first)}{more}"
     ]
 
 

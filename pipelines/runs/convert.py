@@ -39,7 +39,7 @@ from ..prepare.staged_plan import PLAN_FILE
 from ..report.reject_groups import read_head, rejects_text
 from ..report.row_order import order_note, shuffle_note
 from ..report.shares import added_records, share_warnings
-from ..report.summary import Count, PlanReport, Submitted, Summary, Watch, oversize_warnings
+from ..report.summary import Count, PlanReport, Submitted, Summary, Watch, oversize_warnings, picture_warnings
 from ..screens.watching import watch_of
 from .engine_choice import engine_of, workers_of
 from .python_api import What, load_call, noting, spooled, warn_of
@@ -223,6 +223,7 @@ def summary_of(
             *prepared.cautions,
             *(f"{text}: {count:,}" for text, count in noted.items()),
             *oversize_warnings(manifest),
+            *picture_warnings(manifest.details.checks),
             *_share_warnings(prepared, manifest),
         ),
         first_rejects=rejects.first,

@@ -57,7 +57,15 @@ def load_call(
         ConfigError: the config or a setting is wrong.
         UsageError: a step is none, or a setting of files comes with data.
     """
-    steps = steps_of(mapped)
+    settings = dict(settings)
+    check = settings.pop("check", None) if data_given else None
+    config = _loaded(what, output, settings, data_given=data_given, command=command).with_steps(steps_of(mapped))
+    return config if check is None else config.with_check(check)
+
+
+def _loaded(
+    what: What | None, output: Path | None, settings: Mapping[str, object], *, data_given: bool, command: str
+) -> Config:
     flags: dict[str, object] = {_dotted(key): (key, value) for key, value in settings.items()}
     of_files = next((key for key in settings if _dotted(key).startswith("input.")), None)
     if data_given and of_files is not None:
@@ -67,13 +75,13 @@ def load_call(
     if output is not None:
         flags["output.path"] = ("output", os.fspath(output))
     if what is None or isinstance(what, Mapping):
-        return load_config(what, flags=flags, data_given=data_given, command=command).with_steps(steps)
+        return load_config(what, flags=flags, data_given=data_given, command=command)
     given = [what] if isinstance(what, str | os.PathLike) else what
     if not isinstance(given, list | tuple) or not all(isinstance(path, str | os.PathLike) for path in given):
         kind = printable(type(what).__name__)
         raise DataError(f"a {kind} is neither a path nor a config; if it is the data: convert(data=..., output=...)")
     config, paths = split_sources([os.fspath(path) for path in given])
-    return load_config(config, flags=flags, paths=paths, data_given=data_given, command=command).with_steps(steps)
+    return load_config(config, flags=flags, paths=paths, data_given=data_given, command=command)
 
 
 @contextmanager

@@ -64,7 +64,8 @@ def look_ahead(prepared: Prepared, workers: WorkerProcesses, *, elsewhere: bool 
     notes = (*prepared.stopped.notes, *([note] if note else []), *_rejects_of(done))
     if prepared.restored and report.splits_sampled:  # no row is looked at again, and all are known
         report = replace(report, splits=_staged_splits(done, prepared.spec.shard_size), splits_sampled=False)
-    return replace(report, done_before=len(done), warnings=(*notes, *report.warnings))
+    seen = () if made is None else made.warnings
+    return replace(report, done_before=len(done), warnings=(*notes, *report.warnings, *seen))
 
 
 def _staged_splits(done: Sequence[TaskResult], shard_size: int) -> tuple[SplitEstimate, ...]:

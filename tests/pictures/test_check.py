@@ -165,7 +165,7 @@ KINDS = st.sampled_from([(kind, mode) for kind, modes in MODES.items() for mode 
 def test_the_header_of_any_generated_image_is_pillows(kind: tuple[str, str], width: int, height: int) -> None:
     data = save(picture(kind[1], width, height), kind[0])
     with Image.open(io.BytesIO(data)) as image:
-        assert STRUCTURE.check(data) == (kind[0].lower(), width, height, len(image.getbands()), image.mode, False)
+        assert STRUCTURE.check(data) == (kind[0].lower(), width, height, len(image.getbands()), image.mode, False, None)
 
 
 @pytest.mark.parametrize("name", [n for n in WHOLE if n.split()[0] != "jpeg" or "thumbnail" not in n])
@@ -385,7 +385,7 @@ def test_other_formats_pass_only_where_they_are_named() -> None:
         assert error.code == "UNSUPPORTED"
         assert f"add {name} to input.formats" in str(error)
         named = ImageCheck("structure", (*DEFAULT_FORMATS, name))
-        assert named.check(data) == (name, 23, 17, 3, "RGB", False)
+        assert named.check(data) == (name, 23, 17, 3, "RGB", False, None)
         assert problem(data[: len(data) // 2], named).code in {"TRUNCATED", "CORRUPT", "NOT_AN_IMAGE"}
 
 

@@ -17,11 +17,12 @@ from dataclasses import dataclass
 from typing import Final
 
 from ..errors import UsageError
+from ..format.wording.extras import install_line
 from .bmp import BMP_HEADER_SIZES, check_bmp
-from .facts import Check, Content, ImageFacts, ImageProblem, too_many_pixels, unsupported
+from .facts import Check, Content, ImageFacts, ImageProblem, corrupt, too_many_pixels, unsupported
 from .gif import check_gif
 from .jpeg import check_jpeg, may_be_passed_over
-from .pillow_decode import HEIC, PILLOW_NAMES, decode_image
+from .pillow_decode import HEIC, PILLOW_NAMES, SOUND, decode_image, has_simplejpeg, jpeg_warning
 from .png import PNG_SIGNATURE, check_png
 from .webp import check_webp
 
@@ -31,7 +32,9 @@ DEFAULT_FORMATS: Final = ("jpeg", "png", "gif", "webp", "bmp")
 READABLE_FORMATS: Final = (*DEFAULT_FORMATS, "tiff", "avif", HEIC, "jpeg2000")
 """The formats that pass where all pictures are written in one of TensorFlow's."""
 
-CHECKS: Final = ("header", "structure", "decode")
+CHECKS: Final = ("header", "structure", "decode", "strict")
+DECODED: Final = ("decode", "strict")
+"""The checks that decode pixels."""
 
 _CHECKERS: Final[dict[str, Callable[..., ImageFacts]]] = {
     "jpeg": check_jpeg,
@@ -58,7 +61,7 @@ class ImageCheck:
     without rules are read, as they are decoded later.
 
     Raises:
-        UsageError: the level or a format is unknown.
+        UsageError: the level or a format is unknown, or what the level needs is not installed.
     """
 
     level: Check = "structure"
@@ -70,6 +73,8 @@ class ImageCheck:
     def __post_init__(self) -> None:
         if self.level not in CHECKS:
             raise UsageError(f'input.check: "{self.level}" is not a check; choose one of {", ".join(CHECKS)}')
+        if self.level == "strict" and not has_simplejpeg():
+            raise UsageError(f"input.check: strict takes simplejpeg, which is not installed; {install_line('images')}")
         if not self.formats:
             raise UsageError(f"input.formats is empty; choose from {', '.join(PILLOW_NAMES)}")
         for name in self.formats:
@@ -90,18 +95,41 @@ class ImageCheck:
             raise _not_passed(name, by_key=self.by_key)
         checker = _CHECKERS.get(name)
         if checker is None:
-            load = self.level == "decode" or (self.level == "structure" and self.loads_others)
+            load = self.level in DECODED or (self.level == "structure" and self.loads_others)
             return decode_image(data, name, pixels_limit=self.pixels_limit, load=load)
         try:
             facts = checker(data, structure=self.level != "header")
         except ImageProblem as problem:
-            if self.level != "decode" or not may_be_passed_over(problem, data):
+            if self.level not in DECODED or not may_be_passed_over(problem, data):
                 raise
-            return decode_image(data, name, pixels_limit=self.pixels_limit, load=True)
+            return self._decoded(data, name)
         if facts.width * facts.height > self.pixels_limit:
             raise too_many_pixels(facts.width, facts.height, self.pixels_limit)
-        if self.level == "decode":
-            decode_image(data, name, pixels_limit=self.pixels_limit, load=True)
+        return facts._replace(warning=self._decoded(data, name).warning) if self.level in DECODED else facts
+
+    def _decoded(self, data: Content, name: str) -> ImageFacts:
+        """Return the facts of an image after decoding it: a JPEG once, unless there is a warning.
+
+        Raises:
+            ImageProblem: it cannot be decoded; or with `strict` libjpeg warns of it.
+        """
+        if name != "jpeg":
+            return decode_image(data, name, pixels_limit=self.pixels_limit, load=True)
+        facts = decode_image(data, name, pixels_limit=self.pixels_limit, load=False)
+        warning = jpeg_warning(data)
+        if warning == SOUND:
+            return facts
+        decode_image(data, name, pixels_limit=self.pixels_limit, load=True)
+        return self.judged(facts._replace(warning=warning))
+
+    def judged(self, facts: ImageFacts) -> ImageFacts:
+        """Return the facts of a decoded image.
+
+        Raises:
+            ImageProblem: with `strict` libjpeg warned of it.
+        """
+        if self.level == "strict" and facts.warning:
+            raise corrupt("JPEG", f"libjpeg warns: {facts.warning} (input.check=decode accepts it)")
         return facts
 
 

@@ -10,8 +10,11 @@ from ..format.wording.printable import printable
 Content = bytes | memoryview
 """The bytes of a file: a view, of unsigned bytes, where they are among those of other files."""
 
-Check = Literal["header", "structure", "decode"]
-"""How far an image is looked at: its header; its structure to the end, undecoded; or its pixels, too."""
+Check = Literal["header", "structure", "decode", "strict"]
+"""How far an image is looked at: its header; its structure to the end, undecoded; or its pixels, too.
+
+With `strict` a JPEG that libjpeg warns of is damaged.
+"""
 
 CHANNELS: Final = {"1": 1, "L": 1, "P": 1, "I;16": 1, "LA": 2, "RGB": 3, "RGBA": 4, "CMYK": 4}
 """Bands of the Pillow modes that the five formats have: a palette image has one, as stored."""
@@ -21,7 +24,8 @@ class ImageFacts(NamedTuple):
     """The header of an image; a tuple and no dataclass, since one is made for every image.
 
     `format` is lower case; `width` and `height` are pixels as stored (an EXIF orientation is not applied);
-    `colorspace` is Pillow's mode and `channels` its number of bands; `animated` means more than one frame.
+    `colorspace` is Pillow's mode and `channels` its number of bands; `animated` means more than one frame. `warning` is
+    what libjpeg warned of when it was decoded.
     """
 
     format: str
@@ -30,6 +34,7 @@ class ImageFacts(NamedTuple):
     channels: int
     colorspace: str
     animated: bool = False
+    warning: str | None = None
 
 
 class ImageProblem(Exception):

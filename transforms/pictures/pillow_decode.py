@@ -1,4 +1,7 @@
-"""Load an image with Pillow, safely: one format, a limit of pixels, its warnings as errors."""
+"""Load an image with Pillow, safely: one format, a limit of pixels, its warnings as errors; and JPEG with simplejpeg.
+
+Both decode JPEG by libjpeg-turbo, which passes over damage with a warning. Pillow does not report it, simplejpeg does.
+"""
 
 from __future__ import annotations
 
@@ -9,13 +12,17 @@ import warnings
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
 from functools import cache
+from importlib.util import find_spec
 from types import TracebackType
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Final, Literal
 
 from ..format.wording.extras import install_line
+from ..format.wording.printable import printable
 from .facts import Content, ImageFacts, ImageProblem, corrupt, too_many_pixels, truncated, unsupported
 
 if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
     from PIL import Image
 
 HEIC: Final = "heic"
@@ -26,6 +33,9 @@ PILLOW_NAMES: Final = {
 }  # fmt: skip
 """Pillow's name of every format that may pass. A closed list: no plugin that runs other programs is ever reached."""
 
+
+SOUND: Final = ""
+"""The warning of a JPEG that libjpeg decodes without one."""
 
 _TIFF_BITS, _TIFF_FORMAT, _TIFF_SHORT = 258, 339, 3
 
@@ -118,6 +128,54 @@ def opened(data: Content, name: str, *, pixels_limit: int | None = None) -> Iter
         if isinstance(error, (EOFError, OSError)) and "truncated" in str(error).lower():
             raise truncated(shown, len(data), f"Pillow says {text}") from None
         raise corrupt(shown, f"Pillow says {text}") from None
+
+
+def jpeg_warning(data: Content) -> str | None:
+    """Return what libjpeg warns of in a JPEG, `SOUND` where it warns of nothing.
+
+    None where that is unknown: without simplejpeg, or where it does not read the file. Pixels are not made but for one
+    of 64, as warnings come of the compressed data.
+    """
+    found = decode_jpeg(data, (8, 8), 8) if has_simplejpeg() else None
+    return None if found is None else found[1]
+
+
+@cache
+def has_simplejpeg() -> bool:
+    """Return whether simplejpeg is installed, which reports what libjpeg warns of."""
+    return find_spec("simplejpeg") is not None
+
+
+def decode_jpeg(
+    data: Content, size: tuple[int, int], scale: int, space: Literal["RGB", "GRAY", "CMYK"] = "RGB"
+) -> tuple[npt.NDArray[np.uint8], str] | None:
+    """Return the pixels of a JPEG as simplejpeg decodes it, and libjpeg's warning.
+
+    They are those of a `size` (width, height) divided by `scale`. Only a picture with a warning is decoded twice.
+
+    None where simplejpeg does not read it: it is damaged, or its components are sampled in a rare way.
+    """
+    import simplejpeg
+
+    width, height = (-(-side // scale) for side in size)
+    warning = SOUND
+    for strict in (True, False):  # at the second look what libjpeg passes over, as in Pillow and TensorFlow
+        try:
+            values = simplejpeg.decode_jpeg(
+                data,
+                space,
+                fastdct=False,
+                fastupsample=False,
+                min_height=height,
+                min_width=width,
+                min_factor=scale,
+                strict=strict,
+            )
+        except ValueError as error:
+            warning = printable(str(error).removeprefix("Corrupt JPEG data: "))
+        else:
+            return values, warning
+    return None
 
 
 def _check_decoder(name: str, shown: str) -> None:

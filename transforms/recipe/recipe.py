@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from ..errors import SchemaError
 from ..format.buffers.take import take_rows
-from ..format.flow.rejects import CellProblem, Place
+from ..format.flow.rejects import CellProblem, Place, warning_at
 from ..format.flow.rows import Notes, Origin, Rows
 from ..format.wording.printable import printable
 from ..sources.contract.call import set_column
@@ -140,6 +140,8 @@ class Recipe:
             problems += _others(problems, [replace(one, row=int(kept[one.row])) for one in stepped.problems])
             if stepped.notes:
                 rows = replace(rows, notes=_noted(rows, [(int(kept[row]), note) for row, note in stepped.notes]))
+            warned = [warning_at(rows.origin.place(int(kept[row])), text) for row, text in stepped.warned]
+            rows = replace(rows, warned=(*rows.warned, *warned)) if warned else rows
             if stepped.keep is not None:
                 chosen = _chosen(stepped.keep, kept, problems)
                 batch, kept = take_rows(batch, chosen), kept[chosen]
@@ -230,6 +232,7 @@ def _part_of(rows: Rows, start: int, count: int) -> Rows:
         split_codes=None if rows.split_codes is None else rows.split_codes[start:stop],
         notes=rows.notes if first else {},
         dropped=rows.dropped if first else {},
+        warned=rows.warned if first else (),
     )
 
 

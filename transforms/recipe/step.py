@@ -74,7 +74,8 @@ class Stepped:
     `keep` says of each row whether it stays (None: all do); the others are counted as dropped. A null is no. `problems`
     are bad cells: their rows are rejects, whatever is in the cells. They name columns as the step sees them.
     `notes` are what the user should know of rows, each with its row: they are counted. `split_codes` are the splits of
-    the rows, by a step that splits (int64): -1 in rows with a problem.
+    the rows, by a step that splits (int64): -1 in rows with a problem. `warned` are the warnings of pictures, each with
+    its row: they are counted, and the first are shown with their place.
     """
 
     batch: pa.RecordBatch
@@ -82,6 +83,7 @@ class Stepped:
     problems: tuple[CellProblem, ...] = ()
     split_codes: npt.NDArray[np.int64] | None = None
     notes: tuple[tuple[int, str], ...] = ()
+    warned: tuple[tuple[int, str], ...] = ()
 
 
 @runtime_checkable

@@ -82,8 +82,8 @@ def test_a_list_of_classes_has_the_fingerprint_that_it_had(folder: Path) -> None
         ),
         (
             "images",
-            "008086de7ff3c31a6ae9ffab0bd1ac34ad7016f3951dce42bd87cc12df5364a3",
-            "f2cc243e2564d18cca39c9ce86e92718f2627b97bf0e6084f5b69d96f1ea87be",
+            "72c8cacbbb0f57a1d5ed601be027bd936306933392d758afa9adec959949384e",
+            "d70151f0b1d0df1fd887e43f04494d4a03a7afab58339ed14ee4d677d79b41f7",
         ),
         (
             "numpy",

@@ -369,11 +369,15 @@ def test_a_spilled_file_that_is_damaged_names_what_starts_over(desk: Desk, cut: 
 
 @pytest.mark.thorough("real kills of worker processes and of the local engine; all pairs are in faults/long")
 @pytest.mark.parametrize("processes", ["true", "false"])
-def test_worker_processes_and_threads_that_are_killed_are_resumed(desk: Desk, processes: str) -> None:
-    whole = undisturbed(desk, *SHUFFLED)
-    args = (*SHUFFLED, "--workers", "2", "--set", f"runner.processes={processes}")
-    desk.kills = True
-    deaths = [Death("stage ", 5)] if processes == "true" else [Death(RESULT, 5)]
-    for death in (*deaths, Death(r"replace .*/findings\.json", before=True), Death(LAST, before=True)):
-        desk.begin(*args)
-        assert_ended(desk, whole, desk.killed(death, *args), *args)
+def test_worker_processes_and_threads_that_are_killed_are_resumed(
+    processes: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    args = (*SHUFFLED, "--shard-size", "1MiB", "--workers", "2")
+    deaths = [Death("stage ", 3) if processes == "true" else Death(RESULT, 3)]
+    with desk_with(22_000, tmp_path, capsys) as desk:
+        whole = undisturbed(desk, *args)
+        args = (*args, "--set", f"runner.processes={processes}")
+        desk.kills = True
+        for death in (*deaths, Death(r"replace .*/findings\.json", before=True), Death(LAST, before=True)):
+            desk.begin(*args)
+            assert_ended(desk, whole, desk.killed(death, *args), *args)

@@ -186,11 +186,11 @@ def test_a_folder_without_a_table_beside_one_with_it_is_refused() -> None:
         convert(["one", "two"], output="out")
 
 
-@pytest.mark.parametrize("key", ["layout", "check", "labels", "sha256", "ignore", "formats"])
+@pytest.mark.parametrize("key", ["layout", "labels", "sha256", "ignore", "formats"])
 def test_an_option_of_folders_is_refused_beside_a_table(key: str) -> None:
     pictures("d/0.png")
     table("d/metadata.csv", [{"file_name": "0.png"}])
-    values = {"layout": "flat", "check": "header", "labels": ["a"], "sha256": True, "ignore": ["x"], "formats": ["png"]}
+    values = {"layout": "flat", "labels": ["a"], "sha256": True, "ignore": ["x"], "formats": ["png"]}
     with pytest.raises(UsageError, match=rf"input.{key} is for folders alone"):
         load_config({"input": {"paths": ["d"], key: values[key]}, "output": {"path": "out"}})
 

@@ -34,6 +34,6 @@ def decode_pictures(name: str, pictures: Sequence[bytes | None]) -> list[npt.NDA
 def _decode(name: str, row: int, picture: bytes, codec: Codec) -> npt.NDArray[Any]:
     try:
         facts = _CHECK.check(picture)
-        return np.asarray(decode(picture, facts, codec, (facts.width, facts.height), gray=False))
+        return np.asarray(decode(picture, facts, codec, (facts.width, facts.height), gray=False)[0])
     except ImageProblem as problem:
         raise DamageError(f'feature "{printable(name)}", picture {row + 1} of the batch: {problem}') from problem

@@ -21,6 +21,7 @@ from ...format.flow.observers import (
     image_formats_in,
     merged,
     narrowings_in,
+    warnings_check,
 )
 from ...format.manifest.manifest import RowCounts
 from ...format.manifest.naming import shard_file_name
@@ -127,6 +128,7 @@ def plan_dataset(spec: DatasetSpec, results: Iterable[TaskResult], *, committed:
         for name, finding in findings.items():
             checks[name] = dict(finding.check)
             ordered, accounts = _leave_out(spec, ordered, accounts, name, finding)
+    checks |= warnings_check(observed)
     if spec.source_entries and not committed:
         options = spec.append_to.options if spec.append_to else None
         spec.storage.replace(f"{spec.staging}/sources.jsonl", source_lines(spec.source_entries, accounts, options))

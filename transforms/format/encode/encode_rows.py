@@ -26,7 +26,17 @@ from ..buffers.views import BUFFER_LIMIT, I64
 from ..columns.feature_column import DEFAULT_FIELD_BYTES, absent_column, feature_column
 from ..flow.blocks import Block, Frames, Narrowing
 from ..flow.feature_values import FeatureColumn
-from ..flow.observers import IMAGE_FORMATS, Observer, Seen, SeenRun, Summaries, merged, narrowed_summary, notes_summary
+from ..flow.observers import (
+    IMAGE_FORMATS,
+    Observer,
+    Seen,
+    SeenRun,
+    Summaries,
+    merged,
+    narrowed_summary,
+    notes_summary,
+    warned_summary,
+)
 from ..flow.rejects import CellError, Reject
 from ..flow.rows import RowOrigin, Rows
 from ..schema.schema import Schema
@@ -160,7 +170,7 @@ class RowEncoder:
     ) -> tuple[Summaries, dict[str, bytes]]:
         """Return what observers find in a batch, and what they spill."""
         observed = narrowed_summary(narrowing for run in runs for narrowing in run.narrowed)
-        observed |= notes_summary(rows.notes)
+        observed |= notes_summary(rows.notes) | warned_summary(rows.warned)
         for run in runs:
             observed = merged(observed, run.assigned.observed)
         formats = self._image_formats(rows.batch, errors)

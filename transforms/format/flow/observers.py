@@ -32,6 +32,14 @@ IMAGE_FORMATS: Final = "image_formats"
 DEALT: Final = "dealt"
 """Class -> how many of its records were set aside, and how many were dealt to each split (`format/splits/exact`)."""
 
+WARNED: Final = "warned"
+"""How many pictures there are with a warning, and the first of them, as they are shown."""
+
+SHOWN_WARNINGS: Final = 10
+
+PICTURES: Final = "pictures"
+"""The check of a manifest that has them."""
+
 NOTES: Final = "notes"
 """Source entry, text, and how many rows: a list of such triples."""
 
@@ -228,6 +236,10 @@ def _merge_notes(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
     return [[entry, text, count] for (entry, text), count in counts.items()]
 
 
+def _merge_warned(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
+    return [one[0] + other[0], [*one[1], *other[1]][:SHOWN_WARNINGS]]
+
+
 def _merge_read(one: Sequence[Any], other: Sequence[Any]) -> list[Any]:
     return [*one, *other]
 
@@ -256,6 +268,20 @@ def notes_in(observed: Mapping[str, Any]) -> Notes:
     return {(entry, text): count for entry, text, count in observed.get(NOTES, ())}
 
 
+def warned_summary(warned: Sequence[str]) -> Summaries:
+    """Return the warnings of pictures as a summary, under its name; nothing if there are none."""
+    return {WARNED: [len(warned), list(warned[:SHOWN_WARNINGS])]} if warned else {}
+
+
+def warnings_check(observed: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the warnings of pictures as a check, under its name; nothing if there are none."""
+    if WARNED not in observed:
+        return {}
+    count, first = observed[WARNED]
+    examples = [{"records": 1, "places": [text]} for text in first]
+    return {PICTURES: {"columns": [], "records": count, "groups": count, "examples": examples}}
+
+
 def ranges_in(observed: Mapping[str, Any]) -> tuple[ReadRange, ...]:
     """Return the ranges of shards that were read."""
     return tuple(ReadRange(*one) for one in observed.get(READ, ()))
@@ -270,6 +296,7 @@ _MERGES: Final[dict[str, Callable[[Any, Any], Any]]] = {
     NARROWED: _merge_narrowed,
     IMAGE_FORMATS: _merge_formats,
     NOTES: _merge_notes,
+    WARNED: _merge_warned,
     DEALT: _merge_dealt,
     READ: _merge_read,
 }

@@ -33,6 +33,17 @@ class Place:
     picture: str | None = None
 
 
+def warning_at(place: Place, text: str) -> str:
+    """Return a warning with its place, as it is shown.
+
+    >>> warning_at(Place("pets/1.jpg"), "bad Huffman code"), warning_at(Place("a.csv", row=3), "bad Huffman code")
+    ('pets/1.jpg (bad Huffman code)', 'a.csv row 3 (bad Huffman code)')
+    """
+    numbers = {key: getattr(place, key) for key in ("row", "line", "record")}
+    where = "".join(f" {key} {number}" for key, number in numbers.items() if number is not None)
+    return f"{place.picture or place.source}{'' if place.picture else where} ({text})"
+
+
 TYPE_IS_THE_DATASETS: Final = "the type is the dataset's: fix the file"
 UNIT_IS_THE_DATASETS: Final = (
     "the unit is the dataset's: fix the file, or convert all files to a new dataset (shardmill convert ... -o FOLDER)"

@@ -60,6 +60,7 @@ class Rows:
     `problems` are bad cells of rows in `batch` (the cell itself is null there); `rejects` are rows that are not in
     `batch` at all. Rows read = `batch.num_rows + len(rejects)`, and the `dropped` ones.
     `dropped` counts, by entry, rows that a step of the recipe left out: they were read, and are no longer in `batch`.
+    `warned` are the warnings of pictures, as they are shown.
     `split_codes`, where the source splits by directory, holds for each row an index into the survey's `splits`.
     """
 
@@ -73,6 +74,7 @@ class Rows:
     split_codes: npt.NDArray[np.int64] | None = None
     notes: Notes = field(default_factory=dict)
     dropped: dict[int, int] = field(default_factory=dict)
+    warned: tuple[str, ...] = ()
 
     def entry_of(self, row: int) -> int:
         """Return the source entry of a row of the batch."""

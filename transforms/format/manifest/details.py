@@ -177,7 +177,7 @@ def _part(may_lack: tuple[str, ...], **members: Take[Any]) -> Take[dict[str, Any
 _SCALARS: Final = mapping(only(_is_scalar, "a number, text, true or false"))
 _NAMES: Final = items(text())
 _COUNTED: Final = ("records", "groups")
-_EXAMPLES: Final = items(_part((), records=integer(2), places=lambda value: list(_NAMES(value))))
+_EXAMPLES: Final = items(_part((), records=integer(1), places=lambda value: list(_NAMES(value))))
 _SPLIT_RULE: Final = ("key", "stratify", "column", "fractions", "names", "before", "rest", "folds", "of")
 
 take_columns: Final[Take[tuple[ColumnEntry, ...]]] = items(

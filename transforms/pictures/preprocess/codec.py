@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from ...errors import UsageError
 from ..facts import Content
-from ..pillow_decode import opened
+from ..pillow_decode import decode_jpeg, opened
 
 Pixels = npt.NDArray[Any]
 """Pixels of (height, width, channels), uint8 or uint16: 1 (gray), 2 (gray, alpha), 3 (RGB) or 4 (RGB, alpha)."""
@@ -74,18 +74,22 @@ class Codec:
                 f"packages on all machines"
             )
 
-    def decode_jpeg(self, data: Content, size: tuple[int, int], at_least: tuple[int, int], *, gray: bool) -> Pixels:
-        """Return the pixels of a JPEG of a `size` (width, height), in gray or in RGB.
+    def decode_jpeg(
+        self, data: Content, size: tuple[int, int], at_least: tuple[int, int], *, gray: bool
+    ) -> tuple[Pixels, str | None]:
+        """Return the pixels of a JPEG of a `size` (width, height), in gray or in RGB, and libjpeg's warning.
 
-        They are fewer, by 1/2, 1/4 or 1/8, where that is still `at_least` so many in width and height.
+        They are fewer, by 1/2, 1/4 or 1/8, where that is still `at_least` so many in width and height. The warning is
+        None where nobody reports one.
 
         Raises:
             ImageProblem: the file is damaged.
         """
         scale = next((one for one in _SCALES if all(s // a >= one for s, a in zip(size, at_least, strict=True))), 1)
-        if not self.is_fast:
-            return self._decode_slowly(data, size, scale, gray=gray)
-        return _decode_fast(data, size, scale, gray=gray)
+        found = decode_jpeg(data, size, scale, "GRAY" if gray else "RGB") if self.is_fast else None
+        if found is None:
+            return self._decode_slowly(data, size, scale, gray=gray), None
+        return _pixels(found[0]), found[1]
 
     def _decode_slowly(self, data: Content, size: tuple[int, int], scale: int, *, gray: bool) -> Pixels:
         with opened(data, "jpeg") as image:
@@ -123,28 +127,6 @@ def _shown(releases: tuple[tuple[str, str], ...]) -> str:
 
 def _pixels(values: npt.NDArray[Any]) -> Pixels:
     return values if values.ndim == 3 else values[..., None]
-
-
-def _decode_fast(data: Content, size: tuple[int, int], scale: int, *, gray: bool) -> Pixels:
-    import simplejpeg
-
-    from ..facts import corrupt
-
-    width, height = (-(-side // scale) for side in size)
-    try:
-        values = simplejpeg.decode_jpeg(
-            data,
-            "GRAY" if gray else "RGB",
-            fastdct=False,
-            fastupsample=False,
-            min_height=height,
-            min_width=width,
-            min_factor=scale,
-            strict=False,  # what libjpeg passes over, as in Pillow and TensorFlow
-        )
-    except ValueError as error:
-        raise corrupt("JPEG", f"libjpeg says {error}") from None
-    return _pixels(values)
 
 
 def _resize_slowly(pixels: Pixels, size: tuple[int, int]) -> Pixels:

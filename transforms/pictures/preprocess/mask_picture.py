@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ..facts import Content, ImageFacts, unsupported
-from ..pillow_decode import opened
+from ..pillow_decode import jpeg_warning, opened
 from .exif import UPRIGHT
 from .masks import NUMBERS, place_mask, png_of
 from .picture import PictureMaker, Ready
@@ -41,5 +41,6 @@ def make_mask(data: Content, facts: ImageFacts, maker: PictureMaker, of: Ready |
     if mask is None:
         text = f"a mask with pixels of mode {mode} has no numbers that PNG holds; write it as PNG of 8 or 16 bits"
         raise unsupported(facts.format.upper(), text, mode)
+    warning = jpeg_warning(data) if facts.format == "jpeg" and maker.codec.is_fast else None
     made = ImageFacts("png", *mask.size, len(mask.getbands()), mask.mode)
-    return Ready(png_of(mask), made, stored, turn, placement)
+    return Ready(png_of(mask), made, stored, turn, placement, warning=warning or None)

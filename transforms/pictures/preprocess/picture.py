@@ -28,6 +28,7 @@ class Ready(NamedTuple):
     """A picture that is ready: `data` is None where its bytes stay; `notes` are what was lost, to be counted.
 
     `stored` is its size (width, height) in pixels before, and `turn` the orientation by which it was turned then.
+    `warning` is what libjpeg warned of when the picture was decoded.
     """
 
     data: bytes | None
@@ -36,6 +37,7 @@ class Ready(NamedTuple):
     turn: int
     placement: Placement
     notes: tuple[str, ...] = ()
+    warning: str | None = None
 
 
 def _check_sides(name: str, width: int, height: int) -> None:
@@ -71,7 +73,7 @@ class PictureMaker:
             return Ready(None, facts, stored, turn, placement)
         self.check_pixels(placement)
         scaled = placement.scaled[::-1] if turn in SIDEWAYS else placement.scaled
-        pixels = decode(data, facts, self.codec, scaled, gray=self.options.color == "gray")
+        pixels, warning = decode(data, facts, self.codec, scaled, gray=self.options.color == "gray")
         name = self._format(facts, pixels)
         pixels, notes = self._colored(pixels, name)
         if has_deep_colors(data, facts):
@@ -84,7 +86,7 @@ class PictureMaker:
         file = encode(pixels, name, self.options.quality, self.codec, kept)
         made = ImageFacts(name, pixels.shape[1], pixels.shape[0], pixels.shape[2], mode_of(pixels))
         notes += (FIRST_FRAME,) if facts.animated else ()
-        return Ready(file, made, stored, turn, placement, notes)
+        return Ready(file, made, stored, turn, placement, notes, warning or None)
 
     def check_pixels(self, placement: Placement) -> None:
         """Check that a picture does not become too large.

@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from ..facts import Content, ImageFacts, unsupported
-from ..pillow_decode import opened
+from ..pillow_decode import decode_jpeg, opened
 from .codec import Codec, Pixels
 from .exif import UPRIGHT, exif_block, with_orientation
 
@@ -41,8 +41,12 @@ _AS_THEY_ARE: Final = ("L", "LA", "RGB", "RGBA")
 _NO_RANGE: Final = ("F", "I", "LAB")
 
 
-def decode(data: Content, facts: ImageFacts, codec: Codec, at_least: tuple[int, int], *, gray: bool) -> Pixels:
+def decode(
+    data: Content, facts: ImageFacts, codec: Codec, at_least: tuple[int, int], *, gray: bool
+) -> tuple[Pixels, str | None]:
     """Return the pixels of a picture, as they are stored, or fewer of a JPEG: `at_least` so many (width, height).
+
+    And libjpeg's warning, None where nobody reports one.
 
     With `gray` those of a JPEG may be gray.
 
@@ -52,11 +56,21 @@ def decode(data: Content, facts: ImageFacts, codec: Codec, at_least: tuple[int, 
     if facts.format == "jpeg" and facts.colorspace in ("L", "RGB"):
         gray = gray or facts.colorspace == "L"
         return codec.decode_jpeg(data, (facts.width, facts.height), at_least, gray=gray)
+    if facts.format == "jpeg" and codec.is_fast:
+        found = decode_jpeg(data, (facts.width, facts.height), 1, "CMYK")
+        if found is not None:  # Adobe's are inverted, and Pillow takes all for these
+            return _in_rgb_of_cmyk(np.invert(found[0], out=found[0])), found[1]
     with opened(data, facts.format) as image:
         mode = image.mode
         if mode not in _NO_RANGE:
-            return _values(image)
+            return _values(image), None
     raise unsupported(facts.format.upper(), f"pixels of mode {mode} are not resized or encoded; make them 8 or 16 bits")
+
+
+def _in_rgb_of_cmyk(pixels: Pixels) -> Pixels:
+    from PIL import Image
+
+    return np.asarray(Image.frombuffer("CMYK", pixels.shape[1::-1], pixels, "raw", "CMYK", 0, 1).convert("RGB"))
 
 
 def _values(image: Image.Image) -> Pixels:

@@ -86,16 +86,20 @@ class Pictures:
         arrays = dict(zip(batch.schema.names, batch.columns, strict=True))
         keep: pa.BooleanArray | None = None
         problems: list[CellProblem] = []
+        warned: list[tuple[int, str]] = []
         for name, null in self.columns:
             if name not in arrays:
                 continue
             cells = Cells.of(stored(arrays.pop(name)))
             facts = list(self._looked_at(name, cells, null, problems))
             arrays |= _features(name, cells, facts)
+            pairs = zip(cells.rows(), facts, strict=True)
+            warned += [(row, one.warning) for row, one in pairs if one is not None and one.warning]
             if null == DROP_ROW:
                 there = cells.there()
                 keep = there if keep is None else pc.and_(keep, there)
-        return Stepped(pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays)), keep, tuple(problems))
+        batch = pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
+        return Stepped(batch, keep, tuple(problems), warned=tuple(warned))
 
     def _looked_at(
         self, name: str, cells: Cells, null: str, problems: list[CellProblem]

@@ -13,7 +13,7 @@ counted. Where a row has lists of pictures, all of them have to pass.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
@@ -26,8 +26,8 @@ from ...format.nested.flatten import stored
 from ...format.nested.keys import is_any_list, stored_type
 from ...format.schema.schema import ColumnRule
 from ...format.wording.nearest import not_a_column
-from ...pictures.check import ImageCheck
-from ...pictures.facts import ImageFacts, ImageProblem
+from ...pictures.check import DECODED, ImageCheck
+from ...pictures.facts import Check, ImageFacts, ImageProblem
 from ...pictures.notes import notes_of
 from ...pictures.pillow_decode import PILLOW_NAMES
 from ...pictures.preprocess.codec import Codec
@@ -47,13 +47,17 @@ _END: Final = f"/{ENCODED}"
 
 @dataclass(frozen=True, slots=True)
 class ReadyPictures:
-    """Make the pictures of some columns ready, masks after the others; `placed` is the picture that boxes are in."""
+    """Make the pictures of some columns ready, masks after the others; `placed` is the picture that boxes are in.
+
+    A picture that stays as it is, and was not decoded for it, is checked as `level` says.
+    """
 
     options: Preprocess
     codec: Codec
     pictures: tuple[str, ...]
     placed: str | None = None
     pixels_limit: int = 50_000_000
+    level: Check = "structure"
 
     def plan(self, columns: Sequence[Column]) -> Sequence[Column]:
         """Return the columns, with what is written of the pictures, and where pictures with boxes were placed."""
@@ -85,7 +89,7 @@ class ReadyPictures:
         arrays = work.arrays
         keep = None if work.keep.all() else array_of(work.keep)
         batch = pa.RecordBatch.from_arrays(list(arrays.values()), names=list(arrays))
-        return Stepped(batch, keep, tuple(work.problems), notes=tuple(work.notes))
+        return Stepped(batch, keep, tuple(work.problems), notes=tuple(work.notes), warned=tuple(work.warned))
 
 
 @dataclass(slots=True)
@@ -97,6 +101,7 @@ class _Work:
     keep: np.ndarray[tuple[int], np.dtype[np.bool_]]
     problems: list[CellProblem] = field(default_factory=list)
     notes: list[tuple[int, str]] = field(default_factory=list)
+    warned: list[tuple[int, str]] = field(default_factory=list)
     seen: dict[int, Ready] = field(default_factory=dict)
 
     def do(self, picture: str) -> None:
@@ -124,18 +129,19 @@ class _Work:
     def _made(self, picture: str, pictures: Iterable[tuple[int, memoryview | None]]) -> Iterator[Ready | None]:
         """Yield what becomes of each picture, with its row, None where there is none; problems and drops are noted."""
         check = ImageCheck("structure", tuple(PILLOW_NAMES), self.step.pixels_limit, loads_others=False)
+        whole = replace(check, level=self.step.level)
         for row, data in pictures:
             ready: Ready | None = None
             if data is not None:
                 try:
                     facts = check.check(data)
                     ready = _as_it_is(facts)
-                    ready = self._ready(picture, row, data, facts) or ready
+                    ready = self._ready(picture, row, data, facts, whole) or ready
                 except ImageProblem as problem:
                     self.problems.append(CellProblem(row, problem.to_cell_error(picture)))
             yield ready
 
-    def _ready(self, picture: str, row: int, data: memoryview, facts: ImageFacts) -> Ready | None:
+    def _ready(self, picture: str, row: int, data: memoryview, facts: ImageFacts, check: ImageCheck) -> Ready | None:
         """Return a picture made ready, None where its row is dropped or nothing is to be done."""
         options, maker = self.step.options, PictureMaker(self.step.options, self.step.codec, self.step.pixels_limit)
         is_mask = picture in options.masks
@@ -143,6 +149,10 @@ class _Work:
         if not self.keep[row] or not options.changes_pictures:
             return None
         ready = make_mask(data, facts, maker, self.seen.get(row)) if is_mask else maker.make(data, facts)
+        decoded = check.judged(facts._replace(warning=ready.warning))
+        if ready.data is None and check.level in DECODED:
+            decoded = check.check(data)
+        self.warned += [(row, decoded.warning)] if decoded.warning else []
         self.notes += [(row, note) for note in (*ready.notes, *notes_of(ready.facts, _FIX))]
         return ready
 
@@ -191,6 +201,7 @@ class ReadyByType:
     boxes: BoxesByType
     codec: Codec = field(default_factory=_installed)
     pixels_limit: int = 50_000_000
+    level: Check = "structure"
 
     @property
     def is_asked_for(self) -> bool:
@@ -215,7 +226,7 @@ class ReadyByType:
         boxes = self.boxes.step(columns)
         ordered = sorted(found, key=lambda name: name in self.options.masks)
         placed = boxes.image if isinstance(boxes, Boxes) and self.options.changes_pictures else None
-        return ReadyPictures(self.options, self.codec, tuple(ordered), placed, self.pixels_limit)
+        return ReadyPictures(self.options, self.codec, tuple(ordered), placed, self.pixels_limit, self.level)
 
 
 def _is_picture(column: Column) -> bool:

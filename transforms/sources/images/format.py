@@ -62,7 +62,6 @@ class ImagesInput(Options):
 
     format: Literal["images"] = "images"
     layout: Literal["auto", "label", "split", "split_label", "flat"] = "auto"
-    check: Literal["header", "structure", "decode"] = "structure"
     label_offset: Annotated[int, Field(ge=0, le=MAX_LABEL_OFFSET)] = 0
     labels: Annotated[
         list[str] | None, BeforeValidator(_check_labels, json_schema_input_type=list[str | int] | None)

@@ -17,10 +17,10 @@ import numpy as np
 import pyarrow as pa
 
 from ...errors import UsageError
-from ...format.flow.rejects import Reject
+from ...format.flow.rejects import Reject, warning_at
 from ...format.flow.rows import Notes, Rows
 from ...format.schema.schema import Choice
-from ...pictures.check import DEFAULT_FORMATS, ImageCheck
+from ...pictures.check import DECODED, DEFAULT_FORMATS, ImageCheck
 from ...pictures.facts import Check, ImageProblem
 from ...pictures.notes import notes_of
 from ...pictures.preprocess.options import Preprocess
@@ -94,7 +94,7 @@ class ImageSource:
     is the order of the paths' bytes.
     `ignore` are globs of names, or of paths below the root, that are left out.
 
-    `pictures` is what a step does to the images after they are read.
+    `pictures` is what a step does to the images after they are read: where it decodes them, it checks their pixels.
 
     `known_classes` are those that have numbers already, from 0: new ones come after them, and no offset counts.
     `limits` are the sizes of batches and pieces.
@@ -248,7 +248,8 @@ class ImageSource:
         return ImageRow(gathered.bytes, image.size, facts, name, folder.label, folder.class_name, digest)
 
     def _checker(self) -> ImageCheck:
-        return ImageCheck(self.check, self.formats, self.pixels_limit, loads_others=self.pictures.format == "keep")
+        level = "structure" if self.check in DECODED and self.pictures.changes_pictures else self.check
+        return ImageCheck(level, self.formats, self.pixels_limit, loads_others=self.pictures.format == "keep")
 
     def _class_names(self, classes: Sequence[str]) -> tuple[str, ...]:
         """Return the name of each label, from 0: names that no folder can have are below the offset."""
@@ -317,6 +318,7 @@ class _Gathered:
         self.folders: list[ReadFolder] = []
         self.files: list[tuple[str, bytes]] = []
         self.rejects: list[Reject] = []
+        self.warned: list[str] = []
         self.bytes = 0
 
     def add(self, folder: ReadFolder, image: ImageFile, row: ImageRow) -> None:
@@ -324,6 +326,8 @@ class _Gathered:
         self.folders.append(folder)
         self.files.append((folder.name, image.name))
         self.bytes += image.size
+        if row.facts.warning:
+            self.warned.append(warning_at(image_place(folder.name, image.name), row.facts.warning))
 
     def reject(self, folder: ReadFolder, image: ImageFile, problem: ImageProblem, splits: tuple[str, ...]) -> None:
         column = _COLUMNS.get(problem.code)
@@ -344,6 +348,7 @@ class _Gathered:
             rejects=tuple(self.rejects),
             split_codes=codes,
             notes=self._notes(),
+            warned=tuple(self.warned),
         )
 
     def _notes(self) -> Notes:

@@ -9,6 +9,7 @@ from typing import Annotated, Final, Literal, TypeAlias
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
 
 from ...format.wording.printable import quoted
+from ...pictures.facts import Check
 from ...recipe.steps.expression import read_expression
 from ...stores.common.schemes import STORES, places
 from ...stores.common.store_url import parse_store_url
@@ -74,6 +75,7 @@ class SharedOptions(BaseModel):
     exclude_columns: list[str] = []
     limit: Count | None = None
     where: Annotated[str, AfterValidator(_check_where)] | None = None
+    check: Check = "structure"
 
     @model_validator(mode="after")
     def _columns_differ(self) -> SharedOptions:
