@@ -252,6 +252,22 @@ def test_a_record_over_the_limit_is_a_reject_and_its_neighbours_stay(tmp_path: P
     assert rows[0].origin.place(1).row == 4
 
 
+def test_large_torn_short_and_good_records_of_one_chunk_keep_their_places(tmp_path: Path) -> None:
+    big = b"5," + b"x" * 5000 + b"\n"
+    body = b'a,b\n"1" x,y\n2,y\n' + big + b'\n3,"y" z\n4\n' + big + b'5,"ok"\n""6,y\n7,z\n'
+    _, rows = load(tmp_path, body, limits=CsvLimits(record_bytes=1000))
+    assert table(rows) == [{"a": 2, "b": "y"}, {"a": 5, "b": "ok"}, {"a": 7, "b": "z"}]
+    assert [(column, code, row, line) for column, code, row, line, _ in bad(rows)] == [
+        ("a", "BAD_QUOTE", 1, 1),
+        (None, "RECORD_TOO_LARGE", 3, 3),
+        ("b", "BAD_QUOTE", 4, 5),
+        (None, "BAD_WIDTH", 5, 6),
+        (None, "RECORD_TOO_LARGE", 6, 7),
+        ("a", "BAD_QUOTE", 8, 9),
+    ]
+    assert [rows[0].origin.place(i).row for i in range(3)] == [2, 7, 9]
+
+
 @pytest.mark.thorough("a table of 20,000 columns")
 def test_mixed_line_ends_no_final_one_and_20000_columns_are_in_order(tmp_path: Path) -> None:
     _, rows = load(tmp_path, b"a,b\r\n1,2\n3,4\r5,6")
