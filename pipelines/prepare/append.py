@@ -41,6 +41,7 @@ from .known_inputs import (
     settle_changed,
     sort_files,
     without_empty_files,
+    without_held_datasets,
 )
 from .prepared import Prepared
 from .rejected_images import RejectedBefore, split_unchanged
@@ -293,18 +294,29 @@ def _wanted(
     held = [source for manifest in generations for source in read_held_sources(path, manifest)]
     made = {manifest.generation: manifest.run.created for manifest in generations}
     options = same_options(config, latest.schema or Schema(()))
-    found = without_empty_files(listing, sort_files(listing, held, options, made))
+    by_content = listing.traits.in_files and not _names_files(config, listing)
+    found = sort_files(listing, held, options, made, by_content=by_content)
+    found = without_held_datasets(listing, without_empty_files(listing, found), held, path)
     same = [source for source in held if source.options is None or source.options in options]
     before = RejectedBefore.read(path, generations if listing.traits.in_folders else (), same, config.limits)
     unchanged, rejected = split_unchanged(found.unchanged, listing, before)
     if not are_images_known(latest, listing):
         found = settle_changed(listing, found, how)
-    changed = {listing.entries[index].name: generation for index, generation in found.changed}
-    kept, images = without_held_images(path, latest, listing.keep(found.wanted), changed, before, how)
+    changed, moved = ({listing.entries[i].name: number for i, number in some} for some in (found.changed, found.moved))
+    kept, images = without_held_images(path, latest, listing.keep(found.wanted), changed, moved, before, how)
+    if how == "skip":  # not all of a dataset is appended
+        kept = replace(kept, datasets=())
     unchanged, rejected = (*unchanged, *images.unchanged), (*rejected, *images.rejected)
     if not kept.files:
         found = replace(found, wanted=())
     return kept, replace(found, unchanged=unchanged, rejected=rejected, warnings=(*found.warnings, *images.warnings))
+
+
+def _names_files(config: Config, listing: Listing) -> bool:
+    """Return whether rows are also made of files that are not listed, so that no fingerprint is of all of a row."""
+    rules, named = config.schema_.columns.values(), listing.traits.names_pictures
+    pictures = any(rule.image == "path" for rule in rules) if named is None else named
+    return pictures or any(rule.file is not None for rule in rules)
 
 
 def _run_id(run_id: str, survey: Survey, latest: Manifest, path: str) -> str:

@@ -21,7 +21,7 @@ from ...transforms.sources.files.open_file import is_object
 from ...transforms.stores.common.store_url import is_store_url
 from ..config.model import Config
 from ..workers.worker_processes import WorkerProcesses
-from .known_inputs import in_part
+from .known_inputs import in_part, shared_warnings
 from .prepared import Prepared
 from .source_and_encoder import encoder_of, observers_of, source_of, spills
 from .splitters import joined_splits, most_splits_of
@@ -61,7 +61,9 @@ def prepare(
         encoder = encoder_of(config, plan.survey.frozen)
     else:
         survey = source.survey(listing, workers.planning(listing.bytes))
-        survey = replace(survey, detected=tuple(dict.fromkeys((*config.detected, *survey.detected))))
+        detected = tuple(dict.fromkeys((*config.detected, *survey.detected)))
+        warnings = (*survey.warnings, *shared_warnings(listing.datasets))
+        survey = replace(survey, detected=detected, warnings=warnings)
         check_columns(survey, config.limits.columns)
         encoder = encoder_of(config, survey.frozen)
         plan = make_plan(source, listing, survey, config.output.shard_size, encoder.encode, config.output.compression)
@@ -171,6 +173,7 @@ def spec_of(
         source_files=listing.files,
         source_bytes=listing.bytes,
         skipped=listing.skipped,
+        carries=listing.datasets,
         config_fingerprint=prints.config,
         source_fingerprint=prints.listing,
         run_id=run_id,

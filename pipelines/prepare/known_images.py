@@ -4,8 +4,9 @@
     the path is, with others     replaced: refused, as the record of before stays; or appended too, or skipped
     the path is not held         new
 
-The list of sources has one line a folder. So where a folder has changed since, the records themselves tell which images
-are old: `image/filename` and `image/encoded` are the file. Only then is the dataset read.
+The list of sources has one line a folder. So where a folder has changed since, or where it has the names and sizes of a
+folder under another path, the records themselves tell which images are old: `image/filename` and `image/encoded` are
+the file. Only then is the dataset read. Under another path an image with other bytes is new.
 """
 
 from __future__ import annotations
@@ -56,20 +57,27 @@ def _told_by(latest: Manifest) -> str:
 
 
 def without_held_images(
-    path: str, latest: Manifest, listing: Listing, changed: Mapping[str, int], before: RejectedBefore, how: str | None
+    path: str,
+    latest: Manifest,
+    listing: Listing,
+    changed: Mapping[str, int],
+    moved: Mapping[str, int],
+    before: RejectedBefore,
+    how: str | None,
 ) -> tuple[Listing, HeldImages]:
     """Return the listing without the images that the dataset holds or rejected `before`, and replaced ones settled.
 
-    `changed` are folders, with their generations; `how` is what a user wants of replaced images: `append`, `skip`, or
-    None.
+    `changed` are folders, with their generations, `moved` those that are held under another path; `how` is what a user
+    wants of replaced images: `append`, `skip`, or None.
 
     Raises:
         DamageError: the dataset is damaged.
         UsageError: images were replaced, and nothing is said of them.
     """
-    if not changed or not isinstance(listing, ImageListing):
+    known = {**moved, **changed}
+    if not known or not isinstance(listing, ImageListing) or not are_images_known(latest, listing):
         return listing, HeldImages()
-    candidates = [image for image in listing.images if listing.entries[image.folder].name in changed]
+    candidates = [image for image in listing.images if listing.entries[image.folder].name in known]
     held = _held_digests(Dataset(path, latest), _told_by(latest), frozenset(_shown(image.name) for image in candidates))
     gone: list[ImageFile] = []
     suspects: dict[ImageFile, ImageFile] = {}
@@ -77,10 +85,10 @@ def without_held_images(
         before_it = _as_held(listing, image, held)
         if before_it is image:
             gone.append(image)
-        elif before_it is not None:
+        elif before_it is not None and listing.entries[image.folder].name in changed:
             suspects[image] = before_it
     counts = Counter(listing.entries[image.folder].name for image in gone)
-    unchanged = tuple(Unchanged(name, changed[name], count) for name, count in sorted(counts.items()))
+    unchanged = tuple(Unchanged(name, known[name], count) for name, count in sorted(counts.items()))
     rejected = before.proven(listing, gone, [*gone, *suspects.values()])
     complete = before.complete_folders(listing, [*gone, *rejected], {image.folder for image in suspects})
     replaced = {image: old for image, old in suspects.items() if image.folder not in complete}

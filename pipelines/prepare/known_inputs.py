@@ -1,27 +1,35 @@
-"""Which files of a listing a dataset holds already: by path, fingerprint and options.
+"""Which files of a listing a dataset holds already: by fingerprint, options and path.
 
-    held and unchanged    left out, and said so
-    held and changed      refused, as what it gave before stays; or appended whole, or left out, and said so; of a
-                          folder of images see `known_images`
-    not held              appended
+    held, by path and fingerprint       left out, and said so
+    held, by fingerprint                the same under another path: left out, and said so
+    held, by path, and changed          refused, as what it gave before stays; or appended whole, or left out, and said
+                                        so; of a folder of images see `known_images`
+    not held                            appended
 
-A path counts as the same if one of the two ends with the other: `a.csv` in its folder is `data/a.csv` from above. A
-fingerprint covers the size of a file and its first and last 64 KiB; of a folder of images the names and sizes.
+A path counts as the same if one of the two ends with the other: `a.csv` in its folder is `data/a.csv` from above. Under
+another path a file is the same only if its path gives its rows the same values (`_said_by`), and if its rows are made
+of that file alone. A fingerprint covers the size of a file, its first and last 64 KiB, and 16 places between them; of a
+folder of images the names and sizes.
 """
 
 from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection, Iterable, Sequence
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
-from ...transforms.dataset.shards.source_list import HeldSource
+from ...transforms.dataset.generations.manifest_files import lineage, read_manifest
+from ...transforms.dataset.shards.source_list import HeldSource, is_path_of, read_held_sources
 from ...transforms.errors import UsageError
 from ...transforms.format.wording.printable import printable_path
 from ...transforms.sources.contract.source import Listing, SourceEntry
+from ...transforms.sources.files.open_file import is_object
+from ...transforms.sources.files.partitions import is_split_folder
+from ...transforms.sources.tfrecord.inputs import split_in_name
 from ..report.unchanged import Unchanged, names_of
 
 _COVERED_BYTES: Final = 128 << 10
@@ -32,7 +40,8 @@ _COVERED_BYTES: Final = 128 << 10
 class SortedFiles:
     """A listing against a dataset: the indices of what is to be appended, `changed` with the generation that has it.
 
-    Of the changed ones, those in `begun` are as they were, but were read in part (`--limit`).
+    Of the changed ones, those in `begun` are as they were, but were read in part (`--limit`). `moved` are folders of
+    `wanted` whose names and sizes of images are those of a folder under another path, with its generation.
     """
 
     wanted: tuple[int, ...]
@@ -41,46 +50,163 @@ class SortedFiles:
     warnings: tuple[str, ...]
     rejected: tuple[Unchanged, ...] = ()
     begun: frozenset[int] = frozenset()
+    moved: tuple[tuple[int, int], ...] = ()
+
+
+class _Held:
+    """The input files that a dataset holds: those that count as made under any of `options`, or under unknown ones."""
+
+    def __init__(self, held: Iterable[HeldSource], options: Collection[str]) -> None:
+        self._by_tail: dict[str, list[HeldSource]] = {}
+        self._by_print: dict[str, list[HeldSource]] = {}
+        self._by_rows: dict[str, dict[tuple[str | None, ...], list[HeldSource]]] = {}
+        self._folders: dict[bytes, bytes] = {}
+        for source in held:
+            self._by_tail.setdefault(os.path.basename(source.name), []).append(source)
+            if source.options is None or source.options in options:
+                self._by_print.setdefault(source.fingerprint, []).append(source)
+
+    def under_path(self, entry: SourceEntry) -> list[HeldSource]:
+        """Return what is held of a path, or of what it is a link to, whatever its fingerprint and options."""
+        found = self._of_path(entry.name, entry.path)
+        if found or is_object(entry.path):
+            return found
+        folder, name = os.path.split(entry.path)
+        if folder not in self._folders:
+            self._folders[folder] = os.path.realpath(folder)
+        real = os.path.realpath(entry.path) if os.path.islink(entry.path) else os.path.join(self._folders[folder], name)
+        return [] if real == entry.path else self._of_path(printable_path(real), real)
+
+    def _of_path(self, shown: str, path: bytes) -> list[HeldSource]:
+        same_tail = self._by_tail.get(os.path.basename(shown), [])
+        return [one for one in same_tail if is_path_of(one.name, shown, path)]
+
+    def equal(self, entry: SourceEntry, fingerprint: str, beside: Sequence[SourceEntry] = ()) -> HeldSource | None:
+        """Return a file that is held under another path, and gives the rows of this one.
+
+        The files `beside` it, with which it is read, have to be held in its folder, each under its name.
+        """
+        for one in self._of_rows(fingerprint, _said_by(entry.name)):
+            folder = os.path.dirname(one.name)
+            for other in beside:
+                place = os.path.join(folder, os.path.basename(other.name))
+                if all(held.name != place for held in self._by_print.get(other.fingerprint, ())):
+                    break
+            else:
+                return one
+        return None
+
+    def _of_rows(self, fingerprint: str, said: tuple[str | None, ...]) -> list[HeldSource]:
+        if fingerprint not in self._by_print:
+            return []
+        if fingerprint not in self._by_rows:
+            by_rows = self._by_rows[fingerprint] = {}
+            for one in self._by_print[fingerprint]:
+                by_rows.setdefault(_said_by(one.name), []).append(one)
+        return self._by_rows[fingerprint].get(said, [])
+
+
+def _said_by(name: str) -> tuple[str | None, ...]:
+    """Return what the path of a file says of its rows: columns and splits in the names of folders, a split in its name.
+
+    >>> _said_by("sales/day=1/a.parquet"), _said_by("old/test/a.csv")
+    (('day=1', None), ('test', None))
+    """
+    folders = name.split("/")[:-1]
+    said = [folder for folder in folders if "=" in folder or is_split_folder(os.fsencode(folder))]
+    return (*said, split_in_name(os.fsencode(name)))
 
 
 def sort_files(
-    listing: Listing, held: Iterable[HeldSource], options: Collection[str], made: dict[int, str]
+    listing: Listing, held: Iterable[HeldSource], options: Collection[str], made: dict[int, str], *, by_content: bool
 ) -> SortedFiles:
     """Return the files that are held, under any of `options`; `made` is the time of each generation in its manifest.
 
-    Files of a generation that is not an append count as held whatever its options were, which are not known.
+    Files of a generation that is not an append count as held whatever its options were, which are not known. With
+    `by_content` a file is also known under another path.
     """
-    by_tail: dict[str, list[HeldSource]] = {}
-    for source in held:
-        by_tail.setdefault(os.path.basename(source.name), []).append(source)
-    wanted, unchanged, changed, begun, late, other = [], [], [], set(), [], []
+    known, traits = _Held(held, options), listing.traits
+    wanted, unchanged, changed, moved, begun, late, other = [], list[Unchanged](), [], [], set(), [], []
+    beside = defaultdict[str, list[SourceEntry]](list)
+    for entry in listing.entries if traits.in_tables else ():
+        beside[os.path.dirname(entry.name)].append(entry)
     for index, entry in enumerate(listing.entries):
-        same_path = [
-            h for h in by_tail.get(os.path.basename(entry.name), []) if is_path_of(h.name, entry.name, entry.path)
-        ]
-        same = [h for h in same_path if h.fingerprint == entry.fingerprint]
-        match = next((h for h in same if h.options is None or h.options in options), None)
-        if match is None:
-            wanted.append(index)
-            if same_path and not same and listing.traits.in_files:
-                changed.append((index, max(h.generation for h in same_path)))
-                if any(h.fingerprint == in_part(entry.fingerprint) for h in same_path):
-                    begun.add(index)
-            if same:
-                other.append(entry.name)
-        else:
-            unchanged.append(Unchanged(entry.name, match.generation, entry.files, match.rejected))
-            if _may_differ(listing, entry, made.get(match.generation)):
+        at_path = known.under_path(entry)
+        same = [h for h in at_path if h.fingerprint == entry.fingerprint]
+        match, copy = next((h for h in same if h.options is None or h.options in options), None), None
+        if match is None and by_content:
+            copy = known.equal(entry, entry.fingerprint, beside.get(os.path.dirname(entry.name), ()))
+        if copy is not None and traits.in_folders:  # a digest of names and sizes is no proof
+            moved.append((index, copy.generation))
+        elif (found := match or copy) is not None:
+            under = None if match else found.name
+            unchanged.append(Unchanged(entry.name, found.generation, entry.files, found.rejected, under))
+            if _may_differ(listing, entry, made.get(found.generation)):
                 late.append(entry.name)
-    warnings = []
+            continue
+        wanted.append(index)
+        if same:
+            other.append(entry.name)
+        elif traits.in_files:
+            part = in_part(entry.fingerprint)
+            in_parts = [known.equal(entry, part)] if by_content and not at_path else []
+            taken = at_path or [one for one in in_parts if one is not None]
+            changed += [(index, max(h.generation for h in taken))] if taken else []
+            begun |= {index} if any(h.fingerprint == part for h in taken) else set()
+    warnings = tuple(_warnings(late, other))
+    return SortedFiles(
+        tuple(wanted), tuple(unchanged), tuple(changed), warnings, begun=frozenset(begun), moved=tuple(moved)
+    )
+
+
+def _warnings(late: Sequence[str], other: Sequence[str]) -> Iterator[str]:
     if late:
-        warnings.append(
+        yield (
             f"{names_of(late)}: written to since, but of the same size and fingerprint, and left out; "
             f"--force appends all"
         )
     if other:
-        warnings.append(f"{names_of(other)}: held by the dataset, from other options; appended again with these")
-    return SortedFiles(tuple(wanted), tuple(unchanged), tuple(changed), tuple(warnings), begun=frozenset(begun))
+        yield f"{names_of(other)}: held by the dataset, from other options; appended again with these"
+
+
+def without_held_datasets(listing: Listing, found: SortedFiles, held: Sequence[HeldSource], path: str) -> SortedFiles:
+    """Leave out datasets of which no shard is held, but all files that they were made of.
+
+    Raises:
+        UsageError: some of these files are held, so that their rows would come twice.
+    """
+    rows = {(one.fingerprint, _said_by(one.name)): one for one in held if one.written} if listing.datasets else {}
+    for root, generation in listing.datasets:
+        own = {i for i, one in enumerate(listing.entries) if one.path.startswith(os.fsencode(root) + b"/")}
+        if not own <= set(found.wanted):  # what it had before is known by its shards
+            continue
+        manifests = list(lineage(root, read_manifest(root, generation)))
+        sources = [one for manifest in manifests for one in read_held_sources(root, manifest) if one.written]
+        shared = [one for one in sources if (one.fingerprint, _said_by(one.name)) in rows]
+        if len(shared) == len(sources) and all(manifest.source.list for manifest in manifests) and sources:
+            first = rows[shared[0].fingerprint, _said_by(shared[0].name)]
+            gone = [Unchanged(listing.entries[i].name, first.generation, under=first.name) for i in sorted(own)]
+            kept = tuple(i for i in found.wanted if i not in own)
+            found = replace(found, wanted=kept, unchanged=(*found.unchanged, *gone))
+        elif shared:
+            raise UsageError(
+                f"{printable_path(root)}: was made of {names_of([one.name for one in shared])}, of which "
+                f"{printable_path(path)} holds the rows, and of others; append the other files, or all: --force"
+            )
+    return found
+
+
+def shared_warnings(datasets: Sequence[tuple[str, int]]) -> Iterator[str]:
+    """Yield the warning that several datasets, which become one, were made of the same files."""
+    first: dict[tuple[str, tuple[str | None, ...]], int] = {}
+    shared = list[str]()
+    for number, (root, generation) in enumerate(datasets if len(datasets) > 1 else ()):
+        for manifest in lineage(root, read_manifest(root, generation)):
+            held = [one for one in read_held_sources(root, manifest) if one.written]
+            keys = [(one.fingerprint, _said_by(one.name)) for one in held]
+            shared += [one.name for one, key in zip(held, keys, strict=True) if first.setdefault(key, number) != number]
+    if shared:
+        yield f"{names_of(shared)}: more than one of the datasets was made of this content, so that its rows come twice"
 
 
 def in_part(fingerprint: str) -> str:
@@ -140,12 +266,6 @@ def settle_names(
             f"  --changed skip     leave {it} out"
         )
     return f"{changed}; {appended if wanted == 'append' else 'left out'}"
-
-
-def is_path_of(name: str, shown: str, path: bytes) -> bool:
-    """Return whether a name that a dataset knows is of a file, which is `shown` so now."""
-    whole = printable_path(path)
-    return name == shown or whole == name or whole.endswith("/" + name.removeprefix("/"))
 
 
 def _may_differ(listing: Listing, entry: SourceEntry, made: str | None) -> bool:

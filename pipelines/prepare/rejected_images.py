@@ -22,7 +22,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from ...transforms.dataset.shards.source_list import HeldSource, read_rejects
+from ...transforms.dataset.shards.source_list import HeldSource, is_path_of, read_rejects
 from ...transforms.format.manifest.manifest import Manifest
 from ...transforms.sources.contract.source import Listing
 from ...transforms.sources.files.open_file import is_object
@@ -32,7 +32,7 @@ from ...transforms.sources.images.table import ImageFile, ImageTable
 from ...transforms.sources.images.walk import facts_of
 from ..config.model import LimitsConfig
 from ..report.unchanged import Unchanged
-from .known_inputs import is_path_of, written_since
+from .known_inputs import written_since
 
 _MAY_PASS: Final = frozenset({"MISSING_FILE", "UNREADABLE"})
 """Codes of what was wrong at that time, and not with the picture."""

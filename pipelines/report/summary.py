@@ -52,7 +52,10 @@ class RunReport:
         return {
             "classes": {feature: dict(classes) for feature, classes in self.new_classes.items()},
             **{
-                key: [{"name": file.name, "generation": file.generation, "files": file.files} for file in files]
+                key: [
+                    {"name": file.name, "generation": file.generation, "files": file.files, "held_as": file.under}
+                    for file in files
+                ]
                 for key, files in left.items()
             },
         }

@@ -15,13 +15,15 @@ _NAMED: Final = 5
 class Unchanged:
     """An input file, or the `files` of a folder of images, that a generation read, and that was left out.
 
-    `rejected` says that the generation has no record of it.
+    `rejected` says that the generation has no record of it. `under` is the path under which the generation read a file
+    of equal content, None where it is the file's own.
     """
 
     name: str
     generation: int
     files: int = 1
     rejected: bool = False
+    under: str | None = None
 
 
 def unchanged_line(unchanged: Sequence[Unchanged]) -> str:
@@ -30,7 +32,8 @@ def unchanged_line(unchanged: Sequence[Unchanged]) -> str:
     by = f"generation{'s' * (len(generations) > 1)} {', '.join(map(str, generations))}"
     files = sum(file.files for file in unchanged)
     count = "1 unchanged file" if files == 1 else f"{files:,} unchanged files"
-    return f"{count} ({by}): {names_of(sorted({file.name for file in unchanged}))}"
+    names = {file.name if file.under is None else f"{file.name} (held as {file.under})" for file in unchanged}
+    return f"{count} ({by}): {names_of(sorted(names))}"
 
 
 def rejected_line(rejected: Sequence[Unchanged], where: str) -> str:

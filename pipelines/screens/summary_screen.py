@@ -60,6 +60,8 @@ def _print_append(terminal: Terminal, summary: Summary, size: str) -> None:
             what = f"{held:,} of {counted(summary.listed, 'file')}"
         holds = f"{where} holds {what}; --force appends again" if held else "no file is left to append"
         terminal.text(f"Nothing to do: {holds}.", "bold")
+        if any(file.under is not None for file in summary.unchanged):
+            terminal.text(f"Left out: {in_lines(unchanged_line(summary.unchanged))}")
         print_rejected_before(terminal, summary)
         print_notes(terminal, summary)
         return

@@ -63,3 +63,22 @@ def test_a_conversion_from_a_store_to_a_store_has_the_bytes_of_a_local_one(
     assert append(config | {"output": {"path": f"{bucket.url}/out"}}).nothing_to_do
     with pytest.raises(UsageError, match="is a shard of the dataset that it is to be appended to"):
         append({"input": {"paths": [f"{bucket.url}/out"]}, "output": {"path": f"{bucket.url}/out"}})
+
+
+@pytest.mark.parametrize("bucket", S3_TOO, indirect=True)
+def test_an_object_of_equal_content_under_another_key_is_left_out_also_after_a_rebuild(
+    bucket: Bucket,
+) -> None:
+    text = b"id,text\n1,a\n"
+    bucket.store.put("in/a.csv", text)
+    out = f"{bucket.url}/out"
+    convert(f"{bucket.url}/in", output=out)
+    bucket.store.put("moved/b.csv", text)
+    for _ in range(2):
+        summary = append(f"{bucket.url}/moved", output=out)
+        assert [file.under for file in summary.unchanged] == [f"{bucket.url}/in/a.csv"]
+        with pytest.raises(SystemExit) as ended:
+            main(["rebuild", out, "-o", out, "--overwrite", "-q"])
+        assert ended.value.code in (0, None)
+    bucket.store.put("moved/b.csv", b"id,text\n2,b\n")
+    assert append(f"{bucket.url}/moved", output=out).manifest.splits["train"].records == 2

@@ -189,7 +189,7 @@ class TestOtherSources:
 
     def test_numpy_arrays_of_another_dtype_are_refused(self, tmp_path: Path) -> None:
         for name, dtype in (("a", "f4"), ("b", "f4"), ("c", "f8")):
-            np.save(tmp_path / f"{name}.npy", np.ones((2, 3), dtype))
+            np.save(tmp_path / f"{name}.npy", np.full((2, 3), ord(name), dtype))
         convert(sources(str(tmp_path / "a.npy")), output=tmp_path / "out")
         append(sources(str(tmp_path / "b.npy")), output=tmp_path / "out")
         with pytest.raises(SchemaError, match="re-typed"):

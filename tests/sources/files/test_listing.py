@@ -27,12 +27,17 @@ def put(path: Path, text: str = "a\n1\n") -> Path:
     return path
 
 
-def test_a_file_is_listed_with_its_size_time_and_the_digest_of_its_size_and_edges(tmp_path: Path) -> None:
+def test_a_file_is_listed_with_its_size_time_and_the_digest_of_its_size_edges_and_places_between(
+    tmp_path: Path,
+) -> None:
     body = bytes(range(256)) * 1000
     (tmp_path / "a.csv").write_bytes(body)
     listing = list_entries(["a.csv"], str(tmp_path), CSV, file_format="csv")
     (entry,) = listing.entries
-    expected = hashlib.sha256(b"256000\n" + body[:65536] + body[-65536:]).hexdigest()
+    places = [65536 + (256000 - 2 * 65536 - 4096) * number // 15 for number in range(16)]
+    between = b"".join(body[place : place + 4096] for place in places)
+    assert (places[0], places[-1] + 4096) == (65536, 256000 - 65536)
+    expected = hashlib.sha256(b"256000\n" + body[:65536] + between + body[-65536:]).hexdigest()
     assert (entry.path, entry.name, entry.bytes) == (os.fsencode(tmp_path / "a.csv"), "a.csv", 256000)
     assert entry.mtime_ns == (tmp_path / "a.csv").stat().st_mtime_ns
     assert entry.fingerprint == "sha256:" + expected

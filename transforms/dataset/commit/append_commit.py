@@ -51,7 +51,7 @@ def append_to(manifest: Manifest, options: str, *, force: bool = False) -> Appen
 
 def conflict_with(spec: DatasetSpec, to: AppendTo) -> str | None:
     """Return why what was staged cannot follow the generations that came after it was planned, or None."""
-    names = {(info.name, info.fingerprint) for info in spec.source_entries}
+    prints = {info.fingerprint for info in spec.source_entries}
     parts = PartCache(spec.path)
     for generation in (number for number in list_generations(spec.path) if number > to.generation):
         manifest = read_manifest(spec.path, generation, parts)
@@ -66,7 +66,7 @@ def conflict_with(spec: DatasetSpec, to: AppendTo) -> str | None:
                 return f"generation {generation} gave the numbers of new classes of {feature} to others"
         if not to.force:
             for held in read_held_sources(spec.path, manifest):
-                if (held.name, held.fingerprint) in names:
+                if held.fingerprint in prints:
                     return f"generation {generation} appended {held.name} too"
     return None
 

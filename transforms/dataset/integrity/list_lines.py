@@ -44,6 +44,10 @@ def _are_notes(value: Any) -> bool:
     return isinstance(value, dict) and all(map(_is_number, value.values()))
 
 
+def _is_true(value: Any) -> bool:
+    return value is True
+
+
 def _is_filled_list(value: Any) -> bool:
     return isinstance(value, list) and bool(value)
 
@@ -52,7 +56,7 @@ _SOURCE: Final[Mapping[str, _Check]] = {
     "source": _is_text, "bytes": _is_count, "fingerprint": _is_fingerprint, "files": _is_count,
     "read": _is_count, "written": _is_count, "rejected": _is_count, "dropped": _is_count,
 }  # fmt: skip
-_SOURCE_MORE: Final[Mapping[str, _Check]] = {"notes": _are_notes, "options": _is_digest}
+_SOURCE_MORE: Final[Mapping[str, _Check]] = {"notes": _are_notes, "options": _is_digest, "carried": _is_true}
 
 _REJECT: Final[Mapping[str, _Check]] = {"source": _is_text, "split": _is_optional_text, "errors": _is_filled_list}
 _REJECT_MORE: Final[Mapping[str, _Check]] = {

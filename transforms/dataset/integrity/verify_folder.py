@@ -165,7 +165,8 @@ def _source_list(root: str, path: str, manifest: Manifest) -> Iterator[str]:
         problem = source_line_problem(document)
         if problem:
             raise DamageError(f"{path}: line {number} {problem}")
-        totals.update({key: document[key] for key in stated})
+        if "carried" not in document:
+            totals.update({key: document[key] for key in stated})
     for key, count in stated.items():
         if totals[key] != count:
             what = f"rows {key}" if key in _ROW_COUNTS else key

@@ -39,7 +39,7 @@ from .counted import leave_tally
 from .leave_out import leave_out
 from .refusal import REFUSAL_FILE, Refusal
 from .settle import settle
-from .source_list import source_lines
+from .source_list import carried_lines, source_lines
 
 _SHOWN_PROBLEMS = 20
 
@@ -131,7 +131,8 @@ def plan_dataset(spec: DatasetSpec, results: Iterable[TaskResult], *, committed:
     checks |= warnings_check(observed)
     if spec.source_entries and not committed:
         options = spec.append_to.options if spec.append_to else None
-        spec.storage.replace(f"{spec.staging}/sources.jsonl", source_lines(spec.source_entries, accounts, options))
+        lines = source_lines(spec.source_entries, accounts, options)
+        spec.storage.replace(f"{spec.staging}/sources.jsonl", b"".join([lines, *carried_lines(spec.carries)]))
     return _plan(spec, ordered, accounts, observed, checks, committed=committed)
 
 

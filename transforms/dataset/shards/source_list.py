@@ -7,21 +7,26 @@
 `notes` count rows that are in order, and of which the user should know something; the key is there only if there are
 any. They are kept here, and not in a log, so that a run can tell them whatever engine it ran on, and each row once,
 however often its task was tried. `options`, in the list of an append only, is the fingerprint of what decides which
-records a file becomes: a later append knows by it, the path and the fingerprint that the dataset holds the file.
+records a file becomes: a later append knows by it and the fingerprint that the dataset holds the file.
+
+A dataset that is made of datasets carries their lists on: after its own lines come theirs, with `"carried": true`.
+Their counts are those of the run that read the file.
 """
 
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from ...errors import DamageError
 from ...format.flow.blocks import EntryCounts
 from ...format.manifest.manifest import Manifest
-from ..generations.manifest_files import read_json_lines
+from ...format.wording.printable import printable_path
+from ..generations.manifest_files import lineage, read_json_lines, read_manifest
 from ..stage.spec import EntryInfo
 from ..storage.storage_at import storage_at
 from .accounting import Accounts
@@ -43,8 +48,36 @@ def source_lines(entries: Sequence[EntryInfo], accounts: Accounts, options: str 
             document["notes"] = notes[index]
         if options is not None:
             document["options"] = options
-        lines.append(json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n")
+        lines.append(_line(document))
     return b"".join(lines)
+
+
+def carried_lines(datasets: Iterable[tuple[str, int]]) -> Iterator[bytes]:
+    """Yield the lines of the lists of sources of some datasets, each a folder and a generation, as those carried on.
+
+    Equal files are listed once, without their options: records are in other splits by now. The shards that a dataset
+    had before it was rebuilt in its place are left out: their sources are listed, and each rebuild would add more.
+
+    Raises:
+        DamageError: a list or a manifest is damaged or missing.
+    """
+    seen: set[tuple[str, str]] = set()
+    for root, generation in datasets:
+        for manifest in lineage(root, read_manifest(root, generation)):
+            for number, document in _read_list(root, manifest):
+                held = _held(manifest, number, document)
+                key = held.name, held.fingerprint
+                folder = os.path.dirname(held.name)
+                rebuilt = manifest.operation == "merge" and "carried" not in document
+                if key in seen or (rebuilt and is_path_of(folder, "", os.fsencode(root))):
+                    continue
+                seen.add(key)
+                kept = {name: value for name, value in document.items() if name not in ("notes", "options")}
+                yield _line(kept | {"carried": True})
+
+
+def _line(document: dict[str, Any]) -> bytes:
+    return json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace") + b"\n"
 
 
 def read_notes(root: str, manifest: Manifest) -> dict[str, int]:
@@ -66,7 +99,7 @@ def read_notes(root: str, manifest: Manifest) -> dict[str, int]:
 class HeldSource:
     """An input file (images: a folder) that a generation read; `options` is None in what an append did not write.
 
-    `rejected` says that all that was in it was rejected.
+    `rejected` says that all that was in it was rejected, `written` that records were made of it.
     """
 
     name: str
@@ -74,6 +107,13 @@ class HeldSource:
     generation: int
     options: str | None = None
     rejected: bool = False
+    written: bool = True
+
+
+def is_path_of(name: str, shown: str, path: bytes) -> bool:
+    """Return whether a name that a dataset knows is of a file, which is `shown` so now."""
+    whole = printable_path(path)
+    return name == shown or whole == name or whole.endswith("/" + name.removeprefix("/"))
 
 
 def read_held_sources(root: str, manifest: Manifest) -> Iterator[HeldSource]:
@@ -83,11 +123,15 @@ def read_held_sources(root: str, manifest: Manifest) -> Iterator[HeldSource]:
         DamageError: the list is missing, or a line of it is not of the form.
     """
     for number, document in _read_list(root, manifest):
-        name, fingerprint, options = (document.get(key) for key in ("source", "fingerprint", "options"))
-        if not isinstance(name, str) or not isinstance(fingerprint, str) or not isinstance(options, str | None):
-            raise DamageError(f"{manifest.source.list}: line {number} names no file, or no fingerprint")
-        rejected = bool(document.get("rejected")) and not document.get("written")
-        yield HeldSource(name, fingerprint, manifest.generation, options, rejected)
+        yield _held(manifest, number, document)
+
+
+def _held(manifest: Manifest, number: int, document: dict[str, Any]) -> HeldSource:
+    name, fingerprint, options = (document.get(key) for key in ("source", "fingerprint", "options"))
+    if not isinstance(name, str) or not isinstance(fingerprint, str) or not isinstance(options, str | None):
+        raise DamageError(f"{manifest.source.list}: line {number} names no file, or no fingerprint")
+    rejected, written = (bool(document.get(key)) for key in ("rejected", "written"))
+    return HeldSource(name, fingerprint, manifest.generation, options, rejected and not written, written)
 
 
 def _read_list(root: str, manifest: Manifest) -> Iterator[tuple[int, dict[str, Any]]]:

@@ -100,7 +100,8 @@ class DatasetSpec:
     written into the staging folder, None if nothing. `observers` see every batch. `columns` are those of the source,
     where some are in several features, or in another form than their own. `split_rule` is what the manifest states of
     how rows were cut into splits, and `image`
-    of what was done to pictures. `most_splits` bounds splits that the data name, None where they do not. `settling` is
+    of what was done to pictures. `carries` are the datasets whose lists of sources are carried on, each a folder and a
+    generation. `most_splits` bounds splits that the data name, None where they do not. `settling` is
     the splitter that sets records aside, None where none are. `shuffle` is how all records of a split are shuffled,
     None where they keep their order; `order` is "shuffled" with it. `statistics` are written beside the shards: the
     observer `CountValues` counts them, or else what makes the shards. `counted` is what is known of records that are
@@ -126,6 +127,7 @@ class DatasetSpec:
     source_files: int = 0
     source_bytes: int = 0
     skipped: dict[str, int] = field(default_factory=dict)
+    carries: tuple[tuple[str, int], ...] = ()
     config_fingerprint: str = NO_FINGERPRINT
     source_fingerprint: str = NO_FINGERPRINT
     run_id: str = field(default_factory=lambda: uuid.uuid4().hex[:16])

@@ -16,7 +16,7 @@ from ...format.nested.keys import is_flat
 from ...format.schema.arrow_types import feature_of
 from ...format.schema.schema import Choice, Schema
 from ...recipe.picture_steps.boxes import OBJECTS
-from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task
+from ..contract.source import Frozen, Listing, ParallelMap, Piece, SourceEntry, Survey, Task, Traits
 from ..files.listing import list_entries
 from ..files.stamp import check_stamp
 from ..registry.conform import DatasetSchema
@@ -95,7 +95,8 @@ class AnnotationSource:
         Raises:
             InputError: a path matches nothing.
         """
-        return list_entries(self.paths, self.base, (KINDS[self.kind],), file_format=self.kind)
+        traits = Traits(names_pictures=True)
+        return list_entries(self.paths, self.base, (KINDS[self.kind],), file_format=self.kind, traits=traits)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Read all files; return the columns, and pieces that hold the rows.

@@ -25,7 +25,7 @@ from ..archive_files.members import Damage, Kind, Member, MemberError
 from ..archive_files.open_archive import WHOLE, OpenArchive, open_archive
 from ..contract.call import Call
 from ..contract.selection import Selection
-from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task
+from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
 from ..files.listing import list_entries
 from ..files.partitions import check_folders
 from ..files.stamp import check_stamp
@@ -117,7 +117,8 @@ class ArchiveSource:
         Raises:
             InputError: a path matches nothing, or folders of archives name columns or splits.
         """
-        listing = list_entries(self.paths, self.base, suffixes_of(self.kind), file_format=self.kind)
+        traits = Traits(names_pictures=False)
+        listing = list_entries(self.paths, self.base, suffixes_of(self.kind), file_format=self.kind, traits=traits)
         return check_folders(listing, self.paths, self.call, self.partitions)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:

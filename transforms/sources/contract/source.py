@@ -91,7 +91,9 @@ class Traits:
 
     `in_files`: they can be looked at again later, as data in memory cannot. `in_folders`: each is a folder, whose files
     are the rows. `has_order`: somebody may rely on the order of rows. `whole_records`: they hold records, which are
-    passed on. `may_be_empty`: one without a byte has no rows, and is no error.
+    passed on. `may_be_empty`: one without a byte has no rows, and is no error. `in_tables`: rows are read from several
+    files of a folder at once. `names_pictures`: rows name pictures in files that are no entries; None where the columns
+    say so.
     """
 
     in_files: bool = True
@@ -99,11 +101,16 @@ class Traits:
     has_order: bool = True
     whole_records: bool = False
     may_be_empty: bool = False
+    in_tables: bool = False
+    names_pictures: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Everything that a source will read, in its order: entries sorted by the bytes of their paths."""
+    """Everything that a source will read, in its order: entries sorted by the bytes of their paths.
+
+    `datasets` are those of which it reads every shard, each a folder and a generation.
+    """
 
     format: str
     entries: tuple[SourceEntry, ...]
@@ -111,6 +118,7 @@ class Listing:
     bytes: int
     skipped: dict[str, int] = field(default_factory=dict)
     traits: Traits = Traits()
+    datasets: tuple[tuple[str, int], ...] = ()
 
     def keep(self, wanted: Sequence[int]) -> Listing:
         """Return the listing of some entries only, given by their indices, in order."""

@@ -27,6 +27,10 @@ from .open_file import is_object
 _OF_FILES: Final = Traits()
 
 _EDGE_BYTES: Final = 64 * 1024
+_PLACE_BYTES: Final = 4 * 1024
+_PLACES: Final = 16
+"""Arrays and pictures of one size often begin and end alike: with black, or zeros. 16 reads take 20 us when warm."""
+
 _KINDS: Final = (
     (stat.S_ISFIFO, "a named pipe"),
     (stat.S_ISSOCK, "a socket"),
@@ -61,7 +65,10 @@ def entry_name(path: bytes, base: bytes) -> str:
 
 
 def file_fingerprint(path: bytes, size: int) -> str:
-    """Return `sha256:` and the digest over a file's size and its first and last 64 KiB; time plays no part.
+    """Return `sha256:` and the digest over a file's size and some of its content; time plays no part.
+
+    The content is the first and last 64 KiB, and of a file of over 132 KiB 16 places of 4 KiB, spread evenly over what
+    is between.
 
     Raises:
         OSError: the file cannot be read.
@@ -69,6 +76,10 @@ def file_fingerprint(path: bytes, size: int) -> str:
     digest = hashlib.sha256(b"%d\n" % size)
     with open(path, "rb") as file:
         digest.update(file.read(_EDGE_BYTES))
+        between = size - 2 * _EDGE_BYTES - _PLACE_BYTES
+        if between > 0:
+            for place in range(_PLACES):
+                digest.update(os.pread(file.fileno(), _PLACE_BYTES, _EDGE_BYTES + between * place // (_PLACES - 1)))
         if size > _EDGE_BYTES:
             file.seek(max(size - _EDGE_BYTES, _EDGE_BYTES))
             digest.update(file.read(_EDGE_BYTES))

@@ -26,7 +26,7 @@ from ...format.schema.schema import Choice, Feature, Schema
 from ...format.sidecars.tfds import labels_file_name
 from ...format.wording.printable import printable
 from ..archives.columns import CLASS_TEXT, PICTURE
-from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task
+from ..contract.source import Frozen, Listing, ParallelMap, SourceEntry, Survey, Task, Traits
 from ..files.listing import list_entries
 from ..files.open_file import open_listed, open_unbuffered
 from ..files.stamp import check_stamp
@@ -69,7 +69,8 @@ class RawPictureSource:
         Raises:
             InputError: a path matches nothing, or no file holds pictures.
         """
-        listing = list_entries(self.paths, self.base, suffixes_of(self.kind), file_format=self.kind)
+        traits = Traits(in_tables=True, names_pictures=False)
+        listing = list_entries(self.paths, self.base, suffixes_of(self.kind), file_format=self.kind, traits=traits)
         if self.kind == "idx":
             known = {entry.path: entry for entry in listing.entries}
             for entry in listing.entries:

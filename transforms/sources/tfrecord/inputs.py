@@ -12,6 +12,7 @@ from __future__ import annotations
 import glob
 import os
 import re
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -67,9 +68,10 @@ class InputFile:
 
 @dataclass(frozen=True, slots=True)
 class InputDataset:
-    """A dataset that is read, wholly or in part; `name` is how it is shown."""
+    """A dataset that is read, wholly or in part; `name` is how it is shown, `root` its folder or URL."""
 
     name: str
+    root: str
     manifest: Manifest
 
 
@@ -80,6 +82,13 @@ class Inputs:
     files: list[InputFile] = field(default_factory=list)
     datasets: list[InputDataset] = field(default_factory=list)
     skipped: dict[str, int] = field(default_factory=dict)
+
+    def whole_datasets(self) -> Iterator[tuple[str, int]]:
+        """Yield the folder and the generation of each dataset of which all shards are read."""
+        read = Counter(file.dataset for file in self.files)
+        for index, dataset in enumerate(self.datasets):
+            if read[index] == sum(len(split.shards) for split in dataset.manifest.splits.values()):
+                yield dataset.root, dataset.manifest.generation
 
 
 def find_inputs(paths: Sequence[str], base: str) -> Inputs:
@@ -151,7 +160,7 @@ class _Finder:
         if folder not in self._known:
             manifest = read_manifest(os.fsdecode(folder))
             self._known[folder] = len(self._inputs.datasets)
-            self._inputs.datasets.append(InputDataset(entry_name(folder, self._base), manifest))
+            self._inputs.datasets.append(InputDataset(entry_name(folder, self._base), os.fsdecode(folder), manifest))
         return self._known[folder]
 
     def _shard(self, folder: bytes, index: int, one: tuple[str, ShardEntry]) -> InputFile:

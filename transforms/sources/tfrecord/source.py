@@ -96,7 +96,8 @@ class TfrecordSource:
         inputs = self._inputs()
         entries = tuple(file.entry for file in inputs.files)
         traits = Traits(whole_records=True)
-        return Listing("tfrecord", entries, len(entries), sum(e.bytes for e in entries), inputs.skipped, traits)
+        size, datasets = sum(entry.bytes for entry in entries), tuple(inputs.whole_datasets())
+        return Listing("tfrecord", entries, len(entries), size, inputs.skipped, traits, datasets)
 
     def survey(self, listing: Listing, run: ParallelMap) -> Survey:
         """Return the schema that all inputs have, and the ranges of their files.
