@@ -29,7 +29,7 @@ from ...transforms.format.wording.printable import printable_path
 from ...transforms.sources.contract.source import Listing, SourceEntry
 from ...transforms.sources.files.open_file import is_object
 from ...transforms.sources.files.partitions import is_split_folder
-from ...transforms.sources.tfrecord.inputs import split_in_name
+from ...transforms.sources.tfrecord.inputs import split_in_name, split_of_folder
 from ..report.unchanged import Unchanged, names_of
 
 _COVERED_BYTES: Final = 128 << 10
@@ -113,7 +113,7 @@ def _said_by(name: str) -> tuple[str | None, ...]:
     (('day=1', None), ('test', None))
     """
     folders = name.split("/")[:-1]
-    said = [folder for folder in folders if "=" in folder or is_split_folder(os.fsencode(folder))]
+    said = [one for one in folders if "=" in one or is_split_folder(os.fsencode(one)) or split_of_folder(one)]
     return (*said, split_in_name(os.fsencode(name)))
 
 

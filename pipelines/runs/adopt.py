@@ -53,16 +53,19 @@ from ...transforms.format.sidecars.record_index import index_data
 from ...transforms.format.sidecars.sidecar_files import sidecar_files
 from ...transforms.format.wording.printable import counted, printable, printable_path, shell_path
 from ...transforms.format.wording.sizes import LEAST_SHARD_BYTES
-from ...transforms.sources.tfrecord.inputs import is_dataset
+from ...transforms.sources.files.listing import expand_paths
+from ...transforms.sources.registry.formats import suffixes_of
+from ...transforms.sources.tfrecord.inputs import is_dataset, split_in_name
 from ...transforms.sources.tfrecord.observed_schema import Observation, observe_together
 from ...transforms.stores.common.store_url import is_store_url
 
 _ONE_OF: Final = re.compile(r"-([0-9]{1,9})-of-([0-9]{1,9})(?![0-9])")
-_TFRECORD: Final = re.compile(r"\.(tfrecords?|tfrec|record)(-[0-9]+-of-[0-9]+)?(\.gz)?$")
-_SPLIT: Final = re.compile(
+_WORD: Final = re.compile(
     r"(?:^|[^a-z0-9])(train|training|val|valid|validation|dev|test|testing|eval|evaluation)(?=[^a-z0-9]|$)",
     re.IGNORECASE,
 )
+"""A word in a name that may be meant for a split, and states none."""
+
 _NAME: Final = "lowercase letters, digits and _, starting with a letter"
 _READ_BYTES: Final = 4 << 20
 _ZEROS: Final = f"sha256:{'0' * 64}"
@@ -108,9 +111,9 @@ def adopt_files(
         facts = list(run(_look_at, [os.path.join(folder, one) for one in names]))
     except SchemaError as error:
         what, _, _ = str(error).rpartition("; ")
-        where = shell_path(folder)
+        where, out = shell_path(folder), shell_path(f"{folder}-dataset")
         raise SchemaError(
-            f"{what}; merge them as plain bytes: shardmill merge {where} -o FOLDER --records opaque"
+            f"{what}; merge them as plain bytes: shardmill merge {where} -o {out} --records opaque"
         ) from error
     _check(folder, facts)
     storage = storage_at(folder)
@@ -166,7 +169,10 @@ def _files(folder: str, name: str | None, split: str | None) -> list[str]:
     """Return the names of the TFRecord files of a folder, sorted."""
     where = printable_path(folder)
     if is_store_url(folder):
-        raise TargetError(f"{where}: adopt works in a folder on a disk; copy the files there, or merge them: -o URL")
+        raise TargetError(
+            f"{where}: adopt works in a folder on a disk; to copy the files into a dataset: shardmill merge "
+            f"{shell_path(folder)} -o {shell_path(f'{folder}-dataset')}"
+        )
     if not os.path.isdir(folder):
         raise InputError(f"{where}: is no folder; adopt takes the folder that holds TFRecord files")
     if is_dataset(os.fsencode(folder)):
@@ -175,32 +181,52 @@ def _files(folder: str, name: str | None, split: str | None) -> list[str]:
         raise UsageError(f'--split: "{printable(split)}" is not {_NAME}')
     if name is not None and DATASET_NAME.fullmatch(name) is None:
         raise UsageError(f'--name: "{printable(name)}" is not {_NAME}')
-    with os.scandir(folder) as entries:
-        found = [one.name for one in entries if _TFRECORD.search(one.name) and not one.name.startswith(".")]
-    odd = next((one for one in sorted(found) if not is_shard_path(one)), None)
+    merge = f"shardmill merge {shell_path(folder)} -o {shell_path(f'{folder}-dataset')}"
+    root = os.fsencode(os.path.abspath(folder))
+    found, _ = expand_paths([os.fsdecode(root)], "/", suffixes_of("tfrecord"), names_only=True)
+    paths = [os.fsdecode(os.path.relpath(path, root)) for path in found]
+    within = sorted({os.path.dirname(path) for path in paths} - {""})
+    if within:
+        raise UsageError(
+            f"{where}: holds TFRecord files in folders within it ({printable(within[0])}), and a dataset that is "
+            f"adopted has its files beside its manifest; to copy them into a dataset, with folders such as train/ and "
+            f"valid/ as splits: {merge}"
+        )
+    odd = next((one for one in paths if not is_shard_path(one)), None)
     if odd is not None:
         raise UsageError(
             f"{printable_path(os.path.join(folder, odd))}: has a name that no manifest holds; rename it to letters, "
-            f"digits, . _ = and -"
+            f"digits, . _ = and -, or copy all files into a dataset: {merge}"
         )
-    if not found:
-        raise InputError(
-            f"{where}: holds no file that ends in .tfrecord, .tfrecords, .tfrec or .record, or in these and "
-            f"-00000-of-00010; files in folders within it are not taken"
-        )
-    return sorted(found)
+    if split is None:
+        _refuse_words(folder, paths)
+    return paths
 
 
-def split_of(name: str, default: str) -> str:
-    """Return the split that the name of a file states, with well-known names of splits between other signs.
+def _refuse_words(folder: str, names: Sequence[str]) -> None:
+    """Refuse names in which words may be meant for several splits, and say none in a form that is sure.
 
-    >>> split_of("mnist-train.tfrecord-00000-of-00010", "all"), split_of("coco_val.record-0-of-9", "all")
-    ('train', 'val')
-    >>> split_of("training-wheels.tfrecord", "all"), split_of("trainer.tfrecord", "all")
-    ('training', 'all')
+    Raises:
+        UsageError: there are such names.
     """
-    match = _SPLIT.search(name)
-    return match[1].lower() if match else default
+    words = defaultdict[str, list[str]](list)
+    for name in names:
+        match = None if split_in_name(os.fsencode(name)) else _WORD.search(name)
+        if match:
+            words[match[1].lower()].append(name)
+    if len(words) < 2:
+        return
+    out, commands = shell_path(f"{folder}-dataset"), list[str]()
+    for word, files in sorted(words.items(), key=lambda item: not item[0].startswith("train")):
+        shown = " ".join(shell_path(os.path.join(folder, file)) for file in files[:_SHOWN])
+        more = " ..." if len(files) > _SHOWN else ""
+        commands.append(f"shardmill {'append' if commands else 'merge'} {shown}{more} -o {out} --split {word}")
+    raise UsageError(
+        f"{printable_path(folder)}: {', '.join(files[0] for files in words.values())}: are these splits? Only names "
+        f"such as train-00000.tfrecord and data-train.tfrecord-00000-of-00010 are read as splits. Choose one of:\n"
+        f"  all files in one split:    shardmill adopt {shell_path(folder)} --split train\n"
+        f"  a dataset with splits:     {' && '.join(commands)}"
+    )
 
 
 def _look_at(path: str) -> FileFacts:
@@ -262,7 +288,7 @@ def _check(folder: str, facts: Sequence[FileFacts]) -> None:
     if len(forms) > 1:
         raise UsageError(
             f"{printable_path(forms[True])} is compressed, and {printable_path(forms[False])} is not; a dataset is one "
-            f"or the other: shardmill merge {shell_path(folder)} -o FOLDER makes it so"
+            f"or the other: shardmill merge {shell_path(folder)} -o {shell_path(f'{folder}-dataset')} makes it so"
         )
     kinds: dict[str, tuple[str, str]] = {}
     for found in facts:
@@ -287,7 +313,7 @@ def _manifest(names: Sequence[str], facts: Sequence[FileFacts], name: str, split
     shards: dict[str, list[tuple[ShardEntry, int]]] = defaultdict(list)
     for one, found in zip(names, facts, strict=True):
         entry = ShardEntry(one, 1, found.records, found.bytes, f"{found.crc:08x}")
-        shards[split_of(one, split)].append((entry, found.digest))
+        shards[split_in_name(os.fsencode(one)) or split].append((entry, found.digest))
     splits = {
         key: SplitEntry(
             records=sum(entry.records for entry, _ in some),

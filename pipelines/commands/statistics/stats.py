@@ -17,7 +17,7 @@ from ....transforms.format.schema.schema import Schema
 from ....transforms.format.splits.splitter import DEFAULT_SPLIT
 from ....transforms.format.wording.printable import printable_path, shell_path
 from ....transforms.sources.files.listing import holds_dataset
-from ....transforms.sources.tfrecord.inputs import split_in_name
+from ....transforms.sources.tfrecord.pieces import RecordsPiece
 from ....transforms.sources.tfrecord.source import TfrecordSource
 from ....transforms.statistics.figures import Level, Statistics
 from ....transforms.statistics.stats_json import figures_of
@@ -115,19 +115,22 @@ def _known(root: str, manifest: Manifest) -> Statistics | None:
 def _of_files(path: str, level: Level) -> _Shown:
     source = TfrecordSource((path,), os.getcwd())
     listing = source.list_files()
-    frozen = source.survey(listing, _in_turn).frozen
+    survey = source.survey(listing, _in_turn)
+    frozen = survey.frozen
     if frozen.opaque:
         raise UsageError(f"{printable_path(path)}: its records are no Examples, so that nothing can be counted")
     files = [
         FileCount(
-            os.fsdecode(entry.path),
-            split_in_name(entry.path) or DEFAULT_SPLIT,
-            entry.bytes,
-            None,
+            os.fsdecode(piece.path),
+            piece.split or DEFAULT_SPLIT,
+            piece.bytes,
+            piece.answers_for,
             frozen.schema,
             level,
+            piece.crc32c,
         )
-        for entry in listing.entries
+        for piece in survey.pieces
+        if isinstance(piece, RecordsPiece)
     ]
     tally: Tally = count_records(files, level, _spread(files))
     return _Shown(tally.statistics(frozen.schema, frozen.labels), frozen.schema)

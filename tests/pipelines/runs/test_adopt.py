@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -158,9 +160,9 @@ def test_what_cannot_be_adopted_is_refused_with_what_helps(mnist: Path, tmp_path
         return screen.err
 
     (tmp_path / "empty").mkdir()
-    assert "holds no file that ends in .tfrecord" in refused("empty")
+    assert "holds no file with one of the suffixes .tfrecord, " in refused("empty")
     assert "is no folder" in refused("nowhere")
-    assert "copy the files there" in refused("s3://bucket/x")
+    assert "shardmill merge s3://bucket/x -o s3://bucket/x-dataset" in refused("s3://bucket/x")
     assert '--split: "No" is not lowercase' in refused("mnist", "--split", "No")
     assert '--name: "No" is not lowercase' in refused("mnist", "--name", "No")
     put(tmp_path / "nothing", "a.tfrecord", [])
@@ -174,7 +176,7 @@ def test_what_cannot_be_adopted_is_refused_with_what_helps(mnist: Path, tmp_path
     put(tmp_path / "kinds", "b.tfrecord", [example(x=[1.0])])
     assert 'feature "x" holds int64 values in kinds/a.tfrecord and float values in kinds/b.tfrecord' in refused("kinds")
     put(tmp_path / "within", "a.tfrecord", [example(x=[1]), example(x=[1.0])])
-    assert "shardmill merge within -o FOLDER --records opaque" in refused("within")
+    assert "shardmill merge within -o within-dataset --records opaque" in refused("within")
     assert shardmill("adopt", "mnist").code == 0
     assert "is a dataset, with a manifest of its own: shardmill info mnist" in refused("mnist")
 
@@ -195,3 +197,117 @@ def test_each_command_that_takes_a_dataset_names_the_way_to_one(
     assert way is not None, screen.err
     assert shardmill(*way[1].split()).code == 0
     assert shardmill(command, *words.get(command, ["mnist"])).code == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "split"),
+    [
+        ("train-00000.tfrecord", "train"),
+        ("val-00000-of-00001.tfrecord", "val"),
+        ("mnist-test.tfrecord-00000-of-00001", "test"),
+        ("coco_val.record-00000-of-00001", "val"),
+        ("evaluation-0.tfrec", "evaluation"),
+        ("training-wheels.tfrecord", "all"),
+        ("train-of-thought-00000.tfrecord", "all"),
+        ("my-test.tfrecord", "all"),
+        ("data_tfrecord-00000-of-00012", "all"),
+        ("a.tfrec", "all"),
+    ],
+)
+def test_a_split_is_stated_by_a_whole_name_alone(tmp_path: Path, shardmill: Shardmill, name: str, split: str) -> None:
+    put(tmp_path / "mine", name, ROWS)
+    assert shardmill("adopt", "mine", "--split", "all").code == 0
+    assert open_dataset(tmp_path / "mine").splits == (split,)
+    assert shardmill("verify", "mine").code == 0
+
+
+def test_words_that_may_be_splits_are_refused_with_commands_that_work(tmp_path: Path, shardmill: Shardmill) -> None:
+    put(tmp_path / "mine", "train.tfrecord", ROWS[:12])
+    put(tmp_path / "mine", "my_test.tfrecord", ROWS[12:])
+    screen = shardmill("adopt", "mine")
+    assert screen.code == 2
+    first, second = (line.split(":    ")[-1].split(":     ")[-1] for line in screen.err.strip().splitlines()[-2:])
+    assert not (tmp_path / "mine/manifests").exists()
+    for command in second.split(" && "):
+        assert shardmill(*shlex.split(command)[1:]).code == 0
+    dataset = open_dataset(tmp_path / "mine-dataset")
+    assert {name: len(dataset[name]) for name in dataset.splits} == {"test": 8, "train": 12}
+    assert shardmill(*shlex.split(first)[1:]).code == 0
+    assert open_dataset(tmp_path / "mine").splits == ("train",)
+
+
+@pytest.mark.parametrize(
+    "files",
+    [
+        {"train/x.tfrecord": "train", "valid/x.tfrecord": "valid"},
+        {"Split-train/data_tfrecord-00000-of-00001.gz": "train", "Split-eval/data_tfrecord-00000-of-00001.gz": "eval"},
+        {"all/Train/a.tfrec": "train", "all/Test/a.tfrec": "test"},
+        {"train/cat/x.record": "train", "train/dog/x.record": "train", "test/cat/x.record": "test"},
+    ],
+)
+def test_folders_are_splits_in_the_command_that_a_refused_adoption_names(
+    tmp_path: Path, shardmill: Shardmill, files: dict[str, str]
+) -> None:
+    counts: dict[str, int] = {}
+    for number, (name, split) in enumerate(files.items()):
+        (tmp_path / "mine" / name).parent.mkdir(parents=True, exist_ok=True)
+        put(tmp_path / "mine", name, ROWS[: number + 1], "gzip" if name.endswith(".gz") else "none")
+        counts[split] = counts.get(split, 0) + number + 1
+    screen = shardmill("adopt", "mine")
+    assert screen.code == 2
+    assert not (tmp_path / "mine/manifests").exists()
+    assert shardmill(*shlex.split(screen.err.strip().rpartition(": ")[2])[1:]).code == 0
+    dataset = open_dataset(tmp_path / "mine-dataset")
+    assert {name: len(dataset[name]) for name in dataset.splits} == counts
+    found = json.loads(shardmill("stats", "mine", "--json").out)["splits"]
+    assert {name: found[name]["records"] for name in found} == counts
+
+
+def test_folders_that_are_given_are_splits_and_one_that_is_called_like_a_split_is_none(
+    tmp_path: Path, shardmill: Shardmill
+) -> None:
+    for name in ("train", "test"):
+        (tmp_path / "in").mkdir(exist_ok=True)
+        put(tmp_path / "in" / name, "x.tfrecord", ROWS)
+    assert shardmill("merge", "in/train", "in/test", "-o", "both").code == 0
+    assert shardmill("merge", "in/test", "-o", "one").code == 0
+    assert shardmill("merge", "in", "-o", "all", "--split", "all").code == 0
+    found = [open_dataset(tmp_path / name).splits for name in ("both", "one", "all")]
+    assert found == [("test", "train"), ("train",), ("all",)]
+
+
+def test_files_of_tfx_are_adopted_merged_and_counted(tmp_path: Path, shardmill: Shardmill) -> None:
+    for number in range(2):
+        put(tmp_path / "mine", f"data_tfrecord-{number:05d}-of-00002.gz", ROWS[number * 10 : number * 10 + 10], "gzip")
+    assert shardmill("merge", "mine", "-o", "merged").code == 0
+    assert list(open_dataset(tmp_path / "merged").records()) == ROWS
+    assert shardmill("stats", "mine").code == 0
+    assert shardmill("convert", "mine", "-o", "converted").code == 0
+    assert shardmill("adopt", "mine").code == 0
+    assert list(open_dataset(tmp_path / "mine").records()) == ROWS
+    assert shardmill("verify", "mine").code == 0
+
+
+@pytest.mark.parametrize("case", ["mixed", "odd", "within"])
+def test_the_command_of_a_refusal_works(tmp_path: Path, shardmill: Shardmill, case: str) -> None:
+    put(tmp_path / "in", "a.tfrecord", [example(x=[1]), example(x=[1.0])] if case == "within" else ROWS)
+    if case == "mixed":
+        put(tmp_path / "in", "b.tfrecord", ROWS, "gzip")
+    elif case == "odd":
+        put(tmp_path / "in", "a b.tfrecord", ROWS)
+    said = shardmill("adopt", "in").err
+    command = re.search(r"shardmill (merge in -o in-dataset(?: --records opaque)?)", said)
+    assert command is not None
+    assert shardmill(*command[1].split()).code == 0
+    assert len(open_dataset(tmp_path / "in-dataset")) == (2 if case == "within" else 40)
+
+
+def test_a_file_beside_the_folders_of_splits_is_refused_with_what_helps(tmp_path: Path, shardmill: Shardmill) -> None:
+    for name in ("train/a.tfrecord", "test/a.tfrecord", "extra.tfrecord"):
+        (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
+        put(tmp_path / "in", name, ROWS)
+    screen = shardmill("merge", "in", "-o", "out")
+    assert (screen.code, "in/extra.tfrecord: is in no folder of a split" in screen.err) == (2, True)
+    assert shardmill("merge", "in/train", "in/test", "-o", "out").code == 0
+    assert shardmill("merge", "in", "-o", "one", "--split", "train").code == 0
+    assert len(open_dataset(tmp_path / "one")["train"]) == 60

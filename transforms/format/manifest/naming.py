@@ -32,7 +32,8 @@ SPLIT_NAME: Final = re.compile(r"[a-z][a-z0-9_]{0,63}")
 _ASIDE: Final = re.compile(r"aside\.[0-9]{1,3}")
 _SAFE_PATH: Final = re.compile(r"[A-Za-z0-9._=/-]+")
 _SHARD_PATH: Final = re.compile(
-    r"[A-Za-z0-9=-][A-Za-z0-9._=-]*\.(?:tfrecord|(?:tfrecords?|tfrec|record)(?:-[0-9]+-of-[0-9]+)?)(?:\.gz)?"
+    r"[A-Za-z0-9=-][A-Za-z0-9._=-]*"
+    r"(?:\.(?:tfrecords?|tfrec|record)(?:-[0-9]+-of-[0-9]+)?|_tfrecord-[0-9]+-of-[0-9]+)(?:\.gz)?"
 )
 """What other writers call their files (`mnist-train.tfrecord-00000-of-00010`) is so where they were adopted."""
 
@@ -89,6 +90,8 @@ def is_shard_path(path: str) -> bool:
     [True, False, False, False]
     >>> [is_shard_path(p) for p in ("mnist-train.tfrecord-00000-of-00010", "a.tfrecords.gz", "a.gz")]
     [True, True, False]
+    >>> is_shard_path("data_tfrecord-00000-of-00012.gz")  # of TFX
+    True
     """
     return _SHARD_PATH.fullmatch(path) is not None
 

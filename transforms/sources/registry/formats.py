@@ -62,6 +62,11 @@ _IDX: Final = (b"\0\0\x08\x01", b"\0\0\x08\x03")
 _ZIP: Final = (b"PK\x03\x04", b"PK\x05\x06")
 """The header of the first member, and the end of an archive without members."""
 
+_TFRECORD: Final = tuple(
+    suffix + end for end in ("", ".gz") for suffix in (".tfrecord", ".tfrecords", ".tfrec", ".record", "_tfrecord")
+)
+"""The last one is of TFX: `data_tfrecord-00000-of-00012.gz`."""
+
 HEAD_BYTES: Final = 512
 """How much of a file shows its format: tar has its mark at byte 257."""
 
@@ -76,7 +81,7 @@ FORMATS: Final[dict[str, FormatEntry]] = {
         has_notes=True,
     ),
     "numpy": FormatEntry("..numpy.format", (".npy", ".npz")),
-    "tfrecord": FormatEntry("..tfrecord.format", (".tfrecord", ".tfrecords", ".tfrecord.gz", ".tfrecords.gz")),
+    "tfrecord": FormatEntry("..tfrecord.format", _TFRECORD),
     "jsonl": FormatEntry("..jsonl.format", packed(".jsonl", ".ndjson")),
     "arrow": FormatEntry("..arrow.format", (".arrow", ".feather", ".ipc"), _ARROW, "an Arrow file"),
     "txt": FormatEntry("..txt.format", packed(".txt"), may_be_notes=2),

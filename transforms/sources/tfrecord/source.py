@@ -5,7 +5,7 @@
     read      2 MiB at a time: both CRCs of each record are checked, and its frame is passed on where it is
 
 Records of a dataset have its splits. Those of other files go to the split that is asked for, or that the file's name
-states (`val-00001-of-00010.tfrecord`).
+states (`val-00001-of-00010.tfrecord`), or the folder that it is in (`val/a.tfrecord`, `Split-eval/`).
 """
 
 from __future__ import annotations
@@ -107,6 +107,8 @@ class TfrecordSource:
             SourceError: a foreign file is damaged, so that its schema is unknown.
         """
         inputs = self._listed(listing)
+        if self.split is None and not self.splits_anew:
+            _refuse_stray(inputs)
         found = self._agree(inputs, run)
         pieces, groups = self._cut(inputs, found)
         splits = tuple(sorted({piece.split for piece in pieces if piece.split is not None}))
@@ -185,7 +187,7 @@ class TfrecordSource:
     def _split_of(self, file: InputFile) -> str | None:
         if self.splits_anew:
             return None
-        return file.split or self.split or split_in_name(file.entry.path) or self.default_split
+        return file.split or self.split or file.stated or self.default_split
 
     def _cut(self, inputs: Inputs, found: _Agreement) -> tuple[list[RecordsPiece], tuple[range, ...]]:
         """Return the pieces, split by split, and which of them make a task."""
@@ -225,12 +227,11 @@ class TfrecordSource:
                 f"{', '.join(kept)}"
             )
         if self.splits_anew:
-            named = [file.entry for file in inputs.files if file.dataset is None and split_in_name(file.entry.path)]
-            others = [entry for entry in named if split_in_name(entry.path) != DEFAULT_SPLIT]
+            others = [file for file in inputs.files if file.stated not in (None, DEFAULT_SPLIT)]
             if others:
                 yield (
-                    f"{others[0].name}: its name says {split_in_name(others[0].path)}, and its records are split again "
-                    f"with all others"
+                    f"{others[0].entry.name}: its name says {others[0].stated}, and its records are split again with "
+                    f"all others"
                 )
             for dataset in inputs.datasets:
                 splits = tuple(dataset.manifest.splits)
@@ -243,6 +244,22 @@ class TfrecordSource:
         if foreign and found.labels:
             names = ", ".join(map(printable, sorted(found.labels)))
             yield f"{names}: the numbers in foreign files are taken for the labels of the datasets"
+
+
+def _refuse_stray(inputs: Inputs) -> None:
+    """Refuse a file that is in no folder of a split, where the folders of others are several splits.
+
+    Raises:
+        InputError: there is one.
+    """
+    foreign = [file for file in inputs.files if file.dataset is None]
+    splits = sorted({file.stated for file in foreign if file.stated and not split_in_name(file.entry.path)})
+    stray = next((file.entry for file in foreign if file.stated is None), None)
+    if stray is not None and len(splits) > 1:
+        raise InputError(
+            f"{stray.name}: is in no folder of a split, and other files are ({', '.join(splits)}); name the folders of "
+            f"splits alone, or put all files into one split: --split {DEFAULT_SPLIT}"
+        )
 
 
 def _split_rows(pieces: Sequence[RecordsPiece]) -> dict[str, int]:
