@@ -9,7 +9,8 @@
 A path counts as the same if one of the two ends with the other: `a.csv` in its folder is `data/a.csv` from above. Under
 another path a file is the same only if its path gives its rows the same values (`_said_by`), and if its rows are made
 of that file alone. A fingerprint covers the size of a file, its first and last 64 KiB, and 16 places between them; of a
-folder of images the names and sizes.
+folder of images the names and sizes. In a store it is an etag or a CRC32C: a file of a size that is held from elsewhere
+is read for the other digest.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
@@ -27,8 +28,10 @@ from ...transforms.dataset.shards.source_list import HeldSource, is_path_of, rea
 from ...transforms.errors import UsageError
 from ...transforms.format.wording.printable import printable_path
 from ...transforms.sources.contract.source import Listing, SourceEntry
+from ...transforms.sources.files.listing import fingerprint_as
 from ...transforms.sources.files.open_file import is_object
 from ...transforms.sources.files.partitions import is_split_folder
+from ...transforms.sources.registry.formats import format_of_name
 from ...transforms.sources.tfrecord.inputs import split_in_name, split_of_folder
 from ..report.unchanged import Unchanged, names_of
 
@@ -60,11 +63,13 @@ class _Held:
         self._by_tail: dict[str, list[HeldSource]] = {}
         self._by_print: dict[str, list[HeldSource]] = {}
         self._by_rows: dict[str, dict[tuple[str | None, ...], list[HeldSource]]] = {}
+        self._kinds: dict[int, set[str]] = {}
         self._folders: dict[bytes, bytes] = {}
         for source in held:
             self._by_tail.setdefault(os.path.basename(source.name), []).append(source)
             if source.options is None or source.options in options:
                 self._by_print.setdefault(source.fingerprint, []).append(source)
+                self._kinds.setdefault(source.bytes, set()).add(source.fingerprint.partition(":")[0])
 
     def under_path(self, entry: SourceEntry) -> list[HeldSource]:
         """Return what is held of a path, or of what it is a link to, whatever its fingerprint and options."""
@@ -94,6 +99,21 @@ class _Held:
                     break
             else:
                 return one
+        return None
+
+    def equal_elsewhere(self, entry: SourceEntry, beside: Sequence[SourceEntry] = ()) -> HeldSource | None:
+        """Return a file of the same size that is held from a disk, where this one is in a store, or the reverse.
+
+        Only then is the file read, as a disk and a store tell content by other digests.
+
+        Raises:
+            SourceError: the file cannot be read.
+        """
+        own = entry.fingerprint.partition(":")[0]
+        for kind in sorted(self._kinds.get(entry.bytes, set()) - {own}):
+            found = None if beside else self.equal(entry, fingerprint_as(entry, kind))
+            if found is not None:
+                return found
         return None
 
     def _of_rows(self, fingerprint: str, said: tuple[str | None, ...]) -> list[HeldSource]:
@@ -135,7 +155,10 @@ def sort_files(
         same = [h for h in at_path if h.fingerprint == entry.fingerprint]
         match, copy = next((h for h in same if h.options is None or h.options in options), None), None
         if match is None and by_content:
-            copy = known.equal(entry, entry.fingerprint, beside.get(os.path.dirname(entry.name), ()))
+            others = beside.get(os.path.dirname(entry.name), ())
+            copy = known.equal(entry, entry.fingerprint, others)
+            if copy is None and not traits.in_folders:
+                copy = known.equal_elsewhere(entry, others)
         if copy is not None and traits.in_folders:  # a digest of names and sizes is no proof
             moved.append((index, copy.generation))
         elif (found := match or copy) is not None:
@@ -175,16 +198,16 @@ def without_held_datasets(listing: Listing, found: SortedFiles, held: Sequence[H
     Raises:
         UsageError: some of these files are held, so that their rows would come twice.
     """
-    rows = {(one.fingerprint, _said_by(one.name)): one for one in held if one.written} if listing.datasets else {}
+    rows = {_rows_of(one): one for one in held if _is_proven(one)} if listing.datasets else {}
     for root, generation in listing.datasets:
         own = {i for i, one in enumerate(listing.entries) if one.path.startswith(os.fsencode(root) + b"/")}
         if not own <= set(found.wanted):  # what it had before is known by its shards
             continue
         manifests = list(lineage(root, read_manifest(root, generation)))
         sources = [one for manifest in manifests for one in read_held_sources(root, manifest) if one.written]
-        shared = [one for one in sources if (one.fingerprint, _said_by(one.name)) in rows]
+        shared = [one for one in sources if _is_proven(one) and _rows_of(one) in rows]
         if len(shared) == len(sources) and all(manifest.source.list for manifest in manifests) and sources:
-            first = rows[shared[0].fingerprint, _said_by(shared[0].name)]
+            first = rows[_rows_of(shared[0])]
             gone = [Unchanged(listing.entries[i].name, first.generation, under=first.name) for i in sorted(own)]
             kept = tuple(i for i in found.wanted if i not in own)
             found = replace(found, wanted=kept, unchanged=(*found.unchanged, *gone))
@@ -196,15 +219,23 @@ def without_held_datasets(listing: Listing, found: SortedFiles, held: Sequence[H
     return found
 
 
+def _is_proven(one: HeldSource) -> bool:
+    """Return whether rows were made of a source whose fingerprint is of its content: a file, and no folder."""
+    return one.written and format_of_name(one.name) is not None
+
+
+def _rows_of(one: HeldSource) -> Hashable:
+    return one.fingerprint, _said_by(one.name)
+
+
 def shared_warnings(datasets: Sequence[tuple[str, int]]) -> Iterator[str]:
     """Yield the warning that several datasets, which become one, were made of the same files."""
-    first: dict[tuple[str, tuple[str | None, ...]], int] = {}
+    first: dict[Hashable, int] = {}
     shared = list[str]()
     for number, (root, generation) in enumerate(datasets if len(datasets) > 1 else ()):
         for manifest in lineage(root, read_manifest(root, generation)):
-            held = [one for one in read_held_sources(root, manifest) if one.written]
-            keys = [(one.fingerprint, _said_by(one.name)) for one in held]
-            shared += [one.name for one, key in zip(held, keys, strict=True) if first.setdefault(key, number) != number]
+            held = filter(_is_proven, read_held_sources(root, manifest))
+            shared += [one.name for one in held if first.setdefault(_rows_of(one), number) != number]
     if shared:
         yield f"{names_of(shared)}: more than one of the datasets was made of this content, so that its rows come twice"
 

@@ -82,3 +82,21 @@ def test_an_object_of_equal_content_under_another_key_is_left_out_also_after_a_r
         assert ended.value.code in (0, None)
     bucket.store.put("moved/b.csv", b"id,text\n2,b\n")
     assert append(f"{bucket.url}/moved", output=out).manifest.splits["train"].records == 2
+
+
+@pytest.mark.parametrize("bucket", S3_TOO, indirect=True)
+@pytest.mark.parametrize("size", [3, 300_000, 2_000_000])
+def test_a_file_that_was_copied_between_a_disk_and_a_store_is_left_out(
+    bucket: Bucket, tmp_path: Path, size: int
+) -> None:
+    text = b"id,text\n1," + b"a" * size + b"\n"
+    (tmp_path / "a.csv").write_bytes(text)
+    bucket.store.put("in/b.csv", text)
+    bucket.store.put("in/c.csv", text.replace(b"aaa", b"aca"))
+    for number, (first, second) in enumerate(
+        [(str(tmp_path / "a.csv"), f"{bucket.url}/in/b.csv"), (f"{bucket.url}/in/b.csv", str(tmp_path / "a.csv"))]
+    ):
+        out = tmp_path / f"out{number}"
+        convert(first, output=out)
+        assert [file.under for file in append(second, output=out).unchanged] == [first]
+        assert append(f"{bucket.url}/in/c.csv", output=out).unchanged == ()

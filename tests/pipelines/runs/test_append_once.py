@@ -358,3 +358,12 @@ def test_a_merge_of_datasets_that_share_sources_warns(out: str, shardmill: Shard
     assert "Warning: data/b.csv: more than one of the datasets was made of this content" in screen.out
     assert "Warning" not in shardmill("rebuild", out, "-o", "again").out
     assert set(left_out("data", "both")) == {"data/a.csv", "data/b.csv"}
+
+
+def test_datasets_of_pictures_of_equal_names_and_sizes_are_appended() -> None:
+    pictures("monday", cat=1)
+    pictures("tuesday", cat=3)
+    convert("monday", output="out")
+    convert("tuesday", output="other")
+    assert left_out("other") == {}
+    assert labels("out") == ["cat", "cat"]

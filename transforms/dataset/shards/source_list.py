@@ -99,7 +99,7 @@ def read_notes(root: str, manifest: Manifest) -> dict[str, int]:
 class HeldSource:
     """An input file (images: a folder) that a generation read; `options` is None in what an append did not write.
 
-    `rejected` says that all that was in it was rejected, `written` that records were made of it.
+    `bytes` is its size. `rejected` says that all that was in it was rejected, `written` that records were made of it.
     """
 
     name: str
@@ -108,6 +108,7 @@ class HeldSource:
     options: str | None = None
     rejected: bool = False
     written: bool = True
+    bytes: int = 0
 
 
 def is_path_of(name: str, shown: str, path: bytes) -> bool:
@@ -131,7 +132,9 @@ def _held(manifest: Manifest, number: int, document: dict[str, Any]) -> HeldSour
     if not isinstance(name, str) or not isinstance(fingerprint, str) or not isinstance(options, str | None):
         raise DamageError(f"{manifest.source.list}: line {number} names no file, or no fingerprint")
     rejected, written = (bool(document.get(key)) for key in ("rejected", "written"))
-    return HeldSource(name, fingerprint, manifest.generation, options, rejected and not written, written)
+    size = document.get("bytes")
+    size = size if isinstance(size, int) else 0
+    return HeldSource(name, fingerprint, manifest.generation, options, rejected and not written, written, size)
 
 
 def _read_list(root: str, manifest: Manifest) -> Iterator[tuple[int, dict[str, Any]]]:
