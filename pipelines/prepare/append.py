@@ -40,6 +40,7 @@ from .known_inputs import (
     SortedFiles,
     settle_changed,
     sort_files,
+    with_readable_lists,
     without_empty_files,
     without_held_datasets,
 )
@@ -104,7 +105,7 @@ def prepare_append(
     wanted_split = config.output.split if "split" in config.output.model_fields_set else None
     config = _settled(config, latest, schema)
     source = source_of(config, "append") if source is None else with_recipe(source, config)
-    whole = source.list_files()
+    whole, lost = with_readable_lists(source.list_files())
     listing, found = _wanted(config, latest, whole, changed, force=force)
     if not found.wanted:
         return AppendPlan(latest, None, whole.files, found.unchanged, found.rejected, found.warnings)
@@ -128,7 +129,7 @@ def prepare_append(
     run_id, aside = _run_id(run_id_of(config, prints), plan.survey, latest, path), settling(encoder.split)
     spec = spec_of(config, plan, prints, run_id, append_to=to, aside=aside)
     prepared = Prepared(source, plan, encoder, spec, mark, listed, stopped, joined_splits(split, plan.survey.frozen))
-    warnings = (*found.warnings, *split_warnings(split, latest), *unchecked_append(latest, encoder.observers))
+    warnings = (*lost, *found.warnings, *split_warnings(split, latest), *unchecked_append(latest, encoder.observers))
     notes = split_notes(split, plan.survey)
     return AppendPlan(latest, prepared, whole.files, found.unchanged, found.rejected, warnings, notes)
 

@@ -21,7 +21,7 @@ from ...transforms.sources.files.open_file import is_object
 from ...transforms.stores.common.store_url import is_store_url
 from ..config.model import Config
 from ..workers.worker_processes import WorkerProcesses
-from .known_inputs import in_part, shared_warnings
+from .known_inputs import in_part, shared_warnings, with_readable_lists
 from .prepared import Prepared
 from .source_and_encoder import encoder_of, observers_of, source_of, spills
 from .splitters import joined_splits, most_splits_of
@@ -50,7 +50,7 @@ def prepare(
     """
     spills(config)
     source = source or source_of(config)
-    listing = source.list_files()
+    listing, lost = with_readable_lists(source.list_files())
     _refuse_source_folder(config, listing)
     prints = Fingerprints.of(config, listing)
     mark = mark_of(prints, config, source, operation)
@@ -62,7 +62,7 @@ def prepare(
     else:
         survey = source.survey(listing, workers.planning(listing.bytes))
         detected = tuple(dict.fromkeys((*config.detected, *survey.detected)))
-        warnings = (*survey.warnings, *shared_warnings(listing.datasets))
+        warnings = (*survey.warnings, *lost, *shared_warnings(listing.datasets))
         survey = replace(survey, detected=detected, warnings=warnings)
         check_columns(survey, config.limits.columns)
         encoder = encoder_of(config, survey.frozen)

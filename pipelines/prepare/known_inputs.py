@@ -17,15 +17,15 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Collection, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
 from ...transforms.dataset.generations.manifest_files import lineage, read_manifest
-from ...transforms.dataset.shards.source_list import HeldSource, is_path_of, read_held_sources
-from ...transforms.errors import UsageError
+from ...transforms.dataset.shards.source_list import HeldSource, carried_lines, is_path_of, read_held_sources
+from ...transforms.errors import DamageError, UsageError
 from ...transforms.format.wording.printable import printable_path
 from ...transforms.sources.contract.source import Listing, SourceEntry
 from ...transforms.sources.files.listing import fingerprint_as
@@ -226,6 +226,21 @@ def _is_proven(one: HeldSource) -> bool:
 
 def _rows_of(one: HeldSource) -> Hashable:
     return one.fingerprint, _said_by(one.name)
+
+
+def with_readable_lists(listing: Listing) -> tuple[Listing, tuple[str, ...]]:
+    """Return the listing without datasets whose lists of sources are damaged: these are not carried on; and warnings."""
+    kept, warnings = [], list[str]()
+    for dataset in listing.datasets:
+        try:
+            deque(carried_lines([dataset]), 0)
+        except DamageError as error:  # records are merged without it
+            warnings.append(
+                f"{error}; sources are not carried on, so that an append of the same files takes them again"
+            )
+        else:
+            kept.append(dataset)
+    return (replace(listing, datasets=tuple(kept)), tuple(warnings)) if warnings else (listing, ())
 
 
 def shared_warnings(datasets: Sequence[tuple[str, int]]) -> Iterator[str]:

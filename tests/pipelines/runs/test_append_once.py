@@ -367,3 +367,15 @@ def test_datasets_of_pictures_of_equal_names_and_sizes_are_appended() -> None:
     convert("tuesday", output="other")
     assert left_out("other") == {}
     assert labels("out") == ["cat", "cat"]
+
+
+def test_a_dataset_whose_list_of_sources_is_lost_is_merged_with_a_warning(out: str, shardmill: Shardmill) -> None:
+    Path(out, "sources/00000001.jsonl").unlink()
+    screen = shardmill("rebuild", out, "-o", "again")
+    assert screen.code == 0
+    assert "00000001.jsonl: missing; sources are not carried on" in screen.out
+    assert ids("again") == list(range(6))
+    convert(put("more/x.csv", 10, 12), output="other")
+    Path("other/sources/00000001.jsonl").write_text("{")
+    assert "sources are not carried on" in shardmill("append", "other", "-o", "again").out
+    assert left_out("more/x.csv", "again") == {}
