@@ -229,7 +229,7 @@ def _rows_of(one: HeldSource) -> Hashable:
 
 
 def with_readable_lists(listing: Listing) -> tuple[Listing, tuple[str, ...]]:
-    """Return the listing without datasets whose lists of sources are damaged, and warnings: these are not carried on."""
+    """Return the listing without datasets whose lists of sources are damaged, which are not carried on, and why."""
     kept, warnings = [], list[str]()
     for dataset in listing.datasets:
         try:
